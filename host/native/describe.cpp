@@ -1,0 +1,116 @@
+// Prints an experiment's description as JSON on standard output: what the host tools need to know about a compiled
+// experiment. Keys and meaning: docs/protocol.md, "Experiment description".
+#include <cinttypes>
+#include <cstdio>
+#include <string>
+
+#include "rltools/devices/generic.h"
+#include "rltools/rl/training.h"
+#include RLT_EXPERIMENT_HEADER
+
+namespace {
+
+using Experiment = rlt::RLT_EXPERIMENT;
+
+const char* name_of(rlt::DataType type) {
+  switch (type) {
+    case rlt::DataType::f32: return "F32";
+    case rlt::DataType::f64: return "F64";
+    case rlt::DataType::u32: return "U32";
+    default: return "U8";
+  }
+}
+
+const char* name_of(rlt::Activation activation) {
+  switch (activation) {
+    case rlt::Activation::identity: return "identity";
+    case rlt::Activation::relu: return "relu";
+    case rlt::Activation::gelu: return "gelu";
+    case rlt::Activation::tanh: return "tanh";
+    case rlt::Activation::sigmoid: return "sigmoid";
+    default: return "softplus";
+  }
+}
+
+template <class Network>
+void print_network(const char* name) {
+  std::printf("  \"%s\": {\"dimensions\": [", name);
+  for (int i = 0; i < Network::Shape::kCount; i++) {
+    std::printf("%s%d", i ? ", " : "", Network::Shape::kWidth[i]);
+  }
+  std::printf("], \"activations\": [");
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    std::printf("%s\"%s\"", layer ? ", " : "", name_of(Network::activation(layer)));
+  }
+  std::printf("], \"parameters\": %d},\n", Network::kParameterCount);
+}
+
+void print_channels(const char* name, const rlt::Channel* channels, int count) {
+  std::printf("    \"%s\": [", name);
+  for (int i = 0; i < count; i++) {
+    std::printf("%s{\"name\": \"%s\", \"unit\": \"%s\", \"minimum\": %.9g, \"maximum\": %.9g}",
+                i ? ", " : "", channels[i].name, channels[i].unit,
+                static_cast<double>(channels[i].minimum), static_cast<double>(channels[i].maximum));
+  }
+  std::printf("]");
+}
+
+// The parameter's default in this experiment, which may differ from the algorithm's.
+double default_of(const Experiment::Hyperparameters& hyperparameters, int index) {
+  const std::uint32_t bits = hyperparameters.get_bits(index);
+  if (Experiment::Hyperparameters::info(index).type == rlt::DataType::u32) return bits;
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return static_cast<double>(value);
+}
+
+rlt::Learner<Experiment> learner;
+rlt::Replay<Experiment> replay;
+rlt::Scratch<Experiment> scratch;
+
+}  // namespace
+
+int main() {
+  rlt::Training<Experiment> training{{}, learner, replay, scratch};
+  using Environment = Experiment::Environment;
+  using Hyperparameters = Experiment::Hyperparameters;
+  std::printf("{\n  \"name\": \"%s\",\n  \"algorithm\": \"%s\",\n", Experiment::kName,
+              Experiment::Algorithm::kName);
+  std::printf("  \"fingerprint\": %" PRIu32 ",\n", rlt::fingerprint(training));
+  std::printf("  \"environment\": {\n    \"name\": \"%s\",\n    \"step_interval_us\": %" PRIu32
+              ",\n    \"episode_steps\": %d,\n",
+              Environment::kName, Environment::kStepInterval_us, Experiment::kEpisodeSteps);
+  print_channels("observations", Environment::kObservations, Environment::kObservationDim);
+  std::printf(",\n");
+  print_channels("actions", Environment::kActions, Environment::kActionDim);
+  std::printf("\n  },\n");
+  print_network<Experiment::Actor>("actor");
+  print_network<Experiment::Critic>("critic");
+  std::printf("  \"batch_size\": %d,\n  \"replay_capacity\": %d,\n", Experiment::kBatchSize,
+              Experiment::kReplayCapacity);
+  std::printf("  \"hyperparameters\": [\n");
+  const Hyperparameters hyperparameters{};
+  for (int i = 0; i < Hyperparameters::kCount; i++) {
+    const rlt::ParameterInfo& info = Hyperparameters::info(i);
+    std::printf("    {\"name\": \"%s\", \"type\": \"%s\", \"default\": %.9g, \"minimum\": %.17g, "
+                "\"maximum\": %.17g, \"unit\": \"%s\", \"description\": \"%s\"}%s\n",
+                info.name, name_of(info.type), default_of(hyperparameters, i), info.minimum,
+                info.maximum, info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
+  }
+  std::printf("  ],\n  \"state\": [\n");
+  std::uint32_t offset = 0;
+  const std::uint32_t total = rlt::state_bytes(training);
+  rlt::for_each_state_tensor(training, [&](const rlt::TensorInfo& info, void*) {
+    std::string name;
+    rlt::write_full_name(info, [&](char c) { name += c; });
+    std::printf("    {\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": [%" PRIu32 ", %" PRIu32
+                "], \"offset\": %" PRIu32 "}%s\n",
+                name.c_str(), name_of(info.type), info.rows, info.columns, offset,
+                offset + info.bytes() < total ? "," : "");
+    offset += info.bytes();
+  });
+  std::printf("  ],\n  \"bytes\": {\"state\": %" PRIu32 ", \"learner\": %zu, \"replay\": %zu, "
+              "\"scratch\": %zu}\n}\n",
+              total, sizeof learner, sizeof replay, sizeof scratch);
+  return 0;
+}

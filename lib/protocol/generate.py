@@ -1,0 +1,103 @@
+"""Generates the C headers and the Python module of the wire format from rltools.xml, with pymavlink's mavgen.
+
+Usage: generate.py OUTPUT_DIRECTORY. Writes OUTPUT_DIRECTORY/c, OUTPUT_DIRECTORY/python/rltools_dialect.py and
+OUTPUT_DIRECTORY/stamp, and does nothing when the stamp says that the XML and pymavlink are the same as before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+DIALECT = Path(__file__).resolve().parent / "rltools.xml"
+STANDARD_MESSAGES = ("common.xml", "standard.xml", "minimal.xml")
+
+
+def stamp_text() -> str:
+    """Identifies what the output was made from: this script, the dialect and pymavlink."""
+    digest = hashlib.sha256(Path(__file__).read_bytes() + DIALECT.read_bytes()).hexdigest()
+    return f"{digest} pymavlink {metadata.version('pymavlink')}\n"
+
+
+@contextlib.contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Holds off other processes that generate into the same directory; released even by a kill."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run_mavgen(dialect: Path, language: str, output: Path) -> None:
+    from pymavlink.generator import mavgen, mavparse
+
+    options = mavgen.Opts(
+        str(output), wire_protocol=mavparse.PROTOCOL_2_0, language=language, validate=True
+    )
+    messages = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(messages):
+            succeeded = mavgen.mavgen(options, [str(dialect)])
+    except SystemExit as error:
+        succeeded = False
+        messages.write(str(error))
+    if not succeeded:
+        sys.stderr.write(messages.getvalue())
+        raise SystemExit(f"{DIALECT}: mavgen could not generate {language} from it")
+
+
+def replace_directory(source: Path, destination: Path) -> None:
+    """Puts a finished directory in place of an older one."""
+    if destination.exists():
+        shutil.rmtree(destination)
+    os.replace(source, destination)
+
+
+def is_current(output: Path) -> bool:
+    """Whether the output is up to date; keeps its time after that of the inputs, for build tools that compare times."""
+    stamp = output / "stamp"
+    if not stamp.is_file() or stamp.read_text() != stamp_text():
+        return False
+    if stamp.stat().st_mtime < max(DIALECT.stat().st_mtime, Path(__file__).stat().st_mtime):
+        os.utime(stamp)
+    return True
+
+
+def generate(output: Path) -> bool:
+    """Brings the output up to date; true when anything was generated."""
+    with exclusive(output):
+        if is_current(output):
+            return False
+        import pymavlink
+
+        definitions = Path(pymavlink.__file__).parent / "dialects" / "v20"
+        with tempfile.TemporaryDirectory(dir=output) as scratch_name:
+            scratch = Path(scratch_name)
+            for name in STANDARD_MESSAGES:
+                shutil.copy(definitions / name, scratch / name)
+            dialect = scratch / DIALECT.name
+            shutil.copy(DIALECT, dialect)
+            (scratch / "python").mkdir()
+            run_mavgen(dialect, "C", scratch / "c")
+            run_mavgen(dialect, "Python3", scratch / "python" / "rltools_dialect.py")
+            (output / "stamp").unlink(missing_ok=True)
+            replace_directory(scratch / "c", output / "c")
+            replace_directory(scratch / "python", output / "python")
+            (scratch / "stamp").write_text(stamp_text())
+            os.replace(scratch / "stamp", output / "stamp")
+    return True
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
+    generate(Path(sys.argv[1]))

@@ -1,0 +1,247 @@
+// Scalar mathematics that gives the same bits on every device with IEEE-754 fused multiply-add, for `float`, and the
+// C library's for `double` (tests on the host). Range reduction after Cody and Waite; minimax polynomials (Remez).
+//
+// The float functions are straight-line: no table, no branch on data, no double, so that compilers vectorise a loop
+// that calls them (-O3 -fno-math-errno -fno-trapping-math), and every compiler and vector width gives the same bits.
+// Largest error in units in the last place over all 2^32 floats, by tests/cpp/exhaustive_math.cpp:
+//
+// They rely on round to nearest and on gradual underflow (no flush to zero), which are every target's default.
+// A result that is not a number is always the same quiet one, kQuietNan.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "rltools needs IEEE-754 arithmetic: compile without -ffast-math and -ffinite-math-only."
+#endif
+
+namespace rlt {
+namespace math {
+
+inline std::uint32_t to_bits(float x) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+inline float from_bits(std::uint32_t bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+constexpr float kInfinity = __builtin_inff();
+constexpr float kQuietNan = __builtin_nanf("");
+constexpr std::uint32_t kSignBit = 0x80000000u;
+
+// ---- Exact operations -------------------------------------------------------------------------------------------
+
+inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float sqrt(float x) { return __builtin_sqrtf(x); }
+inline double sqrt(double x) { return __builtin_sqrt(x); }
+inline float floor(float x) { return __builtin_floorf(x); }
+inline double floor(double x) { return __builtin_floor(x); }
+inline float abs(float x) { return __builtin_fabsf(x); }
+inline double abs(double x) { return __builtin_fabs(x); }
+
+// When one is not a number, the result is b.
+template <class T>
+inline T min(T a, T b) {
+  return a < b ? a : b;
+}
+template <class T>
+inline T max(T a, T b) {
+  return a > b ? a : b;
+}
+// x that is not a number stays so.
+template <class T>
+inline T clamp(T x, T low, T high) {
+  const T raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
+// ---- Exponentials -----------------------------------------------------------------------------------------------
+
+// Adding this rounds a float below 2^22 in magnitude to an integer, which then stands in the low bits of the sum.
+constexpr float kRoundToInteger = 0x1.8p23f;
+
+// exp(x) = 2^n (1 + expm1), for |x| <= 104, with n = round(x / ln 2) in the low bits of n_bits.
+struct ReducedExponential {
+  std::uint32_t n_bits;
+  float expm1;
+};
+
+[[gnu::always_inline]] inline ReducedExponential reduce_exponential(float x) {
+  const float shifted = fma(x, 0x1.715476p0f, kRoundToInteger);
+  const float n = shifted - kRoundToInteger;
+  float r = fma(n, -0x1.62e43p-1f, x);  // exact
+  r = fma(n, 0x1.05c61p-29f, r);        // |r| <= ln(2) / 2
+  float q = 0x1.6cb78ap-10f;            // expm1(r) = r + r^2 q(r), relative error 2^-26.0
+  q = fma(q, r, 0x1.12291p-7f);
+  q = fma(q, r, 0x1.555566p-5f);
+  q = fma(q, r, 0x1.5554aep-3f);
+  q = fma(q, r, 0.5f);
+  return {to_bits(shifted), fma(r * r, q, r)};
+}
+
+// 2^n for -126 <= n <= 127.
+inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f800000u); }
+
+[[gnu::always_inline]] inline float exp(float x) {
+  const auto reduced = reduce_exponential(clamp(x, -104.0f, 89.0f));
+  // 2^n in two factors, because n reaches from -150 to 128; only the last product can round.
+  const std::uint32_t biased = reduced.n_bits - to_bits(kRoundToInteger) + 512u;
+  const std::uint32_t half = biased >> 1;
+  const float first = power_of_two(half - 256u);
+  const float second = power_of_two(biased - half - 256u);
+  const float y = fma(first, reduced.expm1, first) * second;
+  return x == x ? y : kQuietNan;
+}
+
+// tanh(|x|) = expm1(2 |x|) / (expm1(2 |x|) + 2).
+[[gnu::always_inline]] inline float tanh(float x) {
+  const float a = min(abs(x), 9.02f);  // 1 - tanh(9.02) < 2^-25
+  const auto reduced = reduce_exponential(a + a);
+  const float scale = power_of_two(reduced.n_bits);
+  const float y = fma(scale, reduced.expm1, scale - 1.0f) / fma(scale, reduced.expm1, scale + 1.0f);
+  const float result = from_bits(to_bits(y) | (to_bits(x) & kSignBit));
+  return x == x ? result : kQuietNan;
+}
+
+// 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) for negative x, whose exponential cannot overflow.
+[[gnu::always_inline]] inline float sigmoid(float x) {
+  const float e = exp(-abs(x));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+// erf(|x|) = 1 - exp(-|x| q(|x|)), q(x) = -ln(erfc(x)) / x being smooth.
+[[gnu::always_inline]] inline float erf(float x) {
+  const float a = min(abs(x), 4.0f);  // 1 - erf(3.92) < 2^-25
+  float q = -0x1.36d824p-17f;         // weighted so that the relative error of erf is 2^-27.9
+  q = fma(q, a, 0x1.edb59ap-14f);
+  q = fma(q, a, -0x1.4beab2p-11f);
+  q = fma(q, a, 0x1.b51e6ap-10f);
+  q = fma(q, a, -0x1.515248p-13f);
+  q = fma(q, a, -0x1.39ccbep-6f);
+  q = fma(q, a, 0x1.a4fa4cp-4f);
+  q = fma(q, a, 0x1.45f2fap-1f);
+  q = fma(q, a, 0x1.16f72cp-24f);
+  const auto reduced = reduce_exponential(-fma(a, 0x1.20dd74p0f, a * q));
+  const float scale = power_of_two(reduced.n_bits);
+  const float y = fma(-scale, reduced.expm1, 1.0f - scale);
+  const float result = from_bits(to_bits(y) | (to_bits(x) & kSignBit));
+  return x == x ? result : kQuietNan;
+}
+
+// ---- Logarithms -------------------------------------------------------------------------------------------------
+
+// ln(2^e (1 + f)) for 2/3 <= 1 + f < 4/3.
+[[gnu::always_inline]] inline float combine_logarithm(float e, float f) {
+  float q = 0x1.1b0d7p-3f;  // ln(1 + f) = f - f^2 / 2 + f^3 q(f), relative error 2^-24.7
+  q = fma(q, f, -0x1.35b3e2p-3f);
+  q = fma(q, f, 0x1.1f9552p-3f);
+  q = fma(q, f, -0x1.515a6ap-3f);
+  q = fma(q, f, 0x1.99c32ep-3f);
+  q = fma(q, f, -0x1.000b1cp-2f);
+  q = fma(q, f, 0x1.555528p-2f);
+  q = fma(q, f, -0.5f);
+  return fma(e, 0x1.62e43p-1f, fma(f * f, q, f));
+}
+
+constexpr std::uint32_t kTwoThirds = 0x3f2aaaabu;  // the bits of 2/3
+
+[[gnu::always_inline]] inline float log(float x) {
+  const bool denormal = x < 0x1p-126f;
+  const float normal = denormal ? x * 0x1p24f : x;
+  // e + 256 without a negative number to shift
+  const std::uint32_t biased = (to_bits(normal) - kTwoThirds + (256u << 23)) >> 23;
+  const float m = from_bits(to_bits(normal) - (biased << 23));
+  const float e = static_cast<float>(static_cast<std::int32_t>(biased)) - (denormal ? 280.0f : 256.0f);
+  float y = combine_logarithm(e, m - 1.0f);
+  y = x == 0.0f ? -kInfinity : y;
+  y = x == kInfinity ? kInfinity : y;
+  return x >= 0.0f ? y : kQuietNan;
+}
+
+// ln(1 + x), accurate for small x too.
+[[gnu::always_inline]] inline float log1p(float x) {
+  const std::uint32_t biased = (to_bits(1.0f + x) - kTwoThirds + (256u << 23)) >> 23;
+  // 2^-e x + (2^-e - 1) rounds once; 2^-e = 4 2^(-2-e) may be denormal.
+  const float scale = power_of_two(258u - biased) * 0.25f;
+  const float f = fma(x, scale, scale - 1.0f);
+  const float e = static_cast<float>(static_cast<std::int32_t>(biased)) - 256.0f;
+  float y = combine_logarithm(e, f);
+  y = x == 0.0f ? x : y;
+  y = x == -1.0f ? -kInfinity : y;
+  y = x == kInfinity ? kInfinity : y;
+  return x >= -1.0f ? y : kQuietNan;
+}
+
+// ln(1 + exp(x)) = max(x, 0) + log1p(exp(-|x|)).
+[[gnu::always_inline]] inline float softplus(float x) {
+  const float y = max(x, 0.0f) + log1p(exp(-abs(x)));
+  return x == x ? y : kQuietNan;
+}
+
+// ---- Trigonometry -----------------------------------------------------------------------------------------------
+
+constexpr float kTrigonometricLimit = 65536.0f;
+
+struct SineCosine {
+  float sine, cosine;
+};
+
+// |x| = n pi/2 + r, |r| <= pi/4, and the quadrant is n mod 4. Beyond kTrigonometricLimit the result is not a number.
+[[gnu::always_inline]] inline SineCosine sincos(float x) {
+  const float a = abs(x);
+  const float shifted = fma(a, 0x1.45f306p-1f, kRoundToInteger);
+  const float n = shifted - kRoundToInteger;
+  float r = fma(n, -0x1.921fb6p0f, a);  // exact
+  r = fma(n, 0x1.777a5cp-25f, r);
+  r = fma(n, 0x1.ee59dap-50f, r);
+  const float s = r * r;
+  float p = -0x1.9953ep-13f;  // sin(r) = r + r^3 p(r^2), relative error 2^-27.9
+  p = fma(p, s, 0x1.110778p-7f);
+  p = fma(p, s, -0x1.555546p-3f);
+  const float sine = fma(s * p, r, r);
+  float q = 0x1.99e904p-16f;  // cos(r) = 1 - r^2/2 + r^4 q(r^2), relative error 2^-33
+  q = fma(q, s, -0x1.6c0c2ap-10f);
+  q = fma(q, s, 0x1.55554ap-5f);
+  q = fma(q, s, -0.5f);
+  const float cosine = fma(q, s, 1.0f);
+  const std::uint32_t quadrant = to_bits(shifted);
+  const bool odd = (quadrant & 1u) != 0u;
+  const std::uint32_t sine_sign = ((quadrant << 30) ^ to_bits(x)) & kSignBit;
+  const std::uint32_t cosine_sign = ((quadrant + 1u) << 30) & kSignBit;
+  const bool valid = a <= kTrigonometricLimit;
+  const float sine_result = from_bits(to_bits(odd ? cosine : sine) ^ sine_sign);
+  const float cosine_result = from_bits(to_bits(odd ? sine : cosine) ^ cosine_sign);
+  return {valid ? sine_result : kQuietNan, valid ? cosine_result : kQuietNan};
+}
+
+[[gnu::always_inline]] inline float sin(float x) { return sincos(x).sine; }
+[[gnu::always_inline]] inline float cos(float x) { return sincos(x).cosine; }
+
+// ---- Double: the C library's ------------------------------------------------------------------------------------
+
+struct SineCosineDouble {
+  double sine, cosine;
+};
+
+inline double exp(double x) { return __builtin_exp(x); }
+inline double log(double x) { return __builtin_log(x); }
+inline double log1p(double x) { return __builtin_log1p(x); }
+inline double tanh(double x) { return __builtin_tanh(x); }
+inline double erf(double x) { return __builtin_erf(x); }
+inline double sin(double x) { return __builtin_sin(x); }
+inline double cos(double x) { return __builtin_cos(x); }
+inline SineCosineDouble sincos(double x) { return {__builtin_sin(x), __builtin_cos(x)}; }
+inline double sigmoid(double x) {
+  const double e = __builtin_exp(-abs(x));
+  return (x < 0.0 ? e : 1.0) / (1.0 + e);
+}
+inline double softplus(double x) { return max(x, 0.0) + __builtin_log1p(__builtin_exp(-abs(x))); }
+
+}  // namespace math
+}  // namespace rlt

@@ -1,0 +1,87 @@
+// Matrices of static shape, row-major, without allocation: `Matrix` owns its elements, `MatrixView` points to them.
+#pragma once
+
+#include <cstdint>
+
+namespace rlt {
+
+// Rows x Columns elements. As a batch: one sample a row.
+template <class T, int Rows, int Columns>
+struct Matrix {
+  static_assert(Rows > 0 && Columns > 0, "a matrix needs at least one row and one column");
+  using Scalar = T;
+  static constexpr int kRows = Rows;
+  static constexpr int kColumns = Columns;
+
+  alignas(64) T values[Rows * Columns];
+
+  T* data() { return values; }
+  const T* data() const { return values; }
+  T* row(int index) { return values + index * Columns; }
+  const T* row(int index) const { return values + index * Columns; }
+  T& operator()(int row, int column) { return values[row * Columns + column]; }
+  const T& operator()(int row, int column) const { return values[row * Columns + column]; }
+};
+
+// Rows x Columns elements that live elsewhere, for example a tile of a batch. T may be const.
+template <class T, int Rows, int Columns>
+struct MatrixView {
+  using Scalar = T;
+  static constexpr int kRows = Rows;
+  static constexpr int kColumns = Columns;
+
+  T* values;
+
+  T* data() const { return values; }
+  T* row(int index) const { return values + index * Columns; }
+  T& operator()(int row, int column) const { return values[row * Columns + column]; }
+};
+
+// The `TileRows` rows of a matrix that begin at `first_row`.
+template <int TileRows, class T, int Rows, int Columns>
+MatrixView<T, TileRows, Columns> rows(Matrix<T, Rows, Columns>& matrix, int first_row) {
+  static_assert(TileRows <= Rows, "the tile has more rows than the matrix");
+  return {matrix.row(first_row)};
+}
+template <int TileRows, class T, int Rows, int Columns>
+MatrixView<const T, TileRows, Columns> rows(const Matrix<T, Rows, Columns>& matrix,
+                                            int first_row) {
+  static_assert(TileRows <= Rows, "the tile has more rows than the matrix");
+  return {matrix.row(first_row)};
+}
+
+// How an array of the training state is stored; the names are those of safetensors in lower case.
+enum class DataType : std::uint8_t { f32, f64, u32, u8 };
+
+constexpr std::uint32_t size_bytes(DataType type) {
+  return type == DataType::f64 ? 8u : type == DataType::u8 ? 1u : 4u;
+}
+
+constexpr DataType data_type_of(const float*) { return DataType::f32; }
+constexpr DataType data_type_of(const double*) { return DataType::f64; }
+constexpr DataType data_type_of(const std::uint32_t*) { return DataType::u32; }
+constexpr DataType data_type_of(const std::uint8_t*) { return DataType::u8; }
+
+// One array of the training state. Its full name is `name`, or `name/<layer>/<part>` for an array of a network's layer.
+struct TensorInfo {
+  const char* name;
+  DataType type;
+  std::uint32_t rows, columns;
+  int layer = -1;              // of the network, where `part` is set
+  const char* part = nullptr;  // "weights" (in, out) or "bias" (1, out)
+
+  constexpr std::uint32_t bytes() const { return rows * columns * size_bytes(type); }
+};
+
+// Calls put(character) for each character of the full name; a network has at most ten layers.
+template <class Put>
+void write_full_name(const TensorInfo& info, Put&& put) {
+  for (const char* c = info.name; *c != '\0'; c++) put(*c);
+  if (info.part == nullptr) return;
+  put('/');
+  put(static_cast<char>('0' + info.layer));
+  put('/');
+  for (const char* c = info.part; *c != '\0'; c++) put(*c);
+}
+
+}  // namespace rlt

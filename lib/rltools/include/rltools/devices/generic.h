@@ -1,0 +1,5 @@
+// The reference device: every operation is the plain C++ implementation.
+#pragma once
+
+#include "rltools/nn/dense.h"
+#include "rltools/nn/optimizer.h"

@@ -1,0 +1,10 @@
+// A laptop or workstation: dense products with the machine's vectors. The element-wise operations are the reference
+// loops, which the compiler vectorises.
+#pragma once
+
+#include "rltools/kernels/simd/dense.h"
+#include "rltools/nn/optimizer.h"
+
+namespace rlt {
+struct Host : HostSimd {};
+}  // namespace rlt

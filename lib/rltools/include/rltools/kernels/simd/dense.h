@@ -1,0 +1,153 @@
+// The dense layer's products with the host's vectors: lanes are independent outputs, tiles of sums stay in registers.
+// Bits equal those of nn/dense.h: each lane accumulates in index order with fma.
+#pragma once
+
+#include "rltools/kernels/register_tile.h"
+#include "rltools/kernels/simd/vector.h"
+#include "rltools/nn/dense.h"
+
+namespace rlt {
+
+namespace kernels {
+
+// Rows x (Vectors * kLanes) sums from (row, column) on; `start(r, c)` gives and `finish(r, c, v)` takes a vector.
+template <int Rows, int Vectors, int Depth, class A, class B, class Start, class Finish>
+inline __attribute__((always_inline)) void vector_tile(const float* a, const float* b, int row,
+                                                       int column, const Start& start,
+                                                       const Finish& finish) {
+  Vector sum[Rows][Vectors];
+#pragma GCC unroll 32
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) sum[r][v] = start(row + r, column + v * kLanes);
+  }
+  const float* a_tile = a + row * A::kRow;
+  const float* b_tile = b + column;
+  for (int k = 0; k < Depth; k++) {
+    Vector b_values[Vectors];
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) b_values[v] = load(b_tile + k * B::kRow + v * kLanes);
+#pragma GCC unroll 32
+    for (int r = 0; r < Rows; r++) {
+      const Vector a_value = broadcast(a_tile[r * A::kRow + k * A::kColumn]);
+#pragma GCC unroll 32
+      for (int v = 0; v < Vectors; v++) {
+        sum[r][v] = multiply_add(a_value, b_values[v], sum[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 32
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) finish(row + r, column + v * kLanes, sum[r][v]);
+  }
+}
+
+template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void vector_row_of_tiles(const float* a, const float* b, int row, const Start& start,
+                                const Finish& finish) {
+  constexpr int kTileColumns = kTileVectors * kLanes;
+  constexpr int kWhole = Columns / kTileColumns * kTileColumns;
+  constexpr int kRest = (Columns - kWhole) / kLanes;
+  for (int column = 0; column < kWhole; column += kTileColumns) {
+    vector_tile<Rows, kTileVectors, Depth, A, B>(a, b, row, column, start, finish);
+  }
+  if constexpr (kRest > 0) {
+    vector_tile<Rows, kRest, Depth, A, B>(a, b, row, kWhole, start, finish);
+  }
+}
+
+// The whole vectors' columns of the product; returns nothing for the columns beyond, see vector_columns().
+template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void vector_product(const float* a, const float* b, const Start& start,
+                           const Finish& finish) {
+  static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
+  constexpr int kWhole = Rows / kTileRows * kTileRows;
+  for (int row = 0; row < kWhole; row += kTileRows) {
+    vector_row_of_tiles<kTileRows, Columns, Depth, A, B>(a, b, row, start, finish);
+  }
+  if constexpr (kWhole < Rows) {
+    vector_row_of_tiles<Rows - kWhole, Columns, Depth, A, B>(a, b, kWhole, start, finish);
+  }
+}
+
+// Number of a product's columns that whole vectors cover.
+constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
+
+}  // namespace kernels
+
+template <Activation A, int Batch, int In, int Out>
+HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const float* input,
+                       float* output) {
+  using InputStrides = kernels::Strides<In, 1>;
+  using WeightStrides = kernels::Strides<Out, 1>;
+  constexpr int kVectorized = kernels::vector_columns(Out);
+  if constexpr (kVectorized > 0) {
+    kernels::vector_product<Batch, Out, In, InputStrides, WeightStrides>(
+        input, weights, [=](int, int out) { return kernels::load(bias + out); },
+        [=](int sample, int out, kernels::Vector sum) {
+          kernels::store(output + sample * Out + out, sum);
+        });
+  }
+  if constexpr (kVectorized < Out) {
+    kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
+        input, weights, [=](int, int out) { return bias[out]; },
+        [=](int sample, int out, float sum) { output[sample * Out + out] = sum; });
+  }
+  if constexpr (A != Activation::identity) {
+    activation_forward<A, Batch * Out>(HostSimd{}, static_cast<const float*>(output), output);
+  }
+  return {};
+}
+
+template <int Batch, int In, int Out>
+HostSimd dense_backward_weights(HostSimd, const float* input, const float* output_gradient,
+                                float* weights_gradient, float* bias_gradient) {
+  using InputStrides = kernels::Strides<1, In>;
+  using GradientStrides = kernels::Strides<Out, 1>;
+  constexpr int kVectorized = kernels::vector_columns(Out);
+  if constexpr (kVectorized > 0) {
+    kernels::vector_product<In, Out, Batch, InputStrides, GradientStrides>(
+        input, output_gradient,
+        [=](int in, int out) { return kernels::load(weights_gradient + in * Out + out); },
+        [=](int in, int out, kernels::Vector sum) {
+          kernels::store(weights_gradient + in * Out + out, sum);
+        });
+  }
+  if constexpr (kVectorized < Out) {
+    kernels::product<8, 1, In, kVectorized, Out, Batch, InputStrides, GradientStrides>(
+        input, output_gradient, [=](int in, int out) { return weights_gradient[in * Out + out]; },
+        [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; });
+  }
+  for (int sample = 0; sample < Batch; sample++) {
+    for (int out = 0; out < Out; out++) bias_gradient[out] += output_gradient[sample * Out + out];
+  }
+  return {};
+}
+
+// Lanes are neighbouring inputs, so the weights are read transposed; the transposed copy costs one pass over them.
+template <int Batch, int In, int Out>
+HostSimd dense_backward_input(HostSimd, const float* weights, const float* output_gradient,
+                              float* input_gradient) {
+  using GradientStrides = kernels::Strides<Out, 1>;
+  constexpr int kVectorized = kernels::vector_columns(In);
+  if constexpr (kVectorized > 0) {
+    alignas(64) float transposed[Out * In];
+    for (int in = 0; in < In; in++) {
+      for (int out = 0; out < Out; out++) transposed[out * In + in] = weights[in * Out + out];
+    }
+    kernels::vector_product<Batch, In, Out, GradientStrides, kernels::Strides<In, 1>>(
+        output_gradient, transposed, [](int, int) { return kernels::broadcast(0.0f); },
+        [=](int sample, int in, kernels::Vector sum) {
+          kernels::store(input_gradient + sample * In + in, sum);
+        });
+  }
+  if constexpr (kVectorized < In) {
+    kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides, kernels::Strides<1, Out>>(
+        output_gradient, weights, [](int, int) { return 0.0f; },
+        [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; });
+  }
+  return {};
+}
+
+}  // namespace rlt

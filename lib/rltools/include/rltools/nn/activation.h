@@ -1,0 +1,82 @@
+// Activation functions and their derivatives: identity, ReLU, GELU (exact, with erf), tanh, sigmoid, softplus.
+#pragma once
+
+#include "rltools/core/device.h"
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+enum class Activation : unsigned char { identity, relu, gelu, tanh, sigmoid, softplus };
+
+// True where the derivative needs the input of the activation, not only its output.
+constexpr bool needs_pre_activation(Activation activation) {
+  return activation == Activation::gelu || activation == Activation::softplus;
+}
+
+// Value at x. A NaN passes through each of them.
+template <Activation A, class T>
+inline T activation_value(T x) {
+  if constexpr (A == Activation::identity) {
+    return x;
+  } else if constexpr (A == Activation::relu) {
+    return x < T(0) ? T(0) : x;
+  } else if constexpr (A == Activation::gelu) {
+    // Hendrycks and Gimpel 2016: x * Phi(x)
+    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440)));
+  } else if constexpr (A == Activation::tanh) {
+    return math::tanh(x);
+  } else if constexpr (A == Activation::sigmoid) {
+    return math::sigmoid(x);
+  } else {
+    return math::softplus(x);
+  }
+}
+
+// Derivative, from the input x (read only where needs_pre_activation) and the output y.
+template <Activation A, class T>
+inline T activation_derivative(T x, T y) {
+  (void)x;
+  (void)y;
+  if constexpr (A == Activation::identity) {
+    return T(1);
+  } else if constexpr (A == Activation::relu) {
+    return y > T(0) ? T(1) : T(0);
+  } else if constexpr (A == Activation::gelu) {
+    const T cumulative = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752440)));
+    const T density = T(0.39894228040143267794) * math::exp(T(-0.5) * x * x);
+    return math::fma(x, density, cumulative);
+  } else if constexpr (A == Activation::tanh) {
+    return math::fma(-y, y, T(1));
+  } else if constexpr (A == Activation::sigmoid) {
+    return math::fma(-y, y, y);
+  } else {
+    return math::sigmoid(x);
+  }
+}
+
+// output[i] = A(input[i]); the two may be the same array.
+template <Activation A, int Count, class T>
+Generic activation_forward(Generic, const T* input, T* output) {
+  for (int i = 0; i < Count; i++) output[i] = activation_value<A>(input[i]);
+  return {};
+}
+
+// gradient[i] *= A'(...): turns the gradient of the output into that of the input, in place.
+// `pre_activation` is read only where needs_pre_activation(A), and may be null otherwise.
+template <Activation A, int Count, class T>
+Generic activation_backward(Generic, const T* pre_activation, const T* output, T* gradient) {
+  if constexpr (A == Activation::identity) {
+    (void)pre_activation, (void)output, (void)gradient;
+  } else if constexpr (A == Activation::relu) {
+    (void)pre_activation;
+    for (int i = 0; i < Count; i++) gradient[i] = output[i] > T(0) ? gradient[i] : T(0);
+  } else {
+    for (int i = 0; i < Count; i++) {
+      const T x = needs_pre_activation(A) ? pre_activation[i] : T(0);
+      gradient[i] *= activation_derivative<A>(x, output[i]);
+    }
+  }
+  return {};
+}
+
+}  // namespace rlt

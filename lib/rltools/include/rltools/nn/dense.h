@@ -1,0 +1,67 @@
+// The fully connected layer's three products, reference implementation. These are the hot operations that
+// kernels/<target>/ overrides; every override gives the same bits (docs/design.md, "Numerics").
+// Weights are stored (In, Out); all arrays are row-major and contiguous.
+#pragma once
+
+#include "rltools/core/device.h"
+#include "rltools/core/math.h"
+#include "rltools/nn/activation.h"
+
+namespace rlt {
+
+// output (Batch, Out) = A(input (Batch, In) . weights (In, Out) + bias (Out))
+// Each element starts at its bias and accumulates over the inputs in order.
+template <Activation A, int Batch, int In, int Out, class T>
+Generic dense_forward(Generic, const T* weights, const T* bias, const T* input, T* output) {
+  for (int sample = 0; sample < Batch; sample++) {
+    for (int out = 0; out < Out; out++) {
+      T sum = bias[out];
+      for (int in = 0; in < In; in++) {
+        sum = math::fma(input[sample * In + in], weights[in * Out + out], sum);
+      }
+      output[sample * Out + out] = activation_value<A>(sum);
+    }
+  }
+  return {};
+}
+
+// weights_gradient (In, Out) += input^T . output_gradient; bias_gradient (Out) += column sums.
+// Each element accumulates over the samples in order, starting from what it holds.
+template <int Batch, int In, int Out, class T>
+Generic dense_backward_weights(Generic, const T* input, const T* output_gradient,
+                               T* weights_gradient, T* bias_gradient) {
+  for (int in = 0; in < In; in++) {
+    for (int out = 0; out < Out; out++) {
+      T sum = weights_gradient[in * Out + out];
+      for (int sample = 0; sample < Batch; sample++) {
+        sum = math::fma(input[sample * In + in], output_gradient[sample * Out + out], sum);
+      }
+      weights_gradient[in * Out + out] = sum;
+    }
+  }
+  for (int out = 0; out < Out; out++) {
+    T sum = bias_gradient[out];
+    for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
+    bias_gradient[out] = sum;
+  }
+  return {};
+}
+
+// input_gradient (Batch, In) = output_gradient (Batch, Out) . weights^T
+// Each element starts at zero and accumulates over the outputs in order.
+template <int Batch, int In, int Out, class T>
+Generic dense_backward_input(Generic, const T* weights, const T* output_gradient,
+                             T* input_gradient) {
+  for (int sample = 0; sample < Batch; sample++) {
+    for (int in = 0; in < In; in++) {
+      T sum = T(0);
+      for (int out = 0; out < Out; out++) {
+        sum = math::fma(output_gradient[sample * Out + out], weights[in * Out + out], sum);
+      }
+      input_gradient[sample * In + in] = sum;
+    }
+  }
+  return {};
+}
+
+}  // namespace rlt

@@ -1,0 +1,231 @@
+// Multi-layer perceptron: parameters in one flat array, forward and backward passes over a batch (or a tile of one).
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/core/random.h"
+#include "rltools/core/tensor.h"
+#include "rltools/nn/dense.h"
+
+namespace rlt {
+
+// Parameters of a fully connected network: for each layer its weights (in, out), then its bias (out).
+//   Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>
+template <int... Widths>
+struct Dimensions {
+  static constexpr int kCount = static_cast<int>(sizeof...(Widths));
+  static constexpr int kWidth[kCount] = {Widths...};
+};
+
+template <class T, class Dimensions_, Activation Hidden, Activation Output>
+struct Mlp {
+  using Scalar = T;
+  using Shape = Dimensions_;
+  static_assert(Shape::kCount >= 2, "a network needs at least an input and an output width");
+  static constexpr int kLayerCount = Shape::kCount - 1;
+  static constexpr int kInputDim = Shape::kWidth[0];
+  static constexpr int kOutputDim = Shape::kWidth[kLayerCount];
+
+  static constexpr int input_dim(int layer) { return Shape::kWidth[layer]; }
+  static constexpr int output_dim(int layer) { return Shape::kWidth[layer + 1]; }
+  static constexpr Activation activation(int layer) {
+    return layer == kLayerCount - 1 ? Output : Hidden;
+  }
+  static constexpr int weights_offset(int layer) {
+    int offset = 0;
+    for (int l = 0; l < layer; l++) offset += (input_dim(l) + 1) * output_dim(l);
+    return offset;
+  }
+  static constexpr int bias_offset(int layer) {
+    return weights_offset(layer) + input_dim(layer) * output_dim(layer);
+  }
+  static constexpr int kParameterCount = weights_offset(kLayerCount);
+  static constexpr int widest_hidden() {
+    int widest = 1;
+    for (int l = 0; l + 1 < kLayerCount; l++) widest = max_of(widest, output_dim(l));
+    return widest;
+  }
+  static constexpr int max_of(int a, int b) { return a > b ? a : b; }
+  // Number of hidden activations of one sample before layer `layer`.
+  static constexpr int hidden_offset(int layer) {
+    int offset = 0;
+    for (int l = 0; l < layer; l++) offset += output_dim(l);
+    return offset;
+  }
+  static constexpr int kHiddenCount = hidden_offset(kLayerCount - 1);
+  static constexpr bool kStoresHiddenPreActivation = needs_pre_activation(Hidden);
+  static constexpr bool kStoresOutputPreActivation = needs_pre_activation(Output);
+
+  alignas(64) T values[kParameterCount];
+
+  T* weights(int layer) { return values + weights_offset(layer); }
+  const T* weights(int layer) const { return values + weights_offset(layer); }
+  T* bias(int layer) { return values + bias_offset(layer); }
+  const T* bias(int layer) const { return values + bias_offset(layer); }
+};
+
+// What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's own space.
+// hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a derivative needs them.
+template <class Network, int Batch>
+struct MlpBuffer {
+  using T = typename Network::Scalar;
+  static constexpr int kHidden = Network::kHiddenCount > 0 ? Network::kHiddenCount : 1;
+  alignas(64) T hidden[Batch * kHidden];
+  alignas(64) T hidden_pre[Network::kStoresHiddenPreActivation ? Batch * kHidden : 1];
+  alignas(64) T output_pre[Network::kStoresOutputPreActivation ? Batch * Network::kOutputDim : 1];
+};
+
+// Two gradients of hidden activations, used in turn by the backward pass; any network may share one of these.
+template <class T, int Batch, int Width>
+struct GradientBuffer {
+  static constexpr int kBatch = Batch;
+  static constexpr int kWidth = Width;
+  alignas(64) T values[2][Batch * Width];
+};
+
+namespace detail {
+
+template <int Layer, int Batch, class Device, class Network, class T>
+inline void forward_layer(Device device, const Network& network, const T* input, T* output,
+                          MlpBuffer<Network, Batch>& buffer) {
+  constexpr Activation kActivation = Network::activation(Layer);
+  constexpr int kIn = Network::input_dim(Layer);
+  constexpr int kOut = Network::output_dim(Layer);
+  constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
+  T* result = kIsLast ? output : buffer.hidden + Batch * Network::hidden_offset(Layer);
+  if constexpr (needs_pre_activation(kActivation)) {
+    T* pre = kIsLast ? buffer.output_pre
+                     : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
+    dense_forward<Activation::identity, Batch, kIn, kOut>(device, network.weights(Layer),
+                                                          network.bias(Layer), input, pre);
+    activation_forward<kActivation, Batch * kOut>(device, pre, result);
+  } else {
+    dense_forward<kActivation, Batch, kIn, kOut>(device, network.weights(Layer),
+                                                 network.bias(Layer), input, result);
+  }
+  if constexpr (!kIsLast) forward_layer<Layer + 1, Batch>(device, network, result, output, buffer);
+}
+
+// `gradient` holds the gradient of this layer's output and is consumed.
+template <int Layer, int Batch, bool WithParameters, class Device, class Network, class T,
+          int Width>
+inline void backward_layer(Device device, const Network& network, const T* input, const T* output,
+                           const MlpBuffer<Network, Batch>& buffer, T* gradient,
+                           Network* parameters_gradient, T* input_gradient,
+                           GradientBuffer<T, Batch, Width>& scratch) {
+  constexpr Activation kActivation = Network::activation(Layer);
+  constexpr int kIn = Network::input_dim(Layer);
+  constexpr int kOut = Network::output_dim(Layer);
+  constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
+  const T* result = kIsLast ? output : buffer.hidden + Batch * Network::hidden_offset(Layer);
+  const T* pre = nullptr;
+  if constexpr (needs_pre_activation(kActivation)) {
+    pre = kIsLast ? buffer.output_pre : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
+  }
+  activation_backward<kActivation, Batch * kOut>(device, pre, result, gradient);
+  const T* layer_input =
+      Layer == 0 ? input : buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
+  if constexpr (WithParameters) {
+    dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
+                                             parameters_gradient->weights(Layer),
+                                             parameters_gradient->bias(Layer));
+  }
+  if constexpr (Layer > 0) {
+    T* previous = scratch.values[Layer % 2];
+    dense_backward_input<Batch, kIn, kOut>(device, network.weights(Layer), gradient, previous);
+    backward_layer<Layer - 1, Batch, WithParameters>(device, network, input, output, buffer,
+                                                     previous, parameters_gradient, input_gradient,
+                                                     scratch);
+  } else if (input_gradient != nullptr) {
+    dense_backward_input<Batch, kIn, kOut>(device, network.weights(0), gradient, input_gradient);
+  }
+}
+
+}  // namespace detail
+
+// output (Batch, OutputDim) = network(input (Batch, InputDim)); `buffer` keeps the hidden activations.
+template <class Device, class Network, class Input, class Output, class Buffer>
+void forward(Device device, const Network& network, const Input& input, Output&& output,
+             Buffer& buffer) {
+  using OutputType = std::remove_reference_t<Output>;
+  static_assert(Input::kColumns == Network::kInputDim,
+                "forward: the input's width (columns) differs from the width that the network's "
+                "first layer takes");
+  static_assert(OutputType::kColumns == Network::kOutputDim,
+                "forward: the output's width (columns) differs from the network's output width");
+  static_assert(OutputType::kRows == Input::kRows,
+                "forward: input and output have different numbers of rows (samples)");
+  static_assert(std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>,
+                "forward: the buffer was made for another network or another number of samples");
+  if constexpr (Input::kColumns == Network::kInputDim &&
+                OutputType::kColumns == Network::kOutputDim && OutputType::kRows == Input::kRows &&
+                std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>) {
+    detail::forward_layer<0, Input::kRows>(device, network, input.data(), output.data(), buffer);
+  }
+}
+
+// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is null, writes the gradient
+// of the input to `input_gradient` (Batch, InputDim). `output_gradient` (Batch, OutputDim) is consumed.
+template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
+void backward(Device device, const Network& network, const Input& input, const Output& output,
+              const Buffer& buffer, typename Network::Scalar* output_gradient,
+              Network& parameters_gradient, typename Network::Scalar* input_gradient,
+              Scratch& scratch) {
+  static_assert(Scratch::kWidth >= Network::widest_hidden(),
+                "backward: the gradient buffer is narrower than the network's widest hidden layer");
+  detail::backward_layer<Network::kLayerCount - 1, Input::kRows, true>(
+      device, network, input.data(), output.data(), buffer, output_gradient, &parameters_gradient,
+      input_gradient, scratch);
+}
+
+// As backward, but only the gradient of the input (the parameters are not touched).
+template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
+void backward_input(Device device, const Network& network, const Input& input,
+                    const Output& output, const Buffer& buffer,
+                    typename Network::Scalar* output_gradient,
+                    typename Network::Scalar* input_gradient, Scratch& scratch) {
+  detail::backward_layer<Network::kLayerCount - 1, Input::kRows, false>(
+      device, network, input.data(), output.data(), buffer, output_gradient,
+      static_cast<Network*>(nullptr), input_gradient, scratch);
+}
+
+// Kaiming-uniform initialisation (He et al. 2015) with negative slope sqrt(5), which is PyTorch's default for linear
+// layers: weights and biases uniform in +-1/sqrt(fan_in). `network_index` gives each network its own random numbers.
+template <class Device, class Network>
+void initialize_kaiming(Device, Network& network, std::uint32_t seed, std::uint32_t network_index) {
+  using T = typename Network::Scalar;
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    const RandomStream stream{seed, Purpose::initialise, network_index,
+                              static_cast<std::uint32_t>(layer)};
+    const int fan_in = Network::input_dim(layer);
+    const int count = (fan_in + 1) * Network::output_dim(layer);  // weights, then bias
+    const T bound = T(1) / math::sqrt(static_cast<T>(fan_in));
+    for (int i = 0; i < count; i++) {
+      network.weights(layer)[i] = uniform<T>(stream, static_cast<std::uint32_t>(i), -bound, bound);
+    }
+  }
+}
+
+// Visits the network's arrays, layer by layer, weights before bias: visitor(const TensorInfo&, void* data).
+template <class Network, class Visitor>
+void for_each_tensor(const char* name, Network& network, Visitor&& visitor) {
+  static_assert(Network::kLayerCount <= 10, "a network has at most ten layers");
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    const auto in = static_cast<std::uint32_t>(Network::input_dim(layer));
+    const auto out = static_cast<std::uint32_t>(Network::output_dim(layer));
+    const DataType type = data_type_of(network.values);
+    visitor(TensorInfo{name, type, in, out, layer, "weights"},
+            static_cast<void*>(network.weights(layer)));
+    visitor(TensorInfo{name, type, 1, out, layer, "bias"},
+            static_cast<void*>(network.bias(layer)));
+  }
+}
+
+template <class Network>
+void set_zero(Network& network) {
+  for (int i = 0; i < Network::kParameterCount; i++) {
+    network.values[i] = typename Network::Scalar(0);
+  }
+}
+
+}  // namespace rlt

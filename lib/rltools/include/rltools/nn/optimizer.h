@@ -1,0 +1,105 @@
+// Adam (Kingma and Ba 2015, algorithm 1, in PyTorch's arrangement), SGD, and polyak averaging over flat parameters.
+#pragma once
+
+#include "rltools/core/device.h"
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+// First and second moments of a network's gradient, and the powers of the two decay rates.
+template <class Network>
+struct AdamState {
+  Network first_moment;
+  Network second_moment;
+  double decay_power[2];  // beta1^t, beta2^t: double, since 1 - beta2^t loses digits for small t
+};
+
+template <class T>
+struct AdamParameters {
+  T learning_rate;
+  T beta1;
+  T beta2;
+  T epsilon;
+};
+
+// The scalars of one step, as the element-wise kernel needs them.
+template <class T>
+struct AdamStep {
+  T beta1, one_minus_beta1;
+  T beta2, one_minus_beta2;
+  T step_size;                       // learning_rate / (1 - beta1^t)
+  T inverse_sqrt_second_correction;  // 1 / sqrt(1 - beta2^t)
+  T epsilon;
+};
+
+template <class T>
+inline void adam_element(const AdamStep<T>& step, T gradient, T& parameter, T& first_moment,
+                         T& second_moment) {
+  const T first = math::fma(step.beta1, first_moment, step.one_minus_beta1 * gradient);
+  const T second =
+      math::fma(step.beta2, second_moment, step.one_minus_beta2 * gradient * gradient);
+  first_moment = first;
+  second_moment = second;
+  const T denominator =
+      math::fma(math::sqrt(second), step.inverse_sqrt_second_correction, step.epsilon);
+  parameter = math::fma(-step.step_size, first / denominator, parameter);
+}
+
+// One Adam step over Count parameters.
+template <int Count, class T>
+Generic adam_update(Generic, const AdamStep<T>& step, const T* gradient, T* parameters,
+                    T* first_moment, T* second_moment) {
+  for (int i = 0; i < Count; i++) {
+    adam_element(step, gradient[i], parameters[i], first_moment[i], second_moment[i]);
+  }
+  return {};
+}
+
+// target += rate * (source - target)
+template <int Count, class T>
+Generic polyak_update(Generic, T rate, const T* source, T* target) {
+  for (int i = 0; i < Count; i++) target[i] = math::fma(rate, source[i] - target[i], target[i]);
+  return {};
+}
+
+// parameters -= learning_rate * gradient
+template <int Count, class T>
+Generic sgd_update(Generic, T learning_rate, const T* gradient, T* parameters) {
+  for (int i = 0; i < Count; i++) {
+    parameters[i] = math::fma(-learning_rate, gradient[i], parameters[i]);
+  }
+  return {};
+}
+
+template <class Network>
+void initialize(AdamState<Network>& state) {
+  using T = typename Network::Scalar;
+  for (int i = 0; i < Network::kParameterCount; i++) {
+    state.first_moment.values[i] = T(0);
+    state.second_moment.values[i] = T(0);
+  }
+  state.decay_power[0] = state.decay_power[1] = 1.0;
+}
+
+// Applies one Adam step with `gradient` to `network`.
+template <class Device, class Network>
+void adam_step(Device device, const AdamParameters<typename Network::Scalar>& parameters,
+               AdamState<Network>& state, const Network& gradient, Network& network) {
+  using T = typename Network::Scalar;
+  state.decay_power[0] *= static_cast<double>(parameters.beta1);
+  state.decay_power[1] *= static_cast<double>(parameters.beta2);
+  AdamStep<T> step;
+  step.beta1 = parameters.beta1;
+  step.one_minus_beta1 = T(1) - parameters.beta1;
+  step.beta2 = parameters.beta2;
+  step.one_minus_beta2 = T(1) - parameters.beta2;
+  step.step_size =
+      static_cast<T>(static_cast<double>(parameters.learning_rate) / (1.0 - state.decay_power[0]));
+  step.inverse_sqrt_second_correction =
+      static_cast<T>(1.0 / math::sqrt(1.0 - state.decay_power[1]));
+  step.epsilon = parameters.epsilon;
+  adam_update<Network::kParameterCount>(device, step, gradient.values, network.values,
+                                        state.first_moment.values, state.second_moment.values);
+}
+
+}  // namespace rlt

@@ -1,0 +1,135 @@
+// The deployable policy image's records, byte by byte as docs/policy_image.md has them, and the reasons for which a
+// device refuses an image. Little-endian; every record is a multiple of four bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rltools/core/crc32.h"
+#include "rltools/core/math.h"
+#include "rltools/rl/environment.h"
+
+#if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the policy image is read in place: the processor must be little-endian"
+#endif
+
+namespace rlt {
+
+constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
+constexpr std::uint16_t kPolicyVersion = 1;
+constexpr std::uint32_t kPolicyHasNormaliser = 1;  // header's flags
+constexpr std::uint16_t kPolicyExampleCount = 8;   // that this library writes; a reader takes any number above 0
+constexpr std::size_t kPolicyNameBytes = 32;       // of experiment and environment, with the terminating zero
+constexpr std::size_t kChannelNameBytes = 24;
+constexpr std::size_t kChannelUnitBytes = 16;
+
+// The records lie in an array of bytes: may_alias lets them be read there.
+struct __attribute__((__may_alias__)) PolicyImageHeader {
+  char magic[4];
+  std::uint16_t version;
+  std::uint16_t header_bytes;
+  std::uint32_t total_bytes;
+  std::uint32_t crc32;  // of all bytes of the image but these four
+  std::uint16_t observation_dim;
+  std::uint16_t action_dim;
+  std::uint16_t layer_count;
+  std::uint16_t example_count;
+  std::uint32_t flags;
+  std::uint32_t step_interval_us;
+  std::uint32_t step;
+  std::uint32_t seed;
+  std::uint32_t fingerprint;
+  std::uint32_t reserved;
+  std::uint8_t state_sha256[32];
+  char experiment[kPolicyNameBytes];
+  char environment[kPolicyNameBytes];
+};
+
+struct __attribute__((__may_alias__)) PolicyImageLayer {
+  std::uint16_t input_dim;
+  std::uint16_t output_dim;
+  std::uint8_t activation;
+  std::uint8_t reserved[3];
+};
+
+struct __attribute__((__may_alias__)) PolicyImageChannel {
+  char name[kChannelNameBytes];
+  char unit[kChannelUnitBytes];
+  float minimum;
+  float maximum;
+};
+
+// A float of the image, and of the words that frame each example.
+typedef float __attribute__((__may_alias__)) PolicyImageFloat;
+typedef std::uint32_t __attribute__((__may_alias__)) PolicyImageWord;
+
+static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
+              "docs/policy_image.md gives the header's bytes");
+static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the layer's bytes");
+static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
+
+// Why an image is refused, in the order in which a reader checks.
+enum class PolicyReason : std::uint8_t {
+  accepted,
+  misaligned,
+  too_short,
+  bad_magic,
+  unknown_version,
+  wrong_size,
+  wrong_crc,
+  malformed,
+  not_finite,
+  other_contract,
+  too_large,
+  example_not_reproduced,
+};
+constexpr int kPolicyReasonCount = 12;
+
+constexpr const char* policy_reason_text(PolicyReason reason) {
+  switch (reason) {
+    case PolicyReason::accepted: return "accepted";
+    case PolicyReason::misaligned: return "the image does not lie on a four-byte boundary";
+    case PolicyReason::too_short: return "too short to hold a header";
+    case PolicyReason::bad_magic: return "not a policy image";
+    case PolicyReason::unknown_version: return "written in another version of the format";
+    case PolicyReason::wrong_size: return "not as long as its header says";
+    case PolicyReason::wrong_crc: return "damaged, its checksum does not match";
+    case PolicyReason::malformed: return "a table contradicts itself";
+    case PolicyReason::not_finite: return "a number is not finite";
+    case PolicyReason::other_contract: return "made for other observations, actions or rate";
+    case PolicyReason::too_large: return "needs more memory than there is";
+    case PolicyReason::example_not_reproduced: return "an example gives other bits here";
+  }
+  return "unknown reason";
+}
+
+// What observations and actions mean where a policy is to run.
+struct PolicyContract {
+  std::uint32_t step_interval_us;
+  int observation_dim;
+  int action_dim;
+  const Channel* observations;
+  const Channel* actions;
+};
+
+template <class Environment>
+constexpr PolicyContract policy_contract() {
+  return {Environment::kStepInterval_us, Environment::kObservationDim, Environment::kActionDim,
+          Environment::kObservations, Environment::kActions};
+}
+
+// A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is clamped.
+inline float physical_action(float action, float minimum, float maximum) {
+  const float half_range = 0.5f * (maximum - minimum);
+  const float centre = 0.5f * (maximum + minimum);
+  return math::fma(math::clamp(action, -1.0f, 1.0f), half_range, centre);
+}
+
+// The checksum of an image: CRC-32 of all its bytes but the four that hold the checksum.
+inline std::uint32_t policy_image_crc32(const std::uint8_t* image, std::size_t count) {
+  constexpr std::size_t kField = offsetof(PolicyImageHeader, crc32);
+  const std::uint32_t first = crc32(image, kField);
+  return crc32(image + kField + 4, count - kField - 4, first);
+}
+
+}  // namespace rlt

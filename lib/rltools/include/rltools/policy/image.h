@@ -1,0 +1,209 @@
+// Writes the deployable policy image (docs/policy_image.md) on the device that trained the policy, with example
+// inputs and what this device computes for them. No allocation; the image's size is known at compile time.
+#pragma once
+
+#include "rltools/core/random.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/policy/format.h"
+#include "rltools/rl/training.h"
+
+namespace rlt {
+
+// Purpose of the examples' random numbers, far from those of core/random.h; their seed is 0 for every policy.
+constexpr Purpose kPolicyExamples = static_cast<Purpose>(0x52544c50u);
+
+// Statistics of a running observation normaliser: normalised = (observation - mean) * inverse_std.
+struct PolicyNormaliser {
+  const float* mean;         // (observation_dim); null where the policy takes observations as they are
+  const float* inverse_std;  // (observation_dim)
+};
+
+// Where a policy comes from; everything of the image but network and contract.
+struct PolicyOrigin {
+  const char* experiment;
+  const char* environment;
+  std::uint32_t step;  // environment steps of the training run
+  std::uint32_t seed;  // of the training run
+  std::uint32_t fingerprint;
+  const std::uint8_t* state_sha256;  // 32 bytes
+};
+
+// Size of the image of a network with this contract.
+template <class Network>
+constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false) {
+  constexpr auto kObservation = static_cast<std::uint32_t>(Network::kInputDim);
+  constexpr auto kAction = static_cast<std::uint32_t>(Network::kOutputDim);
+  constexpr auto kLayers = static_cast<std::uint32_t>(Network::kLayerCount);
+  constexpr auto kParameters = static_cast<std::uint32_t>(Network::kParameterCount);
+  return sizeof(PolicyImageHeader) + kLayers * sizeof(PolicyImageLayer) +
+         (kObservation + kAction) * sizeof(PolicyImageChannel) +
+         (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
+         kPolicyExampleCount * (kObservation + 2u * kAction + 1u) * 4u;
+}
+
+// Size of the image of an experiment's policy.
+template <class E>
+constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<typename E::Actor>();
+
+namespace detail {
+
+// Appends to an array of bytes; the caller knows that they fit.
+struct ByteWriter {
+  std::uint8_t* position;
+
+  void add(const void* source, std::size_t count) {
+    __builtin_memcpy(position, source, count);
+    position += count;
+  }
+  template <class Record>
+  void add(const Record& record) {
+    add(&record, sizeof(Record));
+  }
+};
+
+constexpr std::size_t text_length(const char* text) {
+  std::size_t length = 0;
+  while (text[length] != '\0') length++;
+  return length;
+}
+
+// Copies text into a field of zeros, cut so that a terminating zero remains.
+template <std::size_t Capacity>
+inline void copy_text(char (&field)[Capacity], const char* text) {
+  for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
+  for (std::size_t i = 0; i + 1 < Capacity && text[i] != '\0'; i++) field[i] = text[i];
+}
+
+constexpr bool channels_fit(const Channel* channels, int count) {
+  for (int i = 0; i < count; i++) {
+    if (text_length(channels[i].name) >= kChannelNameBytes) return false;
+    if (text_length(channels[i].unit) >= kChannelUnitBytes) return false;
+    if (!(channels[i].minimum < channels[i].maximum)) return false;
+    if (!(channels[i].maximum - channels[i].minimum <= 3.4028234663852886e38f)) return false;
+  }
+  return true;
+}
+
+inline void add_channels(ByteWriter& writer, const Channel* channels, int count) {
+  for (int i = 0; i < count; i++) {
+    PolicyImageChannel record;
+    copy_text(record.name, channels[i].name);
+    copy_text(record.unit, channels[i].unit);
+    record.minimum = channels[i].minimum;
+    record.maximum = channels[i].maximum;
+    writer.add(record);
+  }
+}
+
+// One example: input drawn uniformly from the channels' ranges, checksum of every layer's output, network output,
+// physical action.
+template <class Device, class Network>
+void add_example(Device device, ByteWriter& writer, const Network& network,
+                 const PolicyContract& contract, const PolicyNormaliser& normaliser,
+                 std::uint32_t example) {
+  const RandomStream random{0, kPolicyExamples, example};
+  Matrix<float, 1, Network::kInputDim> observation, input;
+  Matrix<float, 1, Network::kOutputDim> output, action;
+  MlpBuffer<Network, 1> buffer;
+  for (int i = 0; i < Network::kInputDim; i++) {
+    const Channel& channel = contract.observations[i];
+    const float value =
+        uniform<float>(random, static_cast<std::uint32_t>(i), channel.minimum, channel.maximum);
+    observation.values[i] = value;
+    input.values[i] = normaliser.mean == nullptr
+                          ? value
+                          : (value - normaliser.mean[i]) * normaliser.inverse_std[i];
+  }
+  forward(device, network, input, output, buffer);
+  for (int i = 0; i < Network::kOutputDim; i++) {
+    const Channel& channel = contract.actions[i];
+    action.values[i] = physical_action(output.values[i], channel.minimum, channel.maximum);
+  }
+  std::uint32_t trace = crc32(buffer.hidden, sizeof(float) * Network::kHiddenCount);
+  trace = crc32(output.values, sizeof(output.values[0]) * Network::kOutputDim, trace);
+  writer.add(observation.values, sizeof(float) * Network::kInputDim);
+  writer.add(trace);
+  writer.add(output.values, sizeof(float) * Network::kOutputDim);
+  writer.add(action.values, sizeof(float) * Network::kOutputDim);
+}
+
+}  // namespace detail
+
+// Writes policy_image_bytes<Network>(normaliser.mean != nullptr) bytes to `image`.
+template <class Device, class Network>
+void write_policy_image(Device device, const Network& network, const PolicyContract& contract,
+                        const PolicyNormaliser& normaliser, const PolicyOrigin& origin,
+                        std::uint8_t* image) {
+  static_assert(data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) ==
+                    DataType::f32,
+                "a policy image holds a network of float; this network's Scalar is another type");
+  const bool has_normaliser = normaliser.mean != nullptr;
+  const std::uint32_t bytes = policy_image_bytes<Network>(has_normaliser);
+  PolicyImageHeader header{};
+  __builtin_memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
+  header.version = kPolicyVersion;
+  header.header_bytes = sizeof(PolicyImageHeader);
+  header.total_bytes = bytes;
+  header.observation_dim = Network::kInputDim;
+  header.action_dim = Network::kOutputDim;
+  header.layer_count = Network::kLayerCount;
+  header.example_count = kPolicyExampleCount;
+  header.flags = has_normaliser ? kPolicyHasNormaliser : 0u;
+  header.step_interval_us = contract.step_interval_us;
+  header.step = origin.step;
+  header.seed = origin.seed;
+  header.fingerprint = origin.fingerprint;
+  __builtin_memcpy(header.state_sha256, origin.state_sha256, sizeof(header.state_sha256));
+  detail::copy_text(header.experiment, origin.experiment);
+  detail::copy_text(header.environment, origin.environment);
+
+  detail::ByteWriter writer{image};
+  writer.add(header);
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    writer.add(PolicyImageLayer{static_cast<std::uint16_t>(Network::input_dim(layer)),
+                                static_cast<std::uint16_t>(Network::output_dim(layer)),
+                                static_cast<std::uint8_t>(Network::activation(layer)),
+                                {0, 0, 0}});
+  }
+  detail::add_channels(writer, contract.observations, contract.observation_dim);
+  detail::add_channels(writer, contract.actions, contract.action_dim);
+  if (has_normaliser) {
+    writer.add(normaliser.mean, sizeof(float) * Network::kInputDim);
+    writer.add(normaliser.inverse_std, sizeof(float) * Network::kInputDim);
+  }
+  writer.add(network.values, sizeof(float) * Network::kParameterCount);
+  for (std::uint32_t example = 0; example < kPolicyExampleCount; example++) {
+    detail::add_example(device, writer, network, contract, normaliser, example);
+  }
+  header.crc32 = policy_image_crc32(image, bytes);
+  __builtin_memcpy(image, &header, sizeof(header));
+}
+
+// Writes the image of a training run's policy. `state_sha256` is that of the present training state.
+template <class Device, class E>
+void build_policy_image(Device device, Training<E>& training,
+                        const std::uint8_t (&state_sha256)[32],
+                        std::uint8_t (&image)[kPolicyImageBytes<E>]) {
+  using Environment = typename E::Environment;
+  static_assert(E::Actor::kInputDim == Environment::kObservationDim &&
+                    E::Actor::kOutputDim == Environment::kActionDim,
+                "build_policy_image: the actor's widths differ from the environment's");
+  static_assert(detail::text_length(E::kName) < kPolicyNameBytes &&
+                    detail::text_length(Environment::kName) < kPolicyNameBytes,
+                "build_policy_image: a name of experiment or environment has more than 31 bytes");
+  static_assert(
+      detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
+          detail::channels_fit(Environment::kActions, Environment::kActionDim),
+      "build_policy_image: a channel's name has more than 23 bytes, its unit more than 15, or its "
+      "range is empty or not finite");
+  const PolicyOrigin origin{E::kName,
+                            Environment::kName,
+                            steps_done(training),
+                            training.hyperparameters.seed,
+                            fingerprint(training),
+                            state_sha256};
+  write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
+                     origin, image);
+}
+
+}  // namespace rlt

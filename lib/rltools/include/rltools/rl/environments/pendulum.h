@@ -1,0 +1,105 @@
+// Gymnasium's Pendulum-v1: swing up and balance a pendulum with a torque too weak to lift it directly.
+// Angle 0 is upright. Semi-implicit Euler, 20 Hz; episodes of 200 steps are truncated, never terminated.
+#pragma once
+
+#include "rltools/core/math.h"
+#include "rltools/rl/environment.h"
+
+namespace rlt {
+
+template <class T>
+struct Pendulum {
+  using Scalar = T;
+  struct State {
+    T angle_rad;
+    T velocity_rad_s;
+  };
+  struct Parameters {
+    T gravity_m_s2 = T(10);
+    T mass_kg = T(1);
+    T length_m = T(1);
+    T step_s = T(0.05);
+    T max_velocity_rad_s = T(8);
+    T max_torque_nm = T(2);
+  };
+  static constexpr const char* kName = "Pendulum-v1";
+  static constexpr int kObservationDim = 3;
+  static constexpr int kActionDim = 1;
+  static constexpr std::uint32_t kStepInterval_us = 50000;
+  static constexpr Channel kObservations[kObservationDim] = {
+      {"cos_angle", "1", -1.0f, 1.0f},
+      {"sin_angle", "1", -1.0f, 1.0f},
+      {"velocity", "rad/s", -8.0f, 8.0f},
+  };
+  static constexpr Channel kActions[kActionDim] = {{"torque", "N*m", -2.0f, 2.0f}};
+
+  Parameters parameters;
+};
+
+namespace detail {
+
+// The torque that a normalised action asks for, N*m.
+template <class T>
+inline T pendulum_torque(const Pendulum<T>& environment, const T* action) {
+  return math::clamp(action[0], T(-1), T(1)) * environment.parameters.max_torque_nm;
+}
+
+// The angle in [-pi, pi).
+template <class T>
+inline T normalized_angle(T angle_rad) {
+  // 2 pi as the sum of two numbers, so that turns are removed without losing the angle's last digits.
+  constexpr double kTwoPiHigh = 6.283185307179586, kTwoPiLow = 2.4492935982947064e-16;
+  constexpr T kTwoPi = static_cast<T>(kTwoPiHigh);
+  constexpr T kTwoPiRest =
+      static_cast<T>((kTwoPiHigh - static_cast<double>(kTwoPi)) + kTwoPiLow);
+  constexpr T kPi = static_cast<T>(3.141592653589793);
+  const T turns = math::floor((angle_rad + kPi) / kTwoPi);
+  return math::fma(-turns, kTwoPiRest, math::fma(-turns, kTwoPi, angle_rad));
+}
+
+}  // namespace detail
+
+// Angle uniform in [-pi, pi), velocity uniform in [-1, 1) rad/s.
+template <class T>
+typename Pendulum<T>::State initial_state(Generic, const Pendulum<T>&, RandomStream random) {
+  constexpr T kPi = static_cast<T>(3.141592653589793);
+  return {uniform<T>(random, 0, -kPi, kPi), uniform<T>(random, 1, T(-1), T(1))};
+}
+
+template <class T>
+typename Pendulum<T>::State step(Generic, const Pendulum<T>& environment,
+                                 const typename Pendulum<T>::State& state, const T* action) {
+  const auto& p = environment.parameters;
+  const T torque = detail::pendulum_torque(environment, action);
+  const T acceleration = T(3) * p.gravity_m_s2 / (T(2) * p.length_m) * math::sin(state.angle_rad) +
+                         T(3) / (p.mass_kg * p.length_m * p.length_m) * torque;
+  typename Pendulum<T>::State next;
+  next.velocity_rad_s = math::clamp(state.velocity_rad_s + acceleration * p.step_s,
+                                    -p.max_velocity_rad_s, p.max_velocity_rad_s);
+  next.angle_rad = state.angle_rad + next.velocity_rad_s * p.step_s;
+  return next;
+}
+
+template <class T>
+void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::State& state, T* observation) {
+  observation[0] = math::cos(state.angle_rad);
+  observation[1] = math::sin(state.angle_rad);
+  observation[2] = state.velocity_rad_s;
+}
+
+// -(angle^2 + 0.1 velocity^2 + 0.001 torque^2) of the state before the step
+template <class T>
+T reward(Generic, const Pendulum<T>& environment, const typename Pendulum<T>::State& state,
+         const T* action, const typename Pendulum<T>::State&) {
+  const T angle = detail::normalized_angle(state.angle_rad);
+  const T torque = detail::pendulum_torque(environment, action);
+  return -(angle * angle + T(0.1) * (state.velocity_rad_s * state.velocity_rad_s) +
+           T(0.001) * (torque * torque));
+}
+
+template <class T>
+bool terminated(Generic, const Pendulum<T>&, const typename Pendulum<T>::State&) {
+  return false;
+}
+
+}  // namespace rlt

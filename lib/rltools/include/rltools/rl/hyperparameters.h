@@ -1,0 +1,91 @@
+// Hyperparameters: scalars that an algorithm lists once. The struct, its table of names, bounds and units, the
+// protocol's parameters, the command line's `--set` and the documentation all come from that list.
+#pragma once
+
+#include <cstdint>
+
+#include "rltools/core/tensor.h"
+
+namespace rlt {
+
+// One hyperparameter. `type` is f32 or u32; a name has at most 16 characters, which is MAVLink's limit.
+struct ParameterInfo {
+  const char* name;
+  DataType type;
+  double default_value, minimum, maximum;
+  const char* unit;
+  const char* description;
+};
+
+namespace detail {
+
+constexpr bool fits_protocol(const char* name) {
+  int length = 0;
+  while (name[length] != '\0') length++;
+  return length > 0 && length <= 16;
+}
+
+template <class T>
+inline std::uint32_t to_bits(T value) {
+  static_assert(sizeof(T) == 4, "hyperparameters are float or uint32_t");
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &value, 4);
+  return bits;
+}
+
+// Sets `value` from `bits` where it lies within the bounds; a NaN never does.
+template <class T>
+inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
+  T candidate;
+  __builtin_memcpy(&candidate, &bits, 4);
+  const double number = static_cast<double>(candidate);
+  if (!(number >= info.minimum && number <= info.maximum)) return false;
+  value = candidate;
+  return true;
+}
+
+}  // namespace detail
+
+// Every algorithm's list begins with these.   X(type, name, default, minimum, maximum, unit, description)
+#define RLT_RUN_HYPERPARAMETERS(X)                                                                 \
+  X(std::uint32_t, seed, 0, 0, 4294967295.0, "",                                                   \
+    "Seed of all random numbers; the same seed gives the same bits on every board.")               \
+  X(std::uint32_t, steps, 10000, 1, 4294967295.0, "steps", "Environment steps in all.")            \
+  X(std::uint32_t, eval_every, 1000, 1, 4294967295.0, "steps", "Steps between two evaluations.")   \
+  X(std::uint32_t, eval_episodes, 10, 1, 1000, "episodes",                                         \
+    "Deterministic episodes of an evaluation.")                                                    \
+  X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                    \
+    "Steps between two progress messages; does not influence training.")
+
+#define RLT_HYPERPARAMETER_FIELD(Type, Name, Default, Minimum, Maximum, Unit, Description) \
+  Type Name = static_cast<Type>(Default);
+#define RLT_HYPERPARAMETER_INFO(Type, Name, Default, Minimum, Maximum, Unit, Description)       \
+  ::rlt::ParameterInfo{#Name,   ::rlt::data_type_of(static_cast<const Type*>(nullptr)), Default, \
+                       Minimum, Maximum,                                                        \
+                       Unit,    Description},
+#define RLT_HYPERPARAMETER_NAME_FITS(Type, Name, Default, Minimum, Maximum, Unit, Description) \
+  static_assert(::rlt::detail::fits_protocol(#Name),                                           \
+                "the hyperparameter " #Name " has a name of more than 16 characters");
+#define RLT_HYPERPARAMETER_GET(Type, Name, Default, Minimum, Maximum, Unit, Description) \
+  if (index-- == 0) return ::rlt::detail::to_bits(Name);
+#define RLT_HYPERPARAMETER_SET(Type, Name, Default, Minimum, Maximum, Unit, Description) \
+  if (index-- == 0) return ::rlt::detail::from_bits(Name, bits, information);
+
+// Defines `struct Struct` with one member per entry of `List`, and access by index for the protocol.
+#define RLT_DEFINE_HYPERPARAMETERS(Struct, List)                                              \
+  List(RLT_HYPERPARAMETER_NAME_FITS) struct Struct {                                          \
+    List(RLT_HYPERPARAMETER_FIELD) static constexpr ::rlt::ParameterInfo kInfo[] = {          \
+        List(RLT_HYPERPARAMETER_INFO)};                                                       \
+    static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));         \
+    static const ::rlt::ParameterInfo& info(int index) { return kInfo[index]; }               \
+    /* The value's four bytes; index in [0, kCount). */                                       \
+    std::uint32_t get_bits(int index) const { List(RLT_HYPERPARAMETER_GET) return 0; }        \
+    /* False, and nothing changed, where the value is out of bounds or not a number. */       \
+    bool set_bits(int index, std::uint32_t bits) {                                            \
+      if (index < 0 || index >= kCount) return false;                                         \
+      const ::rlt::ParameterInfo& information = info(index);                                  \
+      List(RLT_HYPERPARAMETER_SET) return false;                                              \
+    }                                                                                         \
+  };
+
+}  // namespace rlt

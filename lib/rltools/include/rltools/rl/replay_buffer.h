@@ -1,0 +1,87 @@
+// Replay buffer that stores each observation once: slot i holds an observation, the action taken there and its reward;
+// the next observation is that of slot i + 1. See docs/design.md, "Training state, checkpoint and hash".
+#pragma once
+
+#include <cstdint>
+
+#include "rltools/core/random.h"
+
+namespace rlt {
+
+// Slots is the number of observations kept: transitions plus one for each episode's end plus the one under way.
+template <class T, int Slots_, int ObservationDim, int ActionDim>
+struct ReplayBuffer {
+  static constexpr int kSlots = Slots_;
+  static constexpr int kObservationDim = ObservationDim;
+  static constexpr int kActionDim = ActionDim;
+
+  // Flags of a slot. A slot without kTransition holds the last observation of an episode (or the present one).
+  static constexpr std::uint8_t kTransition = 1;
+  static constexpr std::uint8_t kTerminated = 2;
+
+  T observation[kSlots * ObservationDim];
+  T action[kSlots * ActionDim];
+  T reward[kSlots];
+  std::uint8_t flags[kSlots];
+  std::uint32_t position[2];  // slot of the present observation; number of slots in use
+
+  std::uint32_t& present() { return position[0]; }
+  std::uint32_t present() const { return position[0]; }
+  std::uint32_t& used() { return position[1]; }
+  std::uint32_t used() const { return position[1]; }
+};
+
+template <class T, int S, int O, int A>
+void clear(ReplayBuffer<T, S, O, A>& replay) {
+  for (int i = 0; i < S * O; i++) replay.observation[i] = T(0);
+  for (int i = 0; i < S * A; i++) replay.action[i] = T(0);
+  for (int i = 0; i < S; i++) replay.reward[i] = T(0);
+  for (int i = 0; i < S; i++) replay.flags[i] = 0;
+  replay.present() = 0;
+  replay.used() = 0;
+}
+
+// Where the next observation goes: the slot after the present one; the oldest observation is overwritten once full.
+template <class T, int S, int O, int A>
+T* advance(ReplayBuffer<T, S, O, A>& replay) {
+  if (replay.used() > 0) replay.present() = (replay.present() + 1) % S;
+  if (replay.used() < S) replay.used()++;
+  replay.flags[replay.present()] = 0;
+  return replay.observation + replay.present() * O;
+}
+
+// Completes the present slot to a transition. Call advance() next, for the observation that the action led to.
+template <class T, int S, int O, int A>
+void record(ReplayBuffer<T, S, O, A>& replay, const T* action, T reward, bool terminated) {
+  const std::uint32_t slot = replay.present();
+  for (int i = 0; i < A; i++) replay.action[slot * A + i] = action[i];
+  replay.reward[slot] = reward;
+  replay.flags[slot] = static_cast<std::uint8_t>(
+      ReplayBuffer<T, S, O, A>::kTransition |
+      (terminated ? ReplayBuffer<T, S, O, A>::kTerminated : 0));
+}
+
+// A transition's slot, uniform over all transitions held; the buffer must hold at least one.
+// A slot without a transition is drawn again, from the stream's next substream.
+template <class T, int S, int O, int A>
+std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream random,
+                          std::uint32_t index) {
+  constexpr int kAttempts = 64;  // all fail with a probability below (share of ends)^64
+  std::uint32_t slot = 0;
+  for (int attempt = 0; attempt < kAttempts; attempt++) {
+    slot = uniform_index(random, index, replay.used());
+    if (replay.flags[slot] & ReplayBuffer<T, S, O, A>::kTransition) return slot;
+    random.substream++;
+  }
+  while (!(replay.flags[slot] & ReplayBuffer<T, S, O, A>::kTransition)) {
+    slot = (slot + 1) % replay.used();
+  }
+  return slot;
+}
+
+template <class T, int S, int O, int A>
+const T* next_observation(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t slot) {
+  return replay.observation + ((slot + 1) % S) * O;
+}
+
+}  // namespace rlt

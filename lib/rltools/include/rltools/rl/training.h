@@ -1,0 +1,189 @@
+// A training run: the experiment's learner, replay buffer and scratch memory, and what every algorithm offers.
+// Firmware, tests and bindings use these functions only; rl/algorithms/*.h implements them.
+#pragma once
+
+#include "rltools/core/tensor.h"
+#include "rltools/rl/environment.h"
+#include "rltools/rl/hyperparameters.h"
+
+namespace rlt {
+
+template <class E>
+using Learner = typename E::Algorithm::template Learner<E>;
+template <class E>
+using Replay = typename E::Algorithm::template Replay<E>;
+template <class E>
+using Scratch = typename E::Algorithm::template Scratch<E>;
+
+// An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
+template <class E>
+struct Training {
+  using Experiment = E;
+  typename E::Hyperparameters hyperparameters;
+  Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
+  Replay<E>& replay;    // bulk
+  Scratch<E>& scratch;  // activations and gradients; not part of the state
+};
+
+// Where a run stands. Counters and returns are part of the training state.
+template <class T>
+struct Progress {
+  std::uint32_t step;          // environment steps done
+  std::uint32_t updates;       // critic updates done
+  std::uint32_t episodes;      // training episodes ended
+  std::uint32_t episode_step;  // steps done in the present episode
+  T episode_return;            // sum of rewards of the present episode
+  T last_return;               // of the last training episode; NaN before the first
+  T best_return;               // of the best training episode; NaN before the first
+};
+
+// What one training step did.
+struct StepReport {
+  bool updated;         // critics were updated; the losses below are valid
+  bool actor_updated;   // the actor was updated; actor_loss is valid
+  bool episode_ended;   // episode_return is valid
+  bool finite;          // false once a loss or return is not a finite number
+  float episode_return;
+  float critic_1_loss;
+  float critic_2_loss;
+  float actor_loss;
+};
+
+// Returns of deterministic episodes: mean, population standard deviation, smallest, largest.
+struct EvaluationReport {
+  std::uint32_t episodes;
+  float mean, std, min, max;
+};
+
+// Sets the whole state from the hyperparameters: networks from the seed, empty replay buffer, first episode.
+template <class Device, class E>
+void initialize(Device device, Training<E>& training) {
+  static_assert(EnvironmentContract<typename E::Environment>::kKept, "see the sentence above");
+  initialize_algorithm(device, typename E::Algorithm{}, training);
+}
+
+// One environment step and the updates that go with it.
+template <class Device, class E>
+StepReport train_step(Device device, Training<E>& training) {
+  return train_step_algorithm(device, typename E::Algorithm{}, training);
+}
+
+// Runs hyperparameters.eval_episodes deterministic episodes. Initial states depend on the seed and the episode's
+// number only; nothing of the training state changes.
+template <class Device, class E>
+EvaluationReport evaluate(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  using Environment = typename E::Environment;
+  const Environment environment{};
+  const std::uint32_t episodes = training.hyperparameters.eval_episodes;
+  T sum = T(0), sum_of_squares = T(0), smallest = T(0), largest = T(0);
+  T first = T(0);
+  for (std::uint32_t episode = 0; episode < episodes; episode++) {
+    const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset, episode};
+    auto state = initial_state(device, environment, random);
+    T episode_return = T(0);
+    for (int i = 0; i < E::kEpisodeSteps && !terminated(device, environment, state); i++) {
+      Matrix<T, 1, Environment::kObservationDim> observation;
+      Matrix<T, 1, Environment::kActionDim> action;
+      observe(device, environment, state, observation.data());
+      act(device, training, observation, action);
+      const auto next = step(device, environment, state, action.data());
+      episode_return += reward(device, environment, state, action.data(), next);
+      state = next;
+    }
+    // Moments about the first return: returns differ little compared with their size.
+    if (episode == 0) first = smallest = largest = episode_return;
+    const T difference = episode_return - first;
+    sum += difference;
+    sum_of_squares = math::fma(difference, difference, sum_of_squares);
+    smallest = math::min(smallest, episode_return);
+    largest = math::max(largest, episode_return);
+  }
+  const T count = static_cast<T>(episodes);
+  const T mean = sum / count;
+  const T variance = math::max(T(0), sum_of_squares / count - mean * mean);
+  return {episodes, static_cast<float>(first + mean), static_cast<float>(math::sqrt(variance)),
+          static_cast<float>(smallest), static_cast<float>(largest)};
+}
+
+// The deterministic action (1, ActionDim) in [-1, 1] for an observation (1, ObservationDim).
+template <class Device, class E, class Observation, class Action>
+void act(Device device, Training<E>& training, const Observation& observation, Action& action) {
+  act_algorithm(device, typename E::Algorithm{}, training, observation, action);
+}
+
+// Visits every array of the training state in the documented order: visitor(const TensorInfo&, void* data).
+template <class E, class Visitor>
+void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
+  for_each_state_tensor_algorithm(typename E::Algorithm{}, training, visitor);
+}
+
+// The network that acts.
+template <class E>
+const typename E::Actor& policy(const Training<E>& training) {
+  return training.learner.actor;
+}
+
+template <class E>
+std::uint32_t steps_done(const Training<E>& training) {
+  return training.learner.progress.step;
+}
+
+template <class E>
+bool finished(const Training<E>& training) {
+  return steps_done(training) >= training.hyperparameters.steps;
+}
+
+// Size of the checkpoint's payload.
+template <class E>
+std::uint32_t state_bytes(Training<E>& training) {
+  std::uint32_t bytes = 0;
+  for_each_state_tensor(training, [&](const TensorInfo& info, void*) { bytes += info.bytes(); });
+  return bytes;
+}
+
+namespace detail {
+
+// 32-bit FNV-1a.
+struct Fnv1a {
+  std::uint32_t hash = 2166136261u;
+  void add_byte(std::uint32_t byte) { hash = (hash ^ (byte & 0xffu)) * 16777619u; }
+  void add(std::uint32_t word) {
+    for (int shift = 0; shift < 32; shift += 8) add_byte(word >> shift);
+  }
+  void add(const char* text) {
+    for (; *text != '\0'; text++) add_byte(static_cast<unsigned char>(*text));
+    add_byte(0);
+  }
+};
+
+}  // namespace detail
+
+// 32-bit hash over all that a checkpoint and a host must agree on with the firmware: names, environment, shapes,
+// hyperparameters' names and types, the state's layout.
+template <class E>
+std::uint32_t fingerprint(Training<E>& training) {
+  detail::Fnv1a hash;
+  hash.add(E::kName);
+  hash.add(E::Algorithm::kName);
+  hash.add(E::Environment::kName);
+  hash.add(static_cast<std::uint32_t>(E::kEpisodeSteps));
+  hash.add(static_cast<std::uint32_t>(E::kBatchSize));
+  for (int layer = 0; layer < E::Actor::kLayerCount; layer++) {
+    hash.add(static_cast<std::uint32_t>(E::Actor::activation(layer)));
+  }
+  using Hyperparameters = typename E::Hyperparameters;
+  for (int i = 0; i < Hyperparameters::kCount; i++) {
+    hash.add(Hyperparameters::info(i).name);
+    hash.add(static_cast<std::uint32_t>(Hyperparameters::info(i).type));
+  }
+  for_each_state_tensor(training, [&](const TensorInfo& info, void*) {
+    write_full_name(info, [&](char c) { hash.add_byte(static_cast<unsigned char>(c)); });
+    hash.add(static_cast<std::uint32_t>(info.type));
+    hash.add(info.rows);
+    hash.add(info.columns);
+  });
+  return hash.hash;
+}
+
+}  // namespace rlt

@@ -1,0 +1,131 @@
+// Every kernel of a device against the reference, bit by bit, over odd shapes. Included by one test per device.
+#pragma once
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "rltools/core/random.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/nn/optimizer.h"
+
+namespace kernel_agreement {
+
+using namespace rlt;
+
+inline std::vector<float> random_values(int count, std::uint32_t stream) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; i++) {
+    values[static_cast<std::size_t>(i)] = uniform<float>(
+        {42, Purpose::shuffle, stream}, static_cast<std::uint32_t>(i), -1.0f, 1.0f);
+  }
+  return values;
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+template <class Device, int Batch, int In, int Out>
+void check_dense() {
+  CAPTURE(Batch);
+  CAPTURE(In);
+  CAPTURE(Out);
+  const auto weights = random_values(In * Out, 1), bias = random_values(Out, 2);
+  const auto input = random_values(Batch * In, 3), gradient = random_values(Batch * Out, 4);
+  const Generic reference{};
+  const Device device{};
+  {
+    std::vector<float> expected(Batch * Out), actual(Batch * Out);
+    dense_forward<Activation::relu, Batch, In, Out>(reference, weights.data(), bias.data(),
+                                                    input.data(), expected.data());
+    dense_forward<Activation::relu, Batch, In, Out>(device, weights.data(), bias.data(),
+                                                    input.data(), actual.data());
+    CHECK(same_bits(expected, actual));
+    dense_forward<Activation::tanh, Batch, In, Out>(reference, weights.data(), bias.data(),
+                                                    input.data(), expected.data());
+    dense_forward<Activation::tanh, Batch, In, Out>(device, weights.data(), bias.data(),
+                                                    input.data(), actual.data());
+    CHECK(same_bits(expected, actual));
+  }
+  {
+    auto expected = random_values(In * Out, 5), actual = expected;
+    auto expected_bias = random_values(Out, 6), actual_bias = expected_bias;
+    dense_backward_weights<Batch, In, Out>(reference, input.data(), gradient.data(),
+                                           expected.data(), expected_bias.data());
+    dense_backward_weights<Batch, In, Out>(device, input.data(), gradient.data(), actual.data(),
+                                           actual_bias.data());
+    CHECK(same_bits(expected, actual));
+    CHECK(same_bits(expected_bias, actual_bias));
+  }
+  {
+    std::vector<float> expected(Batch * In), actual(Batch * In);
+    dense_backward_input<Batch, In, Out>(reference, weights.data(), gradient.data(),
+                                         expected.data());
+    dense_backward_input<Batch, In, Out>(device, weights.data(), gradient.data(), actual.data());
+    CHECK(same_bits(expected, actual));
+  }
+}
+
+template <class Device, Activation A, int Count>
+void check_activation() {
+  CAPTURE(static_cast<int>(A));
+  const auto input = random_values(Count, 7);
+  std::vector<float> expected(Count), actual(Count);
+  activation_forward<A, Count>(Generic{}, input.data(), expected.data());
+  activation_forward<A, Count>(Device{}, input.data(), actual.data());
+  CHECK(same_bits(expected, actual));
+  auto expected_gradient = random_values(Count, 8), actual_gradient = expected_gradient;
+  activation_backward<A, Count>(Generic{}, input.data(), expected.data(), expected_gradient.data());
+  activation_backward<A, Count>(Device{}, input.data(), actual.data(), actual_gradient.data());
+  CHECK(same_bits(expected_gradient, actual_gradient));
+}
+
+template <class Device, int Count>
+void check_optimizer() {
+  const AdamStep<float> step{0.9f, 0.1f, 0.999f, 0.001f, 0.003f, 2.5f, 1e-8f};
+  const auto gradient = random_values(Count, 9);
+  auto first = random_values(Count, 10), second = random_values(Count, 11);
+  for (auto& value : second) value = value * value;
+  auto parameters = random_values(Count, 12);
+  auto other_first = first, other_second = second, other_parameters = parameters;
+  adam_update<Count>(Generic{}, step, gradient.data(), parameters.data(), first.data(),
+                     second.data());
+  adam_update<Count>(Device{}, step, gradient.data(), other_parameters.data(), other_first.data(),
+                     other_second.data());
+  CHECK(same_bits(parameters, other_parameters));
+  CHECK(same_bits(first, other_first));
+  CHECK(same_bits(second, other_second));
+  polyak_update<Count>(Generic{}, 0.005f, first.data(), parameters.data());
+  polyak_update<Count>(Device{}, 0.005f, first.data(), other_parameters.data());
+  CHECK(same_bits(parameters, other_parameters));
+}
+
+constexpr int kSizes[] = {1, 3, 4, 13, 64, 100, 257};
+
+// Every pair of (batch, in), (batch, out) and (in, out) among the sizes, in 49 instead of 343 combinations.
+template <class Device, int Batch, std::size_t... In>
+void check_batch(std::index_sequence<In...>) {
+  (check_dense<Device, kSizes[Batch], kSizes[In], kSizes[(In * 2 + Batch) % 7]>(), ...);
+}
+template <class Device, std::size_t... Batch>
+void check_all(std::index_sequence<Batch...>) {
+  (check_batch<Device, static_cast<int>(Batch)>(std::make_index_sequence<7>()), ...);
+}
+
+template <class Device>
+void run() {
+  check_all<Device>(std::make_index_sequence<7>());
+  check_activation<Device, Activation::identity, 257>();
+  check_activation<Device, Activation::relu, 257>();
+  check_activation<Device, Activation::gelu, 257>();
+  check_activation<Device, Activation::tanh, 257>();
+  check_activation<Device, Activation::sigmoid, 257>();
+  check_activation<Device, Activation::softplus, 257>();
+  check_optimizer<Device, 4545>();
+  check_optimizer<Device, 13>();
+}
+
+}  // namespace kernel_agreement
