@@ -75,14 +75,15 @@ struct ReducedExponential {
 [[gnu::always_inline]] inline ReducedExponential reduce_exponential(float x) {
   const float shifted = fma(x, 0x1.715476p0f, kRoundToInteger);
   const float n = shifted - kRoundToInteger;
-  float r = fma(n, -0x1.62e43p-1f, x);  // exact
-  r = fma(n, 0x1.05c61p-29f, r);        // |r| <= ln(2) / 2
+  const float high = fma(n, -0x1.62e43p-1f, x);  // exact
+  const float low = n * 0x1.05c61p-29f;
+  const float r = fma(n, 0x1.05c61p-29f, high);  // |r| <= ln(2) / 2
   float q = 0x1.6cb78ap-10f;            // expm1(r) = r + r^2 q(r), relative error 2^-26.0
   q = fma(q, r, 0x1.12291p-7f);
   q = fma(q, r, 0x1.555566p-5f);
   q = fma(q, r, 0x1.5554aep-3f);
   q = fma(q, r, 0.5f);
-  return {to_bits(shifted), fma(r * r, q, r)};
+  return {to_bits(shifted), high + fma(r * r, q, low)};
 }
 
 // 2^n for -126 <= n <= 127.
@@ -99,20 +100,32 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
   return x == x ? y : kQuietNan;
 }
 
-// tanh(|x|) = expm1(2 |x|) / (expm1(2 |x|) + 2).
+// 1 - 2 / (exp(2 |x|) + 1), and where that would cancel an odd polynomial.
 [[gnu::always_inline]] inline float tanh(float x) {
   const float a = min(abs(x), 9.02f);  // 1 - tanh(9.02) < 2^-25
   const auto reduced = reduce_exponential(a + a);
   const float scale = power_of_two(reduced.n_bits);
-  const float y = fma(scale, reduced.expm1, scale - 1.0f) / fma(scale, reduced.expm1, scale + 1.0f);
+  const float large = 1.0f - 2.0f / fma(scale, reduced.expm1, scale + 1.0f);
+  const float s = a * a;
+  float q = -0x1.94bf44p-8f;  // tanh(x) = x + x^3 q(x^2), relative error 2^-29.4
+  q = fma(q, s, 0x1.58226p-6f);
+  q = fma(q, s, -0x1.b9075ap-5f);
+  q = fma(q, s, 0x1.110c64p-3f);
+  q = fma(q, s, -0x1.555548p-2f);
+  const float small = fma(s * q, a, a);
+  const float y = a < 0.5625f ? small : large;
   const float result = from_bits(to_bits(y) | (to_bits(x) & kSignBit));
   return x == x ? result : kQuietNan;
 }
 
-// 1 / (1 + exp(-x)), as exp(x) / (1 + exp(x)) for negative x, whose exponential cannot overflow.
+// 1 / (1 + exp(-x)), both scaled by 2^-64 so that exp(-x) does not overflow before the result underflows.
 [[gnu::always_inline]] inline float sigmoid(float x) {
-  const float e = exp(-abs(x));
-  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  const auto reduced = reduce_exponential(clamp(-x, -40.0f, 104.0f));  // exp(-40) < 2^-25
+  const float scale = power_of_two(reduced.n_bits - 64u);
+  const float sum = scale + 0x1p-64f;
+  const float lost = 0x1p-64f - (sum - scale);  // by rounding, from x < -16 on
+  const float y = 1.0f / (sum + fma(scale, reduced.expm1, lost)) * 0x1p-64f;
+  return x == x ? y : kQuietNan;
 }
 
 // erf(|x|) = 1 - exp(-|x| q(|x|)), q(x) = -ln(erfc(x)) / x being smooth.
@@ -138,13 +151,14 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // ln(2^e (1 + f)) for 2/3 <= 1 + f < 4/3.
 [[gnu::always_inline]] inline float combine_logarithm(float e, float f) {
-  float q = 0x1.1b0d7p-3f;  // ln(1 + f) = f - f^2 / 2 + f^3 q(f), relative error 2^-24.7
-  q = fma(q, f, -0x1.35b3e2p-3f);
-  q = fma(q, f, 0x1.1f9552p-3f);
-  q = fma(q, f, -0x1.515a6ap-3f);
-  q = fma(q, f, 0x1.99c32ep-3f);
-  q = fma(q, f, -0x1.000b1cp-2f);
-  q = fma(q, f, 0x1.555528p-2f);
+  float q = -0x1.080c9ep-3f;  // ln(1 + f) = f - f^2 / 2 + f^3 q(f), relative error 2^-27.7
+  q = fma(q, f, 0x1.1e73ap-3f);
+  q = fma(q, f, -0x1.f30e36p-4f);
+  q = fma(q, f, 0x1.1ed424p-3f);
+  q = fma(q, f, -0x1.559de4p-3f);
+  q = fma(q, f, 0x1.99d05ep-3f);
+  q = fma(q, f, -0x1.fffefp-3f);
+  q = fma(q, f, 0x1.555506p-2f);
   q = fma(q, f, -0.5f);
   return fma(e, 0x1.62e43p-1f, fma(f * f, q, f));
 }
@@ -156,7 +170,7 @@ constexpr std::uint32_t kTwoThirds = 0x3f2aaaabu;  // the bits of 2/3
   const float normal = denormal ? x * 0x1p24f : x;
   // e + 256 without a negative number to shift
   const std::uint32_t biased = (to_bits(normal) - kTwoThirds + (256u << 23)) >> 23;
-  const float m = from_bits(to_bits(normal) - (biased << 23));
+  const float m = from_bits(to_bits(normal) - ((biased - 256u) << 23));
   const float e = static_cast<float>(static_cast<std::int32_t>(biased)) - (denormal ? 280.0f : 256.0f);
   float y = combine_logarithm(e, m - 1.0f);
   y = x == 0.0f ? -kInfinity : y;

@@ -280,14 +280,19 @@ std::uint32_t policy_forward(Device device, const Policy& policy,
   return trace;
 }
 
+// action (action_dim) in the contract's units, from the network's output (action_dim); the two may be the same array.
+inline void scale_action(const Policy& policy, const float* output, float* action) {
+  for (int i = 0; i < policy.header->action_dim; i++) {
+    action[i] = physical_action(output[i], policy.actions[i].minimum, policy.actions[i].maximum);
+  }
+}
+
 // action (action_dim) in the contract's units, within its ranges. `scratch` has policy.scratch_floats.
 template <class Device>
 void policy_action(Device device, const Policy& policy, const PolicyImageFloat* observation,
                    float* action, float* scratch) {
   policy_forward(device, policy, observation, action, scratch);
-  for (int i = 0; i < policy.header->action_dim; i++) {
-    action[i] = physical_action(action[i], policy.actions[i].minimum, policy.actions[i].maximum);
-  }
+  scale_action(policy, action, action);
 }
 
 // Runs the image's examples and compares every bit, of all layers, outputs and actions; `where` is the example.
@@ -305,9 +310,7 @@ PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch
     const PolicyImageFloat* expected = observation + header.observation_dim;
     const std::uint32_t trace =
         policy_forward(device, policy, observation, output, scratch, true);
-    for (int k = 0; k < header.action_dim; k++) {
-      action[k] = physical_action(output[k], policy.actions[k].minimum, policy.actions[k].maximum);
-    }
+    scale_action(policy, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
         __builtin_memcmp(output, expected + 1, sizeof(float) * 2u * header.action_dim) != 0) {

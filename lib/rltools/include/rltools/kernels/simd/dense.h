@@ -74,6 +74,47 @@ inline void vector_product(const float* a, const float* b, const Start& start,
 // Number of a product's columns that whole vectors cover.
 constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
 
+// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth; contiguous rows) are
+// transposed in registers; rows and depth beyond the last whole block go through register tiles.
+template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
+inline void narrow_product(const float* a, const float* b, const Start& start,
+                           const Finish& finish) {
+  constexpr int kWholeRows = kLanes == 1 || Depth % kLanes != 0 ? 0 : Rows / kLanes * kLanes;
+  if constexpr (kWholeRows > 0) {
+    for (int row = 0; row < kWholeRows; row += kLanes) {
+      Vector sum[Columns];
+      for (int c = 0; c < Columns; c++) sum[c] = broadcast(start(row, c));
+      for (int depth = 0; depth < Depth; depth += kLanes) {
+        Vector block[kLanes];
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; i++) block[i] = load(a + (row + i) * Depth + depth);
+        transpose(block);
+#pragma GCC unroll 16
+        for (int k = 0; k < kLanes; k++) {
+          for (int c = 0; c < Columns; c++) {
+            const float weight = b[(depth + k) * B::kRow + c * B::kColumn];
+            sum[c] = multiply_add(block[k], broadcast(weight), sum[c]);
+          }
+        }
+      }
+      for (int c = 0; c < Columns; c++) {
+        float values[kLanes];
+        store(values, sum[c]);
+        for (int i = 0; i < kLanes; i++) finish(row + i, c, values[i]);
+      }
+    }
+  }
+  if constexpr (kWholeRows < Rows) {
+    const auto start_rest = [&](int row, int c) { return start(kWholeRows + row, c); };
+    const auto finish_rest = [&](int row, int c, float sum) { finish(kWholeRows + row, c, sum); };
+    product<4, Columns < 4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>,
+            B>(a + kWholeRows * Depth, b, start_rest, finish_rest);
+  }
+}
+
+// Below this number of columns a product takes its lanes from the rows.
+constexpr bool is_narrow(int columns) { return columns <= 8 && columns < kLanes; }
+
 }  // namespace kernels
 
 template <Activation A, int Batch, int In, int Out>
@@ -82,19 +123,25 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
   using InputStrides = kernels::Strides<In, 1>;
   using WeightStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(Out);
-  if constexpr (kVectorized > 0) {
+  constexpr bool kIsRelu = A == Activation::relu;
+  const auto start = [=](int, int out) { return bias[out]; };
+  const auto finish = [=](int sample, int out, float sum) {
+    output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum;
+  };
+  if constexpr (kernels::is_narrow(Out)) {
+    kernels::narrow_product<Batch, Out, In, WeightStrides>(input, weights, start, finish);
+  } else {
     kernels::vector_product<Batch, Out, In, InputStrides, WeightStrides>(
         input, weights, [=](int, int out) { return kernels::load(bias + out); },
         [=](int sample, int out, kernels::Vector sum) {
-          kernels::store(output + sample * Out + out, sum);
+          kernels::store(output + sample * Out + out, kIsRelu ? kernels::relu(sum) : sum);
         });
+    if constexpr (kVectorized < Out) {
+      kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
+          input, weights, start, finish);
+    }
   }
-  if constexpr (kVectorized < Out) {
-    kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
-        input, weights, [=](int, int out) { return bias[out]; },
-        [=](int sample, int out, float sum) { output[sample * Out + out] = sum; });
-  }
-  if constexpr (A != Activation::identity) {
+  if constexpr (A != Activation::identity && A != Activation::relu) {
     activation_forward<A, Batch * Out>(HostSimd{}, static_cast<const float*>(output), output);
   }
   return {};
@@ -106,6 +153,14 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   using InputStrides = kernels::Strides<1, In>;
   using GradientStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(Out);
+  constexpr int kVectorizedIn = Out == 1 ? kernels::vector_columns(In) : 0;
+  if constexpr (kVectorizedIn > 0) {  // a single output: lanes are neighbouring inputs
+    kernels::vector_product<1, kVectorizedIn, Batch, kernels::Strides<1, 1>,
+                            kernels::Strides<In, 1>>(
+        output_gradient, input,
+        [=](int, int in) { return kernels::load(weights_gradient + in); },
+        [=](int, int in, kernels::Vector sum) { kernels::store(weights_gradient + in, sum); });
+  }
   if constexpr (kVectorized > 0) {
     kernels::vector_product<In, Out, Batch, InputStrides, GradientStrides>(
         input, output_gradient,
@@ -114,10 +169,14 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
           kernels::store(weights_gradient + in * Out + out, sum);
         });
   }
-  if constexpr (kVectorized < Out) {
-    kernels::product<8, 1, In, kVectorized, Out, Batch, InputStrides, GradientStrides>(
-        input, output_gradient, [=](int in, int out) { return weights_gradient[in * Out + out]; },
-        [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; });
+  if constexpr (kVectorized < Out && kVectorizedIn < In) {
+    kernels::product<8, 1, In - kVectorizedIn, kVectorized, Out, Batch, InputStrides,
+                     GradientStrides>(
+        input + kVectorizedIn, output_gradient,
+        [=](int in, int out) { return weights_gradient[(kVectorizedIn + in) * Out + out]; },
+        [=](int in, int out, float sum) {
+          weights_gradient[(kVectorizedIn + in) * Out + out] = sum;
+        });
   }
   for (int sample = 0; sample < Batch; sample++) {
     for (int out = 0; out < Out; out++) bias_gradient[out] += output_gradient[sample * Out + out];
@@ -131,21 +190,26 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(In);
+  const auto start = [](int, int) { return 0.0f; };
+  const auto finish = [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; };
+  if constexpr (kernels::is_narrow(In)) {
+    kernels::narrow_product<Batch, In, Out, kernels::Strides<1, Out>>(output_gradient, weights,
+                                                                      start, finish);
+    return {};
+  }
   if constexpr (kVectorized > 0) {
-    alignas(64) float transposed[Out * In];
-    for (int in = 0; in < In; in++) {
-      for (int out = 0; out < Out; out++) transposed[out * In + in] = weights[in * Out + out];
-    }
+    alignas(64) float transposed[Out == 1 ? 1 : Out * In];
+    if constexpr (Out > 1) kernels::transpose<In, Out>(weights, transposed);
     kernels::vector_product<Batch, In, Out, GradientStrides, kernels::Strides<In, 1>>(
-        output_gradient, transposed, [](int, int) { return kernels::broadcast(0.0f); },
+        output_gradient, Out == 1 ? weights : transposed,
+        [](int, int) { return kernels::broadcast(0.0f); },
         [=](int sample, int in, kernels::Vector sum) {
           kernels::store(input_gradient + sample * In + in, sum);
         });
   }
   if constexpr (kVectorized < In) {
     kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides, kernels::Strides<1, Out>>(
-        output_gradient, weights, [](int, int) { return 0.0f; },
-        [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; });
+        output_gradient, weights, start, finish);
   }
   return {};
 }

@@ -44,4 +44,74 @@ inline Vector broadcast(float x) { return x; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return __builtin_fmaf(a, b, c); }
 #endif
 
+// max(0, x) as activation_value<relu> defines it: a NaN passes through, -0 stays -0.
+#if defined(__AVX512F__)
+inline Vector relu(Vector x) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NLT_UQ), x);
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+inline Vector relu(Vector x) {
+  return _mm256_and_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NLT_UQ), x);
+}
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+inline Vector relu(Vector x) {
+  const Vector zero = vdupq_n_f32(0.0f);
+  return vbslq_f32(vcltq_f32(x, zero), zero, x);
+}
+#else
+inline Vector relu(Vector x) { return x < 0.0f ? 0.0f : x; }
+#endif
+
+// Interleaves the lower (or upper) halves of a and b: a0 b0 a1 b1 ...
+template <bool Upper>
+inline Vector interleave(Vector a, Vector b) {
+#if defined(__AVX512F__)
+  const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i index = Upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower;
+  return _mm512_permutex2var_ps(a, index, b);
+#elif defined(__AVX2__) && defined(__FMA__)
+  const Vector low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+  return _mm256_permute2f128_ps(low, high, Upper ? 0x31 : 0x20);
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+  return Upper ? vzip2q_f32(a, b) : vzip1q_f32(a, b);
+#else
+  return Upper ? b : a;
+#endif
+}
+
+// Transposes the kLanes x kLanes matrix whose rows are `rows`, by repeated perfect shuffles.
+inline void transpose(Vector (&rows)[kLanes]) {
+#pragma GCC unroll 8
+  for (int size = 1; size < kLanes; size *= 2) {
+    Vector shuffled[kLanes];
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes / 2; i++) {
+      shuffled[2 * i] = interleave<false>(rows[i], rows[i + kLanes / 2]);
+      shuffled[2 * i + 1] = interleave<true>(rows[i], rows[i + kLanes / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kLanes; i++) rows[i] = shuffled[i];
+  }
+}
+
+// destination (Columns, Rows) = transpose of source (Rows, Columns)
+template <int Rows, int Columns>
+inline void transpose(const float* source, float* destination) {
+  constexpr int kWholeRows = kLanes == 1 ? 0 : Rows / kLanes * kLanes;
+  constexpr int kWholeColumns = kLanes == 1 ? 0 : Columns / kLanes * kLanes;
+  for (int row = 0; row < kWholeRows; row += kLanes) {
+    for (int column = 0; column < kWholeColumns; column += kLanes) {
+      Vector block[kLanes];
+      for (int i = 0; i < kLanes; i++) block[i] = load(source + (row + i) * Columns + column);
+      transpose(block);
+      for (int i = 0; i < kLanes; i++) store(destination + (column + i) * Rows + row, block[i]);
+    }
+  }
+  for (int row = 0; row < Rows; row++) {
+    for (int column = row < kWholeRows ? kWholeColumns : 0; column < Columns; column++) {
+      destination[column * Rows + row] = source[row * Columns + column];
+    }
+  }
+}
+
 }  // namespace rlt::kernels
