@@ -1,5 +1,5 @@
-// CRC-32 of IEEE 802.3, as zlib.crc32: polynomial 0x04C11DB7 reflected, initial value and final complement all ones.
-// A table of 16 words, one step per half byte: small enough for firmware.
+// CRC-32 of IEEE 802.3, as zlib.crc32: polynomial 0x04C11DB7 reflected, initial value and final
+// complement all ones. A table of 16 words, one step per half byte: small enough for firmware.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011). A number is a pure function of seed, purpose, step, substream and index: there is no state.
+// Counter-based random numbers, Philox4x32-10: Salmon, Moraes, Dror and Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011. A number is a pure function of seed, purpose, step,
+// substream and index; there is no state to save, and neither threads nor order change it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace rlt {
 
-// What a number is drawn for. Streams of different purposes never meet.
+// What a number is drawn for; streams of different purposes have different keys.
 enum class Purpose : std::uint32_t {
   initialise = 1,
   environment_reset,
@@ -25,14 +26,17 @@ enum class Purpose : std::uint32_t {
 struct RandomWords {
   std::uint32_t word[4];
 };
+
 struct RandomCounter {
   std::uint32_t word[4];
 };
+
 struct RandomKey {
   std::uint32_t word[2];
 };
 
-// Key {seed, purpose}, counter {block, step, substream, 0}: 2^32 blocks of four words for each.
+// Key {seed, purpose}; counter {block, step, substream, 0}. Block b holds the indices 4 b ... 4 b
+// + 3.
 struct RandomStream {
   std::uint32_t seed;
   Purpose purpose;
@@ -51,8 +55,8 @@ struct RandomStream {
     c1 = static_cast<std::uint32_t>(product1);
     c2 = static_cast<std::uint32_t>(product0 >> 32) ^ c3 ^ k1;
     c3 = static_cast<std::uint32_t>(product0);
-    k0 += 0x9e3779b9u;  // the golden ratio
-    k1 += 0xbb67ae85u;  // sqrt(3) - 1
+    k0 += 0x9e3779b9u;  // Weyl sequences: the golden ratio
+    k1 += 0xbb67ae85u;  // and sqrt(3) - 1
   }
   return {{c0, c1, c2, c3}};
 }
@@ -67,34 +71,38 @@ inline std::uint32_t random_word(RandomStream stream, std::uint32_t index) {
   return random_block(stream, index / 4u).word[index % 4u];
 }
 
-// ---- Uniform ----------------------------------------------------------------------------------------------------
+// ---- Uniform
+// -------------------------------------------------------------------------------------
 
-// The largest T below x, for finite x.
+// The largest number below a finite x.
 inline float predecessor(float x) {
   const std::uint32_t bits = math::to_bits(x);
   return x > 0.0f ? math::from_bits(bits - 1u) : x < 0.0f ? math::from_bits(bits + 1u) : -0x1p-149f;
 }
+
 inline double predecessor(double x) { return __builtin_nextafter(x, -__builtin_inf()); }
 
-// low + (word / 2^8) / 2^24 (high - low) with one fma, and where that rounds up to high, the number before it.
-// A double is drawn from the same 24 bits, so that a run in double follows the run in float.
+// fma(floor(word / 2^8) / 2^24, span, low), and highest where that rounds beyond it. A double comes
+// from the same 24 bits: a run in double precision draws the numbers of the run in float.
 template <class T>
 [[gnu::always_inline]] inline T uniform_from_word(std::uint32_t word, T low, T span, T highest) {
   const T unit = static_cast<T>(static_cast<std::int32_t>(word >> 8)) * static_cast<T>(0x1p-24f);
   return math::min(math::fma(unit, span, low), highest);
 }
 
-// In [low, high), where low < high and high - low is finite.
+// In [low, high), for low < high and a finite high - low.
 template <class T>
 inline T uniform(RandomStream stream, std::uint32_t index, T low, T high) {
   return uniform_from_word(random_word(stream, index), low, high - low, predecessor(high));
 }
 
-// In {0, ..., bound - 1}: the high word of the product; the bias is at most bound / 2^32.
+// In [0, bound), for bound > 0: the high word of word * bound. The bias is below bound / 2^32.
 inline std::uint32_t uniform_index(RandomStream stream, std::uint32_t index, std::uint32_t bound) {
-  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(random_word(stream, index)) * bound) >> 32);
+  const std::uint64_t product = static_cast<std::uint64_t>(random_word(stream, index)) * bound;
+  return static_cast<std::uint32_t>(product >> 32);
 }
 
+// destination[i] = uniform(stream, i, low, high)
 template <class T>
 inline void fill_uniform(Generic, RandomStream stream, T* destination, int count, T low, T high) {
   const T span = high - low;
@@ -112,46 +120,50 @@ inline void fill_uniform(Generic, RandomStream stream, T* destination, int count
   }
 }
 
-// ---- Normal -----------------------------------------------------------------------------------------------------
+// ---- Normal
+// --------------------------------------------------------------------------------------
 
 template <class T>
 struct NormalPair {
   T first, second;
 };
 
-// Box and Muller 1958: sqrt(-2 ln u) (cos, sin)(2 pi v), u = (w0 + 1/2) / 2^32, v = (w1 / 2^8) / 2^24.
+// Box and Muller (1958): sqrt(-2 ln u) (cos 2 pi v, sin 2 pi v) with u = (w0 + 1/2) / 2^32 and
+// v = floor(w1 / 2^8) / 2^24. The largest magnitude is sqrt(66 ln 2) = 6.76.
 template <class T>
 [[gnu::always_inline]] inline NormalPair<T> normal_pair(std::uint32_t w0, std::uint32_t w1) {
   const T high = static_cast<T>(static_cast<std::int32_t>(w0 >> 16));
   const T low = static_cast<T>(static_cast<std::int32_t>(w0 & 0xffffu));
-  const T u = math::fma(high, static_cast<T>(0x1p-16f),
-                        math::fma(low, static_cast<T>(0x1p-32f), static_cast<T>(0x1p-33f)));
+  const T low_part = math::fma(low, static_cast<T>(0x1p-32f), static_cast<T>(0x1p-33f));  // exact
+  const T u = math::fma(high, static_cast<T>(0x1p-16f), low_part);
   const T radius = math::sqrt(static_cast<T>(-2.0f) * math::log(u));
   const T turn = static_cast<T>(static_cast<std::int32_t>(w1 >> 8));
   const auto direction = math::sincos(turn * static_cast<T>(0x1.921fb54442d18p-22));
   return {radius * direction.cosine, radius * direction.sine};
 }
 
-// Numbers 4 b ... 4 b + 3 come from block b: the first two from its words 0 and 1, the others from 2 and 3.
+// Of a block's four numbers, the first two come from its words 0 and 1, the others from 2 and 3.
 template <class T>
 inline T standard_normal(RandomStream stream, std::uint32_t index) {
   const RandomWords words = random_block(stream, index / 4u);
-  const NormalPair<T> pair = (index & 2u) == 0u ? normal_pair<T>(words.word[0], words.word[1])
-                                                : normal_pair<T>(words.word[2], words.word[3]);
+  const bool front = (index & 2u) == 0u;
+  const NormalPair<T> pair =
+      normal_pair<T>(front ? words.word[0] : words.word[2], front ? words.word[1] : words.word[3]);
   return (index & 1u) == 0u ? pair.first : pair.second;
 }
 
+// destination[i] = standard_normal(stream, i)
 template <class T>
 inline void fill_standard_normal(Generic, RandomStream stream, T* destination, int count) {
   const int blocks = count / 4;
   for (int block = 0; block < blocks; ++block) {
     const RandomWords words = random_block(stream, static_cast<std::uint32_t>(block));
-    const NormalPair<T> even = normal_pair<T>(words.word[0], words.word[1]);
-    const NormalPair<T> odd = normal_pair<T>(words.word[2], words.word[3]);
-    destination[4 * block] = even.first;
-    destination[4 * block + 1] = even.second;
-    destination[4 * block + 2] = odd.first;
-    destination[4 * block + 3] = odd.second;
+    const NormalPair<T> front = normal_pair<T>(words.word[0], words.word[1]);
+    const NormalPair<T> back = normal_pair<T>(words.word[2], words.word[3]);
+    destination[4 * block] = front.first;
+    destination[4 * block + 1] = front.second;
+    destination[4 * block + 2] = back.first;
+    destination[4 * block + 3] = back.second;
   }
   for (int i = 4 * blocks; i < count; ++i) {
     destination[i] = standard_normal<T>(stream, static_cast<std::uint32_t>(i));

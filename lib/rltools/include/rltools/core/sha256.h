@@ -1,4 +1,5 @@
-// SHA-256, incremental (FIPS 180-4, section 6.2). Reads and writes bytes, so any byte order and alignment will do.
+// SHA-256, incremental (FIPS 180-4, section 6.2). Reads and writes bytes: any byte order and any
+// alignment will do.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,7 @@
 
 namespace rlt {
 
-// FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+// FIPS 180-4, 4.2.2: 32 bits of the fractional parts of the cube roots of the first 64 primes.
 inline constexpr std::uint32_t kSha256RoundConstants[64] = {
     0x428a2f98u, 0x71374491u, 0xb5c0fbcfu, 0xe9b5dba5u, 0x3956c25bu, 0x59f111f1u, 0x923f82a4u,
     0xab1c5ed5u, 0xd807aa98u, 0x12835b01u, 0x243185beu, 0x550c7dc3u, 0x72be5d74u, 0x80deb1feu,
@@ -19,20 +20,12 @@ inline constexpr std::uint32_t kSha256RoundConstants[64] = {
     0x748f82eeu, 0x78a5636fu, 0x84c87814u, 0x8cc70208u, 0x90befffau, 0xa4506cebu, 0xbef9a3f7u,
     0xc67178f2u};
 
-// Sha256 hash; hash.update(a, n); hash.update(b, m); hash.finish(digest); then the object is ready for a new message.
+// Sha256 hash; hash.update(a, n); hash.update(b, m); hash.finish(digest); it is then as new.
 struct Sha256 {
   static constexpr std::size_t kDigestBytes = 32;
   static constexpr std::size_t kBlockBytes = 64;
 
-  Sha256() { restart(); }
-
-  void restart() {
-    // FIPS 180-4, 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes.
-    constexpr std::uint32_t kInitial[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
-                                           0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
-    for (int i = 0; i < 8; ++i) state_[i] = kInitial[i];
-    message_bytes_ = 0;
-  }
+  void restart() { *this = Sha256{}; }
 
   void update(const void* data, std::size_t count) {
     const std::uint8_t* bytes = static_cast<const std::uint8_t*>(data);
@@ -119,9 +112,11 @@ struct Sha256 {
     state_[7] += h;
   }
 
-  std::uint32_t state_[8];
-  std::uint64_t message_bytes_;
-  std::uint8_t block_[kBlockBytes];  // what is left of the message after its last whole block
+  // FIPS 180-4, 5.3.3: 32 bits of the fractional parts of the square roots of the first 8 primes.
+  std::uint32_t state_[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef372u, 0xa54ff53au,
+                             0x510e527fu, 0x9b05688cu, 0x1f83d9abu, 0x5be0cd19u};
+  std::uint64_t message_bytes_ = 0;
+  std::uint8_t block_[kBlockBytes] = {};  // what is left of the message after its last whole block
 };
 
 }  // namespace rlt

@@ -1,0 +1,316 @@
+// core/random.h: Philox4x32-10 against Random123's known answers, the layout of streams, and the
+// distributions. Everything is a fixed function of its seed: no bound here can fail by chance.
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "rltools/core/random.h"
+
+namespace {
+
+using namespace rlt;
+
+constexpr RandomStream kStream{12345u, Purpose::exploration, 678u, 9u};
+constexpr int kMany = 1 << 20;
+
+int hamming_distance(std::uint32_t a, std::uint32_t b) { return __builtin_popcount(a ^ b); }
+
+// For k equally likely bins the statistic has mean k - 1 and standard deviation sqrt(2 (k - 1)).
+// Both tails count: too even is as wrong as too uneven.
+void check_chi_square(const std::vector<int>& counts, double expected) {
+  double statistic = 0.0;
+  for (const int count : counts) statistic += (count - expected) * (count - expected) / expected;
+  const double mean = static_cast<double>(counts.size() - 1);
+  CAPTURE(statistic);
+  CHECK(std::fabs(statistic - mean) < 5.0 * std::sqrt(2.0 * mean));
+}
+
+double correlation(const std::vector<float>& a, const std::vector<float>& b, std::size_t lag = 0) {
+  double sum_a = 0, sum_b = 0, aa = 0, bb = 0, ab = 0;
+  const std::size_t count = a.size() - lag;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i + lag]);
+    sum_a += x, sum_b += y, aa += x * x, bb += y * y, ab += x * y;
+  }
+  const double n = static_cast<double>(count);
+  return (ab - sum_a * sum_b / n) / std::sqrt((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n));
+}
+
+std::vector<float> normals(RandomStream stream, int count) {
+  std::vector<float> numbers(static_cast<std::size_t>(count));
+  fill_standard_normal(Generic{}, stream, numbers.data(), count);
+  return numbers;
+}
+
+std::vector<float> uniforms(RandomStream stream, int count, float low, float high) {
+  std::vector<float> numbers(static_cast<std::size_t>(count));
+  fill_uniform(Generic{}, stream, numbers.data(), count, low, high);
+  return numbers;
+}
+
+void check_words(RandomWords words, RandomWords expected) {
+  for (int i = 0; i < 4; ++i) CHECK(words.word[i] == expected.word[i]);
+}
+
+TEST_CASE("Philox4x32-10: the known answers of Random123") {
+  constexpr std::uint32_t kOnes = 0xffffffffu;
+  check_words(philox4x32_10({{0, 0, 0, 0}}, {{0, 0}}),
+              {{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}});
+  check_words(philox4x32_10({{kOnes, kOnes, kOnes, kOnes}}, {{kOnes, kOnes}}),
+              {{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}});
+  check_words(philox4x32_10({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}},
+                            {{0xa4093822u, 0x299f31d0u}}),
+              {{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}});
+}
+
+TEST_CASE("a stream's key is {seed, purpose}, its counter {block, step, substream, 0}") {
+  for (const std::uint32_t index : {0u, 1u, 2u, 3u, 4u, 1003u, 0xffffffffu}) {
+    const RandomWords words = philox4x32_10({{index / 4, 678u, 9u, 0u}}, {{12345u, 3u}});
+    CHECK(random_word(kStream, index) == words.word[index % 4]);
+  }
+  CHECK(RandomStream{1, Purpose::shuffle, 2}.substream == 0u);
+  CHECK(static_cast<std::uint32_t>(Purpose::initialise) == 1u);
+  CHECK(static_cast<std::uint32_t>(Purpose::environment_reset) == 2u);
+  CHECK(static_cast<std::uint32_t>(Purpose::exploration) == 3u);
+  CHECK(static_cast<std::uint32_t>(Purpose::warmup_action) == 4u);
+  CHECK(static_cast<std::uint32_t>(Purpose::replay_sample) == 5u);
+  CHECK(static_cast<std::uint32_t>(Purpose::target_noise) == 6u);
+  CHECK(static_cast<std::uint32_t>(Purpose::policy_sample) == 7u);
+  CHECK(static_cast<std::uint32_t>(Purpose::evaluation_reset) == 8u);
+  CHECK(static_cast<std::uint32_t>(Purpose::shuffle) == 9u);
+}
+
+TEST_CASE("one flipped bit of seed, purpose, step, substream or index changes half of the bits") {
+  for (int field = 0; field < 5; ++field) {
+    CAPTURE(field);
+    int changed = 0;
+    const int trials = 30 * 200;
+    for (int trial = 0; trial < trials; ++trial) {
+      RandomStream a = kStream;
+      a.step += static_cast<std::uint32_t>(trial);
+      RandomStream b = a;
+      const std::uint32_t flip = 1u << (trial % 30);
+      std::uint32_t index = 0;
+      if (field == 0) b.seed ^= flip;
+      if (field == 1)
+        b.purpose = static_cast<Purpose>(static_cast<std::uint32_t>(b.purpose) ^ flip);
+      if (field == 2) b.step ^= flip;
+      if (field == 3) b.substream ^= flip;
+      if (field == 4) index = 4u * flip;  // word 0 of another block
+      changed += hamming_distance(random_word(a, 0), random_word(b, index));
+    }
+    // 32 bits a trial, each changed with probability 1/2: 5 standard deviations
+    CHECK(std::abs(changed - 16 * trials) < 5.0 * std::sqrt(8.0 * trials));
+  }
+}
+
+TEST_CASE("streams and numbers within a stream are uncorrelated") {
+  constexpr int kCount = 1 << 16;
+  const double bound = 5.0 / std::sqrt(static_cast<double>(kCount));
+  const std::vector<float> reference = normals({1, Purpose::exploration, 100}, kCount);
+  for (const RandomStream& other :
+       {RandomStream{2, Purpose::exploration, 100}, RandomStream{1, Purpose::target_noise, 100},
+        RandomStream{1, Purpose::exploration, 101},
+        RandomStream{1, Purpose::exploration, 100, 1}}) {
+    CHECK(std::fabs(correlation(reference, normals(other, kCount))) < bound);
+  }
+  std::vector<float> squares = reference;
+  for (float& x : squares) x *= x;
+  for (std::size_t lag = 1; lag <= 8; ++lag) {
+    CAPTURE(lag);
+    CHECK(std::fabs(correlation(reference, reference, lag)) < bound);
+    CHECK(std::fabs(correlation(squares, squares, lag)) < bound);
+  }
+  CHECK(correlation(reference, reference) == doctest::Approx(1.0));
+  // The first number of successive steps, as exploration draws it.
+  std::vector<float> by_step;
+  for (std::uint32_t step = 0; step < kCount; ++step) {
+    by_step.push_back(standard_normal<float>({1, Purpose::exploration, step}, 0));
+  }
+  for (std::size_t lag = 1; lag <= 4; ++lag) {
+    CHECK(std::fabs(correlation(by_step, by_step, lag)) < bound);
+  }
+}
+
+TEST_CASE("words: every bit and every byte is even") {
+  std::vector<int> bits(32), bytes(256);
+  for (std::uint32_t i = 0; i < kMany / 4; ++i) {
+    const RandomWords words = random_block(kStream, i);
+    for (const std::uint32_t word : words.word) {
+      for (int bit = 0; bit < 32; ++bit) {
+        bits[static_cast<std::size_t>(bit)] += static_cast<int>(word >> bit & 1u);
+      }
+      for (int shift = 0; shift < 32; shift += 8) ++bytes[word >> shift & 255u];
+    }
+  }
+  for (const int ones : bits) CHECK(std::abs(ones - kMany / 2) < 5.0 * std::sqrt(kMany / 4.0));
+  check_chi_square(bytes, 4.0 * kMany / 256);
+}
+
+TEST_CASE("uniform: flat, in [low, high), with the moments of a uniform distribution") {
+  const float low = -0.25f, high = 1.75f;
+  double sum = 0.0, squares = 0.0;
+  std::vector<int> counts(256);
+  for (const float x : uniforms(kStream, kMany, low, high)) {
+    REQUIRE(x >= low);
+    REQUIRE(x < high);
+    const double unit = (static_cast<double>(x) + 0.25) / 2.0;
+    sum += unit;
+    squares += (unit - 0.5) * (unit - 0.5);
+    ++counts[static_cast<std::size_t>(unit * 256.0)];
+  }
+  check_chi_square(counts, kMany / 256.0);
+  CHECK(std::fabs(sum / kMany - 0.5) < 5.0 * std::sqrt(1.0 / 12 / kMany));
+  CHECK(std::fabs(squares / kMany - 1.0 / 12) < 5.0 * std::sqrt(1.0 / 180 / kMany));
+}
+
+TEST_CASE("uniform: never reaches its upper bound, whatever the word and the bounds") {
+  const float bounds[][2] = {{0.0f, 1.0f},
+                             {1.0f, 2.0f},
+                             {-1.0f, 1.0f},
+                             {-2.0f, -1.0f},
+                             {-1.0f, 0.0f},
+                             {3.0f, 3.5f},
+                             {16777216.0f, 16777218.0f},
+                             {-0.1f, 0.3f},
+                             {1e-40f, 3e-40f},
+                             {-3.0e38f, 1e37f}};
+  for (const auto& pair : bounds) {
+    const float low = pair[0], high = pair[1];
+    CAPTURE(low);
+    CAPTURE(high);
+    for (const std::uint32_t word : {0u, 255u, 256u, 0x7fffffffu, 0x80000000u, 0xffffff00u, ~0u}) {
+      const float x = uniform_from_word(word, low, high - low, predecessor(high));
+      CHECK(x >= low);
+      CHECK(x < high);
+      const double low_double = static_cast<double>(low), high_double = static_cast<double>(high);
+      const double y =
+          uniform_from_word(word, low_double, high_double - low_double, predecessor(high_double));
+      CHECK(y >= low_double);
+      CHECK(y < high_double);
+    }
+    CHECK(predecessor(high) < high);
+    CHECK(std::nextafter(predecessor(high), INFINITY) == high);
+    CHECK(uniform_from_word(0u, low, high - low, predecessor(high)) == low);
+  }
+  CHECK(uniform_from_word(~0u, 1.0f, 1.0f, predecessor(2.0f)) == predecessor(2.0f));
+  CHECK(uniform_from_word(~0u, 0.0f, 1.0f, predecessor(1.0f)) == 1.0f - 0x1p-24f);
+  CHECK(uniform_from_word(0x00000100u, 0.0f, 1.0f, predecessor(1.0f)) == 0x1p-24f);
+  CHECK(uniform_from_word(0xc0000000u, 0.0, 1.0, predecessor(1.0)) == 0.75);
+}
+
+TEST_CASE("uniform_index: even, below its bound, all of them reached") {
+  for (const std::uint32_t bound : {1u, 2u, 3u, 7u, 100u, 201u}) {
+    CAPTURE(bound);
+    std::vector<int> counts(bound);
+    for (std::uint32_t i = 0; i < kMany / 16; ++i) {
+      const std::uint32_t index = uniform_index(kStream, i, bound);
+      REQUIRE(index < bound);
+      ++counts[index];
+    }
+    if (bound > 1) check_chi_square(counts, kMany / 16.0 / bound);
+  }
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    const std::uint64_t word = random_word(kStream, i);
+    CHECK(uniform_index(kStream, i, 0xffffffffu) == (word * 0xffffffffu) >> 32);
+    CHECK(uniform_index(kStream, i, 10000u) == word * 10000u / 4294967296u);
+  }
+}
+
+TEST_CASE("standard_normal: moments, shape and tails") {
+  const std::vector<float> numbers = normals(kStream, kMany);
+  double moment[5] = {};
+  constexpr int kBins = 128;
+  std::vector<int> counts(kBins);
+  int beyond_3 = 0, beyond_4 = 0;
+  double largest = 0.0;
+  for (const float number : numbers) {
+    const double x = static_cast<double>(number);
+    double power = 1.0;
+    for (double& m : moment) m += power / kMany, power *= x;
+    const double probability = 0.5 * std::erfc(-x * std::sqrt(0.5));
+    ++counts[static_cast<std::size_t>(std::min(kBins - 1, static_cast<int>(probability * kBins)))];
+    beyond_3 += std::fabs(x) > 3.0;
+    beyond_4 += std::fabs(x) > 4.0;
+    largest = std::max(largest, std::fabs(x));
+  }
+  const double n = kMany;
+  CHECK(std::fabs(moment[1]) < 5.0 * std::sqrt(1.0 / n));
+  CHECK(std::fabs(moment[2] - 1.0) < 5.0 * std::sqrt(2.0 / n));
+  CHECK(std::fabs(moment[3]) < 5.0 * std::sqrt(15.0 / n));
+  CHECK(std::fabs(moment[4] - 3.0) < 5.0 * std::sqrt(96.0 / n));
+  check_chi_square(counts, n / kBins);
+  CHECK(std::fabs(beyond_3 - n * 2.6998e-3) < 5.0 * std::sqrt(n * 2.6998e-3));
+  CHECK(std::fabs(beyond_4 - n * 6.3342e-5) < 5.0 * std::sqrt(n * 6.3342e-5));
+  CHECK(largest > 4.3);
+  CHECK(largest < 6.77);
+}
+
+TEST_CASE("standard_normal: finite for every pair of words, by the formula of Box and Muller") {
+  const std::uint32_t words[] = {0u,          1u,          255u,        0xffffu,
+                                 0x10000u,    0x3fffffffu, 0x40000000u, 0x7fffffffu,
+                                 0x80000000u, 0xbfffffffu, 0xffffff7fu, 0xffffffffu};
+  const double pi = std::acos(-1.0);
+  for (const std::uint32_t w0 : words) {
+    for (const std::uint32_t w1 : words) {
+      CAPTURE(w0);
+      CAPTURE(w1);
+      const double u = (static_cast<double>(w0) + 0.5) / 4294967296.0;
+      const double radius = std::sqrt(-2.0 * std::log(u));
+      const double angle = 2.0 * pi * static_cast<double>(w1 >> 8) / 16777216.0;
+      const NormalPair<double> exact{radius * std::cos(angle), radius * std::sin(angle)};
+      const NormalPair<double> in_double = normal_pair<double>(w0, w1);
+      CHECK(std::fabs(in_double.first - exact.first) < 1e-14);
+      CHECK(std::fabs(in_double.second - exact.second) < 1e-14);
+      const NormalPair<float> in_float = normal_pair<float>(w0, w1);
+      // u next to 1 is rounded to a float, half of 2^-24 away; its radius is below sqrt(2^-23)
+      const double allowed = u > 1.0 - 0x1p-20 ? 4e-4 : 4e-6;
+      CHECK(std::fabs(static_cast<double>(in_float.first) - exact.first) < allowed);
+      CHECK(std::fabs(static_cast<double>(in_float.second) - exact.second) < allowed);
+    }
+  }
+  CHECK(normal_pair<float>(0u, 0u).first == doctest::Approx(6.7638).epsilon(1e-4));
+}
+
+TEST_CASE("a draw in double precision is the draw in float, less rounded") {
+  for (std::uint32_t i = 0; i < 10000; ++i) {
+    const double normal = standard_normal<double>(kStream, i);
+    REQUIRE(std::fabs(static_cast<double>(standard_normal<float>(kStream, i)) - normal) < 1e-5);
+    const double uniform_double = uniform<double>(kStream, i, -2.0, 3.0);
+    const float uniform_float = uniform<float>(kStream, i, -2.0f, 3.0f);
+    REQUIRE(std::fabs(static_cast<double>(uniform_float) - uniform_double) < 3e-7);
+  }
+}
+
+template <class T>
+void check_fill() {
+  const T untouched = static_cast<T>(-77.25);
+  for (const RandomStream& stream : {kStream, RandomStream{0, Purpose::initialise, 0}}) {
+    for (int count = 0; count <= 150; ++count) {
+      CAPTURE(count);
+      const std::size_t size = static_cast<std::size_t>(count);
+      std::vector<T> uniform_numbers(size + 8, untouched), normal_numbers(size + 8, untouched);
+      const T low = static_cast<T>(-0.3), high = static_cast<T>(1.7);
+      fill_uniform(Generic{}, stream, uniform_numbers.data(), count, low, high);
+      fill_standard_normal(Generic{}, stream, normal_numbers.data(), count);
+      for (std::size_t i = 0; i < size; ++i) {
+        const std::uint32_t index = static_cast<std::uint32_t>(i);
+        REQUIRE(uniform_numbers[i] == uniform<T>(stream, index, low, high));
+        REQUIRE(normal_numbers[i] == standard_normal<T>(stream, index));
+      }
+      for (std::size_t i = size; i < size + 8; ++i) {
+        REQUIRE(uniform_numbers[i] == untouched);
+        REQUIRE(normal_numbers[i] == untouched);
+      }
+    }
+  }
+}
+
+TEST_CASE("filling gives the numbers of single draws, and nothing beyond") {
+  check_fill<float>();
+  check_fill<double>();
+}
+
+}  // namespace
