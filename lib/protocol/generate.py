@@ -1,7 +1,7 @@
-"""Generates the C headers and the Python module of the wire format from rltools.xml, with pymavlink's mavgen.
+"""Generates the wire format's C headers and Python module from rltools.xml, with pymavlink.
 
-Usage: generate.py OUTPUT_DIRECTORY. Writes OUTPUT_DIRECTORY/c, OUTPUT_DIRECTORY/python/rltools_dialect.py and
-OUTPUT_DIRECTORY/stamp, and does nothing when the stamp says that the XML and pymavlink are the same as before.
+Usage: generate.py DIRECTORY. Writes DIRECTORY/c, DIRECTORY/python/rltools_dialect.py and
+DIRECTORY/stamp; does nothing when the stamp says that XML and pymavlink are as before.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def replace_directory(source: Path, destination: Path) -> None:
 
 
 def is_current(output: Path) -> bool:
-    """Whether the output is up to date; keeps its time after that of the inputs, for build tools that compare times."""
+    """Whether the output is up to date; its time then follows the inputs', for build tools."""
     stamp = output / "stamp"
     if not stamp.is_file() or stamp.read_text() != stamp_text():
         return False

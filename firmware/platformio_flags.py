@@ -1,0 +1,88 @@
+"""PlatformIO pre-script: flags and sources from firmware/build.json and boards/<board>.json.
+
+The experiment is RLT_EXPERIMENT of the environment, or else custom_experiment of platformio.ini.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+Import("env")  # noqa: F821 - SCons provides it
+
+environment = env  # noqa: F821
+repository = Path(environment.subst("$PROJECT_DIR"))
+board_name = environment["PIOENV"]
+common = json.loads((repository / "firmware" / "build.json").read_text())
+board = json.loads((repository / "boards" / f"{board_name}.json").read_text())["rltools"]
+
+
+def experiment_definitions(name: str) -> dict[str, str]:
+    """experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3."""
+    header = repository / "experiments" / f"{name.replace('-', '_')}.h"
+    if not header.is_file():
+        known = sorted(path.stem.replace("_", "-") for path in header.parent.glob("*.h"))
+        sys.exit(f'unknown experiment "{name}": known are {", ".join(known)}')
+    struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
+    return {"RLT_EXPERIMENT_HEADER": f'"{header.name}"', "RLT_EXPERIMENT": struct}
+
+
+def generate_headers() -> list[str]:
+    """Runs the generators that CMake runs, with .venv's Python; returns include flags."""
+    python = repository / ".venv" / "bin" / "python"
+    interpreter = str(python) if python.exists() else environment.subst("$PYTHONEXE")
+    protocol = repository / "build" / "protocol"
+    revision = Path(environment.subst("$BUILD_DIR")) / "revision"
+    commands = [
+        [str(repository / "lib" / "protocol" / "generate.py"), str(protocol)],
+        [str(repository / "cmake" / "write_revision.py"), str(revision / "rlt_revision.h")],
+    ]
+    for command in commands:
+        if subprocess.run([interpreter, "-I", *command]).returncode != 0:
+            sys.exit(f"{command[0]} failed: run ./rlt doctor, which sets up .venv")
+    return [f"-I{revision}", f"-isystem{protocol / 'c'}"]
+
+
+def source_filter(pattern: str) -> str:
+    folder, _, rest = pattern.partition("/")
+    if folder != "firmware":
+        sys.exit(f"{pattern}: sources of a board lie in firmware/")
+    return f"+<{rest}>"
+
+
+experiment = os.environ.get("RLT_EXPERIMENT") or environment.GetProjectOption("custom_experiment")
+definitions = {
+    **dict(entry.partition("=")[::2] for entry in board["defines"]),
+    "RLT_DEVICE_HEADER": f'"{board["device_header"]}"',
+    "RLT_DEVICE": board["device"],
+    "RLT_BOARD_NAME": f'"{board_name}"',
+    **experiment_definitions(experiment),
+}
+flags = [
+    *(f"-D{name}={value}" if value else f"-D{name}" for name, value in definitions.items()),
+    *(f"-I{repository / directory}" for directory in common["include_directories"]),
+    *generate_headers(),
+    *common["flags"],
+    *board["flags"],
+]
+# Only the project's own sources: a framework would not compile with these warnings as errors.
+environment.Replace(
+    COMPILATIONDB_PATH=os.path.join("$BUILD_DIR", "compile_commands.json"),
+    SRC_BUILD_FLAGS=[shlex.quote(flag) for flag in flags],
+    SRC_FILTER=[source_filter(pattern) for pattern in [*common["sources"], *board["sources"]]],
+)
+if board["toolchain"] != "platformio":
+    environment.Append(
+        LINKFLAGS=[
+            *common["flags"],
+            *board["flags"],
+            *common["link_flags"],
+            *board["link_flags"],
+            "-Wl,--print-memory-usage",
+            "-Wl,-Map=$BUILD_DIR/firmware.map",
+            f"-T{repository / board['linker_script']}",
+        ]
+    )
+    environment.Depends("$PROGPATH", str(repository / board["linker_script"]))

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Locks the Python packages of pyproject.toml: exact versions with hashes for Python 3.10 to 3.14, one file per group.
+# All groups are resolved together first, so that they agree. Needs uv (pip install uv).
+set -eu
+cd "$(dirname "$0")/../.."
+together=$(mktemp)
+trap 'rm -f "$together"' EXIT
+
+compile() {
+  uv pip compile --quiet --universal --python-version 3.10 --no-header --no-annotate "$@"
+}
+
+compile pyproject.toml --group test --group lint --group platformio -o "$together"
+compile pyproject.toml --generate-hashes -c "$together" -o host/requirements/default.txt
+for group in test lint platformio; do
+  compile --group "$group" --generate-hashes -c "$together" -o "host/requirements/$group.txt"
+done
