@@ -25,13 +25,27 @@ extern const bool kCountsInstructions;
 // 16 bytes that tell this board from others of its kind; zeros where it has no serial number.
 void unique_id(std::uint8_t (&id)[16]);
 
-// Called when there is nothing to do (idle, paused): sleeps briefly where that saves power or host time.
+// Size of the stack, and the most that was ever used of it; zeros where the board does not know.
+struct StackUse {
+  std::uint32_t capacity_bytes;
+  std::uint32_t peak_bytes;
+};
+StackUse stack_use();
+
+// Called when there is nothing to do (idle, paused): waits briefly for bytes where that saves power or host time.
 void idle();
 
 // True once the link is gone for good and the program should end (a local process whose pipe closed).
 bool should_exit();
 
 }  // namespace rlt::board
+
+namespace rlt {
+
+// What a board may call: sends the host at most 50 characters on a fault of the processor, before the board stops.
+void report_fault(const char* text);
+
+}  // namespace rlt
 
 // Placement of the three parts of a training state. The fast part is tightly coupled memory, the bulk part any RAM;
 // a board's linker script or core gives the sections their place. On the host both are ordinary memory.

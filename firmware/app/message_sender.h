@@ -1,0 +1,46 @@
+// Sends MAVLink 2 messages over the board's link, each in one write.
+#pragma once
+
+#include "app/mavlink_protocol.h"
+#include "board_api.h"
+
+namespace rlt::link {
+
+// Into a message's field of zeros. A text as long as the field, or longer, has no terminating zero there.
+template <std::size_t Size>
+void copy_text(char (&field)[Size], const char* text) {
+  for (std::size_t i = 0; i < Size && text[i] != '\0'; i++) field[i] = text[i];
+}
+
+class MessageSender {
+ public:
+  // For example send(mavlink_msg_heartbeat_encode_status, heartbeat).
+  template <class Content>
+  void send(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, mavlink_status_t*,
+                                    mavlink_message_t*, const Content*),
+            const Content& content) {
+    mavlink_message_t message;
+    encode(kSystem, kComponent, &status_, &message, &content);
+    std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
+    board::write(frame, mavlink_msg_to_send_buffer(frame, &message));
+  }
+
+  // One STATUSTEXT; its length is checked here, as the protocol would cut it.
+  template <std::size_t Size>
+  void say(std::uint8_t severity, const char (&text)[Size]) {
+    static_assert(Size - 1 <= MAVLINK_MSG_STATUSTEXT_FIELD_TEXT_LEN,
+                  "a STATUSTEXT has at most 50 characters");
+    say_text(severity, text);
+  }
+  void say_text(std::uint8_t severity, const char* text) {
+    mavlink_statustext_t content{};
+    content.severity = severity;
+    copy_text(content.text, text);
+    send(mavlink_msg_statustext_encode_status, content);
+  }
+
+ private:
+  mavlink_status_t status_{};  // holds the sequence number
+};
+
+}  // namespace rlt::link
