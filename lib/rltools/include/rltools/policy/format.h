@@ -1,5 +1,6 @@
-// The deployable policy image's records, byte by byte as docs/policy_image.md has them, and the reasons for which a
-// device refuses an image. Little-endian; every record is a multiple of four bytes.
+// The deployable policy image's records, byte by byte as docs/policy_image.md has them, and the
+// reasons for which a device refuses an image. Little-endian; every record is a multiple of four
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,10 @@ namespace rlt {
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
 constexpr std::uint16_t kPolicyVersion = 1;
 constexpr std::uint32_t kPolicyHasNormaliser = 1;  // header's flags
-constexpr std::uint16_t kPolicyExampleCount = 8;   // that this library writes; a reader takes any number above 0
-constexpr std::size_t kPolicyNameBytes = 32;       // of experiment and environment, with the terminating zero
+constexpr std::uint16_t kPolicyExampleCount =
+    8;  // that this library writes; a reader takes any number above 0
+constexpr std::size_t kPolicyNameBytes =
+    32;  // of experiment and environment, with the terminating zero
 constexpr std::size_t kChannelNameBytes = 24;
 constexpr std::size_t kChannelUnitBytes = 16;
 
@@ -59,9 +62,8 @@ struct __attribute__((__may_alias__)) PolicyImageChannel {
   float maximum;
 };
 
-// A float of the image, and of the words that frame each example.
+// A float of the image.
 typedef float __attribute__((__may_alias__)) PolicyImageFloat;
-typedef std::uint32_t __attribute__((__may_alias__)) PolicyImageWord;
 
 static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
               "docs/policy_image.md gives the header's bytes");
@@ -118,7 +120,8 @@ constexpr PolicyContract policy_contract() {
           Environment::kObservations, Environment::kActions};
 }
 
-// A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is clamped.
+// A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
+// clamped.
 inline float physical_action(float action, float minimum, float maximum) {
   const float half_range = 0.5f * (maximum - minimum);
   const float centre = 0.5f * (maximum + minimum);

@@ -1,5 +1,6 @@
-// Writes the deployable policy image (docs/policy_image.md) on the device that trained the policy, with example
-// inputs and what this device computes for them. No allocation; the image's size is known at compile time.
+// Writes the deployable policy image (docs/policy_image.md) on the device that trained the policy,
+// with example inputs and what this device computes for them. No allocation; the image's size is
+// known at compile time.
 #pragma once
 
 #include "rltools/core/random.h"
@@ -9,12 +10,13 @@
 
 namespace rlt {
 
-// Purpose of the examples' random numbers, far from those of core/random.h; their seed is 0 for every policy.
+// Purpose of the examples' random numbers, far from those of core/random.h; their seed is 0 for
+// every policy.
 constexpr Purpose kPolicyExamples = static_cast<Purpose>(0x52544c50u);
 
 // Statistics of a running observation normaliser: normalised = (observation - mean) * inverse_std.
 struct PolicyNormaliser {
-  const float* mean;         // (observation_dim); null where the policy takes observations as they are
+  const float* mean;  // (observation_dim); null where the policy takes observations as they are
   const float* inverse_std;  // (observation_dim)
 };
 
@@ -95,8 +97,8 @@ inline void add_channels(ByteWriter& writer, const Channel* channels, int count)
   }
 }
 
-// One example: input drawn uniformly from the channels' ranges, checksum of every layer's output, network output,
-// physical action.
+// One example: input drawn uniformly from the channels' ranges, checksum of every layer's output,
+// network output, physical action.
 template <class Device, class Network>
 void add_example(Device device, ByteWriter& writer, const Network& network,
                  const PolicyContract& contract, const PolicyNormaliser& normaliser,
@@ -134,9 +136,9 @@ template <class Device, class Network>
 void write_policy_image(Device device, const Network& network, const PolicyContract& contract,
                         const PolicyNormaliser& normaliser, const PolicyOrigin& origin,
                         std::uint8_t* image) {
-  static_assert(data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) ==
-                    DataType::f32,
-                "a policy image holds a network of float; this network's Scalar is another type");
+  static_assert(
+      data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) == DataType::f32,
+      "a policy image holds a network of float; this network's Scalar is another type");
   const bool has_normaliser = normaliser.mean != nullptr;
   const std::uint32_t bytes = policy_image_bytes<Network>(has_normaliser);
   PolicyImageHeader header{};
@@ -179,15 +181,13 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   __builtin_memcpy(image, &header, sizeof(header));
 }
 
-// Writes the image of a training run's policy. `state_sha256` is that of the present training state.
+// Writes the image of a training run's policy. `state_sha256` is that of the present training
+// state.
 template <class Device, class E>
 void build_policy_image(Device device, Training<E>& training,
                         const std::uint8_t (&state_sha256)[32],
                         std::uint8_t (&image)[kPolicyImageBytes<E>]) {
   using Environment = typename E::Environment;
-  static_assert(E::Actor::kInputDim == Environment::kObservationDim &&
-                    E::Actor::kOutputDim == Environment::kActionDim,
-                "build_policy_image: the actor's widths differ from the environment's");
   static_assert(detail::text_length(E::kName) < kPolicyNameBytes &&
                     detail::text_length(Environment::kName) < kPolicyNameBytes,
                 "build_policy_image: a name of experiment or environment has more than 31 bytes");

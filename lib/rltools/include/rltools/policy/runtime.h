@@ -1,5 +1,6 @@
-// Reads, checks and runs a policy image (docs/policy_image.md) of any shape: what a board does with a policy that it is
-// sent. The image stays where it lies, nothing is allocated, and the numbers are those of forward() in nn/mlp.h.
+// Reads, checks and runs a policy image (docs/policy_image.md) of any shape: what a board does with
+// a policy that it is sent. The image stays where it lies, nothing is allocated, and the numbers
+// are those of forward() in nn/mlp.h.
 #pragma once
 
 #include "rltools/nn/activation.h"
@@ -134,7 +135,8 @@ inline PolicyVerdict check_numbers(const Policy& policy, std::uint64_t parameter
   return {PolicyReason::accepted, 0};
 }
 
-// output (Count) starting at `first`: output = input (in) . weights (in, out) + bias, each in index order with fma.
+// output (Count) starting at `first`: output = input (in) . weights (in, out) + bias, each in index
+// order with fma.
 template <int Count>
 inline void dense_outputs(int in, int out, int first, const PolicyImageFloat* weights,
                           const PolicyImageFloat* bias, const float* input, float* output) {
@@ -166,7 +168,8 @@ inline void activate(Activation activation, int count, float* values) {
 
 }  // namespace detail
 
-// A fully connected layer whose shape is known at run time only; blocks of outputs stay in registers.
+// A fully connected layer whose shape is known at run time only; blocks of outputs stay in
+// registers.
 inline Generic policy_dense_forward(Generic, Activation activation, int in, int out,
                                     const PolicyImageFloat* weights, const PolicyImageFloat* bias,
                                     const float* input, float* output) {
@@ -182,7 +185,8 @@ inline Generic policy_dense_forward(Generic, Activation activation, int in, int 
   return {};
 }
 
-// Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a four-byte boundary.
+// Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a
+// four-byte boundary.
 inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count, Policy& policy) {
   const PolicyReason envelope = detail::check_envelope(image, count);
   if (envelope != PolicyReason::accepted) return {envelope, 0};
@@ -213,8 +217,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count, 
                                     parameter_count +
                                     std::uint64_t{header.example_count} * example_floats(header);
   if (tables_bytes + float_count * 4 != count) return {PolicyReason::malformed, 0};
-  verdict = detail::check_channels(policy.observations,
-                                   static_cast<std::uint32_t>(channel_count));
+  verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
   if (!verdict.accepted()) return verdict;
 
   const auto* numbers = reinterpret_cast<const PolicyImageFloat*>(image + tables_bytes);
@@ -226,7 +229,8 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count, 
   return detail::check_numbers(policy, parameter_count);
 }
 
-// The image's channels and rate are those of `contract`; `where` counts the observations, then the actions.
+// The image's channels and rate are those of `contract`; `where` counts the observations, then the
+// actions.
 inline PolicyVerdict check_contract(const Policy& policy, const PolicyContract& contract) {
   const PolicyImageHeader& header = *policy.header;
   if (header.observation_dim != contract.observation_dim ||
@@ -249,8 +253,9 @@ inline PolicyVerdict check_contract(const Policy& policy, const PolicyContract& 
   return {PolicyReason::accepted, 0};
 }
 
-// output (action_dim) = network(normalised observation (observation_dim)), in [-1, 1] where the last activation is
-// tanh. `scratch` has policy.scratch_floats. Returns the checksum of all layers' outputs where `with_trace`, else 0.
+// output (action_dim) = network(normalised observation (observation_dim)), in [-1, 1] where the
+// last activation is tanh. `scratch` has policy.scratch_floats. Returns the checksum of all layers'
+// outputs where `with_trace`, else 0.
 template <class Device>
 std::uint32_t policy_forward(Device device, const Policy& policy,
                              const PolicyImageFloat* observation, float* output, float* scratch,
@@ -280,14 +285,16 @@ std::uint32_t policy_forward(Device device, const Policy& policy,
   return trace;
 }
 
-// action (action_dim) in the contract's units, from the network's output (action_dim); the two may be the same array.
+// action (action_dim) in the contract's units, from the network's output (action_dim); the two may
+// be the same array.
 inline void scale_action(const Policy& policy, const float* output, float* action) {
   for (int i = 0; i < policy.header->action_dim; i++) {
     action[i] = physical_action(output[i], policy.actions[i].minimum, policy.actions[i].maximum);
   }
 }
 
-// action (action_dim) in the contract's units, within its ranges. `scratch` has policy.scratch_floats.
+// action (action_dim) in the contract's units, within its ranges. `scratch` has
+// policy.scratch_floats.
 template <class Device>
 void policy_action(Device device, const Policy& policy, const PolicyImageFloat* observation,
                    float* action, float* scratch) {
@@ -295,7 +302,8 @@ void policy_action(Device device, const Policy& policy, const PolicyImageFloat* 
   scale_action(policy, action, action);
 }
 
-// Runs the image's examples and compares every bit, of all layers, outputs and actions; `where` is the example.
+// Runs the image's examples and compares every bit, of all layers, outputs and actions; `where` is
+// the example.
 template <class Device>
 PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch,
                              std::size_t scratch_floats) {
@@ -308,8 +316,7 @@ PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch
   for (std::uint32_t i = 0; i < header.example_count; i++) {
     const PolicyImageFloat* observation = policy.examples + i * example_floats(header);
     const PolicyImageFloat* expected = observation + header.observation_dim;
-    const std::uint32_t trace =
-        policy_forward(device, policy, observation, output, scratch, true);
+    const std::uint32_t trace = policy_forward(device, policy, observation, output, scratch, true);
     scale_action(policy, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
@@ -325,7 +332,8 @@ inline std::size_t scratch_floats_to_accept(const Policy& policy) {
   return policy.scratch_floats + 2u * policy.header->action_dim;
 }
 
-// All checks in order: what a device runs on an image before it lets it act. `policy` is valid where it is accepted.
+// All checks in order: what a device runs on an image before it lets it act. `policy` is valid
+// where it is accepted.
 template <class Device>
 PolicyVerdict accept_policy(Device device, const std::uint8_t* image, std::size_t count,
                             const PolicyContract& contract, float* scratch,

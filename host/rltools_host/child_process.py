@@ -1,0 +1,69 @@
+"""Child processes (emulators, boards that are programs) that cannot outlive who started them.
+
+Linux sends them SIGKILL when their parent ends, even if the parent itself was killed: prctl(2),
+PR_SET_PDEATHSIG. They are leaders of their own session, so that Ctrl-C reaches the command alone,
+which then pauses the board.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+PR_SET_PDEATHSIG = 1
+
+
+def _dying_with(parent: int) -> Callable[[], None]:
+    """What the child runs between fork and exec; the library is loaded before, in the parent."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+
+    def in_child() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent ended before the line above
+            os._exit(1)
+
+    return in_child
+
+
+def start_child(
+    command: Sequence[str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stdout: int | IO[Any] = subprocess.DEVNULL,
+    stderr: int | IO[Any] = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Starts a program that ends with this process (exactly: with the thread that calls this)."""
+    return subprocess.Popen(
+        command,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        preexec_fn=_dying_with(os.getpid()),
+    )
+
+
+def end_child(process: subprocess.Popen[bytes], patience_s: float = 1.0) -> None:
+    """Ends a child: politely, then not."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def ending(process: subprocess.Popen[bytes]) -> str:
+    """How a child ended, in words: `it ended with exit code 3`, `it was ended by SIGKILL`."""
+    try:
+        code = process.wait(0.5)
+    except subprocess.TimeoutExpired:
+        return "it still runs"
+    if code < 0:
+        return f"it was ended by {signal.Signals(-code).name}"
+    return f"it ended with exit code {code}"

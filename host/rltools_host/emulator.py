@@ -1,0 +1,176 @@
+"""Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from rltools_host import build, toolchain
+from rltools_host.boards import Board, list_boards, load_board
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.link import SerialLink
+
+START_LIMIT_S = 20.0
+TIME_LIMIT_S = 3600.0
+PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
+
+
+class Emulator:
+    """A running emulated board; its serial port is `port`."""
+
+    def __init__(self, board: Board, program: Path, time_limit_s: float = TIME_LIMIT_S) -> None:
+        if board.emulator is None:
+            raise UsageError(not_emulated(board))
+        toolchain.require(board.emulator.program)
+        self._name = f"the emulator of {board.name}"
+        self._limit_s = time_limit_s
+        self._reached_limit = False
+        # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
+        # The guest's serial port on a new pty. QEMU takes {elf} for the program where the board's
+        # arguments place it; otherwise it is the kernel.
+        arguments = [
+            argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
+        ]
+        if arguments == list(board.emulator.arguments):
+            arguments += ["-kernel", str(program)]
+        arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
+        self._process = start_child(
+            [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
+        )
+        self._timer = threading.Timer(time_limit_s, self._end_at_limit)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            self.port = self._wait_for_port()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    def ending(self) -> str:
+        """How the emulator ended, in words."""
+        if self._reached_limit:
+            return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
+        text = ending(self._process)
+        if lines := self._text().decode(errors="replace").strip().splitlines()[1:]:
+            text += f' and wrote "{lines[-1]}"'
+        return text
+
+    def wait(self) -> None:
+        """Returns when the emulator has ended by itself."""
+        self._process.wait()
+
+    def close(self) -> None:
+        """Ends the emulator; a second time does nothing."""
+        self._timer.cancel()
+        end_child(self._process)
+        self._output.close()
+
+    def __enter__(self) -> Emulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_at_limit(self) -> None:
+        self._reached_limit = True
+        self._process.kill()
+
+    def _wait_for_port(self) -> str:
+        deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
+        while time.monotonic() < deadline:
+            ended = self._process.poll() is not None
+            if match := PTY_NAME.search(self._text()):
+                return match.group(1).decode()
+            if ended:
+                lines = self._text().decode(errors="replace").strip().splitlines()
+                raise PortError(
+                    f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
+                    "see `rlt doctor`"
+                )
+            time.sleep(0.005)
+        raise PortError(f"{self._name} named no port within {START_LIMIT_S:g} s: try again")
+
+    def _text(self) -> bytes:
+        if self._output.closed:
+            return b""
+        self._output.seek(0)
+        return self._output.read()
+
+
+class EmulatedLink(SerialLink):
+    """The link to an emulated board, which ends with the link."""
+
+    def __init__(self, emulator: Emulator, name: str) -> None:
+        try:
+            super().__init__(emulator.port)
+        except BaseException:
+            emulator.close()
+            raise
+        self.emulator = emulator
+        self.description = f"{name} (emulated, {emulator.port})"
+
+    def _close_descriptors(self) -> None:
+        super()._close_descriptors()
+        self.emulator.close()
+
+    def _lost(self, _: OSError | None) -> LinkLostError:
+        return LinkLostError(f"lost {self.description}: {self.emulator.ending()}")
+
+
+def not_emulated(board: Board) -> str:
+    """Why a board cannot be emulated, and what to do instead."""
+    emulated = ", ".join(known.name for known in list_boards() if known.emulator)
+    if board.link.kind == "process":
+        remedy = f"train there directly with --board {board.name}"
+    else:
+        remedy = f"take an emulated one: {emulated}"
+    return f"{board.name} is not emulated: {remedy}"
+
+
+def run(
+    board_name: str,
+    experiment: str | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+    json_output: bool = False,
+) -> int:
+    """`rlt emulate`: starts a board, prints its port and waits until it or the user ends it."""
+    board = load_board(board_name)
+    if board.emulator is None:
+        raise UsageError(not_emulated(board))
+    if time_limit_s <= 0:
+        raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
+    experiment = experiment or build.list_experiments()[0]
+    program = build.build_firmware(board, experiment)
+    with Emulator(board, program, time_limit_s) as emulator:
+        out = sys.stderr if json_output else sys.stdout
+        print(f"{board.title}, with {experiment}, is on {emulator.port}", file=out)
+        print(
+            f"  train there:  rlt train {experiment} --board {board.name} --port {emulator.port}\n"
+            f"  Ctrl-C ends it; so do {time_limit_s:g} s",
+            file=out,
+            flush=True,
+        )
+        if json_output:
+            document = {
+                "board": board.name,
+                "experiment": experiment,
+                "port": emulator.port,
+                "process_id": emulator.process_id,
+            }
+            print(json.dumps(document), flush=True)
+        try:
+            emulator.wait()
+        except KeyboardInterrupt:
+            return 0
+        raise LinkLostError(f"{board.name} on {emulator.port} ended: {emulator.ending()}")

@@ -1,0 +1,110 @@
+"""Errors that a user can cause or meet: one sentence (what, where, what to do), one exit code."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+
+class RltError(Exception):
+    """An error that is shown as one sentence, never as a traceback."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.details: dict[str, Any] = {}  # further keys of the object that `--json` prints
+
+
+class UsageError(RltError):
+    """The command line or a value on it makes no sense."""
+
+    exit_code = 2
+
+
+class UnknownNameError(RltError):
+    """No experiment, board, hyperparameter or run of this name."""
+
+    exit_code = 3
+
+
+class MissingToolError(RltError):
+    """A program that is needed is not installed."""
+
+    exit_code = 4
+
+
+class PortError(RltError):
+    """A port cannot be opened, or no board answers on it."""
+
+    exit_code = 5
+
+
+class BoardMismatchError(RltError):
+    """The board, or a file, belongs to another experiment, version or firmware."""
+
+    exit_code = 6
+
+
+class DamagedFileError(RltError):
+    """A file is not what its checksum says, or not of its format."""
+
+    exit_code = 7
+
+
+class DiskError(RltError):
+    """A file cannot be written: the disk is full, or the place is read-only."""
+
+    exit_code = 8
+
+
+class BuildError(RltError):
+    """Compiling or linking failed, or the result exceeds a memory region."""
+
+    exit_code = 9
+
+
+class LinkLostError(RltError):
+    """The board stopped answering: unplugged, closed or killed."""
+
+    exit_code = 10
+
+
+class TrainingFaultError(RltError):
+    """The board stopped training by itself, as a value was not finite."""
+
+    exit_code = 11
+
+
+class VerificationError(RltError):
+    """Two things that must be equal are not."""
+
+    exit_code = 12
+
+
+class PythonVersionError(RltError):
+    """This Python is too old."""
+
+    exit_code = 13
+
+
+class Interrupted(RltError):
+    """The user pressed Ctrl-C; the message says how to go on."""
+
+    exit_code = 130
+
+
+def near_matches(name: str, known: Iterable[str]) -> str:
+    """A clause for an unknown name: the closest known ones, or all when there are few."""
+    names = sorted(known)
+    if close := difflib.get_close_matches(name, names, n=3, cutoff=0.5):
+        return f"did you mean {' or '.join(close)}?"
+    if not names:
+        return "there are none"
+    return f"known are {', '.join(names)}"
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """For example: `unknown board "hots": did you mean host?`."""
+    return UnknownNameError(f'unknown {kind} "{name}": {near_matches(name, known)}')

@@ -1,0 +1,175 @@
+"""MAVLink 2 frames out of a byte stream that may be noisy, and into one.
+
+Frame: https://mavlink.io/en/guide/serialization.html. pymavlink's own stream parser trusts a
+corrupt length byte and swallows the good messages behind it; this one drops one byte after a bad
+checksum and looks again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+# A message of the generated dialect; its fields are attributes. Generated code has no types here.
+Message = Any
+Dialect = Any
+
+MAGIC = 0xFD
+HEADER_BYTES = 10
+CHECKSUM_BYTES = 2
+SIGNATURE_BYTES = 13
+SIGNED_FLAG = 0x01
+# A frame that is still arriving is doubted only for messages that follow the last one so closely.
+SEQUENCE_WINDOW = 32
+
+
+def payload_of(message: Message) -> bytes:
+    """The payload's bytes as sent; pymavlink's `get_payload` begins four bytes too early."""
+    frame = message.get_msgbuf()
+    return bytes(frame[HEADER_BYTES : HEADER_BYTES + frame[1]])
+
+
+class FrameDecoder:
+    """Turns chunks of bytes into messages. Never raises, whatever the bytes are."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.messages_received = 0
+        self.messages_lost = 0  # gaps in the sequence numbers
+        self.messages_repeated = 0  # the same frame once more: dropped
+        self.bytes_skipped = 0  # bytes that belong to no accepted frame
+        self._dialect = dialect
+        self._mavlink = dialect.MAVLink(None)
+        self._layout: dict[int, tuple[int, int]] = {
+            number: (kind.crc_extra, kind.unpacker.size)
+            for number, kind in dialect.mavlink_map.items()
+        }
+        self._buffer = bytearray()
+        self._last: dict[tuple[int, int], tuple[int, bytes]] = {}  # sender -> sequence, checksum
+
+    def feed(self, chunk: bytes) -> list[Message]:
+        """The messages that `chunk` completes, in order."""
+        buffer = self._buffer
+        buffer += chunk
+        messages: list[Message] = []
+        position = 0
+        while (start := buffer.find(MAGIC, position)) >= 0:
+            self.bytes_skipped += start - position
+            position = start
+            length = self._frame_length(start)
+            if length is None or start + length > len(buffer):
+                resume = self._next_in_step(start + 1)
+                if resume is None:
+                    break  # more bytes are needed
+            elif length and self._checksum_is_good(start):
+                self._accept(buffer[start : start + length], messages)
+                position = start + length
+                continue
+            else:
+                resume = start + 1
+            self.bytes_skipped += resume - position
+            position = resume
+        else:
+            self.bytes_skipped += len(buffer) - position
+            position = len(buffer)
+        del buffer[:position]
+        return messages
+
+    def _frame_length(self, start: int) -> int | None:
+        """Bytes of the frame at `start`; 0 if there can be none, None if its header is not here."""
+        header = self._buffer[start : start + HEADER_BYTES]
+        if len(header) > 2 and header[2] & ~SIGNED_FLAG:
+            return 0  # the specification: a frame with an unknown incompatibility flag is dropped
+        if len(header) < HEADER_BYTES:
+            return None
+        layout = self._layout.get(int.from_bytes(header[7:10], "little"))
+        if layout is None or not 1 <= header[1] <= layout[1]:
+            return 0
+        signature = SIGNATURE_BYTES if header[2] & SIGNED_FLAG else 0
+        return HEADER_BYTES + header[1] + CHECKSUM_BYTES + signature
+
+    def _checksum_is_good(self, start: int) -> bool:
+        buffer = self._buffer
+        end = start + HEADER_BYTES + buffer[start + 1]
+        checked = buffer[start + 1 : end]
+        checked.append(self._layout[int.from_bytes(buffer[start + 7 : start + 10], "little")][0])
+        checksum: int = self._dialect.x25crc(checked).crc
+        return checksum == int.from_bytes(buffer[end : end + CHECKSUM_BYTES], "little")
+
+    def _next_in_step(self, position: int) -> int | None:
+        """Where two good frames that adjoin each other and the last accepted message begin.
+
+        A corrupt length makes a frame seem to be still arriving. Waiting for it would hold back
+        the good messages that have arrived meanwhile; these prove that there is no such frame.
+        """
+        buffer = self._buffer
+        while (start := buffer.find(MAGIC, position)) >= 0:
+            first = self._frame_length(start) or 0
+            behind = start + first
+            if first and behind < len(buffer) and buffer[behind] == MAGIC:
+                second = self._frame_length(behind) or 0
+                if (
+                    second
+                    and behind + second <= len(buffer)
+                    and self._follows_last(start)
+                    and buffer[behind + 5 : behind + 7] == buffer[start + 5 : start + 7]
+                    and buffer[behind + 4] == (buffer[start + 4] + 1) & 0xFF
+                    and self._checksum_is_good(start)
+                    and self._checksum_is_good(behind)
+                ):
+                    return start
+            position = start + 1
+        return None
+
+    def _follows_last(self, start: int) -> bool:
+        sender = (self._buffer[start + 5], self._buffer[start + 6])
+        last = self._last.get(sender)
+        if last is None:
+            return not self._last
+        return 1 <= (self._buffer[start + 4] - last[0]) & 0xFF <= SEQUENCE_WINDOW
+
+    def _accept(self, frame: bytearray, messages: list[Message]) -> None:
+        sender, sequence = (frame[5], frame[6]), frame[4]
+        identity = sequence, bytes(frame)
+        last = self._last.get(sender)
+        if last == identity:
+            self.messages_repeated += 1
+            return
+        try:
+            message = self._mavlink.decode(frame)
+        except (self._dialect.MAVError, struct.error, ValueError):
+            self.bytes_skipped += len(frame)
+            return
+        if last is not None:
+            self.messages_lost += (sequence - last[0] - 1) & 0xFF
+        self._last[sender] = identity
+        self.messages_received += 1
+        messages.append(message)
+
+
+class FrameEncoder:
+    """Frames with ascending sequence numbers, as one sender."""
+
+    def __init__(self, dialect: Dialect, system: int, component: int) -> None:
+        self._crc: Callable[[bytes], Any] = dialect.x25crc
+        self._crc_extra = {n: kind.crc_extra for n, kind in dialect.mavlink_map.items()}
+        self._mavlink = dialect.MAVLink(None, srcSystem=system, srcComponent=component)
+        self._sender = bytes((system, component))
+
+    def encode(self, message: Message) -> bytes:
+        """The frame of a message of the dialect."""
+        frame: bytes = message.pack(self._mavlink)
+        self._mavlink.seq = (self._mavlink.seq + 1) & 0xFF
+        return bytes(frame)
+
+    def encode_payload(self, message_id: int, payload: bytes) -> bytes:
+        """The frame of a payload that is laid out already.
+
+        Integers in a PARAM_SET travel as the bits of a float; a Python float would change some.
+        """
+        payload = payload.rstrip(b"\0") or b"\0"
+        head = bytes((len(payload), 0, 0, self._mavlink.seq)) + self._sender
+        checked = head + message_id.to_bytes(3, "little") + payload
+        self._mavlink.seq = (self._mavlink.seq + 1) & 0xFF
+        crc: int = self._crc(checked + bytes((self._crc_extra[message_id],))).crc
+        return bytes((MAGIC,)) + checked + crc.to_bytes(2, "little")

@@ -1,0 +1,23 @@
+"""Where things lie in the repository; every path is absolute and free of symbolic links."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+BOARDS_DIRECTORY = REPOSITORY / "boards"
+BUILD_DIRECTORY = REPOSITORY / "build"
+EXPERIMENTS_DIRECTORY = REPOSITORY / "experiments"
+FIRMWARE_BUILD_FILE = REPOSITORY / "firmware" / "build.json"
+PROTOCOL_DIRECTORY = BUILD_DIRECTORY / "protocol"
+PROTOCOL_GENERATOR = REPOSITORY / "lib" / "protocol" / "generate.py"
+REQUIREMENTS_DIRECTORY = REPOSITORY / "host" / "requirements"
+RUNS_DIRECTORY = REPOSITORY / "runs"
+TESTS_DIRECTORY = REPOSITORY / "tests"
+VIRTUAL_ENVIRONMENT = REPOSITORY / ".venv"
+
+
+def board_build_directory(board: str) -> Path:
+    """Where CMake builds for this board: build/<board>."""
+    return BUILD_DIRECTORY / board

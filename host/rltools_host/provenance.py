@@ -1,0 +1,61 @@
+"""Where a run comes from: revision of the sources, versions of the packages, the machine, the time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import rltools_host
+from rltools_host import paths
+
+
+def timestamp() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def git_revision() -> dict[str, Any]:
+    """The sources' revision and whether they were changed since; empty outside of git."""
+
+    def git(*arguments: str) -> str:
+        result = subprocess.run(
+            ["git", "-C", str(paths.REPOSITORY), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        )
+        return result.stdout.strip()
+
+    try:
+        revision = git("rev-parse", "HEAD")
+        return {"git_revision": revision, "git_dirty": bool(git("status", "--porcelain"))}
+    except (OSError, subprocess.SubprocessError):
+        return {"git_revision": None, "git_dirty": None}
+
+
+def machine() -> dict[str, Any]:
+    return {
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    from importlib import metadata
+
+    return {
+        "rltools_host": rltools_host.__version__,
+        "python": platform.python_version(),
+        "pymavlink": metadata.version("pymavlink"),
+    }
+
+
+def checkpoint_versions(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """What the checkpoint says of its origin."""
+    revision = {"git_revision": str(metadata["git_revision"])} if metadata["git_revision"] else {}
+    return {**metadata["versions"], **revision}
