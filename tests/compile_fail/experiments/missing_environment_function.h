@@ -1,0 +1,60 @@
+// An environment without one of its functions: the one that RLT_WITHOUT_... names.
+// variant: RLT_WITHOUT_INITIAL_STATE
+// says: the environment has no function initial_state(device, environment, random_stream)
+// variant: RLT_WITHOUT_STEP
+// says: the environment has no function step(device, environment, state, action)
+// variant: RLT_WITHOUT_OBSERVE
+// says: the environment has no function observe(device, environment, state, observation)
+// variant: RLT_WITHOUT_REWARD
+// says: the environment has no function reward(device, environment, state, action, next_state)
+// variant: RLT_WITHOUT_TERMINATED
+// says: the environment has no function terminated(device, environment, state)
+#pragma once
+
+#include "pendulum_td3.h"
+
+namespace rlt {
+
+struct Line {
+  using Scalar = float;
+  struct State {
+    float position;
+  };
+  static constexpr const char* kName = "line";
+  static constexpr int kObservationDim = 1, kActionDim = 1;
+  static constexpr std::uint32_t kStepInterval_us = 1000;
+  static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
+  static constexpr Channel kActions[] = {{"force", "N", -1.0f, 1.0f}};
+};
+
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_INITIAL_STATE)
+inline Line::State initial_state(Generic, const Line&, RandomStream) { return {0}; }
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STEP)
+inline Line::State step(Generic, const Line&, const Line::State& state, const float* action) {
+  return {state.position + 0.25f * action[0]};
+}
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_OBSERVE)
+inline void observe(Generic, const Line&, const Line::State& state, float* observation) {
+  observation[0] = state.position;
+}
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_REWARD)
+inline float reward(Generic, const Line&, const Line::State&, const float*, const Line::State& next) {
+  return -math::abs(next.position);
+}
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_TERMINATED)
+inline bool terminated(Generic, const Line&, const Line::State& state) {
+  return math::abs(state.position) > 1.0f;
+}
+#endif
+
+struct MissingEnvironmentFunction : PendulumTd3 {
+  using Environment = Line;
+  using Actor = Mlp<float, Dimensions<1, 8, 1>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<2, 8, 1>, Activation::relu, Activation::identity>;
+};
+
+}  // namespace rlt

@@ -1,0 +1,234 @@
+// The train application on a board that is memory: a test puts bytes into its link and takes out what it sends.
+// Messages are made and read with MAVLink's own generated code, not with the application's.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "app/train/train_application.h"
+#include "rltools/devices/generic.h"
+#include "rltools/rl/algorithms/td3.h"
+#include "rltools/rl/environments/pendulum.h"
+#include "training_run.h"
+
+namespace scripted {
+
+using Bytes = std::vector<std::uint8_t>;
+
+inline std::deque<std::uint8_t> to_board;
+inline Bytes from_board;
+inline std::uint64_t counter_us = 0;
+inline int idle_calls = 0;
+
+}  // namespace scripted
+
+namespace rlt {
+
+const char kRevision[] = "test";
+
+namespace board {
+
+const bool kCountsInstructions = false;
+
+void initialize() {}
+std::size_t read(std::uint8_t* destination, std::size_t capacity) {
+  std::size_t count = 0;
+  while (count < capacity && !scripted::to_board.empty()) {
+    destination[count++] = scripted::to_board.front();
+    scripted::to_board.pop_front();
+  }
+  return count;
+}
+void write(const std::uint8_t* source, std::size_t count) {
+  scripted::from_board.insert(scripted::from_board.end(), source, source + count);
+}
+std::uint64_t counter() { return scripted::counter_us += 10; }
+void unique_id(std::uint8_t (&id)[16]) {
+  for (int i = 0; i < 16; i++) id[i] = static_cast<std::uint8_t>(i);
+}
+StackUse stack_use() { return {4096, 1234}; }
+void idle() { scripted::idle_calls++; }
+bool should_exit() { return false; }
+
+}  // namespace board
+}  // namespace rlt
+
+namespace scripted {
+
+using namespace rlt;
+
+// TD3 on the pendulum, small enough for hundreds of runs.
+struct TinyTd3 {
+  static constexpr const char* kName = "tiny-td3";
+  using Scalar = float;
+  using Environment = Pendulum<Scalar>;
+  using Algorithm = Td3;
+  using Actor = Mlp<Scalar, Dimensions<3, 8, 1>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<Scalar, Dimensions<4, 8, 1>, Activation::relu, Activation::identity>;
+  using Hyperparameters = Td3Hyperparameters;
+  static constexpr int kEpisodeSteps = 20;
+  static constexpr int kBatchSize = 8;
+  static constexpr int kTileRows = 4;
+  static constexpr int kReplayCapacity = 50;
+};
+
+constexpr std::uint8_t kHostSystem = 255, kHostComponent = 190;
+
+class Board {
+ public:
+  using Application = TrainApplication<TinyTd3, Generic>;
+  using Message = mavlink_message_t;
+
+  training_run::Run<TinyTd3> run;
+  Application::PolicyImage policy_image{};
+  Application application{Generic{}, {"scripted", "Generic"}, run.training, policy_image};
+  std::vector<Message> received;  // by the host, since the last exchange
+
+  Board() {
+    to_board.clear();
+    from_board.clear();
+    idle_calls = 0;
+  }
+
+  void turns(int count) {
+    for (int i = 0; i < count; i++) application.turn();
+    parse();
+  }
+
+  // Sends a message, and gives the board `count` turns from where it has it.
+  template <class Content>
+  std::vector<Message>& exchange(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*,
+                                                         const Content*),
+                                 const Content& content, int count = 1) {
+    received.clear();
+    put(encode, content);
+    while (!to_board.empty()) turns(1);  // a long message takes two turns
+    turns(count - 1);
+    return received;
+  }
+
+  template <class Content>
+  void put(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*, const Content*),
+           const Content& content) {
+    Message message;
+    encode(kHostSystem, kHostComponent, &message, &content);
+    std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
+    const std::uint16_t bytes = mavlink_msg_to_send_buffer(frame, &message);
+    to_board.insert(to_board.end(), frame, frame + bytes);
+  }
+
+  static mavlink_command_long_t command_of(std::uint16_t command, float parameter = 0.0f,
+                                           std::uint8_t confirmation = 0) {
+    mavlink_command_long_t content{};
+    content.command = command;
+    content.param1 = parameter;
+    content.confirmation = confirmation;
+    content.target_system = 1;
+    content.target_component = 1;
+    return content;
+  }
+
+  // The acknowledgement's result; -1 without one.
+  int command(std::uint16_t number, float parameter = 0.0f, std::uint8_t confirmation = 0) {
+    exchange(mavlink_msg_command_long_encode, command_of(number, parameter, confirmation));
+    for (const Message& message : received) {
+      if (message.msgid != MAVLINK_MSG_ID_COMMAND_ACK) continue;
+      mavlink_command_ack_t acknowledgement;
+      mavlink_msg_command_ack_decode(&message, &acknowledgement);
+      CHECK(acknowledgement.command == number);
+      CHECK(acknowledgement.target_system == kHostSystem);
+      CHECK(acknowledgement.target_component == kHostComponent);
+      return acknowledgement.result;
+    }
+    return -1;
+  }
+
+  // All messages of a kind among those received.
+  template <class Content>
+  std::vector<Content> all(std::uint32_t id, void (*decode)(const Message*, Content*)) const {
+    std::vector<Content> contents;
+    for (const Message& message : received) {
+      if (message.msgid != id) continue;
+      contents.emplace_back();
+      decode(&message, &contents.back());
+    }
+    return contents;
+  }
+
+  std::vector<std::string> texts() const {
+    std::vector<std::string> result;
+    for (const auto& text : all(MAVLINK_MSG_ID_STATUSTEXT, mavlink_msg_statustext_decode)) {
+      result.emplace_back(text.text, strnlen(text.text, sizeof(text.text)));
+    }
+    return result;
+  }
+
+  mavlink_rlt_identity_t identity() {
+    CHECK(command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY) == MAV_RESULT_ACCEPTED);
+    const auto identities = all(MAVLINK_MSG_ID_RLT_IDENTITY, mavlink_msg_rlt_identity_decode);
+    REQUIRE(identities.size() == 1);
+    return identities[0];
+  }
+
+  int state() { return identity().state; }
+
+  mavlink_param_value_t set_bits(const char* name, std::uint32_t bits, std::uint8_t type) {
+    mavlink_param_set_t content{};
+    std::memcpy(&content.param_value, &bits, 4);
+    std::memcpy(content.param_id, name, strnlen(name, 16));
+    content.param_type = type;
+    content.target_system = 1;
+    content.target_component = 1;
+    exchange(mavlink_msg_param_set_encode, content);
+    const auto values = all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+    REQUIRE(values.size() == 1);
+    return values[0];
+  }
+
+  void set(const char* name, std::uint32_t value) {
+    const auto answer = set_bits(name, value, MAV_PARAM_TYPE_UINT32);
+    std::uint32_t bits;
+    std::memcpy(&bits, &answer.param_value, 4);
+    REQUIRE(bits == value);
+  }
+
+  // A short run: warm-up, updates and evaluations all happen.
+  void set_short_run(std::uint32_t steps = 60) {
+    set("seed", 7);
+    set("steps", steps);
+    set("warmup_steps", 10);
+    set("eval_every", 25);
+    set("eval_episodes", 2);
+    set("report_every", 10);
+  }
+
+  // Turns until training is over; the messages are in `received`.
+  void train_to_rest(int at_most = 1000) {
+    received.clear();
+    for (int i = 0; i < at_most && application.state() == RLT_STATE_TRAINING; i++) turns(1);
+    REQUIRE(application.state() != RLT_STATE_TRAINING);
+  }
+
+ private:
+  void parse() {
+    for (const std::uint8_t byte : from_board) {
+      Message message;
+      if (mavlink_frame_char_buffer(&partial_, &status_, byte, &message, nullptr) ==
+          MAVLINK_FRAMING_OK) {
+        received.push_back(message);
+        CHECK(message.sysid == 1);
+        CHECK(message.compid == 1);
+      }
+    }
+    from_board.clear();
+  }
+
+  Message partial_{};
+  mavlink_status_t status_{};
+};
+
+}  // namespace scripted

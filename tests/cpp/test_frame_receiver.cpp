@@ -1,0 +1,208 @@
+// The board's side of the link: frames out of streams with noise, lost, doubled and flipped bytes. No wrong message is
+// accepted, and after noise the receiver is back in step within two good messages.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <vector>
+
+#include "app/frame_receiver.h"
+
+using rlt::link::FrameReceiver;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// A message whose content follows from its number.
+struct Sent {
+  std::uint32_t number;
+  Bytes frame;
+};
+
+constexpr std::uint32_t kFileMessage = 0x80000000u;  // in numbers: a long message
+
+Bytes frame_of(std::uint32_t number) {
+  static mavlink_status_t status{};
+  mavlink_message_t message;
+  if (number & kFileMessage) {
+    mavlink_file_transfer_protocol_t content{};
+    std::mt19937 random(number);
+    for (auto& byte : content.payload) byte = static_cast<std::uint8_t>(random());
+    __builtin_memcpy(content.payload, &number, 4);
+    content.payload[250] = 1;  // no trailing zeros
+    mavlink_msg_file_transfer_protocol_encode_status(255, 190, &status, &message, &content);
+  } else {
+    mavlink_command_long_t content{};
+    content.command = static_cast<std::uint16_t>(number);
+    content.param1 = static_cast<float>(number);
+    mavlink_msg_command_long_encode_status(255, 190, &status, &message, &content);
+  }
+  Bytes frame(MAVLINK_MAX_PACKET_LEN);
+  frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
+  return frame;
+}
+
+std::uint32_t number_of(const mavlink_message_t& message) {
+  if (message.msgid == MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL) {
+    mavlink_file_transfer_protocol_t content;
+    mavlink_msg_file_transfer_protocol_decode(&message, &content);
+    std::uint32_t number;
+    __builtin_memcpy(&number, content.payload, 4);
+    const Bytes expected = frame_of(number);  // every byte of the payload counts
+    CHECK(expected.size() == message.len + 12u);
+    CHECK(__builtin_memcmp(&expected[10], _MAV_PAYLOAD(&message), message.len) == 0);
+    return number;
+  }
+  REQUIRE(message.msgid == MAVLINK_MSG_ID_COMMAND_LONG);
+  mavlink_command_long_t content;
+  mavlink_msg_command_long_decode(&message, &content);
+  CHECK(content.param1 == static_cast<float>(content.command));
+  return content.command;
+}
+
+class Collector {
+ public:
+  std::vector<std::uint32_t> numbers;
+
+  void feed(const Bytes& bytes) {
+    receiver_.receive(bytes.data(), bytes.size(),
+                      [this](const mavlink_message_t& m) { numbers.push_back(number_of(m)); });
+  }
+  void quiet() { feed({}); }
+
+ private:
+  FrameReceiver receiver_;
+};
+
+Bytes noise(std::mt19937& random, std::size_t count) {
+  Bytes bytes(count);
+  for (auto& byte : bytes) {
+    byte = random() % 5 == 0 ? std::uint8_t{MAVLINK_STX} : static_cast<std::uint8_t>(random());
+  }
+  return bytes;
+}
+
+void append(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
+
+}  // namespace
+
+TEST_CASE("whole messages arrive in order, however the stream is cut") {
+  std::mt19937 random(1);
+  Bytes stream;
+  std::vector<std::uint32_t> sent;
+  for (std::uint32_t i = 1; i <= 200; i++) {
+    sent.push_back(i % 3 == 0 ? i | kFileMessage : i);
+    append(stream, frame_of(sent.back()));
+  }
+  for (const std::size_t longest : {1u, 2u, 7u, 100u, 1000u, 100000u}) {
+    Collector collector;
+    for (std::size_t position = 0; position < stream.size();) {
+      const std::size_t count = std::min(stream.size() - position, 1 + random() % longest);
+      collector.feed({stream.begin() + static_cast<std::ptrdiff_t>(position),
+                      stream.begin() + static_cast<std::ptrdiff_t>(position + count)});
+      position += count;
+    }
+    CHECK(collector.numbers == sent);
+  }
+}
+
+TEST_CASE("noise before a message does not hide it") {
+  std::mt19937 random(2);
+  for (std::uint32_t i = 1; i <= 2000; i++) {
+    Collector collector;
+    Bytes stream = noise(random, random() % 600);
+    append(stream, frame_of(i));
+    append(stream, frame_of(i + 1));
+    collector.feed(stream);
+    collector.quiet();
+    REQUIRE(collector.numbers.size() >= 1);
+    CHECK(collector.numbers.back() == i + 1);  // in step within two good messages
+  }
+}
+
+TEST_CASE("a message cut short, or with a wrong length, costs itself only") {
+  for (int flipped = 0; flipped < 8; flipped++) {
+    Collector collector;
+    Bytes damaged = frame_of(1);
+    damaged[1] = static_cast<std::uint8_t>(damaged[1] ^ (1 << flipped));
+    collector.feed(damaged);
+    collector.feed(frame_of(2));
+    collector.quiet();
+    CHECK(collector.numbers == std::vector<std::uint32_t>{2});
+  }
+  const Bytes whole = frame_of(5 | kFileMessage);
+  for (std::size_t count = 1; count < whole.size(); count++) {
+    Collector collector;
+    collector.feed({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(count)});
+    collector.feed(frame_of(6));
+    collector.quiet();
+    REQUIRE(collector.numbers == std::vector<std::uint32_t>{6});
+  }
+}
+
+TEST_CASE("dropped, doubled and flipped bytes: nothing wrong is accepted, good messages follow") {
+  std::mt19937 random(3);
+  int accepted = 0, sent = 0;
+  for (int round = 0; round < 300; round++) {
+    Collector collector;
+    std::uint32_t number = 1;
+    for (int i = 0; i < 20; i++, number++, sent++) {
+      const std::uint32_t id = random() % 4 == 0 ? number | kFileMessage : number;
+      Bytes frame = frame_of(id);
+      if (random() % 2 == 0) {
+        const std::size_t position = random() % frame.size();
+        const auto at = frame.begin() + static_cast<std::ptrdiff_t>(position);
+        switch (random() % 3) {
+          case 0: frame.erase(at); break;
+          case 1: frame.insert(at, frame[position]); break;
+          default: frame[position] ^= static_cast<std::uint8_t>(1u << random() % 8);
+        }
+      }
+      collector.feed(frame);
+      if (random() % 3 == 0) collector.quiet();
+    }
+    collector.quiet();
+    std::uint32_t previous = 0;
+    for (const std::uint32_t id : collector.numbers) {  // number_of() has checked the contents
+      const std::uint32_t current = id & ~kFileMessage;
+      CHECK(current > previous);
+      CHECK(current < number);
+      previous = current;
+      accepted++;
+    }
+    collector.numbers.clear();
+    collector.feed(frame_of(1000));
+    collector.feed(frame_of(1001));
+    collector.quiet();
+    REQUIRE(!collector.numbers.empty());
+    CHECK(collector.numbers.back() == 1001);
+  }
+  CHECK(accepted > sent * 45 / 100);  // half are sound, and damage may strike the byte's own repetition
+}
+
+TEST_CASE("our own messages, sent back by the line, are ignored") {
+  mavlink_status_t status{};
+  mavlink_message_t message;
+  mavlink_heartbeat_t heartbeat{};
+  mavlink_msg_heartbeat_encode_status(rlt::link::kSystem, 1, &status, &message, &heartbeat);
+  Bytes frame(MAVLINK_MAX_PACKET_LEN);
+  frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
+  Collector collector;
+  collector.feed(frame);
+  collector.feed(frame_of(9));
+  CHECK(collector.numbers == std::vector<std::uint32_t>{9});
+}
+
+TEST_CASE("a signed message is read, its signature ignored") {
+  Bytes frame = frame_of(77);
+  frame[2] = MAVLINK_IFLAG_SIGNED;
+  std::uint16_t checksum = crc_calculate(&frame[1], static_cast<std::uint16_t>(frame.size() - 3));
+  crc_accumulate(MAVLINK_MSG_ID_COMMAND_LONG_CRC, &checksum);
+  frame[frame.size() - 2] = static_cast<std::uint8_t>(checksum);
+  frame[frame.size() - 1] = static_cast<std::uint8_t>(checksum >> 8);
+  frame.resize(frame.size() + MAVLINK_SIGNATURE_BLOCK_LEN, 0x55);
+  Collector collector;
+  collector.feed(frame);
+  collector.feed(frame_of(78));
+  CHECK(collector.numbers == std::vector<std::uint32_t>{77, 78});
+}

@@ -1,0 +1,152 @@
+// Hyperparameters: the list's struct, table and access by index, for a list of this test and for TD3's.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "pendulum_td3.h"
+#include "rltools/devices/generic.h"
+
+using namespace rlt;
+
+#define RLT_TEST_HYPERPARAMETERS(X)                                                   \
+  X(std::uint32_t, count, 3, 1, 10, "items", "A whole number.")                       \
+  X(float, rate, 0.25, -0.5, 1, "1/s", "A fraction.")                                 \
+  X(std::uint32_t, any_whole_number, 7, 0, 4294967295.0, "", "All of uint32_t.")      \
+  X(float, sixteen_letters_, 1e-8, 1e-30, 1, "", "A name as long as MAVLink allows.")
+
+RLT_DEFINE_HYPERPARAMETERS(TestHyperparameters, RLT_TEST_HYPERPARAMETERS)
+
+namespace {
+
+std::uint32_t bits_of(float value) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+template <class H>
+int index_of(const char* name) {
+  for (int i = 0; i < H::kCount; i++) {
+    if (std::string(H::info(i).name) == name) return i;
+  }
+  return -1;
+}
+
+// Set by bits, read back as the same bits, in the member of that name and no other.
+template <class H>
+bool accepts(int index, std::uint32_t bits) {
+  H hyperparameters;
+  std::uint32_t before[64];
+  for (int i = 0; i < H::kCount; i++) before[i] = hyperparameters.get_bits(i);
+  const bool accepted = hyperparameters.set_bits(index, bits);
+  for (int i = 0; i < H::kCount; i++) {
+    const std::uint32_t expected = accepted && i == index ? bits : before[i];
+    CHECK(hyperparameters.get_bits(i) == expected);
+  }
+  return accepted;
+}
+
+// The table is fit for the protocol, and the defaults lie within their bounds.
+template <class H>
+void check_table() {
+  std::set<std::string> names;
+  const H defaults{};
+  for (int i = 0; i < H::kCount; i++) {
+    const ParameterInfo& info = H::info(i);
+    CAPTURE(info.name);
+    const std::string name = info.name;
+    names.insert(name);
+    CHECK(!name.empty());
+    CHECK(name.size() <= 16);
+    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos);
+    CHECK(std::string(info.description).size() > 10);
+    CHECK(info.minimum <= info.default_value);
+    CHECK(info.default_value <= info.maximum);
+    const std::uint32_t bits = defaults.get_bits(i);
+    CHECK(accepts<H>(i, bits));
+    if (info.type == DataType::u32) {
+      CHECK(bits == info.default_value);
+    } else {
+      REQUIRE(info.type == DataType::f32);
+      CHECK(bits == bits_of(static_cast<float>(info.default_value)));
+    }
+  }
+  CHECK(names.size() == H::kCount);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("the table has unlike, short names, and defaults within bounds", H,
+                   TestHyperparameters, Td3Hyperparameters, PendulumTd3::Hyperparameters) {
+  check_table<H>();
+}
+
+TEST_CASE("the members have the list's names, types and defaults") {
+  TestHyperparameters h;
+  static_assert(std::is_same_v<decltype(h.count), std::uint32_t>);
+  static_assert(std::is_same_v<decltype(h.rate), float>);
+  CHECK(h.count == 3);
+  CHECK(h.rate == 0.25f);
+  h.rate = 0.75f;
+  CHECK(h.get_bits(index_of<TestHyperparameters>("rate")) == bits_of(0.75f));
+  CHECK(h.set_bits(0, 9));
+  CHECK(h.count == 9);
+  CHECK(h.rate == 0.75f);
+}
+
+TEST_CASE("bounds belong to the range, what is beyond is refused and changes nothing") {
+  using H = TestHyperparameters;
+  for (const std::uint32_t good : {1u, 2u, 10u}) CHECK(accepts<H>(0, good));
+  for (const std::uint32_t bad : {0u, 11u, 4294967295u}) CHECK_FALSE(accepts<H>(0, bad));
+  for (const float good : {-0.5f, -0.0f, 0.0f, 1e-45f, 1.0f}) {
+    CHECK(accepts<H>(1, bits_of(good)));
+  }
+  for (const float bad : {-0.50000006f, 1.0000001f, 3e38f}) {
+    CHECK_FALSE(accepts<H>(1, bits_of(bad)));
+  }
+  for (const std::uint32_t good : {0u, 1u << 31, 16777217u, 4294967295u}) {
+    CHECK(accepts<H>(2, good));
+  }
+  CHECK_FALSE(accepts<H>(3, bits_of(0.0f)));
+  CHECK_FALSE(accepts<H>(3, bits_of(9e-31f)));
+}
+
+TEST_CASE("what is not a finite number is refused") {
+  using Limits = std::numeric_limits<float>;
+  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+    if (Td3Hyperparameters::info(i).type != DataType::f32) continue;
+    CAPTURE(Td3Hyperparameters::info(i).name);
+    CHECK_FALSE(accepts<Td3Hyperparameters>(i, bits_of(Limits::infinity())));
+    CHECK_FALSE(accepts<Td3Hyperparameters>(i, bits_of(-Limits::infinity())));
+    for (const std::uint32_t nan : {0x7fc00000u, 0xffc00000u, 0x7f800001u, 0xffffffffu}) {
+      CHECK_FALSE(accepts<Td3Hyperparameters>(i, nan));
+    }
+  }
+}
+
+TEST_CASE("an index outside the table is refused") {
+  TestHyperparameters h;
+  for (const int index : {-1, TestHyperparameters::kCount, 1000}) {
+    CHECK_FALSE(h.set_bits(index, 1));
+  }
+  CHECK(h.count == 3);
+}
+
+TEST_CASE("every algorithm's list begins with the run's, and TD3 has the paper's values") {
+  const char* first[] = {"seed", "steps", "eval_every", "eval_episodes", "report_every"};
+  for (int i = 0; i < 5; i++) CHECK(std::string(Td3Hyperparameters::info(i).name) == first[i]);
+  const PendulumTd3::Hyperparameters h;
+  CHECK(h.steps == 10000);
+  CHECK(h.eval_every == 1000);
+  CHECK(h.warmup_steps == 100);
+  CHECK(h.learning_rate == 1e-3f);
+  CHECK(h.discount == 0.99f);
+  CHECK(h.polyak == 0.005f);
+  CHECK(h.exploration_std == 0.1f);
+  CHECK(h.target_std == 0.2f);
+  CHECK(h.target_clip == 0.5f);
+  CHECK(h.policy_delay == 2);
+}

@@ -1,0 +1,166 @@
+// Losses: values against their definitions and PyTorch, gradients against central differences in double and PyTorch,
+// tiles against the whole.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "golden_file.h"
+#include "numeric_differentiation.h"
+#include "rltools/devices/generic.h"
+#include "rltools/nn/loss.h"
+
+using namespace rlt;
+
+namespace {
+
+template <int Samples, int Classes>
+struct Classification {
+  std::vector<double> logits;
+  std::vector<int> label;
+  std::vector<double> gradient = std::vector<double>(Samples * Classes);
+
+  explicit Classification(double range)
+      : logits(numeric::random_values(Samples * Classes, 3, -range, range)) {
+    for (int i = 0; i < Samples; i++) label.push_back((i * 7 + Classes - 1) % Classes);
+  }
+  double loss() {
+    return softmax_cross_entropy<Samples, Classes>(Generic{}, logits.data(), label.data(),
+                                                   double(Samples), gradient.data());
+  }
+  // The definition: mean of -log(exp(logit of the label) / sum of exp(logits)).
+  double by_the_book() const {
+    long double sum_of_losses = 0;
+    for (int i = 0; i < Samples; i++) {
+      long double sum = 0;
+      for (int c = 0; c < Classes; c++) sum += expl(at(i, c));
+      sum_of_losses -= logl(expl(at(i, label[static_cast<std::size_t>(i)])) / sum);
+    }
+    return static_cast<double>(sum_of_losses / Samples);
+  }
+  long double at(int sample, int c) const {
+    return logits[static_cast<std::size_t>(sample * Classes + c)];
+  }
+};
+
+template <int Samples, int Classes>
+void check_cross_entropy() {
+  CAPTURE(Samples);
+  CAPTURE(Classes);
+  Classification<Samples, Classes> problem(4.0);
+  CHECK(problem.loss() == doctest::Approx(problem.by_the_book()).epsilon(1e-14));
+  const std::vector<double> gradient = problem.gradient;
+  std::vector<double> expected;
+  for (double& logit : problem.logits) {
+    expected.push_back(numeric::derivative(logit, [&] { return problem.loss(); }));
+  }
+  if (Classes == 1) {
+    for (const double g : gradient) CHECK(g == 0);  // one class is certain
+    return;
+  }
+  CHECK(numeric::relative_difference(gradient, expected) <= numeric::kTolerance);
+}
+
+template <int Count>
+void check_mean_squared_error() {
+  CAPTURE(Count);
+  std::vector<double> prediction = numeric::random_values(Count, 1), gradient(Count);
+  const std::vector<double> target = numeric::random_values(Count, 2);
+  const auto loss = [&] {
+    return mean_squared_error<Count>(Generic{}, prediction.data(), target.data(), double(Count),
+                                     gradient.data());
+  };
+  double sum = 0;
+  for (std::size_t i = 0; i < Count; i++) sum += std::pow(prediction[i] - target[i], 2);
+  CHECK(loss() == doctest::Approx(sum / Count).epsilon(1e-14));
+  const std::vector<double> analytic = gradient;
+  std::vector<double> expected;
+  for (double& p : prediction) expected.push_back(numeric::derivative(p, loss));
+  CHECK(numeric::relative_difference(analytic, expected) <= numeric::kTolerance);
+}
+
+}  // namespace
+
+TEST_CASE("mean squared error and its gradient") {
+  check_mean_squared_error<1>();
+  check_mean_squared_error<13>();
+  check_mean_squared_error<100>();
+}
+
+TEST_CASE("softmax cross-entropy and its gradient") {
+  check_cross_entropy<1, 1>();
+  check_cross_entropy<1, 2>();
+  check_cross_entropy<7, 3>();
+  check_cross_entropy<13, 10>();
+}
+
+TEST_CASE_TEMPLATE("losses and gradients are PyTorch's", T, double, float) {
+  const golden::File file("losses.bin");
+  const double bound = sizeof(T) == 8 ? 1e-15 : 5e-7;
+  const auto convert = [&](const char* name) {
+    return std::vector<T>(file[name].begin(), file[name].end());
+  };
+  const std::vector<T> prediction = convert("prediction"), target = convert("target");
+  std::vector<T> gradient(13), expected = convert("mean_squared_error");
+  const T error =
+      mean_squared_error<13>(Generic{}, prediction.data(), target.data(), T(13), gradient.data());
+  CHECK(error == doctest::Approx(static_cast<double>(expected[0])).epsilon(bound));
+  CHECK(numeric::relative_difference(gradient, file["prediction_gradient"]) <= bound);
+
+  const std::vector<T> logits = convert("logits");
+  const std::vector<int> label(file["label"].begin(), file["label"].end());
+  std::vector<T> logits_gradient(130);
+  const T entropy = softmax_cross_entropy<13, 10>(Generic{}, logits.data(), label.data(), T(13),
+                                                  logits_gradient.data());
+  expected = convert("cross_entropy");
+  CHECK(entropy == doctest::Approx(static_cast<double>(expected[0])).epsilon(bound));
+  CHECK(numeric::relative_difference(logits_gradient, file["logits_gradient"]) <= bound);
+}
+
+TEST_CASE("the losses and gradients of tiles add up to those of the batch") {
+  const std::vector<double> prediction = numeric::random_values(60, 4);
+  const std::vector<double> target = numeric::random_values(60, 5);
+  std::vector<double> whole(60), tiled(60);
+  const double loss =
+      mean_squared_error<60>(Generic{}, prediction.data(), target.data(), 60.0, whole.data());
+  double sum = 0;
+  for (int first = 0; first < 60; first += 12) {
+    sum += mean_squared_error<12>(Generic{}, prediction.data() + first, target.data() + first, 60.0,
+                                  tiled.data() + first);
+  }
+  CHECK(sum == doctest::Approx(loss).epsilon(1e-14));
+  CHECK(tiled == whole);
+
+  Classification<15, 4> problem(3.0);
+  const double cross_entropy = problem.loss();
+  sum = 0;
+  for (int first = 0; first < 15; first += 5) {
+    sum += softmax_cross_entropy<5, 4>(Generic{}, problem.logits.data() + 4 * first,
+                                       problem.label.data() + first, 15.0,
+                                       tiled.data() + 4 * first);
+  }
+  CHECK(sum == doctest::Approx(cross_entropy).epsilon(1e-14));
+  CHECK(tiled == problem.gradient);
+}
+
+TEST_CASE("cross-entropy stays finite where the exponential overflows or the class is impossible") {
+  const float logits[2 * 3] = {200.0f, -200.0f, 0.0f, 1e4f, -1e4f, 0.0f};
+  const int likely[2] = {0, 0}, unlikely[2] = {1, 1};
+  float gradient[6];
+  CHECK(softmax_cross_entropy<2, 3>(Generic{}, logits, likely, 2.0f, gradient) == 0.0f);
+  for (const float g : gradient) CHECK(g == 0.0f);
+  CHECK(softmax_cross_entropy<2, 3>(Generic{}, logits, unlikely, 2.0f, gradient) ==
+        doctest::Approx(200.0f + 1e4f));
+  CHECK(gradient[0] == 0.5f);
+  CHECK(gradient[1] == -0.5f);
+  CHECK(gradient[2] == 0.0f);
+}
+
+TEST_CASE("a loss of numbers that are not finite is not finite") {
+  const float nan = math::kQuietNan;
+  const float prediction[2] = {nan, 1.0f}, target[2] = {0.0f, 0.0f};
+  const int label = 1;
+  float gradient[2];
+  CHECK(std::isnan(mean_squared_error<2>(Generic{}, prediction, target, 2.0f, gradient)));
+  CHECK(std::isnan(softmax_cross_entropy<1, 2>(Generic{}, prediction, &label, 1.0f, gradient)));
+}

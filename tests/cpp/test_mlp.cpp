@@ -1,0 +1,309 @@
+// Multi-layer perceptron: values against plain loops and PyTorch, every gradient against central differences in double
+// and PyTorch.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "golden_file.h"
+#include "numeric_differentiation.h"
+#include "rltools/devices/generic.h"
+#include "rltools/nn/loss.h"
+#include "rltools/nn/mlp.h"
+
+using namespace rlt;
+
+namespace {
+
+double activate(Activation activation, double x) {
+  switch (activation) {
+    case Activation::identity: return x;
+    case Activation::relu: return x > 0 ? x : 0;
+    case Activation::gelu: return x * std::erfc(-x / std::sqrt(2.0)) / 2;
+    case Activation::tanh: return std::tanh(x);
+    case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    default: return std::log1p(std::exp(x));
+  }
+}
+
+// One sample through the network by the book; `nearest_to_zero` is the smallest magnitude before any activation.
+template <class Network>
+std::vector<double> by_the_book(const Network& network, std::vector<double> values,
+                                double& nearest_to_zero) {
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    const int in = Network::input_dim(layer), out = Network::output_dim(layer);
+    std::vector<double> next(static_cast<std::size_t>(out));
+    for (int o = 0; o < out; o++) {
+      double sum = network.bias(layer)[o];
+      for (int i = 0; i < in; i++) {
+        sum += values[static_cast<std::size_t>(i)] * network.weights(layer)[i * out + o];
+      }
+      nearest_to_zero = std::min(nearest_to_zero, std::abs(sum));
+      next[static_cast<std::size_t>(o)] = activate(Network::activation(layer), sum);
+    }
+    values = next;
+  }
+  return values;
+}
+
+// A network with input and target, and the mean squared error between its output and the target.
+template <class Network_, int Batch>
+struct Problem {
+  using Network = Network_;
+  using T = typename Network::Scalar;
+  static constexpr int kOutput = Network::kOutputDim;
+
+  Network network;
+  Matrix<T, Batch, Network::kInputDim> input;
+  Matrix<T, Batch, kOutput> target, output, output_gradient;
+  MlpBuffer<Network, Batch> buffer;
+  Network gradient;
+  Matrix<T, Batch, Network::kInputDim> input_gradient;
+  GradientBuffer<T, Batch, Network::widest_hidden()> scratch;
+
+  void draw(std::uint32_t seed) {
+    initialize_kaiming(Generic{}, network, seed, 0);
+    fill_uniform(Generic{}, {seed, Purpose::shuffle, 1}, input.data(), Batch * Network::kInputDim,
+                 T(-2), T(2));
+    fill_uniform(Generic{}, {seed, Purpose::shuffle, 2}, target.data(), Batch * kOutput, T(-1),
+                 T(1));
+  }
+  [[gnu::noinline]] T loss() {  // else the compiler unrolls each of its many calls
+    forward(Generic{}, network, input, output, buffer);
+    return mean_squared_error<Batch * kOutput>(Generic{}, output.data(), target.data(),
+                                               T(Batch * kOutput), output_gradient.data());
+  }
+  void differentiate() {
+    loss();
+    set_zero(gradient);
+    backward(Generic{}, network, input, output, buffer, output_gradient.data(), gradient,
+             input_gradient.data(), scratch);
+  }
+  [[gnu::noinline]] std::vector<double> numeric_gradient(T* values, int count) {
+    std::vector<double> result(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; i++) {
+      result[static_cast<std::size_t>(i)] = numeric::derivative(values[i], [&] { return loss(); });
+    }
+    return result;
+  }
+};
+
+// `values` of matrices or networks, without the padding after them.
+template <class Matrix>
+bool same_bits(const Matrix& a, const Matrix& b) {
+  return std::memcmp(a.values, b.values, sizeof a.values) == 0;
+}
+
+template <Activation Hidden, Activation Output, int Batch, int... Widths>
+void check_gradients() {
+  CAPTURE(static_cast<int>(Hidden));
+  CAPTURE(static_cast<int>(Output));
+  CAPTURE(Batch);
+  CAPTURE((std::string() + ... + (std::to_string(Widths) + " ")));
+  using Network = Mlp<double, Dimensions<Widths...>, Hidden, Output>;
+  auto problem = std::make_unique<Problem<Network, Batch>>();
+
+  // Where relu has a kink there is no derivative: take data that stay away from it when a step is taken.
+  constexpr bool kHasKink = Hidden == Activation::relu || Output == Activation::relu;
+  constexpr int kInput = Network::kInputDim, kOutput = Network::kOutputDim;
+  double nearest_to_zero = 0;
+  for (std::uint32_t seed = 0; nearest_to_zero <= 8 * numeric::kStep && seed < 10000; seed++) {
+    problem->draw(seed);
+    problem->loss();
+    nearest_to_zero = HUGE_VAL;
+    double difference = 0;
+    for (int sample = 0; sample < Batch; sample++) {
+      const double* row = problem->input.row(sample);
+      const auto expected = by_the_book(problem->network, {row, row + kInput}, nearest_to_zero);
+      for (int o = 0; o < kOutput; o++) {
+        difference = std::max(difference, std::abs(problem->output(sample, o) -
+                                                   expected[static_cast<std::size_t>(o)]));
+      }
+    }
+    CHECK(difference <= 1e-14);
+    if (!kHasKink) break;
+  }
+  REQUIRE((!kHasKink || nearest_to_zero > 8 * numeric::kStep));
+
+  problem->differentiate();
+  const Network gradient = problem->gradient;
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    CAPTURE(layer);
+    const int in = Network::input_dim(layer), out = Network::output_dim(layer);
+    const auto weights = problem->numeric_gradient(problem->network.weights(layer), in * out);
+    const auto bias = problem->numeric_gradient(problem->network.bias(layer), out);
+    CHECK(numeric::relative_difference(gradient.weights(layer), weights.data(), weights.size()) <=
+          numeric::kTolerance);
+    CHECK(numeric::relative_difference(gradient.bias(layer), bias.data(), bias.size()) <=
+          numeric::kTolerance);
+  }
+  const auto input = problem->numeric_gradient(problem->input.data(), Batch * kInput);
+  CHECK(numeric::relative_difference(problem->input_gradient.data(), input.data(), input.size()) <=
+        numeric::kTolerance);
+
+  // backward_input gives the same bits, and touches no parameter's gradient.
+  const auto before = problem->input_gradient;
+  problem->loss();
+  backward_input(Generic{}, problem->network, problem->input, problem->output, problem->buffer,
+                 problem->output_gradient.data(), problem->input_gradient.data(),
+                 problem->scratch);
+  CHECK(same_bits(before, problem->input_gradient));
+  CHECK(same_bits(gradient, problem->gradient));
+}
+
+// One hidden activation with the output activation that generate.py pairs with it.
+template <class T, Activation Hidden, Activation Output>
+void compare_with_pytorch(const golden::File& file, const std::string& name) {
+  CAPTURE(name);
+  using Network = Mlp<T, Dimensions<3, 5, 4, 2>, Hidden, Output>;
+  Problem<Network, 7> problem;
+  const auto assign = [&](auto& matrix, const golden::Array& values) {
+    REQUIRE(values.size() * sizeof(T) == sizeof matrix.values);
+    std::copy(values.begin(), values.end(), matrix.values);
+  };
+  assign(problem.network, file["parameters"]);
+  assign(problem.input, file["input"]);
+  assign(problem.output_gradient, file["output_gradient"]);
+  set_zero(problem.gradient);
+  forward(Generic{}, problem.network, problem.input, problem.output, problem.buffer);
+  backward(Generic{}, problem.network, problem.input, problem.output, problem.buffer,
+           problem.output_gradient.data(), problem.gradient, problem.input_gradient.data(),
+           problem.scratch);
+  // A dozen roundings of 1.1e-16 or 6e-8, relative to the largest element.
+  const double bound = sizeof(T) == 8 ? 2e-15 : 1e-6;
+  const auto difference = [&](const auto& matrix, const char* array) {
+    const golden::Array& expected = file[name + "/" + array];
+    REQUIRE(expected.size() * sizeof(T) == sizeof matrix.values);
+    return numeric::relative_difference(matrix.values, expected.data(), expected.size());
+  };
+  CHECK(difference(problem.output, "output") <= bound);
+  CHECK(difference(problem.gradient, "parameters_gradient") <= bound);
+  CHECK(difference(problem.input_gradient, "input_gradient") <= bound);
+}
+
+// Gradients of a batch worked through in tiles, in float.
+template <class Network, int Batch, int TileRows>
+Network tiled_gradient(Problem<Network, Batch>& problem) {
+  using T = typename Network::Scalar;
+  Network gradient;
+  set_zero(gradient);
+  auto buffer = std::make_unique<MlpBuffer<Network, TileRows>>();
+  auto scratch = std::make_unique<GradientBuffer<T, TileRows, 64>>();
+  Matrix<T, TileRows, Network::kOutputDim> output, output_gradient;
+  for (int first = 0; first < Batch; first += TileRows) {
+    const auto input = rows<TileRows>(problem.input, first);
+    forward(Generic{}, problem.network, input, output, *buffer);
+    mean_squared_error<TileRows * Network::kOutputDim>(
+        Generic{}, output.data(), problem.target.row(first), T(Batch), output_gradient.data());
+    backward(Generic{}, problem.network, input, output, *buffer, output_gradient.data(), gradient,
+             static_cast<T*>(nullptr), *scratch);
+  }
+  return gradient;
+}
+
+}  // namespace
+
+TEST_CASE("gradients of every hidden and output activation agree with central differences") {
+  check_gradients<Activation::identity, Activation::relu, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::relu, Activation::gelu, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::gelu, Activation::tanh, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::tanh, Activation::sigmoid, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::sigmoid, Activation::softplus, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::softplus, Activation::identity, 3, 3, 5, 4, 2>();
+}
+
+TEST_CASE("gradients of several shapes agree with central differences") {
+  check_gradients<Activation::tanh, Activation::identity, 1, 1, 1>();
+  check_gradients<Activation::gelu, Activation::softplus, 1, 7, 1>();
+  check_gradients<Activation::tanh, Activation::sigmoid, 5, 1, 9>();
+  check_gradients<Activation::relu, Activation::identity, 1, 3, 13, 1>();
+  check_gradients<Activation::softplus, Activation::gelu, 2, 2, 3, 4, 3, 5>();
+  check_gradients<Activation::gelu, Activation::tanh, 13, 17, 31, 7>();
+  check_gradients<Activation::relu, Activation::tanh, 1, 3, 64, 64, 1>();
+  check_gradients<Activation::relu, Activation::identity, 1, 4, 64, 64, 1>();
+}
+
+TEST_CASE_TEMPLATE("outputs and gradients are PyTorch's", T, double, float) {
+  const golden::File file("networks.bin");
+  compare_with_pytorch<T, Activation::identity, Activation::relu>(file, "identity");
+  compare_with_pytorch<T, Activation::relu, Activation::gelu>(file, "relu");
+  compare_with_pytorch<T, Activation::gelu, Activation::tanh>(file, "gelu");
+  compare_with_pytorch<T, Activation::tanh, Activation::sigmoid>(file, "tanh");
+  compare_with_pytorch<T, Activation::sigmoid, Activation::softplus>(file, "sigmoid");
+  compare_with_pytorch<T, Activation::softplus, Activation::identity>(file, "softplus");
+}
+
+TEST_CASE("the tile size changes no bit of a gradient") {
+  using Network = Mlp<float, Dimensions<4, 64, 33, 2>, Activation::gelu, Activation::tanh>;
+  auto problem = std::make_unique<Problem<Network, 60>>();
+  problem->draw(1);
+  const Network whole = tiled_gradient<Network, 60, 60>(*problem);
+  const Network in_twenties = tiled_gradient<Network, 60, 20>(*problem);
+  const Network one_by_one = tiled_gradient<Network, 60, 1>(*problem);
+  CHECK(same_bits(whole, in_twenties));
+  CHECK(same_bits(whole, one_by_one));
+}
+
+TEST_CASE("backward adds to the gradient that is there") {
+  using Network = Mlp<double, Dimensions<3, 5, 2>, Activation::tanh, Activation::identity>;
+  Problem<Network, 4> problem;
+  problem.draw(2);
+  problem.differentiate();
+  const Network once = problem.gradient;
+  problem.loss();
+  backward(Generic{}, problem.network, problem.input, problem.output, problem.buffer,
+           problem.output_gradient.data(), problem.gradient, problem.input_gradient.data(),
+           problem.scratch);
+  for (int i = 0; i < Network::kParameterCount; i++) {
+    CHECK(problem.gradient.values[i] == doctest::Approx(2 * once.values[i]).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("initial parameters are uniform within the inverse square root of the layer's inputs") {
+  using Network = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>;
+  Network network, again, other_seed, other_network;
+  initialize_kaiming(Generic{}, network, 5, 0);
+  initialize_kaiming(Generic{}, again, 5, 0);
+  initialize_kaiming(Generic{}, other_seed, 6, 0);
+  initialize_kaiming(Generic{}, other_network, 5, 1);
+  CHECK(same_bits(network, again));
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    CAPTURE(layer);
+    const int in = Network::input_dim(layer), out = Network::output_dim(layer);
+    const double bound = 1 / std::sqrt(static_cast<double>(in));
+    double sum = 0, sum_of_squares = 0;
+    int equal_to_other_seed = 0, equal_to_other_network = 0;
+    const int count = (in + 1) * out;
+    for (int i = 0; i < count; i++) {
+      const double value = static_cast<double>(network.weights(layer)[i]);  // bias follows weights
+      CHECK(std::abs(value) <= bound);
+      sum += value / bound;
+      sum_of_squares += value * value / (bound * bound);
+      equal_to_other_seed += network.weights(layer)[i] == other_seed.weights(layer)[i];
+      equal_to_other_network += network.weights(layer)[i] == other_network.weights(layer)[i];
+    }
+    // Five standard deviations of the mean of x (sqrt(1/3)) and of x^2 (sqrt(4/45)), x uniform in [-1, 1].
+    CHECK(std::abs(sum / count) <= 5 * std::sqrt(1.0 / 3 / count));
+    CHECK(std::abs(sum_of_squares / count - 1.0 / 3) <= 5 * std::sqrt(4.0 / 45 / count));
+    CHECK(equal_to_other_seed == 0);
+    CHECK(equal_to_other_network == 0);
+  }
+}
+
+TEST_CASE("for_each_tensor visits weights and bias of each layer, which fill the parameters") {
+  Mlp<float, Dimensions<3, 5, 2>, Activation::relu, Activation::identity> network;
+  std::string names;
+  const float* next = network.values;
+  for_each_tensor("actor", network, [&](const TensorInfo& info, void* data) {
+    CHECK(data == next);
+    next += info.rows * info.columns;
+    write_full_name(info, [&](char c) { names += c; });
+    names += ":" + std::to_string(info.rows) + "x" + std::to_string(info.columns) + " ";
+  });
+  CHECK(next == network.values + network.kParameterCount);
+  CHECK(names == "actor/0/weights:3x5 actor/0/bias:1x5 actor/1/weights:5x2 actor/1/bias:1x2 ");
+}

@@ -1,0 +1,310 @@
+// The policy image: what image.h writes with the host's kernels, runtime.h reproduces bit for bit
+// with its own, and every kind of damage is refused by its own name.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "pendulum_td3.h"
+#include "policy_networks.h"
+#include "rltools/devices/host.h"
+#include "rltools/policy/runtime.h"
+
+using namespace policy_networks;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+template <class N>
+Bytes image_of(const PolicyNormaliser& normaliser = kNoNormaliser) {
+  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
+  write<N>(Host{}, normaliser, image.data());
+  return image;
+}
+
+using Default = Network<Activation::relu, Activation::tanh>;
+
+// Offsets in the default network's image, without a normaliser (docs/policy_image.md).
+constexpr std::size_t kLayers = 144;
+constexpr std::size_t kChannels = kLayers + 8 * 4;
+constexpr std::size_t kParameters = kChannels + 48 * 7;
+constexpr std::size_t kExamples = kParameters + 4 * (6 * 13 + 14 * 24 + 25 * 7 + 8 * 2);
+constexpr std::size_t kExampleBytes = 4 * (5 + 1 + 2 * 2);
+
+template <class T>
+void patch(Bytes& image, std::size_t offset, T value) {
+  std::memcpy(image.data() + offset, &value, sizeof(value));
+}
+
+void restore_crc32(Bytes& image) {
+  patch(image, 12, policy_image_crc32(image.data(), image.size()));
+}
+
+PolicyVerdict accept(const Bytes& image, std::size_t scratch_floats = 256,
+                     const PolicyContract& contract = policy_contract<Contract>()) {
+  Policy policy;
+  std::vector<float> scratch(scratch_floats);
+  return accept_policy(Generic{}, image.data(), image.size(), contract, scratch.data(),
+                       scratch.size(), policy);
+}
+
+// The verdict on the default image after a change, with the checksum made to match.
+template <class T>
+PolicyVerdict verdict_after(std::size_t offset, T value) {
+  Bytes image = image_of<Default>();
+  patch(image, offset, value);
+  restore_crc32(image);
+  return accept(image);
+}
+
+// runtime.h gives the bits of the network's own forward pass with the host's kernels.
+template <class N>
+void check_same_bits(const PolicyNormaliser& normaliser) {
+  const Bytes image = image_of<N>(normaliser);
+  static N network;
+  initialize_kaiming(Host{}, network, 7, 0);
+  Policy policy;
+  REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
+  std::vector<float> scratch(policy.scratch_floats);
+  for (std::uint32_t sample = 0; sample < 200; sample++) {
+    Matrix<float, 1, N::kInputDim> observation, input;
+    Matrix<float, 1, N::kOutputDim> expected;
+    MlpBuffer<N, 1> buffer;
+    for (int i = 0; i < N::kInputDim; i++) {
+      const Channel& channel = Contract::kObservations[i];
+      observation.values[i] =
+          uniform<float>({1, Purpose::shuffle, sample}, static_cast<std::uint32_t>(i),
+                         3.0f * channel.minimum, 3.0f * channel.maximum);
+      input.values[i] = normaliser.mean == nullptr
+                            ? observation.values[i]
+                            : (observation.values[i] - kMean[i]) * kInverseStd[i];
+    }
+    forward(Host{}, network, input, expected, buffer);
+    float output[N::kOutputDim];
+    policy_forward(Generic{}, policy, observation.values, output, scratch.data());
+    CHECK(std::memcmp(output, expected.values, sizeof(output)) == 0);
+    float action[N::kOutputDim];
+    policy_action(Generic{}, policy, observation.values, action, scratch.data());
+    for (int i = 0; i < N::kOutputDim; i++) {
+      CHECK(action[i] >= Contract::kActions[i].minimum);
+      CHECK(action[i] <= Contract::kActions[i].maximum);
+    }
+  }
+}
+
+template <Activation A>
+void check_activation() {
+  check_same_bits<Network<A, A>>(kNoNormaliser);
+  check_same_bits<Network<A, A>>(kNormaliser);
+  CHECK(accept(image_of<Network<A, A>>(kNormaliser)).accepted());
+}
+
+}  // namespace
+
+TEST_CASE("an image gives the same bits as the network, for every activation") {
+  check_activation<Activation::identity>();
+  check_activation<Activation::relu>();
+  check_activation<Activation::gelu>();
+  check_activation<Activation::tanh>();
+  check_activation<Activation::sigmoid>();
+  check_activation<Activation::softplus>();
+}
+
+TEST_CASE("the image of a training run says where it comes from") {
+  static Learner<PendulumTd3> learner;
+  static Replay<PendulumTd3> replay;
+  static Scratch<PendulumTd3> scratch;
+  Training<PendulumTd3> training{{}, learner, replay, scratch};
+  training.hyperparameters.seed = 3;
+  initialize(Host{}, training);
+  for (int i = 0; i < 150; i++) train_step(Host{}, training);
+  alignas(4) static std::uint8_t image[kPolicyImageBytes<PendulumTd3>];
+  build_policy_image(Host{}, training, kStateSha256, image);
+
+  Policy policy;
+  float memory[2 * 64 + 2];
+  const auto contract = policy_contract<PendulumTd3::Environment>();
+  const PolicyVerdict verdict =
+      accept_policy(Generic{}, image, sizeof(image), contract, memory, 2 * 64 + 2, policy);
+  CHECK(verdict.accepted());
+  CHECK(std::strcmp(policy.header->experiment, "pendulum-td3") == 0);
+  CHECK(std::strcmp(policy.header->environment, "Pendulum-v1") == 0);
+  CHECK(policy.header->step == 150);
+  CHECK(policy.header->seed == 3);
+  CHECK(policy.header->step_interval_us == 50000);
+  CHECK(policy.header->fingerprint == fingerprint(training));
+  CHECK(std::memcmp(policy.header->state_sha256, kStateSha256, 32) == 0);
+  CHECK(std::memcmp(policy.parameters, learner.actor.values, sizeof(learner.actor.values)) == 0);
+}
+
+TEST_CASE("the examples lie within the ranges and differ from each other") {
+  const Bytes image = image_of<Default>();
+  Policy policy;
+  REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
+  REQUIRE(policy.header->example_count == 8);
+  for (std::uint32_t example = 0; example < 8; example++) {
+    const PolicyImageFloat* values = policy.examples + example * example_floats(*policy.header);
+    for (int i = 0; i < Contract::kObservationDim; i++) {
+      CHECK(values[i] >= Contract::kObservations[i].minimum);
+      CHECK(values[i] < Contract::kObservations[i].maximum);
+      if (example > 0) CHECK(values[i] != policy.examples[i]);
+    }
+  }
+}
+
+TEST_CASE("a normalised action maps to its range, and is clamped") {
+  CHECK(physical_action(-1.0f, -0.25f, 0.75f) == -0.25f);
+  CHECK(physical_action(0.0f, -0.25f, 0.75f) == 0.25f);
+  CHECK(physical_action(1.0f, -0.25f, 0.75f) == 0.75f);
+  CHECK(physical_action(7.0f, -0.25f, 0.75f) == 0.75f);
+  CHECK(physical_action(-7.0f, -0.25f, 0.75f) == -0.25f);
+  CHECK(physical_action(0.3f, -2.0f, 2.0f) == 0.3f * 2.0f);
+}
+
+TEST_CASE("what is no image is refused by name") {
+  const Bytes image = image_of<Default>();
+  CHECK(accept(image).accepted());
+  Bytes shifted(image.size() + 1);
+  std::memcpy(shifted.data() + 1, image.data(), image.size());
+  Policy policy;
+  CHECK(parse_policy(shifted.data() + 1, image.size(), policy).reason == PolicyReason::misaligned);
+  CHECK(accept(Bytes(image.begin(), image.begin() + 143)).reason == PolicyReason::too_short);
+  CHECK(accept(Bytes{}).reason == PolicyReason::too_short);
+  CHECK(accept(Bytes(image.begin(), image.end() - 4)).reason == PolicyReason::wrong_size);
+  Bytes longer = image;
+  longer.push_back(0);
+  CHECK(accept(longer).reason == PolicyReason::wrong_size);
+  CHECK(verdict_after<char>(0, 'X').reason == PolicyReason::bad_magic);
+  CHECK(verdict_after<std::uint16_t>(4, 2).reason == PolicyReason::unknown_version);
+  CHECK(verdict_after<std::uint16_t>(6, 140).reason == PolicyReason::wrong_size);
+}
+
+TEST_CASE("every flipped bit is noticed") {
+  Bytes image = image_of<Default>();
+  for (std::size_t bit = 0; bit < image.size() * 8; bit += 7) {
+    image[bit / 8] = static_cast<std::uint8_t>(image[bit / 8] ^ (1u << bit % 8));
+    const PolicyReason expected = bit < 32   ? PolicyReason::bad_magic
+                                  : bit < 48 ? PolicyReason::unknown_version
+                                  : bit < 96 ? PolicyReason::wrong_size
+                                             : PolicyReason::wrong_crc;
+    CHECK(accept(image).reason == expected);
+    image[bit / 8] = static_cast<std::uint8_t>(image[bit / 8] ^ (1u << bit % 8));
+  }
+}
+
+TEST_CASE("a table that contradicts itself is refused, though its checksum is right") {
+  for (std::size_t offset : {16u, 18u, 20u, 22u}) {
+    CHECK(verdict_after<std::uint16_t>(offset, 0).reason == PolicyReason::malformed);
+    CHECK(verdict_after<std::uint16_t>(offset, 65535).reason == PolicyReason::malformed);
+  }
+  CHECK(verdict_after<std::uint32_t>(24, 1).reason == PolicyReason::malformed);  // no normaliser
+  CHECK(verdict_after<std::uint32_t>(24, 2).reason == PolicyReason::malformed);
+  CHECK(verdict_after<std::uint32_t>(44, 1).reason == PolicyReason::malformed);
+  CHECK(verdict_after<char>(80, '\0').reason == PolicyReason::malformed);
+  CHECK(verdict_after<char>(143, 'x').reason == PolicyReason::malformed);
+  CHECK(verdict_after<std::uint16_t>(kLayers, 4).reason == PolicyReason::malformed);
+  const PolicyVerdict layer = verdict_after<std::uint16_t>(kLayers + 2 * 8 + 2, 8);
+  CHECK(layer.reason == PolicyReason::malformed);
+  CHECK(layer.where == 3);  // which takes 7
+  CHECK(verdict_after<std::uint8_t>(kLayers + 4, 6).reason == PolicyReason::malformed);
+  CHECK(verdict_after<std::uint8_t>(kLayers + 5, 1).reason == PolicyReason::malformed);
+  CHECK(verdict_after<char>(kChannels, '\0').reason == PolicyReason::malformed);
+  CHECK(verdict_after<float>(kChannels + 40, 3.5f).reason == PolicyReason::malformed);
+}
+
+TEST_CASE("a number that is not finite is refused wherever it stands") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (float value : {nan, infinity, -infinity}) {
+    CHECK(verdict_after(kChannels + 40, value).reason == PolicyReason::not_finite);
+    CHECK(verdict_after(kParameters, value).reason == PolicyReason::not_finite);
+    CHECK(verdict_after(kExamples - 4, value).reason == PolicyReason::not_finite);
+    CHECK(verdict_after(kExamples, value).reason == PolicyReason::not_finite);
+    CHECK(verdict_after(kExamples + 8 * kExampleBytes - 4, value).reason ==
+          PolicyReason::not_finite);
+  }
+  const PolicyVerdict verdict = verdict_after(kParameters + 4 * 100, nan);
+  CHECK(verdict.reason == PolicyReason::not_finite);
+  CHECK(verdict.where == 100);
+  // a trace is not a number: any bits will do for the parser
+  CHECK(verdict_after(kExamples + 5 * 4, nan).reason == PolicyReason::example_not_reproduced);
+}
+
+TEST_CASE("an image for another contract is refused") {
+  const Bytes image = image_of<Default>();
+  PolicyContract other_rate = policy_contract<Contract>();
+  other_rate.step_interval_us++;
+  CHECK(accept(image, 256, other_rate).reason == PolicyReason::other_contract);
+  Channel channels[Contract::kObservationDim + Contract::kActionDim];
+  const auto reset = [&] {
+    for (int i = 0; i < 5; i++) channels[i] = Contract::kObservations[i];
+    for (int i = 0; i < 2; i++) channels[5 + i] = Contract::kActions[i];
+  };
+  const auto verdict = [&] {
+    return accept(image, 256, {Contract::kStepInterval_us, 5, 2, channels, channels + 5});
+  };
+  reset();
+  CHECK(verdict().accepted());
+  channels[2].name = "angl";
+  CHECK(verdict().reason == PolicyReason::other_contract);
+  CHECK(verdict().where == 2);
+  reset();
+  channels[5].unit = "V";
+  CHECK(verdict().where == 5);
+  reset();
+  channels[6].maximum = std::nextafter(0.75f, 1.0f);
+  CHECK(verdict().where == 6);
+  reset();
+  std::swap(channels[0], channels[1]);
+  CHECK(verdict().reason == PolicyReason::other_contract);
+  reset();
+  CHECK(accept(image, 256, {Contract::kStepInterval_us, 4, 2, channels, channels + 5}).reason ==
+        PolicyReason::other_contract);
+}
+
+TEST_CASE("an image that needs more memory than there is is refused") {
+  const Bytes image = image_of<Default>();
+  CHECK(accept(image, 2 * 24 + 2 * 2).accepted());
+  CHECK(accept(image, 2 * 24 + 2 * 2 - 1).reason == PolicyReason::too_large);
+}
+
+TEST_CASE("a policy that computes other bits than its examples is refused") {
+  const Bytes original = image_of<Default>(kNormaliser);
+  const std::size_t parameters = kParameters + 2 * 4 * 5;
+  const std::size_t examples = kExamples + 2 * 4 * 5;
+  REQUIRE(accept(original).accepted());
+  // a weight or a bias of each layer, off by one unit in its last place
+  for (std::size_t number : {0u, 6u * 13u - 1u, 6u * 13u + 100u, 6u * 13u + 14u * 24u + 80u}) {
+    Bytes image = original;
+    float value;
+    std::memcpy(&value, image.data() + parameters + 4 * number, 4);
+    patch(image, parameters + 4 * number, std::nextafter(value, 10.0f));
+    restore_crc32(image);
+    CHECK(accept(image).reason == PolicyReason::example_not_reproduced);
+  }
+  for (std::uint32_t example = 0; example < 8; example++) {
+    for (std::size_t offset = 0; offset < kExampleBytes; offset += 4) {
+      Bytes image = original;
+      // the last bit of a result, or one of an observation that rounding does not hide
+      image[examples + example * kExampleBytes + offset + (offset < 4 * 5 ? 2 : 0)] ^= 1;
+      restore_crc32(image);
+      const PolicyVerdict verdict = accept(image);
+      CHECK(verdict.reason == PolicyReason::example_not_reproduced);
+      CHECK(verdict.where == example);
+    }
+  }
+}
+
+TEST_CASE("each reason has its own sentence") {
+  for (int i = 0; i < kPolicyReasonCount; i++) {
+    for (int j = 0; j < i; j++) {
+      CHECK(std::strcmp(policy_reason_text(static_cast<PolicyReason>(i)),
+                        policy_reason_text(static_cast<PolicyReason>(j))) != 0);
+    }
+  }
+  CHECK(std::strcmp(policy_reason_text(static_cast<PolicyReason>(kPolicyReasonCount)),
+                    "unknown reason") == 0);
+}

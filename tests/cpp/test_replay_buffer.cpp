@@ -1,0 +1,240 @@
+// Replay buffer: against a model that keeps every observation of the last slots in a list.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "rltools/devices/generic.h"
+#include "rltools/rl/replay_buffer.h"
+
+using namespace rlt;
+
+namespace {
+
+constexpr int kObservationDim = 3, kActionDim = 2;
+template <int Slots>
+using Buffer = ReplayBuffer<float, Slots, kObservationDim, kActionDim>;
+
+// Each observation of a test is recognised by its number, which stands in all of its elements.
+void write_observation(float* observation, int number) {
+  for (int i = 0; i < kObservationDim; i++) observation[i] = static_cast<float>(4 * number + i);
+}
+bool is_observation(const float* observation, int number) {
+  for (int i = 0; i < kObservationDim; i++) {
+    if (observation[i] != static_cast<float>(4 * number + i)) return false;
+  }
+  return true;
+}
+
+struct ModelSlot {
+  int observation;
+  bool is_transition = false;
+  bool terminated = false;
+  int action = 0;
+};
+
+template <int Slots>
+struct Model {
+  std::vector<ModelSlot> history;  // all observations ever stored, the present one last
+
+  // The slots that are still held, oldest first.
+  std::size_t first_held() const {
+    return history.size() > Slots ? history.size() - Slots : 0;
+  }
+  std::size_t slot_of(std::size_t index) const { return index % Slots; }
+};
+
+template <int Slots>
+struct Pair {
+  std::unique_ptr<Buffer<Slots>> buffer = std::make_unique<Buffer<Slots>>();
+  Model<Slots> model;
+
+  Pair() { clear(*buffer); }
+  void observe() {
+    const int number = static_cast<int>(model.history.size());
+    write_observation(advance(*buffer), number);
+    model.history.push_back({number});
+  }
+  void act(bool terminated) {
+    const int number = static_cast<int>(model.history.size());
+    const float action[kActionDim] = {static_cast<float>(-number), static_cast<float>(number)};
+    record(*buffer, action, static_cast<float>(number) / 2, terminated);
+    ModelSlot& slot = model.history.back();
+    slot.is_transition = true;
+    slot.terminated = terminated;
+    slot.action = number;
+    observe();
+  }
+  std::size_t transitions() const {
+    std::size_t count = 0;
+    for (std::size_t i = model.first_held(); i < model.history.size(); i++) {
+      count += model.history[i].is_transition;
+    }
+    return count;
+  }
+
+  // One assertion for the whole buffer: a million would take their time.
+  bool agrees() const {
+    const auto& history = model.history;
+    bool same = buffer->used() == history.size() - model.first_held() &&
+                buffer->present() == model.slot_of(history.size() - 1);
+    std::size_t flagged = 0;
+    for (std::size_t i = model.first_held(); i < history.size(); i++) {
+      const std::size_t slot = model.slot_of(i);
+      const ModelSlot& expected = history[i];
+      same = same && is_observation(buffer->observation + slot * kObservationDim,
+                                    expected.observation);
+      const std::uint8_t flags = buffer->flags[slot];
+      flagged += (flags & Buffer<Slots>::kTransition) != 0;
+      same = same && ((flags & Buffer<Slots>::kTransition) != 0) == expected.is_transition;
+      same = same && ((flags & Buffer<Slots>::kTerminated) != 0) == expected.terminated;
+      if (!expected.is_transition) continue;
+      const auto action = static_cast<float>(expected.action);
+      same = same && buffer->action[slot * kActionDim] == -action;
+      same = same && buffer->action[slot * kActionDim + 1] == action;
+      same = same && buffer->reward[slot] == action / 2;
+      // Never the last of the history: a transition has led to a next observation, whatever wrapped around.
+      same = same && i + 1 < history.size();
+      same = same && is_observation(next_observation(*buffer, static_cast<std::uint32_t>(slot)),
+                                    expected.observation + 1);
+    }
+    return same && flagged == transitions();
+  }
+};
+
+template <int Slots>
+void compare_with_model(std::uint32_t seed, int mean_episode_steps) {
+  CAPTURE(Slots);
+  CAPTURE(seed);
+  Pair<Slots> pair;
+  std::mt19937 random(seed);
+  int disagreements = 0, wrong_samples = 0;
+  pair.observe();
+  for (std::uint32_t step = 0; step < 4 * Slots + 20; step++) {
+    const bool ends = random() % static_cast<unsigned>(mean_episode_steps) == 0;
+    const bool terminated = ends && random() % 2 == 0;
+    pair.act(terminated);
+    if (ends) pair.observe();  // the next episode's first observation
+    disagreements += !pair.agrees();
+    if (pair.transitions() == 0) continue;
+    for (std::uint32_t index = 0; index < 8; index++) {
+      const std::uint32_t slot =
+          sample_slot(*pair.buffer, {seed, Purpose::replay_sample, step}, index);
+      wrong_samples += slot >= pair.buffer->used() ||
+                       !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
+    }
+  }
+  CHECK(disagreements == 0);
+  CHECK(wrong_samples == 0);
+}
+
+// Chi-square of `draws` samples over the transitions held: about its degrees of freedom, transitions - 1, +- sqrt(2 of
+// them); six standard deviations are passed by chance once in 10^8 for as many degrees of freedom as here.
+template <int Slots>
+void check_uniform(const Pair<Slots>& pair, std::uint32_t draws) {
+  std::vector<double> count(Slots, 0.0);
+  constexpr std::uint32_t kBatch = 100;
+  for (std::uint32_t i = 0; i < draws; i++) {
+    const RandomStream random{3, Purpose::replay_sample, i / kBatch};
+    count[sample_slot(*pair.buffer, random, i % kBatch)] += 1;
+  }
+  const auto transitions = static_cast<double>(pair.transitions());
+  const double expected = draws / transitions;
+  double chi_square = 0;
+  for (std::size_t slot = 0; slot < Slots; slot++) {
+    if (pair.buffer->flags[slot] & Buffer<Slots>::kTransition) {
+      chi_square += std::pow(count[slot] - expected, 2) / expected;
+    } else {
+      CHECK(count[slot] == 0);
+    }
+  }
+  const double freedom = transitions - 1;
+  CHECK(std::abs(chi_square - freedom) <= 6 * std::sqrt(2 * freedom));
+}
+
+}  // namespace
+
+TEST_CASE("the buffer holds what the model holds, through wrap-around and episode ends") {
+  for (std::uint32_t seed = 0; seed < 20; seed++) {
+    compare_with_model<2>(seed, 3);
+    compare_with_model<7>(seed, 2);
+    compare_with_model<16>(seed, 5);
+    compare_with_model<101>(seed, 20);
+    compare_with_model<256>(seed, 1000);
+  }
+}
+
+TEST_CASE("every episode of one step") {
+  Pair<9> pair;
+  pair.observe();
+  for (int i = 0; i < 40; i++) {
+    pair.act(true);
+    pair.observe();
+    CHECK(pair.agrees());
+  }
+  CHECK(pair.transitions() == 4);  // of nine slots four transitions, four ends and the observation under way
+}
+
+TEST_CASE("a full buffer overwrites its oldest observation") {
+  Pair<10> pair;
+  pair.observe();
+  for (int i = 0; i < 9; i++) pair.act(false);
+  CHECK(pair.transitions() == 9);
+  CHECK(is_observation(pair.buffer->observation, 0));
+  pair.act(false);
+  CHECK(pair.transitions() == 9);
+  CHECK(is_observation(pair.buffer->observation, 10));                    // the oldest gave way
+  CHECK(is_observation(pair.buffer->observation + kObservationDim, 1));  // the next older did not
+  CHECK(pair.buffer->flags[0] == 0);
+}
+
+TEST_CASE("samples are uniform over the transitions") {
+  constexpr int kSlots = 301;
+  Pair<kSlots> pair;
+  pair.observe();
+  SUBCASE("partly filled") {
+    for (int i = 0; i < 120; i++) {
+      pair.act(false);
+      if (i % 10 == 9) pair.observe();
+    }
+  }
+  SUBCASE("full, wrapped around, with an end in every third slot") {
+    for (int i = 0; i < 700; i++) {
+      pair.act(i % 4 == 0);
+      if (i % 2 == 1) pair.observe();
+    }
+  }
+  REQUIRE(pair.agrees());
+  check_uniform(pair, 200000);
+}
+
+TEST_CASE("a sample is a transition even where nearly every slot is none") {
+  Pair<500> pair;
+  for (int i = 0; i < 400; i++) pair.observe();
+  pair.act(false);
+  for (int i = 0; i < 90; i++) pair.observe();
+  REQUIRE(pair.transitions() == 1);
+  for (std::uint32_t index = 0; index < 2000; index++) {
+    REQUIRE(sample_slot(*pair.buffer, {1, Purpose::replay_sample, 0}, index) == 399);
+  }
+}
+
+TEST_CASE("samples depend on seed, update and index only") {
+  Pair<64> pair;
+  pair.observe();
+  for (int i = 0; i < 200; i++) pair.act(false);
+  int same_in_other_update = 0, same_with_other_seed = 0;
+  for (std::uint32_t index = 0; index < 100; index++) {
+    const std::uint32_t slot = sample_slot(*pair.buffer, {1, Purpose::replay_sample, 5}, index);
+    CHECK(sample_slot(*pair.buffer, {1, Purpose::replay_sample, 5}, index) == slot);
+    same_in_other_update +=
+        sample_slot(*pair.buffer, {1, Purpose::replay_sample, 6}, index) == slot;
+    same_with_other_seed +=
+        sample_slot(*pair.buffer, {2, Purpose::replay_sample, 5}, index) == slot;
+  }
+  CHECK(same_in_other_update < 15);  // of 100, 1.6 expected
+  CHECK(same_with_other_seed < 15);
+}

@@ -1,0 +1,363 @@
+// TD3: whole updates against PyTorch (tests/goldens/generate.py), and the rules of the algorithm one by one.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "numeric_differentiation.h"
+#include "rltools/devices/host.h"
+#include "td3_golden_run.h"
+
+using namespace rlt;
+using training_run::Run;
+
+namespace {
+
+constexpr std::size_t kStride = 7, kInputStride = 35;  // as in generate.py
+
+golden::Array every(std::size_t stride, const golden::Array& values) {
+  golden::Array result;
+  for (std::size_t i = 0; i < values.size(); i += stride) result.push_back(values[i]);
+  return result;
+}
+
+double root_mean_square_difference(const golden::Array& actual, const golden::Array& expected) {
+  if (actual.size() != expected.size()) return HUGE_VAL;
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < actual.size(); i++) {
+    difference += std::pow(actual[i] - expected[i], 2);
+    size += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / size);  // relative to the root mean square of `expected`
+}
+
+// How far results may be from PyTorch's in double, relative to their size.
+struct Tolerances {
+  double inputs, losses, moments, parameters, targets;
+  bool each_element;  // or the root mean square over an array's elements
+};
+
+// Sums of up to 6,400 products in another order. StepReport has its losses in float.
+constexpr Tolerances kDouble{1e-11, 1e-7, 1e-11, 1e-10, 1e-9, true};
+// Rounding is 6e-8 for each of some dozen operations, and Adam divides by small gradients. The targets have moved by
+// about 1e-4 of their size, so that their rounding is 1e-3 of that. Rewards come from 100 steps of the pendulum.
+constexpr Tolerances kFloat{1e-4, 1e-5, 1e-5, 5e-5, 2e-3, false};
+
+template <class T>
+class PyTorchComparison {
+ public:
+  using E = td3_golden::Experiment<T>;
+
+  PyTorchComparison(const std::string& name, const Tolerances& tolerances)
+      : name_(name), tolerances_(tolerances) {}
+
+  void run() {
+    CAPTURE(name_);
+    td3_golden::run(
+        run_, name_,
+        [this](const std::string& array, const golden::Array& values) {
+          check_input(array, values);
+        },
+        [this](int update, const StepReport& report) { check_report(update, report); });
+    const Learner<E>& learner = *run_.learner;
+    const std::size_t stride = name_ == "paper" ? 1 : kStride;
+    check_step("actor", "actor", learner.actor, stride, tolerances_.parameters);
+    check_step("critic_1", "critic_1", learner.critic_1, stride, tolerances_.parameters);
+    check_step("critic_2", "critic_2", learner.critic_2, stride, tolerances_.parameters);
+    check_step("actor_target", "actor", learner.actor_target, kStride, tolerances_.targets);
+    check_step("critic_1_target", "critic_1", learner.critic_1_target, kStride, tolerances_.targets);
+    check_step("critic_2_target", "critic_2", learner.critic_2_target, kStride, tolerances_.targets);
+    check_moments("actor_optimizer/", learner.actor_optimizer);
+    check_moments("critic_1_optimizer/", learner.critic_1_optimizer);
+    check_moments("critic_2_optimizer/", learner.critic_2_optimizer);
+  }
+
+ private:
+  double difference(const golden::Array& actual, const golden::Array& expected) const {
+    return tolerances_.each_element ? numeric::relative_difference(actual, expected)
+                                    : root_mean_square_difference(actual, expected);
+  }
+
+  void check_input(const std::string& array, const golden::Array& values) {
+    INFO("inputs have changed, run tests/goldens/generate.py: ", array);
+    inputs_[array] = values;
+    CHECK(numeric::relative_difference(every(kInputStride, values),
+                                       file_[name_ + "/inputs/" + array]) <= tolerances_.inputs);
+  }
+
+  void check_report(int update, const StepReport& report) {
+    const std::string prefix = name_ + "/" + std::to_string(update) + "/";
+    const auto check_loss = [&](const char* loss, float value) {
+      CAPTURE(prefix + loss);
+      CHECK(value == doctest::Approx(file_[prefix + loss][0]).epsilon(tolerances_.losses));
+    };
+    CHECK(report.updated);
+    check_loss("critic_1_loss", report.critic_1_loss);
+    check_loss("critic_2_loss", report.critic_2_loss);
+    CHECK(report.actor_updated == (name_ == "clipped" || update % 2 == 1));
+    if (report.actor_updated) check_loss("actor_loss", report.actor_loss);
+  }
+
+  // What the updates have added to the parameters.
+  template <class Network>
+  void check_step(const std::string& network, const std::string& initial, const Network& parameters,
+                  std::size_t stride, double tolerance) const {
+    CAPTURE(network);
+    const golden::Array before = every(stride, inputs_.at(initial));
+    golden::Array actual =
+        every(stride, td3_golden::to_array(parameters.values, Network::kParameterCount));
+    golden::Array expected = file_[name_ + "/" + network];
+    REQUIRE(expected.size() == before.size());
+    for (std::size_t i = 0; i < before.size(); i++) {
+      actual[i] -= before[i];
+      expected[i] -= before[i];
+    }
+    CHECK(difference(actual, expected) <= tolerance);
+  }
+
+  template <class Optimizer>
+  void check_moments(const std::string& optimizer, const Optimizer& state) const {
+    CAPTURE(optimizer);
+    constexpr int kCount = decltype(state.first_moment)::kParameterCount;
+    const auto first = every(kStride, td3_golden::to_array(state.first_moment.values, kCount));
+    const auto second = every(kStride, td3_golden::to_array(state.second_moment.values, kCount));
+    CHECK(difference(first, file_[name_ + "/" + optimizer + "first_moment"]) <= tolerances_.moments);
+    CHECK(difference(second, file_[name_ + "/" + optimizer + "second_moment"]) <=
+          tolerances_.moments);
+  }
+
+  const golden::File file_{"td3.bin"};
+  std::string name_;
+  Tolerances tolerances_;
+  Run<E> run_;
+  std::map<std::string, golden::Array> inputs_;
+};
+
+template <class Network>
+bool same_parameters(const Network& a, const Network& b) {
+  return std::memcmp(a.values, b.values, sizeof a.values) == 0;
+}
+
+// A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates early.
+struct Line {
+  using Scalar = float;
+  struct State {
+    float position;
+  };
+  static constexpr const char* kName = "line";
+  static constexpr int kObservationDim = 1, kActionDim = 2;
+  static constexpr std::uint32_t kStepInterval_us = 1000;
+  static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
+  static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
+};
+
+}  // namespace
+
+namespace rlt {
+
+Line::State initial_state(Generic, const Line&, RandomStream random) {
+  return {uniform<float>(random, 0, -0.25f, 0.25f)};
+}
+Line::State step(Generic, const Line&, const Line::State& state, const float* action) {
+  return {state.position + 0.25f * (action[0] + action[1])};
+}
+void observe(Generic, const Line&, const Line::State& state, float* observation) {
+  observation[0] = state.position;
+}
+float reward(Generic, const Line&, const Line::State&, const float*, const Line::State& next) {
+  return 1.0f - math::abs(next.position);
+}
+bool terminated(Generic, const Line&, const Line::State& state) {
+  return math::abs(state.position) > 1.0f;
+}
+
+}  // namespace rlt
+
+namespace {
+
+struct LineTd3 : PendulumTd3 {
+  static constexpr const char* kName = "line-td3";
+  using Environment = Line;
+  using Actor = Mlp<float, Dimensions<1, 8, 2>, Activation::tanh, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<3, 12, 1>, Activation::gelu, Activation::identity>;
+  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
+};
+
+}  // namespace
+
+TEST_CASE("four updates in double are PyTorch's") {
+  for (const char* name : td3_golden::kCases) PyTorchComparison<double>(name, kDouble).run();
+}
+
+TEST_CASE("four updates in float are PyTorch's in double, but for rounding") {
+  for (const char* name : td3_golden::kCases) PyTorchComparison<float>(name, kFloat).run();
+}
+
+TEST_CASE("while warming up actions are uniform and nothing is learned, then every step updates") {
+  Run<PendulumTd3> run(1);
+  auto& h = run.training.hyperparameters;
+  h.warmup_steps = 150;
+  initialize(Host{}, run.training);
+  const Learner<PendulumTd3> initial = *run.learner;
+  for (std::uint32_t step = 0; step < h.warmup_steps; step++) {
+    const StepReport report = run.step(Host{});
+    CHECK_FALSE(report.updated);
+    CHECK(report.finite);
+    CHECK(run.replay->action[step] ==
+          uniform<float>({1, Purpose::warmup_action, step}, 0, -1.0f, 1.0f));
+  }
+  CHECK(same_parameters(run.learner->actor, initial.actor));
+  CHECK(same_parameters(run.learner->critic_1, initial.critic_1));
+  CHECK(same_parameters(run.learner->critic_2, initial.critic_2));
+  for (std::uint32_t update = 1; update <= 5; update++) {
+    CHECK(run.step(Host{}).updated);
+    CHECK(run.learner->progress.updates == update);
+  }
+}
+
+TEST_CASE("actor and targets are updated with every policy_delay-th update only") {
+  Run<PendulumTd3> run(2);
+  run.training.hyperparameters.warmup_steps = 30;
+  run.training.hyperparameters.policy_delay = 3;
+  initialize(Host{}, run.training);
+  run.train(Host{}, 30);
+  for (int update = 1; update <= 9; update++) {
+    CAPTURE(update);
+    const Learner<PendulumTd3> before = *run.learner;
+    const StepReport report = run.step(Host{});
+    const auto& after = *run.learner;
+    const bool is_delayed = update % 3 != 0;
+    CHECK(report.actor_updated == !is_delayed);
+    CHECK_FALSE(same_parameters(before.critic_1, after.critic_1));
+    CHECK_FALSE(same_parameters(before.critic_2, after.critic_2));
+    CHECK(same_parameters(before.actor, after.actor) == is_delayed);
+    CHECK(same_parameters(before.actor_target, after.actor_target) == is_delayed);
+    CHECK(same_parameters(before.critic_1_target, after.critic_1_target) == is_delayed);
+    CHECK(same_parameters(before.critic_2_target, after.critic_2_target) == is_delayed);
+  }
+}
+
+TEST_CASE("exploration adds normal noise of the standard deviation asked for, within the range") {
+  Run<PendulumTd3> run(3);
+  auto& h = run.training.hyperparameters;
+  h.warmup_steps = 1;
+  h.learning_rate = 0;  // the policy stays, so that the action without noise is known
+  for (const float std : {0.0f, 0.1f, 3.0f}) {
+    CAPTURE(std);
+    h.exploration_std = std;
+    initialize(Host{}, run.training);
+    double sum = 0, sum_of_squares = 0;
+    int at_bound = 0;
+    constexpr std::uint32_t kSteps = 190;  // of the first episode
+    for (std::uint32_t step = 0; step < kSteps; step++) {
+      run.step(Host{});
+      if (step < h.warmup_steps) continue;
+      Matrix<float, 1, 1> action;
+      const MatrixView<const float, 1, 3> observation{run.replay->observation + step * 3};
+      forward(Host{}, run.learner->actor, observation, action, run.scratch->acting_buffer);
+      const float taken = run.replay->action[step];
+      REQUIRE(std::abs(taken) <= 1.0f);
+      at_bound += std::abs(taken) == 1.0f;
+      const double noise = static_cast<double>(taken - action.values[0]);
+      sum += noise / (kSteps - 1);
+      sum_of_squares += noise * noise / (kSteps - 1);
+    }
+    if (std == 0.0f) CHECK(sum_of_squares == 0);
+    if (std == 0.1f) {
+      CHECK(std::abs(sum) < 5 * 0.1 / std::sqrt(190));
+      CHECK(std::abs(std::sqrt(sum_of_squares) - 0.1) < 5 * 0.1 / std::sqrt(2 * 190));
+      CHECK(at_bound == 0);
+    }
+    // |noise| > 1 for three standard deviations with probability 0.74
+    if (std == 3.0f) CHECK((at_bound > 110 && at_bound < 165));
+  }
+}
+
+TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored as terminated") {
+  Run<PendulumTd3> run(4);
+  run.training.hyperparameters.warmup_steps = 1000;
+  initialize(Host{}, run.training);
+  std::uint32_t slot = 0;
+  for (int episode = 0; episode < 3; episode++) {
+    float sum = 0;
+    for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
+      const StepReport report = run.step(Host{});
+      sum += run.replay->reward[slot];
+      CHECK(run.replay->flags[slot] == Replay<PendulumTd3>::kTransition);
+      slot++;
+      const bool is_last = i == PendulumTd3::kEpisodeSteps - 1;
+      CHECK(report.episode_ended == is_last);
+      if (is_last) CHECK(report.episode_return == sum);
+    }
+    CHECK(run.replay->flags[slot] == 0);  // the observation that ended the episode
+    slot++;
+    CHECK(run.replay->present() == slot);
+    CHECK(run.learner->progress.episodes == static_cast<std::uint32_t>(episode + 1));
+    CHECK(run.learner->progress.last_return == sum);
+  }
+}
+
+TEST_CASE("an episode that terminates early is stored as terminated, and evaluation stops there") {
+  Run<LineTd3> run(5);
+  auto& h = run.training.hyperparameters;
+  h.warmup_steps = 300;
+  initialize(Host{}, run.training);
+  std::uint32_t slot = 0;
+  int terminations = 0, truncations = 0, disagreements = 0;
+  for (int i = 0; i < 300; i++) {
+    const StepReport report = run.step(Host{});
+    const float next = run.replay->observation[slot + 1];
+    const bool is_terminated = std::abs(next) > 1.0f;
+    const bool is_flagged = run.replay->flags[slot] & Replay<LineTd3>::kTerminated;
+    disagreements += is_terminated != is_flagged || (is_terminated && !report.episode_ended);
+    terminations += is_terminated;
+    truncations += report.episode_ended && !is_terminated;
+    slot += report.episode_ended ? 2 : 1;
+  }
+  CHECK(disagreements == 0);
+  CHECK(terminations > 5);
+  CHECK(truncations > 1);
+
+  // With more push than the line is long an episode has one step, whose reward is 1 - |position|.
+  h.eval_episodes = 4;
+  for (float& bias : run.learner->actor.values) bias = 0;
+  run.learner->actor.bias(1)[0] = run.learner->actor.bias(1)[1] = 50.0f;
+  const EvaluationReport report = evaluate(Host{}, run.training);
+  CHECK(report.max < 3.0f);  // of 20 steps it would be 20 at most, and below -20 beyond the end
+  CHECK(report.min > -1.0f);
+  run.train(Host{}, 100);
+  CHECK(run.step(Host{}).finite);
+}
+
+TEST_CASE("the report says so when a number is not finite") {
+  Run<PendulumTd3> run(6);
+  run.training.hyperparameters.warmup_steps = 20;
+  initialize(Host{}, run.training);
+  run.train(Host{}, 40);
+  REQUIRE(run.step(Host{}).finite);
+  const std::vector<std::uint8_t> state = run.state();
+  for (const float poison : {math::kQuietNan, math::kInfinity, -math::kInfinity}) {
+    CAPTURE(poison);
+    const auto stays_finite = [&](float& value) {
+      value = poison;
+      bool finite = true;
+      for (int i = 0; i < 4; i++) finite = finite && run.step(Host{}).finite;
+      run.set_state(state);
+      return finite;
+    };
+    CHECK_FALSE(stays_finite(run.learner->critic_1.bias(2)[0]));
+    CHECK_FALSE(stays_finite(run.learner->critic_2.bias(2)[0]));
+    CHECK_FALSE(stays_finite(run.learner->environment_state.velocity_rad_s));
+    for (std::uint32_t slot = 0; slot < run.replay->used(); slot++) {
+      run.replay->reward[slot] = poison;
+    }
+    CHECK_FALSE(stays_finite(run.replay->reward[0]));
+  }
+  CHECK_FALSE(run.learner->actor.values[0] != run.learner->actor.values[0]);
+  run.learner->actor.bias(2)[0] = math::kQuietNan;
+  CHECK_FALSE(run.step(Host{}).finite);
+}

@@ -1,0 +1,356 @@
+// The train application's states, commands, hyperparameters and reports (docs/protocol.md), on a board that is memory.
+#include "scripted_board.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+using namespace scripted;
+
+namespace {
+
+std::string hash_of(const std::uint8_t (&sha256)[32]) {
+  std::string text;
+  for (const std::uint8_t byte : sha256) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+// What a run without any application gives.
+std::string expected_sha256(std::uint32_t steps) {
+  training_run::Run<TinyTd3> run(7);
+  run.training.hyperparameters.warmup_steps = 10;
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, steps);
+  return run.state_sha256();
+}
+
+mavlink_rlt_result_t result_in(const Board& board) {
+  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
+  REQUIRE(results.size() == 1);
+  return results[0];
+}
+
+}  // namespace
+
+TEST_CASE("a board says who it is, and that it lives") {
+  Board board;
+  board.turns(1);
+  const auto heartbeats = board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode);
+  REQUIRE(heartbeats.size() == 1);
+  CHECK(heartbeats[0].autopilot == MAV_AUTOPILOT_INVALID);
+  CHECK(heartbeats[0].type == MAV_TYPE_GENERIC);
+  CHECK(idle_calls == 1);
+  board.received.clear();
+  counter_us += 1'000'000;
+  board.turns(2);
+  CHECK(board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode).size() == 1);
+
+  const mavlink_rlt_identity_t identity = board.identity();
+  CHECK(identity.fingerprint == fingerprint(board.run.training));
+  CHECK(identity.learner_bytes == sizeof(Learner<TinyTd3>));
+  CHECK(identity.replay_bytes == sizeof(Replay<TinyTd3>));
+  CHECK(identity.scratch_bytes == sizeof(Scratch<TinyTd3>));
+  CHECK(identity.protocol_version == 1);
+  CHECK(identity.state == RLT_STATE_IDLE);
+  CHECK(identity.counter == RLT_COUNTER_MICROSECONDS);
+  CHECK(std::string(identity.experiment) == "tiny-td3");
+  CHECK(std::string(identity.board) == "scripted");
+  CHECK(std::string(identity.device) == "Generic");
+  CHECK(std::string(identity.revision) == "test");
+  CHECK(identity.unique_id[15] == 15);
+}
+
+TEST_CASE("the stack's use comes on request") {
+  Board board;
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_NAMED_VALUE_INT) ==
+        MAV_RESULT_ACCEPTED);
+  const auto values =
+      board.all(MAVLINK_MSG_ID_NAMED_VALUE_INT, mavlink_msg_named_value_int_decode);
+  REQUIRE(values.size() == 2);
+  CHECK(std::string(values[0].name) == "stack");
+  CHECK(values[0].value == 4096);
+  CHECK(std::string(values[1].name, 10) == "stack_peak");
+  CHECK(values[1].value == 1234);
+}
+
+TEST_CASE("hyperparameters: listed, read by name and by index") {
+  Board board;
+  mavlink_param_request_list_t everything{};
+  everything.target_system = 1;
+  board.exchange(mavlink_msg_param_request_list_encode, everything);
+  const auto values = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(values.size() == static_cast<std::size_t>(Td3Hyperparameters::kCount));
+  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+    const auto& value = values[static_cast<std::size_t>(i)];
+    const ParameterInfo& info = Td3Hyperparameters::info(i);
+    CHECK(std::string(value.param_id, strnlen(value.param_id, 16)) == info.name);
+    CHECK(value.param_index == i);
+    CHECK(value.param_count == Td3Hyperparameters::kCount);
+    CHECK(value.param_type ==
+          (info.type == DataType::u32 ? MAV_PARAM_TYPE_UINT32 : MAV_PARAM_TYPE_REAL32));
+    std::uint32_t bits;
+    std::memcpy(&bits, &value.param_value, 4);
+    CHECK(bits == board.run.training.hyperparameters.get_bits(i));
+  }
+
+  mavlink_param_request_read_t by_name{};
+  by_name.param_index = -1;
+  by_name.target_system = 1;
+  std::memcpy(by_name.param_id, "discount", 8);
+  board.exchange(mavlink_msg_param_request_read_encode, by_name);
+  auto answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].param_value == 0.99f);
+
+  mavlink_param_request_read_t by_index{};
+  by_index.param_index = 1;
+  by_index.target_system = 1;
+  board.exchange(mavlink_msg_param_request_read_encode, by_index);
+  answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
+  REQUIRE(answers.size() == 1);
+  CHECK(std::string(answers[0].param_id) == "steps");
+
+  by_index.param_index = Td3Hyperparameters::kCount;
+  board.exchange(mavlink_msg_param_request_read_encode, by_index);
+  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
+  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
+}
+
+TEST_CASE("hyperparameters: every bit of an integer arrives, also those of a signalling NaN") {
+  Board board;
+  for (const std::uint32_t seed : {0u, 1u, 0x7fa00001u, 0xffa00001u, 0x80000000u, 0xffffffffu}) {
+    board.set("seed", seed);
+    CHECK(board.run.training.hyperparameters.seed == seed);
+  }
+}
+
+TEST_CASE("hyperparameters: what is not allowed is refused with the old value and the reason") {
+  Board board;
+  const auto refused = [&](const char* name, std::uint32_t bits, std::uint8_t type,
+                           const char* reason) {
+    const auto before = board.run.training.hyperparameters;
+    const auto answer = board.set_bits(name, bits, type);
+    CHECK(board.texts() == std::vector<std::string>{reason});
+    for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+      CHECK(board.run.training.hyperparameters.get_bits(i) == before.get_bits(i));
+      if (std::string(name) != Td3Hyperparameters::info(i).name) continue;
+      std::uint32_t answered;
+      std::memcpy(&answered, &answer.param_value, 4);
+      CHECK(answered == before.get_bits(i));
+    }
+  };
+  const char* bounds = "hyperparameter refused: out of bounds";
+  refused("steps", 0, MAV_PARAM_TYPE_UINT32, bounds);
+  refused("discount", 0x3f800001u, MAV_PARAM_TYPE_REAL32, bounds);       // 1 + epsilon
+  refused("discount", 0x7fc00000u, MAV_PARAM_TYPE_REAL32, bounds);       // NaN
+  refused("learning_rate", 0x7f800000u, MAV_PARAM_TYPE_REAL32, bounds);  // infinity
+  refused("discount", 0, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: it is of another type");
+  board.set_short_run(1000);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  refused("steps", 5, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: pause training first");
+  // A repeated request for the value that holds is no error.
+  board.set_bits("steps", 1000, MAV_PARAM_TYPE_UINT32);
+  CHECK(board.texts().empty());
+}
+
+TEST_CASE("hyperparameters: an unknown name is answered with a text") {
+  Board board;
+  mavlink_param_set_t content{};
+  std::memcpy(content.param_id, "step", 4);
+  content.target_system = 1;
+  content.param_type = MAV_PARAM_TYPE_UINT32;
+  board.exchange(mavlink_msg_param_set_encode, content);
+  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
+  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
+}
+
+TEST_CASE("hyperparameters: names of 16 characters have no terminating zero") {
+  CHECK(is_parameter_name("abcdefghijklmnop", "abcdefghijklmnopq"));
+  CHECK(is_parameter_name("abc", "abc\0defghijklmnop"));
+  CHECK_FALSE(is_parameter_name("abcdefghijklmno", "abcdefghijklmnop"));
+  CHECK_FALSE(is_parameter_name("abcdefghijklmnop", "abcdefghijklmno\0"));
+}
+
+TEST_CASE("a run: reports fall due, and watching it changes nothing") {
+  Board board;
+  board.set_short_run(63);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  CHECK(board.application.state() == RLT_STATE_FINISHED);
+
+  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  std::vector<std::uint32_t> steps;
+  std::uint64_t counter = 0;
+  for (const auto& report : progress) {
+    steps.push_back(report.step);
+    CHECK(report.steps == 63);
+    CHECK(report.updates == report.step - 10);
+    CHECK(report.episodes == report.step / 20);
+    CHECK(std::isnan(report.last_return) == (report.episodes == 0));
+    CHECK(std::isnan(report.critic_1_loss) == (report.updates == 0));
+    CHECK(report.counter > counter);
+    counter = report.counter;
+  }
+  CHECK(steps == std::vector<std::uint32_t>{10, 20, 30, 40, 50, 60, 63});
+
+  const auto evaluations =
+      board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
+  REQUIRE(evaluations.size() == 3);
+  CHECK(evaluations[0].step == 25);
+  CHECK(evaluations[1].step == 50);
+  CHECK(evaluations[2].step == 63);
+  CHECK(evaluations[2].episodes == 2);
+  CHECK(evaluations[2].return_min <= evaluations[2].return_mean);
+
+  const auto result = result_in(board);
+  CHECK(result.state == RLT_STATE_FINISHED);
+  CHECK(result.step == 63);
+  CHECK(result.checkpoint_bytes == 64 + state_bytes(board.run.training));
+  CHECK(result.policy_bytes == kPolicyImageBytes<TinyTd3>);
+  CHECK(hash_of(result.state_sha256) == expected_sha256(63));
+}
+
+TEST_CASE("a run ends with the same bits, whatever comes over the link meanwhile") {
+  std::mt19937 random(1);
+  Board board;
+  board.set_short_run(60);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  while (board.application.state() == RLT_STATE_TRAINING) {
+    for (int i = static_cast<int>(random() % 400); i > 0; i--) {
+      to_board.push_back(random() % 4 == 0 ? 0xfd : static_cast<std::uint8_t>(random()));
+    }
+    board.put(mavlink_msg_command_long_encode,
+              Board::command_of(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY));
+    board.turns(1);
+  }
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
+}
+
+TEST_CASE("pause and continue: the state rests in between, and the end is the same") {
+  Board board;
+  board.set_short_run(60);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.turns(30);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  const auto result = result_in(board);
+  CHECK(result.state == RLT_STATE_PAUSED);
+  CHECK(result.step == 31);  // one in the turn that brought START
+  CHECK(hash_of(result.state_sha256) == expected_sha256(31));
+
+  counter_us += 123456789;
+  board.turns(5);
+  CHECK(steps_done(board.run.training) == 31);
+  // Again: the same answer.
+  CHECK(board.command(MAV_CMD_RLT_PAUSE, 0, 1) == MAV_RESULT_ACCEPTED);
+  CHECK(result_in(board).counter == result.counter);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
+  CHECK(result_in(board).step == 31);
+
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE, 0, 1) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  const auto end = result_in(board);
+  CHECK(end.state == RLT_STATE_FINISHED);
+  CHECK(hash_of(end.state_sha256) == expected_sha256(60));
+  CHECK(end.counter < 123456789);  // a pause does not count
+
+  // Nothing left to do; more steps give more to do.
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  CHECK(result_in(board).state == RLT_STATE_FINISHED);
+  board.set("steps", 70);
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(70));
+}
+
+TEST_CASE("start: refused while training, unless it is the same command again") {
+  Board board;
+  board.set_short_run(60);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.turns(20);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_START, 0, 1) == MAV_RESULT_ACCEPTED);
+  CHECK(steps_done(board.run.training) > 20);
+  board.train_to_rest();
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
+  // A second run starts from the beginning.
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  CHECK(board.application.state() == RLT_STATE_TRAINING);
+  board.train_to_rest();
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
+}
+
+TEST_CASE("commands that are not for this application") {
+  Board board;
+  CHECK(board.command(MAV_CMD_NAV_TAKEOFF) == MAV_RESULT_UNSUPPORTED);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_ATTITUDE) == MAV_RESULT_UNSUPPORTED);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, std::nanf("")) == MAV_RESULT_UNSUPPORTED);
+  auto for_another = Board::command_of(MAV_CMD_RLT_START);
+  for_another.target_system = 2;
+  board.exchange(mavlink_msg_command_long_encode, for_another);
+  CHECK(board.received.empty());
+  CHECK(board.state() == RLT_STATE_IDLE);
+  mavlink_command_int_t as_integers{};
+  as_integers.command = MAV_CMD_RLT_START;
+  as_integers.target_system = 1;
+  board.exchange(mavlink_msg_command_int_encode, as_integers);
+  const auto answers = board.all(MAVLINK_MSG_ID_COMMAND_ACK, mavlink_msg_command_ack_decode);
+  REQUIRE(answers.size() == 1);
+  CHECK(answers[0].result == MAV_RESULT_COMMAND_LONG_ONLY);
+  CHECK(board.state() == RLT_STATE_IDLE);
+}
+
+TEST_CASE("a value that is not finite stops training with a named reason") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Board board;
+  board.set_short_run(1000);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.turns(20);
+  SUBCASE("a loss") {
+    board.run.learner->critic_1.values[3] = nan;
+    board.train_to_rest(3);
+    CHECK(board.texts() == std::vector<std::string>{"training stopped: a loss is not finite"});
+    const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+    REQUIRE(progress.size() == 1);
+    CHECK(progress[0].step == steps_done(board.run.training));  // where it happened
+    CHECK(std::isnan(progress[0].critic_1_loss));
+  }
+  SUBCASE("a moment that does not show in a loss yet") {
+    board.run.learner->actor_optimizer.second_moment.values[0] =
+        std::numeric_limits<float>::infinity();
+    CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+    CHECK(board.texts() == std::vector<std::string>{"training stopped: a weight is not finite"});
+    CHECK(board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode).empty());
+  }
+  CHECK(board.state() == RLT_STATE_FAULT);
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_DENIED);
+  // A new run is the way out.
+  board.set("steps", 60);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
+}
+
+TEST_CASE("the counter counts training only") {
+  Board board;
+  board.set_short_run(60);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.turns(10);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  const std::uint64_t first = result_in(board).counter;
+  counter_us += 1'000'000'000;
+  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  board.turns(1);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  const std::uint64_t second = result_in(board).counter;
+  CHECK(second > first);
+  CHECK(second - first < 1000);
+}

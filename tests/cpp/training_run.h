@@ -1,0 +1,78 @@
+// A training run for tests: owns the three parts of an experiment's state, and hashes and copies that state.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rltools/core/sha256.h"
+#include "rltools/rl/training.h"
+
+namespace training_run {
+
+using namespace rlt;
+
+template <class E>
+struct Run {
+  std::unique_ptr<Learner<E>> learner = std::make_unique<Learner<E>>();
+  std::unique_ptr<Replay<E>> replay = std::make_unique<Replay<E>>();
+  std::unique_ptr<Scratch<E>> scratch = std::make_unique<Scratch<E>>();
+  Training<E> training{{}, *learner, *replay, *scratch};
+
+  Run() = default;
+  explicit Run(std::uint32_t seed) { training.hyperparameters.seed = seed; }
+
+  // Compiled once: a step inlined at every call would take the compiler long.
+  template <class Device>
+  [[gnu::noinline]] StepReport step(Device device) {
+    return train_step(device, training);
+  }
+  template <class Device>
+  void train(Device device, std::uint32_t steps) {
+    for (std::uint32_t i = 0; i < steps; i++) step(device);
+  }
+
+  // The state's bytes in the documented order: the checkpoint's payload.
+  std::vector<std::uint8_t> state() {
+    std::vector<std::uint8_t> bytes;
+    for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
+      const auto* first = static_cast<const std::uint8_t*>(data);
+      bytes.insert(bytes.end(), first, first + info.bytes());
+    });
+    return bytes;
+  }
+  void set_state(const std::vector<std::uint8_t>& bytes) {
+    std::size_t offset = 0;
+    for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
+      std::copy_n(bytes.data() + offset, info.bytes(), static_cast<std::uint8_t*>(data));
+      offset += info.bytes();
+    });
+  }
+
+  std::string state_sha256() {
+    Sha256 hash;
+    for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
+      hash.update(data, info.bytes());
+    });
+    std::uint8_t digest[Sha256::kDigestBytes];
+    hash.finish(digest);
+    std::string text;
+    for (const std::uint8_t byte : digest) {
+      char hexadecimal[3];
+      std::snprintf(hexadecimal, sizeof hexadecimal, "%02x", byte);
+      text += hexadecimal;
+    }
+    return text;
+  }
+};
+
+// An experiment with other tiles, or of another type of number: what it does not name it takes from Base.
+template <class Base, int TileRows>
+struct WithTileRows : Base {
+  static constexpr int kTileRows = TileRows;
+};
+
+}  // namespace training_run

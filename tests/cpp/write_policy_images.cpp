@@ -1,0 +1,57 @@
+// Writes policy images to the folder argv[1], for the Python tests: one of an untrained pendulum
+// policy, and one for each activation with a normaliser. Prints mean, smallest and largest return
+// of evaluate() for the first.
+#include <cstdio>
+#include <string>
+
+#include "pendulum_td3.h"
+#include "policy_networks.h"
+#include "rltools/devices/generic.h"
+
+namespace {
+
+using namespace policy_networks;
+
+bool save(const std::string& path, const std::uint8_t* bytes, std::size_t count) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) return false;
+  const bool written = std::fwrite(bytes, 1, count, file) == count;
+  return std::fclose(file) == 0 && written;
+}
+
+template <Activation A>
+bool save_network(const std::string& folder, const char* name) {
+  using N = Network<A, A>;
+  static std::uint8_t image[policy_image_bytes<N>(true)];
+  write<N>(Generic{}, kNormaliser, image);
+  return save(folder + "/" + name + ".rltp", image, sizeof(image));
+}
+
+bool save_pendulum(const std::string& folder) {
+  static Learner<PendulumTd3> learner;
+  static Replay<PendulumTd3> replay;
+  static Scratch<PendulumTd3> scratch;
+  static std::uint8_t image[kPolicyImageBytes<PendulumTd3>];
+  Training<PendulumTd3> training{{}, learner, replay, scratch};
+  initialize(Generic{}, training);
+  build_policy_image(Generic{}, training, kStateSha256, image);
+  const EvaluationReport report = evaluate(Generic{}, training);
+  std::printf("%.9g %.9g %.9g\n", static_cast<double>(report.mean), static_cast<double>(report.min),
+              static_cast<double>(report.max));
+  return save(folder + "/pendulum.rltp", image, sizeof(image));
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  if (argument_count != 2) return 2;
+  const std::string folder = arguments[1];
+  const bool saved = save_pendulum(folder) &&
+                     save_network<Activation::identity>(folder, "identity") &&
+                     save_network<Activation::relu>(folder, "relu") &&
+                     save_network<Activation::gelu>(folder, "gelu") &&
+                     save_network<Activation::tanh>(folder, "tanh") &&
+                     save_network<Activation::sigmoid>(folder, "sigmoid") &&
+                     save_network<Activation::softplus>(folder, "softplus");
+  return saved ? 0 : 1;
+}

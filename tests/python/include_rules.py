@@ -1,0 +1,142 @@
+"""Who may include whom (docs/design.md), as a function from a tree to its violations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))', re.MULTILINE)
+
+LIBRARY_LAYERS = {
+    "core": {"core"},
+    "nn": {"core", "nn"},
+    "rl": {"core", "nn", "rl"},
+    "policy": {"core", "nn", "rl", "policy"},
+    "kernels": {"core", "nn", "kernels"},
+    "devices": {"core", "nn", "kernels"},
+    "experiments": {"core", "nn", "rl"},
+    "app": {"core", "nn", "rl", "policy"},
+}
+# What the core may use of the C++17 standard library: no streams, no containers.
+STANDARD_HEADERS = {
+    *("algorithm", "array", "cfloat", "cinttypes", "climits", "cmath", "cstddef", "cstdint"),
+    *("cstring", "limits", "type_traits", "utility"),
+}
+INSTRUCTION_SET_HEADERS = {"immintrin.h", "arm_neon.h", "arm_acle.h"}  # in kernels only
+# A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
+HAS_MAIN = re.compile(
+    r"\bint\s+main\s*\(|\bvoid\s+setup\s*\(|doctest/doctest\.h|DOCTEST_CONFIG_IMPLEMENT"
+    r"|extern \"C\""
+)
+
+
+@dataclass(frozen=True)
+class Include:
+    quoted: str | None
+    system: str | None
+    macro: str | None
+
+
+def includes(text: str) -> Iterator[Include]:
+    for quoted, system, macro in INCLUDE.findall(text):
+        yield Include(quoted or None, system or None, macro or None)
+
+
+def library_layer(name: str) -> str | None:
+    """The layer of "rltools/<layer>/<file>"."""
+    parts = name.split("/")
+    return parts[1] if len(parts) > 2 and parts[0] == "rltools" else None
+
+
+def layer_of(path: Path) -> str | None:
+    """The layer that a file of the tree belongs to, None where only the rules for devices apply."""
+    parts = path.parts
+    if parts[:4] == ("lib", "rltools", "include", "rltools") and len(parts) > 5:
+        return parts[4]
+    if parts[0] == "experiments":
+        return "experiments"
+    if parts[:2] == ("firmware", "app"):
+        return "app"
+    return None
+
+
+def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
+    """Layers below, nothing else; lib/ and experiments/ take nothing from vendors."""
+    for include in includes(text):
+        if include.quoted and (included := library_layer(include.quoted)):
+            if included not in LIBRARY_LAYERS[layer]:
+                yield f"{path}: {layer} may not include {included} ({include.quoted})"
+        elif layer != "app":
+            name = include.system or include.quoted or include.macro
+            allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
+            own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
+            if name not in allowed and not own_experiment:
+                yield f"{path}: {layer} may not include {name}, which is not part of the library"
+
+
+def firmware_violations(path: Path, text: str) -> Iterator[str]:
+    """The application is the same on every board: no vendor's header, no board's header."""
+    for include in includes(text):
+        if include.quoted and include.quoted.startswith("rltools/"):
+            continue
+        if include.quoted and include.quoted.partition("/")[0] not in ("app", "board_api.h"):
+            if include.quoted != "rlt_revision.h":
+                yield f"{path}: the application may not include {include.quoted}"
+        elif include.system and include.system not in STANDARD_HEADERS | {"rltools/mavlink.h"}:
+            yield f"{path}: the application may not include <{include.system}>"
+
+
+def device_headers(file: Path, include_directories: Sequence[Path]) -> list[str]:
+    """The devices' headers that a translation unit includes, itself or through headers."""
+    found: list[str] = []
+    seen = set()
+    pending = [file]
+    while pending:
+        present = pending.pop()
+        for include in includes(present.read_text(encoding="utf-8")):
+            if include.macro == "RLT_DEVICE_HEADER":
+                found.append("RLT_DEVICE_HEADER")
+            elif include.quoted and library_layer(include.quoted) == "devices":
+                found.append(include.quoted)
+            elif include.quoted:
+                candidates = [
+                    place / include.quoted for place in [present.parent, *include_directories]
+                ]
+                header = next((path for path in candidates if path.is_file()), None)
+                if header and header not in seen:
+                    seen.add(header)
+                    pending.append(header)
+    return sorted(set(found))
+
+
+def device_violations(path: Path, file: Path, include_directories: Sequence[Path]) -> Iterator[str]:
+    """Only a translation unit with a main includes a device's header, and exactly one."""
+    headers = device_headers(file, include_directories)
+    if len(headers) > 1:
+        yield f"{path}: includes {len(headers)} devices' headers ({', '.join(headers)})"
+    elif headers and not HAS_MAIN.search(file.read_text(encoding="utf-8")):
+        yield f"{path}: has no main, so it may not include a device's header ({headers[0]})"
+
+
+def violations(tree: Path) -> list[str]:
+    """Every violation of the rules in the C++ folders of the tree."""
+    found: list[str] = []
+    include_directories = [
+        tree / folder for folder in ("lib/rltools/include", "experiments", "firmware")
+    ]
+    for folder in ("lib/rltools", "experiments", "firmware", "host/native", "tests/cpp"):
+        for file in sorted((tree / folder).rglob("*")):
+            if file.suffix not in (".h", ".cpp"):
+                continue
+            path = file.relative_to(tree)
+            text = file.read_text(encoding="utf-8")
+            layer = layer_of(path)
+            if layer:
+                found += library_violations(path, layer, text)
+            if layer == "app":
+                found += firmware_violations(path, text)
+            if file.suffix == ".cpp":
+                found += device_violations(path, file, include_directories)
+    return found

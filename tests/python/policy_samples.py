@@ -1,0 +1,64 @@
+"""Policy images for the tests, written by the core (tests/cpp/write_policy_images.cpp)."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rltools_host import paths, toolchain
+from rltools_host.policy_image import image_crc32
+
+NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
+
+
+@dataclass(frozen=True)
+class CoreEvaluation:
+    """What evaluate() of rl/training.h reports for ten episodes with seed 0."""
+
+    mean: float
+    smallest: float
+    largest: float
+
+
+@cache
+def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
+    """Runs tests/cpp/write_policy_images.cpp."""
+    toolchain.require("g++")
+    flags = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+    includes = [f"-I{paths.REPOSITORY / name}" for name in ("lib/rltools/include", "experiments")]
+    source = paths.TESTS_DIRECTORY / "cpp" / "write_policy_images.cpp"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = ["g++", *flags, "-O1", *includes, str(source), "-o", str(folder / "write")]
+        subprocess.run(command, check=True, timeout=120)
+        result = subprocess.run(
+            [folder / "write", folder], check=True, capture_output=True, text=True, timeout=60
+        )
+        images = {path.stem: path.read_bytes() for path in folder.glob("*.rltp")}
+    return images, CoreEvaluation(*map(float, result.stdout.split()))
+
+
+def sample_images() -> dict[str, bytes]:
+    """One image per activation, with a normaliser, and "pendulum": an untrained pendulum policy."""
+    return write_samples()[0]
+
+
+def untrained_pendulum_evaluation() -> CoreEvaluation:
+    """The core's own evaluation of the policy "pendulum"."""
+    return write_samples()[1]
+
+
+def patched(image: bytes, offset: int, record: str, *values: float | bytes) -> bytes:
+    """The image with other bytes at an offset, and the checksum that goes with them."""
+    changed = bytearray(image)
+    struct.pack_into("<" + record, changed, offset, *values)
+    return with_crc32(bytes(changed))
+
+
+def with_crc32(image: bytes) -> bytes:
+    return image[:12] + struct.pack("<I", image_crc32(image)) + image[16:]

@@ -1,0 +1,166 @@
+"""Board descriptions: complete ones, wrong ones, and boards that are connected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from serial.tools import list_ports
+
+from rltools_host import boards, flash, paths
+from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
+
+NAMES = boards.board_names()
+
+
+def port(device: str, usb_id: str | None) -> SimpleNamespace:
+    vid, pid = (int(part, 16) for part in usb_id.split(":")) if usb_id else (None, None)
+    return SimpleNamespace(device=device, vid=vid, pid=pid, serial_number="1234567")
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
+    monkeypatch.setattr(list_ports, "comports", lambda: list(ports))
+
+
+def test_the_boards_of_the_repository_are_listed() -> None:
+    assert {"host", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
+    assert [board.name for board in boards.list_boards()] == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_board_names_exists(name: str) -> None:
+    board = boards.load_board(name)
+    include = paths.REPOSITORY / "lib/rltools/include"
+    assert (include / board.device_header).is_file()
+    assert board.linker_script is None or (paths.REPOSITORY / board.linker_script).is_file()
+    for pattern in board.sources:
+        assert list(paths.REPOSITORY.glob(pattern)), f"{pattern} matches no file"
+    assert board.report_every > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
+    board = boards.load_board(name)
+    sections = (paths.REPOSITORY / "platformio.ini").read_text()
+    assert (f"[env:{name}]" in sections) == (board.toolchain != "host")
+
+
+def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
+    emulated, real = boards.load_board("qemu-cortex-m7"), boards.load_board("teensy41")
+    assert [(region.name, region.bytes) for region in emulated.memory] == [
+        ("RAM1", 512 * 1024),
+        ("RAM2", 512 * 1024),
+    ]
+    assert [region.bytes for region in real.memory] == [region.bytes for region in emulated.memory]
+    assert emulated.device == real.device
+
+
+def test_unknown_board_names_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r'unknown board "teensy40": did you mean teensy41'):
+        boards.load_board("teensy40")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"device": None}, "'device' is missing"),
+        ({"toolchain": "avr"}, 'toolchain "avr" is none of'),
+        ({"link": {"kind": "radio"}}, 'link kind "radio" is none of'),
+        ({"report_every": "often"}, "invalid literal"),
+    ],
+)
+def test_wrong_description_is_named(tmp_path: Path, change: dict[str, object], reason: str) -> None:
+    document = json.loads((paths.BOARDS_DIRECTORY / "host.json").read_text())
+    document["rltools"].update(change)
+    document["rltools"] = {
+        key: value for key, value in document["rltools"].items() if value is not None
+    }
+    (tmp_path / "mine.json").write_text(json.dumps(document))
+    with pytest.raises(BuildError, match=reason) as error:
+        boards.load_board("mine", tmp_path)
+    assert "mine.json" in str(error.value)
+
+
+def test_description_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text("{")
+    with pytest.raises(BuildError, match=r"mine\.json: not a board description"):
+        boards.load_board("mine", tmp_path)
+
+
+def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(
+        monkeypatch,
+        port("/dev/ttyACM1", "16C0:0483"),
+        port("/dev/ttyUSB0", "0403:6001"),
+        port("/dev/ttyS0", None),
+        port("/dev/ttyACM0", "16c0:0483"),
+    )
+    teensy = boards.load_board("teensy41")
+    assert boards.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
+    assert boards.connected_ports(teensy)[0].serial_number == "1234567"
+    assert boards.find_connected(boards.load_board("host")) == []
+
+
+def test_overview_shows_ports(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect(monkeypatch, port("/dev/ttyACM7", "16C0:0483"))
+    assert boards.run(json_output=True) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "/dev/ttyACM7" in next(line for line in lines if line.startswith("teensy41"))
+    entries = {entry["name"]: entry for entry in json.loads(lines[-1])["boards"]}
+    assert entries["teensy41"]["ports"][0]["device"] == "/dev/ttyACM7"
+    assert entries["qemu-cortex-m7"]["emulated"]
+    assert not entries["host"]["ports"]
+
+
+def usb_device(directory: Path, name: str, vendor: str, product: str) -> None:
+    (directory / name).mkdir(parents=True)
+    (directory / name / "idVendor").write_text(f"{vendor}\n")
+    (directory / name / "idProduct").write_text(f"{product}\n")
+
+
+def test_usb_ids_are_read_also_without_a_port(tmp_path: Path) -> None:
+    assert flash.usb_ids_present(tmp_path / "none") is None
+    usb_device(tmp_path, "1-1", "16c0", "0478")
+    (tmp_path / "1-1:1.0").mkdir()
+    assert flash.usb_ids_present(tmp_path) == {"16C0:0478"}
+
+
+def test_flashing_without_the_board_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch)
+    monkeypatch.setattr(flash, "usb_ids_present", lambda: {"1D6B:0002"})
+    with pytest.raises(PortError, match=r"no teensy41 found on USB \(ids 16C0:0478, 16C0:0483\)"):
+        flash.run("teensy41", "pendulum-td3")
+
+
+def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(monkeypatch)
+    monkeypatch.setattr(flash, "usb_ids_present", lambda: {"16C0:0478"})
+    flash.require_connected(boards.load_board("teensy41"))
+
+
+def test_an_emulated_board_is_not_flashed() -> None:
+    with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: teensy41"):
+        flash.run("qemu-cortex-m7", "pendulum-td3")
+
+
+def test_flashing_builds_uploads_and_waits_for_the_port(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[list[str]] = []
+
+    def platformio(arguments: list[str], experiment: str, *, show: bool = False) -> tuple[int, str]:
+        calls.append([*arguments, experiment, str(show)])
+        return 0, ""
+
+    connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
+    monkeypatch.setattr(flash, "run_platformio", platformio)
+    assert flash.run("teensy41", "pendulum-td3", json_output=True) == 0
+    assert calls == [
+        ["run", "-e", "teensy41", "pendulum-td3", "False"],
+        ["run", "-e", "teensy41", "-t", "upload", "pendulum-td3", "True"],
+    ]
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["port"] == "/dev/ttyACM0"

@@ -1,0 +1,319 @@
+"""The build: flags, silence when up to date, memory budgets and forbidden functions."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltools_host import build, paths, toolchain
+from rltools_host.boards import load_board
+from rltools_host.errors import BuildError, UnknownNameError
+
+CMAKE_BOARDS = ("host", "qemu-cortex-m7")
+EXPERIMENT = "pendulum-td3"
+COPIED = (
+    *("CMakeLists.txt", "CMakePresets.json", "cmake", "boards", "firmware", "experiments"),
+    *("lib", "host/native"),
+)
+PROBE = "firmware/qemu_cortex_m7/probe.cpp"
+
+
+def compile_commands(directory: Path) -> list[dict[str, str]]:
+    commands: list[dict[str, str]] = json.loads((directory / "compile_commands.json").read_text())
+    return commands
+
+
+@pytest.mark.parametrize("name", CMAKE_BOARDS)
+def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) -> None:
+    board = load_board(name)
+    build.build_firmware(board, EXPERIMENT)
+    common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+    sources = {
+        str(path)
+        for pattern in [*common["sources"], *board.sources]
+        for path in paths.REPOSITORY.glob(pattern)
+    }
+    commands = [
+        entry
+        for entry in compile_commands(paths.board_build_directory(name))
+        if f"{EXPERIMENT}.dir/firmware" in entry["output"]
+    ]
+    assert {entry["file"] for entry in commands} == sources
+    for entry in commands:
+        words = entry["command"].split()
+        flags = [*common["flags"], *board.flags]
+        first = words.index(flags[0])
+        assert words[first : first + len(flags)] == flags
+
+
+def test_names_of_an_experiment_are_derived_from_its_file() -> None:
+    assert EXPERIMENT in build.list_experiments()
+    command = compile_commands(build.build_firmware(load_board("host"), EXPERIMENT).parent)[0]
+    words = command["command"].replace("\\", "")
+    assert '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"' in words
+    assert "-DRLT_EXPERIMENT=PendulumTd3 " in words
+
+
+@pytest.mark.parametrize("name", CMAKE_BOARDS)
+def test_an_unchanged_build_is_silent_and_quick(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    board = load_board(name)
+    program = build.build_firmware(board, EXPERIMENT)
+    before = program.stat().st_mtime_ns
+    capfd.readouterr()
+    started = time.monotonic()
+    assert build.build_firmware(board, EXPERIMENT) == program
+    assert time.monotonic() - started < 3.0
+    assert capfd.readouterr() == ("", "")
+    assert program.stat().st_mtime_ns == before
+
+
+def test_unknown_experiment_names_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean pendulum-td3"):
+        build.build_firmware(load_board("host"), "pendulum-td4")
+    with pytest.raises(UnknownNameError):
+        build.describe("nothing")
+
+
+def test_description_of_an_experiment() -> None:
+    description = build.describe(EXPERIMENT)
+    assert description.name == EXPERIMENT
+    assert description.hyperparameter("discount").default == pytest.approx(0.99)
+    with pytest.raises(UnknownNameError, match="did you mean discount"):
+        description.hyperparameter("discont")
+    offset = 0
+    for tensor in description.tensors:
+        assert tensor.offset == offset
+        item_bytes = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}[tensor.dtype]
+        offset += item_bytes * tensor.shape[0] * tensor.shape[1]
+    assert offset == description.sizes["state"]
+
+
+@pytest.mark.parametrize("document", [{}, {"name": "x"}, {"fingerprint": "no"}])
+def test_output_that_is_no_description(
+    document: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / f"describe-{EXPERIMENT}"
+    program.write_text(f"#!/bin/sh\necho '{json.dumps(document)}'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(build, "build_targets", lambda *_: tmp_path)
+    with pytest.raises(BuildError, match="printed no experiment description"):
+        build.describe(EXPERIMENT)
+
+
+def test_c_and_python_speak_the_same_wire_format() -> None:
+    """The checksum seeds of our messages, which cover every field's name and type."""
+    dialect = build.load_dialect()
+    folder = build.generate_protocol() / "c" / "rltools"
+    found = 0
+    for header in folder.glob("mavlink_msg_rlt_*.h"):
+        text = header.read_text()
+        match = re.search(r"#define MAVLINK_MSG_ID_RLT_\w+_CRC (\d+)", text)
+        number = re.search(r"#define MAVLINK_MSG_ID_RLT_\w+ (\d+)", text)
+        assert match
+        assert number
+        assert dialect.mavlink_map[int(number.group(1))].crc_extra == int(match.group(1))
+        found += 1
+    assert found >= 4
+
+
+def test_protocol_is_generated_only_when_something_changed(tmp_path: Path) -> None:
+    generator = build.load_generator()
+    assert generator.generate(tmp_path)
+    module = tmp_path / "python/rltools_dialect.py"
+    before = module.stat().st_mtime_ns
+    assert not generator.generate(tmp_path)
+    assert module.stat().st_mtime_ns == before
+    (tmp_path / "stamp").write_text("of another version\n")
+    assert generator.generate(tmp_path)
+    assert module.stat().st_mtime_ns > before
+    assert (tmp_path / "stamp").read_text() == generator.stamp_text()
+
+
+def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = build.load_generator()
+    generator.generate(tmp_path / "output")
+    wrong = tmp_path / "rltools.xml"
+    wrong.write_text(generator.DIALECT.read_text().replace('type="uint32_t"', 'type="text"', 1))
+    monkeypatch.setattr(generator, "DIALECT", wrong)
+    with pytest.raises(SystemExit, match=r"rltools\.xml: mavgen could not generate C from it"):
+        generator.generate(tmp_path / "output")
+    assert (tmp_path / "output/c/rltools/mavlink.h").is_file()
+    assert (tmp_path / "output/python/rltools_dialect.py").is_file()
+
+
+def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
+    header = tmp_path / "new folder" / "rlt_revision.h"
+    command = [toolchain.sys.executable, paths.REPOSITORY / "cmake/write_revision.py", header]
+    subprocess.run(command, check=True)
+    assert re.fullmatch(
+        r'#pragma once\n#define RLT_REVISION "([0-9a-f]{9}(-dirty)?)?"\n', header.read_text()
+    )
+    before = header.stat().st_mtime_ns
+    subprocess.run(command, check=True)
+    assert header.stat().st_mtime_ns == before
+    header.write_text("of another revision")
+    subprocess.run(command, check=True)
+    assert "RLT_REVISION" in header.read_text()
+
+
+def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
+    board = load_board("qemu-cortex-m7")
+    program = build.build_firmware(board, EXPERIMENT)
+    ninja = [toolchain.program("ninja"), "-C", str(program.parent), "-t", "commands", EXPERIMENT]
+    commands = subprocess.run(ninja, capture_output=True, text=True, check=True).stdout
+    link = next(line for line in commands.splitlines() if "--print-memory-usage" in line)
+    link = re.sub(r"-o \S+\.elf", "-o /dev/null", link)
+    link = re.sub(r"-Wl,-Map=\S+", "", link)
+    printed = subprocess.run(
+        ["sh", "-c", link], cwd=program.parent, capture_output=True, text=True, check=True
+    ).stdout
+    counted = dict(re.findall(r"(\w+):\s+(\d+) B\s", printed))
+    usage = {entry["name"]: entry for entry in build.memory_usage(board, program)}
+    assert set(usage) == {"RAM1", "RAM2"}
+    for name, entry in usage.items():
+        assert entry["used_bytes"] == int(counted[name])
+        assert 0 < entry["used_bytes"] <= entry["bytes"] == 512 * 1024
+
+
+def test_memory_lines_name_bytes_and_use() -> None:
+    usage = [{"name": "RAM1", "use": "code", "used_bytes": 131072, "bytes": 524288}]
+    assert build.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources, with an added file of firmware to put mistakes into, built once."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in COPIED:
+        source = paths.REPOSITORY / name
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, tree / name)
+    (tree / PROBE).write_text("")
+    return tree
+
+
+@pytest.fixture
+def copied_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The copy in place of the repository."""
+    monkeypatch.setattr(paths, "REPOSITORY", tree)
+    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tree / "build")
+    yield tree
+    (tree / PROBE).write_text("")
+
+
+def probe(statement: str, declarations: str = "") -> str:
+    """A source file whose statement is run before main, so that the linker keeps it."""
+    return (
+        f"#include <cstdlib>\n#include <cstdio>\n#include <cstdint>\n{declarations}\n"
+        f"__attribute__((constructor)) void probe() {{ {statement} }}\n"
+    )
+
+
+FORBIDDEN = {
+    "malloc": ("keep = std::malloc(40);", "__wrap_malloc"),
+    "calloc": ("keep = std::calloc(4, 10);", "__wrap_calloc"),
+    "realloc": ("keep = std::realloc(keep, 40);", "__wrap_realloc"),
+    "free": ("std::free(keep);", "__wrap_free"),
+    "new": ("keep = new int;", "__wrap__Znwj"),
+    "array new": ("keep = new int[10];", "__wrap__Znaj"),
+    "delete": ("delete static_cast<int*>(keep);", "__wrap__ZdlPv"),
+    "printf": ('std::printf("%f", 1.0);', "__wrap__malloc_r"),
+    "exception": ("__cxa_throw(keep, keep, nullptr);", "__wrap___cxa_throw"),
+}
+
+
+@pytest.mark.parametrize(("statement", "symbol"), FORBIDDEN.values(), ids=FORBIDDEN)
+def test_linking_fails_when_firmware_allocates_or_throws(
+    copied_tree: Path, capfd: pytest.CaptureFixture[str], statement: str, symbol: str
+) -> None:
+    declarations = (
+        "void* volatile keep;\n"
+        'extern "C" void __cxa_throw(void*, void*, void (*)(void*)) __attribute__((noreturn));'
+    )
+    (copied_tree / PROBE).write_text(probe(statement, declarations))
+    with pytest.raises(BuildError, match="building for qemu-cortex-m7 failed") as error:
+        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+    shown = capfd.readouterr().err
+    assert f"undefined reference to `{symbol}" in shown
+    log = Path(str(error.value).rpartition(" ")[2])
+    assert f"undefined reference to `{symbol}" in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("placement", "region"), [("RLT_FAST", "RAM1"), ("RLT_BULK", "RAM2")], ids=["RAM1", "RAM2"]
+)
+def test_linking_fails_when_a_memory_is_exceeded(
+    copied_tree: Path, capfd: pytest.CaptureFixture[str], placement: str, region: str
+) -> None:
+    declarations = f'#include "board_api.h"\n{placement} volatile char big[600 * 1024];'
+    (copied_tree / PROBE).write_text(probe("big[0] = 1;", declarations))
+    with pytest.raises(BuildError):
+        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+    assert re.search(rf"{region} is exceeded|region `{region}' overflowed", capfd.readouterr().err)
+
+
+def test_the_probe_itself_builds(copied_tree: Path) -> None:
+    (copied_tree / PROBE).write_text(probe("keep = 1;", "volatile int keep;"))
+    assert build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT).is_file()
+
+
+def test_compile_error_is_shown_as_it_is(
+    copied_tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (copied_tree / PROBE).write_text("int f() { return no_such_name; }\n")
+    with pytest.raises(BuildError):
+        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+    shown = capfd.readouterr().err
+    assert "'no_such_name' was not declared in this scope" in shown
+    assert "-fno-exceptions" not in shown
+
+
+def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -> None:
+    """The header alone makes a target; its names are derived from the file's."""
+    text = (copied_tree / "experiments/pendulum_td3.h").read_text()
+    header = copied_tree / "experiments/pendulum_td3_slow.h"
+    header.write_text(
+        text.replace("PendulumTd3", "PendulumTd3Slow").replace(EXPERIMENT, "pendulum-td3-slow")
+    )
+    try:
+        target = "describe-pendulum-td3-slow"
+        program = build.build_targets(load_board("host"), [target]) / target
+        output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+        assert json.loads(output)["name"] == "pendulum-td3-slow"
+    finally:
+        header.unlink()
+
+
+def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path) -> None:
+    command = [toolchain.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=esp8266"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode != 0
+    message = " ".join(result.stderr.split())
+    assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are host," in message
+
+
+def test_presets_build_what_the_command_line_builds() -> None:
+    presets = json.loads((paths.REPOSITORY / "CMakePresets.json").read_text())["configurePresets"]
+    chosen = {
+        preset["name"]: preset["cacheVariables"]
+        for preset in presets
+        if not preset.get("hidden", False)
+    }
+    assert {"host", "host-asan", *CMAKE_BOARDS} <= set(chosen)
+    assert chosen["host-asan"]["RLT_SANITIZE"] == "ON"
+    for board in CMAKE_BOARDS:
+        assert chosen[board]["RLT_BOARD"] == board

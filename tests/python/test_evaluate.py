@@ -1,0 +1,165 @@
+"""Evaluation of policies: the same episodes as a plain loop in gymnasium, and as the core's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from rltools_host import evaluate
+from rltools_host.errors import (
+    BoardMismatchError,
+    BuildError,
+    UnknownNameError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.policy_image import PolicyImage, parse_policy
+
+from .policy_samples import patched, sample_images, untrained_pendulum_evaluation
+
+ENVIRONMENT_OFFSET = 112
+TORQUE_MAXIMUM_OFFSET = 144 + 3 * 8 + 3 * 48 + 44
+
+
+@pytest.fixture(scope="module")
+def pendulum() -> PolicyImage:
+    return parse_policy(sample_images()["pendulum"], "policy.rltp")
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, pendulum: PolicyImage) -> Path:
+    (tmp_path / "run.json").write_text(json.dumps({"state_sha256": pendulum.state_sha256}))
+    (tmp_path / "policy.rltp").write_bytes(pendulum.data)
+    return tmp_path
+
+
+def plain_return(image: PolicyImage, seed: int) -> float:
+    """One episode the way gymnasium's own documentation writes it."""
+    environment = gymnasium.make("Pendulum-v1")
+    observation, _ = environment.reset(seed=seed)
+    total, over = 0.0, False
+    while not over:
+        observation, reward, terminated, truncated, _ = environment.step(
+            image.evaluate(observation)
+        )
+        total += float(reward)
+        over = terminated or truncated
+    return total
+
+
+def test_gymnasium_returns_are_those_of_a_plain_loop(pendulum: PolicyImage) -> None:
+    episodes = evaluate.gymnasium_episodes(pendulum, 4, seed=11)
+    for index, episode in enumerate(episodes):
+        assert episode.episode_return == pytest.approx(plain_return(pendulum, 11 + index), abs=1e-9)
+        assert episode.observations.shape == (200, 3)
+        assert episode.actions.shape == (200, 1)
+        assert episode.rewards.shape == (200,)
+
+
+def test_an_episode_depends_on_its_seed_alone(pendulum: PolicyImage) -> None:
+    many = evaluate.evaluate_policy(pendulum, "run", 3, 5, "gymnasium")
+    one = evaluate.evaluate_policy(pendulum, "run", 1, 7, "gymnasium")
+    assert many.returns[2] == one.returns[0]
+    assert len(set(many.returns)) == 3
+
+
+def test_the_core_simulator_runs_the_episodes_that_boards_evaluate(pendulum: PolicyImage) -> None:
+    expected = untrained_pendulum_evaluation()
+    result = evaluate.evaluate_policy(pendulum, "run", 10, 0, "core")
+    assert np.float32(min(result.returns)) == np.float32(expected.smallest)
+    assert np.float32(max(result.returns)) == np.float32(expected.largest)
+    assert result.mean == pytest.approx(expected.mean, rel=1e-6)
+    assert evaluate.evaluate_policy(pendulum, "run", 10, 1, "core").returns != result.returns
+
+
+def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
+    """Other random numbers, the same distribution: the means are within 4 standard errors."""
+    core = evaluate.evaluate_policy(pendulum, "run", 400, 0, "core")
+    reference = evaluate.evaluate_policy(pendulum, "run", 400, 0, "gymnasium")
+    standard_error = np.hypot(core.std, reference.std) / np.sqrt(400)
+    assert abs(core.mean - reference.mean) < 4 * standard_error
+
+
+def test_json_has_the_documented_keys(run_folder: Path, capsys: Any) -> None:
+    evaluate.run(str(run_folder), 3, 0, "gymnasium", as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert {
+        "run",
+        "environment",
+        "episodes",
+        "return_mean",
+        "return_std",
+        "returns",
+        "success_rate",
+    } <= document.keys()
+    assert document["run"] == str(run_folder)
+    assert document["environment"] == "Pendulum-v1"
+    assert document["episodes"] == len(document["returns"]) == 3
+    assert document["return_mean"] == pytest.approx(np.mean(document["returns"]))
+    assert document["return_std"] == pytest.approx(np.std(document["returns"]))
+
+
+def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, capsys: Any) -> None:
+    evaluate.run(str(run_folder), 3, 40, "gymnasium")
+    text = capsys.readouterr().out
+    assert re.search(r"3 deterministic episodes .* \(gymnasium \S+, seeds 40 to 42\)", text)
+    assert "success  0 %   episodes with a return of at least -200" in text
+
+
+def evaluation(*returns: float, environment: str = "Pendulum-v1") -> evaluate.Evaluation:
+    return evaluate.Evaluation("run", "pendulum-td3", environment, "core", 0, returns)
+
+
+def test_success_is_a_return_of_at_least_the_threshold() -> None:
+    assert evaluation(-100.0, -200.0, -200.1, -0.01).success_rate == 0.75
+    assert evaluation(-100.0, environment="Other-v0").success_rate is None
+    assert "success" not in "\n".join(evaluation(-1.0, environment="Other-v0").lines())
+    assert "best 0.0" in evaluation(-100.0, -0.01).lines()[1]
+
+
+@pytest.mark.parametrize(
+    ("episodes", "seed", "simulator", "message"),
+    [
+        (0, 0, "core", "--episodes 0"),
+        (1, -1, "core", "--seed -1"),
+        (1, 2**32, "core", "--seed 4294967296"),
+        (1, 0, "mujoco", 'unknown simulator "mujoco": known are core and gymnasium'),
+    ],
+)
+def test_mistakes_are_named(
+    pendulum: PolicyImage, episodes: int, seed: int, simulator: str, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        evaluate.evaluate_policy(pendulum, "run", episodes, seed, simulator)
+
+
+def test_an_environment_that_gymnasium_lacks_is_named(pendulum: PolicyImage) -> None:
+    other = parse_policy(patched(pendulum.data, ENVIRONMENT_OFFSET, "32s", b"Kite-v7"))
+    with pytest.raises(UnknownNameError, match="gymnasium has no environment Kite-v7"):
+        evaluate.evaluate_policy(other, "run", 1, 0, "gymnasium")
+
+
+def test_an_environment_with_another_action_range_is_refused(pendulum: PolicyImage) -> None:
+    other = parse_policy(patched(pendulum.data, TORQUE_MAXIMUM_OFFSET, "f", 2.5))
+    with pytest.raises(BoardMismatchError, match="takes other observations or actions"):
+        evaluate.evaluate_policy(other, "run", 1, 0, "gymnasium")
+
+
+def test_a_policy_of_another_contract_is_refused_by_the_core(pendulum: PolicyImage) -> None:
+    interval = patched(pendulum.data, 28, "I", 49_999)
+    with pytest.raises(VerificationError, match="made for other observations, actions or rate"):
+        evaluate.evaluate_policy(parse_policy(interval), "run", 1, 0, "core")
+
+
+def test_a_simulator_that_crashes_is_one_sentence(pendulum: PolicyImage) -> None:
+    with pytest.raises(
+        BuildError, match="/bin/sh ended with code 3 and printed no returns"
+    ) as error:
+        evaluate.simulator_returns(["/bin/sh", "-c", "exit 3 # false"], pendulum)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,238 @@
+"""Exported policies: the C++ header compiles alone, strictly, and gives the bits of the image."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltools_host import export
+from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
+from rltools_host.policy_image import PolicyImage, parse_policy
+
+from .policy_samples import NETWORKS, patched, sample_images
+
+STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wdouble-promotion", "-Wconversion", "-Werror"]
+CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"]
+
+# Reads observations from stdin, writes both kinds of action; exit code 1 unless verified.
+PROGRAM = """
+#include <cstdio>
+#include "policy.h"
+namespace policy = {name};
+int main() {{
+  float observation[policy::kObservationDim];
+  float output[policy::kActionDim], action[policy::kActionDim];
+  while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
+    policy::evaluate_normalised(observation, output);
+    policy::evaluate(observation, action);
+    std::fwrite(output, sizeof(output), 1, stdout);
+    std::fwrite(action, sizeof(action), 1, stdout);
+  }}
+  return policy::verify() ? 0 : 1;
+}}
+"""
+
+
+def make_run(folder: Path, image: bytes, state_sha256: str | None = None) -> Path:
+    folder.mkdir()
+    digest = state_sha256 or parse_policy(image).state_sha256
+    (folder / "run.json").write_text(json.dumps({"state_sha256": digest}))
+    (folder / "policy.rltp").write_bytes(image)
+    return folder
+
+
+def compile_header(image: PolicyImage, folder: Path, *flags: str) -> Path:
+    (folder / "policy.h").write_text(export.c_header(image))
+    name = export.identifier(image.experiment) + "_policy"
+    (folder / "program.cpp").write_text(PROGRAM.format(name=name))
+    program = folder / "program"
+    command = ["g++", *STRICT, *flags, str(folder / "program.cpp"), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=120)
+    return program
+
+
+def run_program(program: Path, image: PolicyImage, observations: np.ndarray) -> np.ndarray:
+    result = subprocess.run(
+        [program], input=observations.astype("<f4").tobytes(), capture_output=True, timeout=60
+    )
+    assert result.returncode == 0, "verify() is false"
+    return np.frombuffer(result.stdout, "<f4").reshape(len(observations), 2, len(image.actions))
+
+
+def observations_of(image: PolicyImage, count: int) -> np.ndarray:
+    minimum = np.array([channel.minimum for channel in image.observations])
+    maximum = np.array([channel.maximum for channel in image.observations])
+    centre, span = (minimum + maximum) / 2, maximum - minimum
+    draws = np.random.default_rng(5).uniform(-1.5, 1.5, (count, len(minimum)))
+    return (centre + span * draws).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["pendulum", *NETWORKS])
+def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> None:
+    image = parse_policy(sample_images()[name])
+    # contraction and the machine's vectors, which must change nothing
+    program = compile_header(image, tmp_path, "-O3", "-march=native", "-ffp-contract=fast")
+    observations = observations_of(image, 300)
+    results = run_program(program, image, observations)
+    np.testing.assert_array_equal(results[:, 0], image.output(observations))
+    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+
+
+def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path) -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    program = (
+        compile_header(image, tmp_path, "-O0", "-march=x86-64")
+        if is_x86()
+        else (compile_header(image, tmp_path, "-O0"))
+    )
+    observations = observations_of(image, 50)
+    results = run_program(program, image, observations)
+    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+
+
+def is_x86() -> bool:
+    result = subprocess.run(["g++", "-dumpmachine"], capture_output=True, text=True, check=True)
+    return result.stdout.startswith("x86_64")
+
+
+@pytest.mark.parametrize("name", ["pendulum", *NETWORKS])
+def test_the_header_compiles_for_cortex_m7(name: str, tmp_path: Path) -> None:
+    if shutil.which("arm-none-eabi-g++") is None:
+        pytest.skip("arm-none-eabi-g++ is not installed")
+    image = parse_policy(sample_images()[name])
+    (tmp_path / "policy.h").write_text(export.c_header(image))
+    source = tmp_path / "firmware.cpp"
+    namespace = export.identifier(image.experiment) + "_policy"
+    source.write_text(
+        '#include "policy.h"\n'
+        f"void control(const float* o, float* a) {{ {namespace}::evaluate(o, a); }}\n"
+        f"bool check() {{ return {namespace}::verify(); }}\n"
+    )
+    flags = ["-O2", "-fno-exceptions", "-fno-rtti", *STRICT, *CORTEX_M7]
+    command = ["arm-none-eabi-g++", *flags, "-c", str(source), "-o", str(tmp_path / "firmware.o")]
+    subprocess.run(command, check=True, timeout=120)
+    symbols = subprocess.run(
+        ["arm-none-eabi-nm", "-u", tmp_path / "firmware.o"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert set(symbols) - {"U"} <= {"memcpy", "memcmp", "memset"}
+
+
+def test_two_policies_and_two_sources_go_into_one_program(tmp_path: Path) -> None:
+    for name in ("pendulum", "gelu"):
+        text = export.c_header(parse_policy(sample_images()[name]))
+        (tmp_path / f"{name}.h").write_text(text)
+    include = '#include "pendulum.h"\n#include "gelu.h"\n'
+    body = "return pendulum_td3_policy::verify() && valve_test_policy::verify();"
+    (tmp_path / "a.cpp").write_text(include + f"bool other() {{ {body} }}\n")
+    (tmp_path / "b.cpp").write_text(
+        include + f"bool other();\nbool here() {{ {body} }}\n"
+        "int main() { return other() && here() ? 0 : 1; }\n"
+    )
+    command = ["g++", *STRICT, "-O1", "a.cpp", "b.cpp", "-o", "program"]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
+    assert subprocess.run([tmp_path / "program"], timeout=60).returncode == 0
+
+
+def test_a_changed_weight_fails_the_headers_own_check(tmp_path: Path) -> None:
+    image = parse_policy(sample_images()["tanh"])
+    header = export.c_header(image)
+    literal = export.float_literal(float(image.layers[1].weights[3, 4]))
+    assert header.count(literal) == 1
+    other = export.float_literal(float(np.nextafter(image.layers[1].weights[3, 4], np.float32(9))))
+    (tmp_path / "policy.h").write_text(header.replace(literal, other))
+    (tmp_path / "program.cpp").write_text(PROGRAM.format(name="valve_test_policy"))
+    command = ["g++", *STRICT, "-O1", "program.cpp", "-o", "program"]
+    subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
+    result = subprocess.run([tmp_path / "program"], stdin=subprocess.DEVNULL, timeout=60)
+    assert result.returncode == 1
+
+
+def test_fast_math_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "policy.h").write_text(export.c_header(parse_policy(sample_images()["relu"])))
+    result = subprocess.run(
+        ["g++", "-std=c++17", "-ffast-math", "-fsyntax-only", "-x", "c++", tmp_path / "policy.h"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert result.returncode != 0
+    assert "without -ffast-math" in result.stderr
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_literals_are_exact(value: float) -> None:
+    literal = export.float_literal(value)
+    assert literal.endswith("f")
+    assert struct.pack("<d", float.fromhex(literal[:-1])) == struct.pack("<d", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "literal"),
+    [(0.0, "0x0p0f"), (-0.0, "-0x0p0f"), (1.0, "0x1p0f"), (-0.375, "-0x1.8p-2f")],
+)
+def test_literals_are_short(value: float, literal: str) -> None:
+    assert export.float_literal(value) == literal
+
+
+def test_texts_cannot_leave_their_literals() -> None:
+    image = parse_policy(sample_images()["relu"])
+    hostile = patched(image.data, 80, "32s", b'"; system("x"); //\n\\??/')
+    text = export.c_header(parse_policy(hostile))
+    assert 'kExperiment[] = "\\042; system(\\042x\\042); //\\012\\134\\077\\077/";' in text
+    assert "// Policy of " in text.splitlines()[0]
+    assert "system" in text.splitlines()[0]
+    assert text.splitlines()[1].startswith("// Written by")
+
+
+def test_an_image_is_copied_byte_for_byte(tmp_path: Path) -> None:
+    image = sample_images()["pendulum"]
+    run = make_run(tmp_path / "run", image)
+    path = export.run(str(run), "image", tmp_path / "copy.rltp")
+    assert path.read_bytes() == image
+    assert export.run(str(run), "c", tmp_path) == tmp_path / "pendulum_td3_policy.h"
+
+
+def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", sample_images()["pendulum"])
+    damaged = patched(sample_images()["pendulum"], 144 + 24 + 192 + 4 * 300, "f", math.nan)
+    (run / "policy.rltp").write_bytes(damaged)
+    output = tmp_path / "policy.h"
+    with pytest.raises(DamagedFileError, match=r"not_finite.*layer 1 is infinite or not a number"):
+        export.run(str(run), "c", output)
+    assert not output.exists()
+
+
+def test_a_policy_of_another_state_is_refused(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", sample_images()["pendulum"], "00" * 32)
+    with pytest.raises(VerificationError, match="comes from another training state"):
+        export.run(str(run), "image", tmp_path / "copy.rltp")
+    assert not (tmp_path / "copy.rltp").exists()
+
+
+def test_a_policy_that_computes_other_bits_is_not_exported(tmp_path: Path) -> None:
+    damaged = patched(sample_images()["pendulum"], len(sample_images()["pendulum"]) - 4, "f", 0.5)
+    run = make_run(tmp_path / "run", damaged)
+    with pytest.raises(VerificationError, match="example 7 gives other bits"):
+        export.run(str(run), "c", tmp_path / "policy.h")
+    assert not (tmp_path / "policy.h").exists()
+
+
+def test_mistakes_are_named(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", sample_images()["pendulum"])
+    with pytest.raises(UsageError, match='unknown export format "onx": known are image and c'):
+        export.run(str(run), "onx")
+    (run / "policy.rltp").unlink()
+    with pytest.raises(UnknownNameError, match="run run has no policy yet"):
+        export.run(str(run), "image")

@@ -1,0 +1,185 @@
+"""File transfer with the fake board: whole files over a link that loses, repeats and damages messages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fake_board import FINGERPRINT, POLICY, STATE_BYTES, FakeBoard, Faults, initial_state
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltools_host.build import load_dialect
+from rltools_host.checkpoint import build_image, parse_image
+from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
+from rltools_host.file_transfer import (
+    DATA_BYTES,
+    PAYLOAD_BYTES,
+    FileTransfer,
+    Opcode,
+    Packet,
+    _place,
+)
+from rltools_host.session import BoardSession, State
+
+DIALECT: Any = load_dialect()
+CHECKPOINT = build_image(FINGERPRINT, 7, initial_state(3))
+CLEAN = Faults()
+LOSSY = [
+    Faults(drop=0.2, drop_from_host=0.2),
+    Faults(flip=0.3),
+    Faults(repeat=0.5),
+    Faults(noise=0.5),
+    Faults(drop=0.1, drop_from_host=0.1, flip=0.1, repeat=0.2, noise=0.2),
+]
+
+
+def paused_board(faults: Faults = CLEAN) -> FakeBoard:
+    board = FakeBoard(DIALECT, faults=faults)
+    board._payload, board._step, board.state = initial_state(3), 7, State.PAUSED
+    return board
+
+
+def transfer_with(board: FakeBoard, reply_timeout_s: float = 0.1) -> FileTransfer:
+    return FileTransfer(BoardSession(board.link, DIALECT), reply_timeout_s)
+
+
+def test_download_reports_progress() -> None:
+    with paused_board() as board:
+        seen: list[tuple[int, int]] = []
+        content = transfer_with(board).download("/checkpoint.rltc", lambda *now: seen.append(now))
+    assert content == CHECKPOINT
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(CHECKPOINT), len(CHECKPOINT))
+    assert len(seen) >= len(CHECKPOINT) // DATA_BYTES
+
+
+@pytest.mark.parametrize("faults", LOSSY)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_download_over_a_bad_link(faults: Faults, seed: int) -> None:
+    faults = Faults(**{**vars(faults), "seed": seed})
+    with paused_board(faults) as board:
+        transfer = transfer_with(board)
+        assert transfer.download("/checkpoint.rltc") == CHECKPOINT
+        assert transfer.download("/policy.rltp") == POLICY
+
+
+@pytest.mark.parametrize("faults", LOSSY)
+def test_upload_over_a_bad_link(faults: Faults) -> None:
+    with FakeBoard(DIALECT, faults=Faults(**vars(faults))) as board:
+        seen: list[tuple[int, int]] = []
+        transfer_with(board).upload("/checkpoint.rltc", CHECKPOINT, lambda *now: seen.append(now))
+        assert board.state == State.PAUSED
+        assert board._payload == parse_image(CHECKPOINT, "the test").payload
+    assert seen[-1] == (len(CHECKPOINT), len(CHECKPOINT))
+
+
+def test_wrong_crc32_is_refused() -> None:
+    with (
+        paused_board(Faults(wrong_crc32=True)) as board,
+        pytest.raises(VerificationError, match="/policy.rltp arrived from the fake board with CRC"),
+    ):
+        transfer_with(board).download("/policy.rltp")
+
+
+def test_file_that_is_not_there() -> None:
+    with (
+        paused_board() as board,
+        pytest.raises(BoardMismatchError, match="the fake board refuses /nothing: file not found"),
+    ):
+        transfer_with(board).download("/nothing")
+
+
+def test_board_that_falls_silent_is_given_up() -> None:
+    faults = Faults(drop=1.0)
+    with paused_board(faults) as board:
+        began = time.monotonic()
+        with pytest.raises(
+            LinkLostError, match=r"stopped answering during the transfer of /policy"
+        ):
+            transfer_with(board, 0.02).download("/policy.rltp")
+        assert time.monotonic() - began < 5
+
+
+def test_unplugged_while_transferring() -> None:
+    with paused_board() as board:
+        transfer = transfer_with(board)
+
+        def pull(done: int, _: int) -> None:
+            if done > 1000:
+                board.unplug()
+
+        with pytest.raises(LinkLostError, match="lost the board on the fake board: unplugged"):
+            transfer.download("/checkpoint.rltc", pull)
+
+
+class ChattyChannel:
+    """Answers at once, but never with what was asked for."""
+
+    description = "a chatty board"
+
+    def __init__(self, answer: Callable[[], bytes]) -> None:
+        self._answer = answer
+
+    def send(self, payload: bytes) -> None:
+        pass
+
+    def receive(self, timeout_s: float) -> bytes | None:  # noqa: ARG002
+        return self._answer()
+
+
+def test_total_time_is_limited() -> None:
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.001
+        return now
+
+    chatter = Packet(9, 1, Opcode.ACK, Opcode.READ_FILE).pack()
+    transfer = FileTransfer(ChattyChannel(lambda: chatter), clock=clock)
+    with pytest.raises(
+        LinkLostError, match=r"/policy.rltp with a chatty board took longer than 3 s"
+    ):
+        transfer.download("/policy.rltp", limit_s=3.0)
+    assert now < 4.0
+
+
+def test_malformed_packets_are_ignored() -> None:
+    assert Packet.parse(b"") == Packet(0, 0, 0)
+    assert Packet.parse(bytes(4) + bytes((DATA_BYTES + 1,)) + bytes(246)) is None
+    garbage = iter(range(100))
+
+    def answer() -> bytes:
+        next(garbage)
+        return b"\xff" * PAYLOAD_BYTES
+
+    with pytest.raises(StopIteration):
+        FileTransfer(ChattyChannel(answer)).download("/policy.rltp", limit_s=10.0)
+
+
+@given(st.binary(max_size=DATA_BYTES), st.integers(0, 0xFFFF), st.integers(0, 0xFFFFFFFF))
+def test_packet_survives_the_wire(data: bytes, sequence: int, offset: int) -> None:
+    packet = Packet(sequence, 3, Opcode.ACK, Opcode.READ_FILE, True, offset, data)
+    assert len(packet.pack()) == PAYLOAD_BYTES
+    assert Packet.parse(packet.pack().rstrip(b"\0")) == packet
+
+
+@given(st.lists(st.tuples(st.integers(0, 120), st.integers(0, 30)), max_size=12))
+def test_gaps_are_what_was_not_placed(pieces: list[tuple[int, int]]) -> None:
+    content = bytearray(100)
+    missing = [(0, 100)]
+    placed: set[int] = set()
+    for offset, size in pieces:
+        reply = Packet(0, 0, Opcode.ACK, Opcode.READ_FILE, False, offset, b"x" * size)
+        missing = _place(reply, content, missing)
+        if offset + size <= 100:
+            placed |= set(range(offset, offset + size))
+    assert {i for begin, end in missing for i in range(begin, end)} == set(range(100)) - placed
+    assert {i for i in range(100) if content[i]} == placed
+
+
+def test_state_of_the_fake_board_needs_several_bursts() -> None:
+    assert STATE_BYTES > 20 * DATA_BYTES

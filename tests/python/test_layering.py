@@ -1,0 +1,139 @@
+"""The include rules of docs/design.md, and that every header compiles alone everywhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from include_rules import violations
+from rltools_host import build, paths, toolchain
+from rltools_host.boards import list_boards, load_board
+
+COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
+HOST_ONLY = ("rltools/kernels/simd/", "rltools/devices/host.h")
+VENDOR_FOLDERS = tuple(
+    f"{board.name.replace('-', '_')}/" for board in list_boards() if not board.built_by_cmake
+)
+
+
+def headers() -> list[str]:
+    """Every header, as it is included, but those that need a vendor's, which PlatformIO fetches."""
+    names = []
+    for root in HEADER_ROOTS:
+        directory = paths.REPOSITORY / root
+        names += [str(path.relative_to(directory)) for path in sorted(directory.rglob("*.h"))]
+    return [name for name in names if not name.startswith(VENDOR_FOLDERS)]
+
+
+def compile_header(name: str, board_name: str, standard: str) -> subprocess.CompletedProcess[str]:
+    board = load_board(board_name)
+    compiler = "g++" if board.toolchain == "host" else "arm-none-eabi-g++"
+    toolchain.require(*build.required_tools(board))
+    flags = [flag for flag in [*COMMON["flags"], *board.flags] if not flag.startswith("-std=")]
+    command = [
+        *(compiler, f"-std={standard}", "-fsyntax-only", *flags),
+        *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
+        *("-isystem", str(build.generate_protocol() / "c")),
+        '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
+        "-DRLT_EXPERIMENT=PendulumTd3",
+        f'-DRLT_DEVICE_HEADER="{board.device_header}"',
+        f"-DRLT_DEVICE={board.device}",
+        f'-DRLT_BOARD_NAME="{board.name}"',
+        *("-x", "c++", "-"),
+    ]
+    source = f'#include "{name}"\n#include "{name}"\n'
+    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("name", headers())
+@pytest.mark.parametrize(
+    ("board", "standard"),
+    [
+        ("host", "c++17"),
+        ("host", "c++20"),
+        ("qemu-cortex-m7", "c++17"),
+        ("qemu-cortex-m7", "c++20"),
+    ],
+)
+def test_header_compiles_alone(name: str, board: str, standard: str) -> None:
+    if board != "host" and name.startswith(HOST_ONLY):
+        pytest.skip("for the host only")
+    result = compile_header(name, board, standard)
+    assert result.returncode == 0, result.stderr
+
+
+def test_headers_are_found() -> None:
+    assert {"rltools/core/device.h", "pendulum_td3.h", "board_api.h"} <= set(headers())
+
+
+def test_a_header_that_does_not_compile_alone_is_noticed(tmp_path: Path) -> None:
+    header = tmp_path / "lacks_an_include.h"
+    header.write_text("#pragma once\ninline std::uint32_t f() { return 0; }\n")
+    assert compile_header(str(header), "host", "c++17").returncode != 0
+
+
+def test_tree_follows_the_include_rules() -> None:
+    assert violations(paths.REPOSITORY) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("core/a.h", '#include "rltools/nn/dense.h"', "core may not include nn"),
+        ("nn/a.h", '#include "rltools/rl/training.h"', "nn may not include rl"),
+        ("rl/a.h", '#include "rltools/kernels/simd/dense.h"', "rl may not include kernels"),
+        ("nn/a.h", '#  include "rltools/devices/host.h"', "nn may not include devices"),
+        ("kernels/x/a.h", '#include "rltools/rl/training.h"', "kernels may not include rl"),
+        ("core/a.h", "#include <Arduino.h>", "core may not include Arduino.h"),
+        ("core/a.h", "#include <vector>", "core may not include vector"),
+        ("nn/a.h", "#include <immintrin.h>", "nn may not include immintrin.h"),
+        ("rl/a.h", "#include RLT_DEVICE_HEADER", "rl may not include RLT_DEVICE_HEADER"),
+    ],
+)
+def test_violation_in_the_library_is_noticed(
+    tmp_path: Path, path: str, text: str, expected: str
+) -> None:
+    file = tmp_path / "lib/rltools/include/rltools" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(f"#pragma once\n{text}\n")
+    found = violations(tmp_path)
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("app/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
+        ("app/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
+        ("app/a.h", '#include "teensy41/usb.h"', "may not include teensy41/usb.h"),
+        ("x/a.cpp", '#include "rltools/devices/host.h"\nint f();', "has no main"),
+        (
+            "x/a.cpp",
+            '#include "rltools/devices/host.h"\n#include RLT_DEVICE_HEADER\nint main() {}',
+            "includes 2 devices' headers",
+        ),
+    ],
+)
+def test_violation_in_firmware_is_noticed(
+    tmp_path: Path, path: str, text: str, expected: str
+) -> None:
+    file = tmp_path / "firmware" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{text}\n")
+    found = violations(tmp_path)
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+def test_device_header_behind_another_header_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "firmware" / "app").mkdir(parents=True)
+    (tmp_path / "firmware" / "app" / "program.h").write_text("#include RLT_DEVICE_HEADER\n")
+    (tmp_path / "firmware" / "a.cpp").write_text('#include "app/program.h"\nint f();\n')
+    assert len(violations(tmp_path)) == 1
+    (tmp_path / "firmware" / "a.cpp").write_text('#include "app/program.h"\nint main() {}\n')
+    assert violations(tmp_path) == []

@@ -1,0 +1,235 @@
+"""Each kind of link: bytes both ways, what ends it, what cannot be opened, in one sentence each."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import serial
+
+from rltools_host import link as link_module
+from rltools_host.child_process import start_child
+from rltools_host.errors import LinkLostError, PortError
+from rltools_host.link import Link, ProcessLink, SerialLink, TcpLink, open_link
+
+ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
+
+
+def read_exactly(link: Link, count: int) -> bytes:
+    received = b""
+    deadline = time.monotonic() + 10
+    while len(received) < count and time.monotonic() < deadline:
+        received += link.read(0.1)
+    return received
+
+
+@pytest.fixture
+def pty() -> Iterator[tuple[int, str]]:
+    """The master's descriptor and the slave's name of a pseudo-terminal."""
+    master, slave = os.openpty()
+    tty.setraw(slave)
+    yield master, os.ttyname(slave)
+    for descriptor in (master, slave):
+        try:
+            os.close(descriptor)
+        except OSError:
+            pass
+
+
+def test_process_carries_bytes_and_ends_when_closed() -> None:
+    link = ProcessLink([sys.executable, "-c", ECHO])
+    data = bytes(range(256)) * 100
+    link.write(data)
+    assert read_exactly(link, len(data)) == data
+    assert link.read(0.01) == b""
+    process_id = link.process_id
+    link.close()
+    link.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+
+
+def test_killed_process_is_a_lost_link() -> None:
+    link = ProcessLink([sys.executable, "-c", ECHO], "the program echo")
+    os.kill(link.process_id, signal.SIGKILL)
+    with pytest.raises(LinkLostError, match=r"lost the program echo: it was ended by SIGKILL"):
+        while True:
+            link.read(5.0)
+    with pytest.raises(LinkLostError):
+        link.write(b"x")
+    link.close()
+
+
+def test_process_that_fails_is_quoted() -> None:
+    program = "import sys; sys.exit('no memory for the replay buffer')"
+    link = ProcessLink([sys.executable, "-c", program])
+    with pytest.raises(LinkLostError, match=r'exit code 1 and wrote "no memory for the replay'):
+        while True:
+            link.read(5.0)
+    link.close()
+
+
+def test_program_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(PortError, match=r"cannot start .*nothing: No such file"):
+        ProcessLink([str(tmp_path / "nothing")])
+
+
+def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "WRITE_TIMEOUT_S", 0.2)
+    link = ProcessLink([sys.executable, "-c", "import time; time.sleep(60)"])
+    began = time.monotonic()
+    with pytest.raises(LinkLostError, match="has taken no bytes"):
+        link.write(bytes(1_000_000))
+    assert time.monotonic() - began < 5
+    link.close()
+
+
+def test_child_dies_with_a_parent_that_is_killed() -> None:
+    """The parent gets SIGKILL, so nothing in it can clean up: the kernel must."""
+    program = (
+        "import sys, time; from rltools_host.child_process import start_child\n"
+        "print(start_child([sys.executable, '-c', 'import time; time.sleep(60)']).pid, flush=True)\n"
+        "time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    assert is_running(child)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    deadline = time.monotonic() + 10
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not is_running(child)
+
+
+def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
+    child = start_child([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        assert os.getpgid(child.pid) != os.getpgid(0)
+    finally:
+        child.kill()
+        child.wait()
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def test_pty_carries_every_byte(pty: tuple[int, str]) -> None:
+    master, port = pty
+    link = open_link(port)
+    assert isinstance(link, SerialLink)
+    assert link.description == port
+    every_byte = bytes(range(256))
+    link.write(every_byte)
+    assert os.read(master, 4096) == every_byte
+    os.write(master, every_byte)
+    assert read_exactly(link, 256) == every_byte
+    link.close()
+    link.close()
+
+
+def test_pulled_cable_is_a_lost_link(pty: tuple[int, str]) -> None:
+    master, port = pty
+    link = open_link(port)
+    os.close(master)
+    with pytest.raises(LinkLostError, match=f"lost the board on {port}: unplugged"):
+        link.read(5.0)
+    with pytest.raises(LinkLostError):
+        link.write(b"x")
+    link.close()
+
+
+def test_port_in_use(pty: tuple[int, str]) -> None:
+    _, port = pty
+    first = open_link(port)
+    with pytest.raises(PortError, match=f"{port} is in use by another program"):
+        open_link(port)
+    first.close()
+    open_link(port).close()
+
+
+def test_port_that_does_not_exist() -> None:
+    with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
+        open_link("/dev/ttyACM99")
+
+
+def test_file_is_not_a_port(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    with pytest.raises(PortError, match="is not a serial port"):
+        open_link(str(path))
+
+
+@pytest.mark.parametrize(
+    ("group", "mode", "remedy"),
+    [
+        ("dialout", 0o660, r"run `sudo usermod -aG dialout \$USER`, then log in again"),
+        ("dialout", 0o600, "ask the administrator for a udev rule"),
+        ("root", 0o660, "ask the administrator for a udev rule"),
+    ],
+)
+def test_no_permission_names_the_group(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, group: str, mode: int, remedy: str
+) -> None:
+    path = tmp_path / "ttyACM0"
+    path.write_bytes(b"")
+    path.chmod(mode)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise serial.SerialException(errno.EACCES, "Permission denied")
+
+    class Group:
+        gr_name = group
+
+    monkeypatch.setattr(serial, "Serial", refuse)
+    monkeypatch.setattr(link_module.grp, "getgrgid", lambda _: Group())
+    with pytest.raises(PortError, match=f"no permission to open {re.escape(str(path))}: {remedy}"):
+        open_link(str(path))
+
+
+def test_tcp_carries_bytes_and_ends() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        accepted: list[socket.socket] = []
+        thread = threading.Thread(target=lambda: accepted.append(server.accept()[0]))
+        thread.start()
+        link = open_link(f"socket://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+        assert isinstance(link, TcpLink)
+        link.write(b"to the board")
+        assert accepted[0].recv(100) == b"to the board"
+        accepted[0].sendall(b"to the host")
+        assert read_exactly(link, 11) == b"to the host"
+        accepted[0].close()
+        with pytest.raises(LinkLostError, match="lost the board on socket://127"):
+            link.read(5.0)
+        link.close()
+
+
+def test_tcp_refused_and_malformed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(PortError, match=f"cannot connect to socket://127.0.0.1:{port}: Connection"):
+        open_link(f"socket://127.0.0.1:{port}")
+    for url in ("socket://127.0.0.1", "socket://", "socket://host:port", "socket://host:99999"):
+        with pytest.raises(PortError, match="write socket://HOST:PORT"):
+            open_link(url)
+    with pytest.raises(PortError, match="is no port"):
+        open_link("ftp://board")

@@ -1,0 +1,167 @@
+"""PlatformIO builds without any download, and what CMake builds, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rltools_host import build, flash, paths, toolchain
+from rltools_host.boards import load_board
+from rltools_host.errors import BuildError, MissingToolError
+
+BOARD = "qemu-cortex-m7"
+EXPERIMENT = "pendulum-td3"
+DIRECTORY = paths.BUILD_DIRECTORY / "platformio" / "build" / BOARD
+NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No network, and no PlatformIO that this user has set up before."""
+    toolchain.ensure_group("platformio")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        for name, value in NO_NETWORK.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(name.lower(), value)
+        monkeypatch.setenv("PLATFORMIO_CORE_DIR", str(tmp_path_factory.mktemp("core")))
+        yield
+
+
+def platformio(*arguments: str, experiment: str = EXPERIMENT) -> str:
+    code, output = flash.run_platformio(arguments, experiment)
+    assert code == 0, output
+    return output
+
+
+@pytest.fixture(scope="module")
+def firmware(offline: None) -> Path:  # noqa: ARG001 - the order
+    platformio("run", "-e", BOARD)
+    platformio("run", "-e", BOARD, "-t", "compiledb")
+    return DIRECTORY / "firmware.elf"
+
+
+def test_configuration_is_accepted() -> None:
+    settings = dict(json.loads(platformio("project", "config", "--json-output")))
+    assert {f"env:{BOARD}", "env:teensy41"} <= set(settings)
+    teensy = dict(settings["env:teensy41"])
+    assert teensy["framework"] == ["arduino"]
+    assert teensy["platform"].startswith("platformio/teensy@")
+
+
+def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:
+    output = platformio("boards", "--installed", "--json-output")
+    known = {entry["id"]: entry for entry in json.loads(output)}
+    assert known[BOARD]["platform"] == "rltools_emulated"
+
+
+def test_build_without_a_download(firmware: Path) -> None:
+    assert firmware.read_bytes()[:4] == b"\x7fELF"
+    packages = {path.name for path in (paths.REPOSITORY / "platforms/packages").iterdir()}
+    assert "tool-scons" in packages
+    output = platformio("run", "-e", BOARD)
+    assert "is up to date" in output
+
+
+def flags_by_source(commands: list[dict[str, str]]) -> dict[str, set[str]]:
+    """For each source its compiler and flags, with absolute paths, without the output."""
+    flags = {}
+    for entry in commands:
+        directory = Path(entry["directory"])
+        words = iter(shlex.split(entry["command"]))
+        found = {Path(next(words)).name}
+        for word in words:
+            if word in ("-o", "-MT", "-MF"):
+                next(words)
+            elif word == "-isystem":
+                found.add(f"-isystem{directory / next(words)}")
+            elif word.startswith("-I"):
+                path = directory / word[2:]
+                found.add("-Irevision" if path.name == "revision" else f"-I{path}")
+            elif word.startswith("-") and word not in ("-c", "-MD", "-DPLATFORMIO=60200"):
+                found.add(word)
+        flags[str(directory / entry["file"])] = found
+    return flags
+
+
+def test_same_sources_and_flags_as_cmake(firmware: Path) -> None:
+    program = build.build_firmware(load_board(BOARD), EXPERIMENT)
+    cmake = [
+        entry
+        for entry in json.loads((program.parent / "compile_commands.json").read_text())
+        if f"{EXPERIMENT}.dir/" in entry["output"]
+    ]
+    scons = json.loads((firmware.parent / "compile_commands.json").read_text())
+    expected = flags_by_source(cmake)
+    assert len(expected) >= 3
+    assert flags_by_source(scons) == expected
+
+
+@pytest.mark.parametrize("section", [".text", ".data"])
+def test_same_bytes_as_cmake(firmware: Path, tmp_path: Path, section: str) -> None:
+    program = build.build_firmware(load_board(BOARD), EXPERIMENT)
+    platformio("run", "-e", BOARD)
+    contents = []
+    for elf in (program, firmware):
+        output = tmp_path / "bytes"
+        subprocess.run(
+            ["arm-none-eabi-objcopy", "-O", "binary", "-j", section, elf, output], check=True
+        )
+        contents.append(output.read_bytes())
+    assert contents[0] == contents[1]
+    assert len(contents[0]) > 1000
+
+
+def test_experiment_is_chosen_by_the_environment() -> None:
+    code, output = flash.run_platformio(["run", "-e", BOARD], "pendulum-td4")
+    assert code != 0
+    assert 'unknown experiment "pendulum-td4": known are' in output
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    monkeypatch.setattr(flash, "run_platformio", lambda *_, **__: (1, output))
+
+
+def test_registry_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, "Platform Manager: Installing platformio/teensy\nHTTPClientError: \n")
+    with pytest.raises(MissingToolError, match="could not download what it needs for teensy41"):
+        flash.build_with_platformio(load_board("teensy41"), EXPERIMENT)
+
+
+def test_compile_error_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer(monkeypatch, "a.cpp:1: error: no\n")
+    with pytest.raises(BuildError, match="building pendulum-td3 for teensy41 failed"):
+        build.build_firmware(load_board("teensy41"), EXPERIMENT)
+    assert "a.cpp:1: error: no" in capsys.readouterr().err
+
+
+def test_neither_telemetry_nor_searches_for_updates() -> None:
+    script = (
+        "from platformio import app;"
+        "print(app.get_setting('enable_telemetry'), app.get_setting('check_platformio_interval'))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env=flash.platformio_environment(EXPERIMENT),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.split() == ["False", "9999"]
+
+
+def test_scons_missing_is_one_sentence(tmp_path: Path) -> None:
+    script = paths.REPOSITORY / "platforms/packages/tool-scons/scons.py"
+    result = subprocess.run(
+        [sys.executable, "-S", "-E", str(script)], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert "pip install scons==4.11.1" in result.stderr
+    assert "Traceback" not in result.stderr

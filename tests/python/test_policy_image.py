@@ -1,0 +1,220 @@
+"""The host's reader of policy images, against what the core writes and what boards read."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rltools_host import policy_image
+from rltools_host.errors import DamagedFileError, RltError, VerificationError
+from rltools_host.policy_image import DamagedPolicyError, parse_policy, read_policy
+
+from .policy_samples import NETWORKS, patched, sample_images, with_crc32
+
+HEADER_BYTES = 144
+PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8
+PENDULUM_PARAMETERS = PENDULUM_CHANNELS + 4 * 48
+PENDULUM_EXAMPLES = PENDULUM_PARAMETERS + 4 * 4481
+
+
+def reason_of_reader(image: bytes) -> str:
+    try:
+        parse_policy(image)
+    except DamagedPolicyError as error:
+        return error.reason
+    return "accepted"
+
+
+def reason_of_board(image: bytes) -> str:
+    library = policy_image.policy_library()
+    memory = np.frombuffer(image, np.uint8).copy()
+    policy = ctypes.create_string_buffer(library.rlt_policy_object_bytes())
+    where = ctypes.c_uint32()
+    reason = library.rlt_policy_open(memory.ctypes.data, memory.size, policy, ctypes.byref(where))
+    return policy_image.REASONS[reason]
+
+
+def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    assert image.experiment == "pendulum-td3"
+    assert image.environment == "Pendulum-v1"
+    assert (image.step, image.seed, image.step_interval_us) == (0, 0, 50_000)
+    assert image.state_sha256 == bytes([*range(31), 255]).hex()
+    assert [channel.name for channel in image.observations] == [
+        "cos_angle",
+        "sin_angle",
+        "velocity",
+    ]
+    assert image.actions == (policy_image.Channel("torque", "N*m", -2.0, 2.0),)
+    assert image.shape == "3-64-64-1"
+    assert image.parameter_count == 4481
+    assert [layer.activation for layer in image.layers] == ["relu", "relu", "tanh"]
+    assert image.normaliser is None
+    assert len(image.examples) == 8
+    image.verify()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_activation_is_reproduced_and_agrees_with_double_precision(name: str) -> None:
+    image = parse_policy(sample_images()[name])
+    image.verify()
+    assert image.normaliser is not None
+    mean, inverse_std = image.normaliser
+    for example in image.examples:
+        values = (example.observation.astype(float) - mean) * inverse_std
+        for layer in image.layers:
+            values = activation(layer.activation, values @ layer.weights + layer.bias)
+        np.testing.assert_allclose(example.output, values, rtol=2e-4, atol=2e-5)
+        np.testing.assert_array_equal(image.output(example.observation), example.output)
+        np.testing.assert_array_equal(image.evaluate(example.observation), example.action)
+
+
+def activation(name: str, x: np.ndarray) -> np.ndarray:
+    functions = {
+        "identity": lambda v: v,
+        "relu": lambda v: max(v, 0.0),
+        "gelu": lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
+        "tanh": math.tanh,
+        "sigmoid": lambda v: 1 / (1 + math.exp(-v)),
+        "softplus": lambda v: max(v, 0.0) + math.log1p(math.exp(-abs(v))),
+    }
+    return np.array([functions[name](value) for value in x])
+
+
+def test_the_trace_is_the_checksum_of_all_layers_outputs() -> None:
+    """With exact fused multiply-adds in rational arithmetic, independent of the core's code."""
+    image = parse_policy(sample_images()["relu"])
+    assert image.normaliser is not None
+    for example in image.examples[:2]:
+        values = (example.observation - image.normaliser[0]) * image.normaliser[1]
+        trace = 0
+        for layer in image.layers:
+            values = np.maximum(exact_dense(values, layer.weights, layer.bias), np.float32(0))
+            trace = zlib.crc32(values.tobytes(), trace)
+        assert trace == example.trace
+        assert values.tobytes() == example.output.tobytes()
+
+
+def exact_dense(inputs: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    sums = []
+    for output in range(bias.size):
+        total = np.float32(bias[output])
+        for value, weight in zip(inputs, weights[:, output], strict=True):
+            total = fused_multiply_add(value, weight, total)
+        sums.append(total)
+    return np.array(sums, np.float32)
+
+
+def fused_multiply_add(a: np.float32, b: np.float32, c: np.float32) -> np.float32:
+    """a b + c rounded once: exact product, sum rounded to odd in double, then to float."""
+    product = float(a) * float(b)
+    total = product + float(c)
+    virtual = total - product
+    error = (product - (total - virtual)) + (float(c) - virtual)
+    (bits,) = struct.unpack("<q", struct.pack("<d", total))
+    if error != 0 and bits & 1 == 0:
+        bits += 1 if (error > 0) == (total > 0) else -1
+    return np.float32(struct.unpack("<d", struct.pack("<q", bits))[0])
+
+
+def test_batches_give_what_single_observations_give() -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    observations = np.random.default_rng(1).uniform(-8, 8, (50, 3)).astype(np.float32)
+    actions = image.evaluate(observations)
+    assert actions.shape == (50, 1)
+    assert actions.dtype == np.float32
+    for observation, action in zip(observations, actions, strict=True):
+        np.testing.assert_array_equal(image.evaluate(observation), action)
+    assert (np.abs(actions) <= 2).all()
+
+
+@pytest.mark.parametrize("shape", [(2,), (4,), (5, 2), (1, 1, 3), ()])
+def test_observations_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    with pytest.raises(RltError, match="takes 3 observations"):
+        image.evaluate(np.zeros(shape))
+
+
+DAMAGE = {
+    "too_short": lambda image: image[:143],
+    "bad_magic": lambda image: patched(image, 0, "4s", b"RLTC"),
+    "unknown_version": lambda image: patched(image, 4, "H", 2),
+    "wrong_size": lambda image: image[:-4],
+    "wrong_crc": lambda image: image[:5000] + bytes([image[5000] ^ 4]) + image[5001:],
+    "malformed": lambda image: patched(image, 18, "H", 2),
+    "not_finite": lambda image: patched(image, PENDULUM_PARAMETERS + 400, "f", math.nan),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGE)
+def test_damage_is_named(reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "policy.rltp"
+    path.write_bytes(DAMAGE[reason](sample_images()["pendulum"]))
+    with pytest.raises(
+        DamagedFileError, match=f"policy.rltp: not a usable policy.*{reason}"
+    ) as caught:
+        read_policy(path)
+    assert caught.value.exit_code == 7
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DamagedFileError, match=r"nowhere\.rltp cannot be read: No such file"):
+        read_policy(tmp_path / "nowhere.rltp")
+
+
+def test_an_image_that_computes_other_bits_is_refused() -> None:
+    original = sample_images()["pendulum"]
+    (weight,) = struct.unpack_from("<f", original, PENDULUM_PARAMETERS)
+    changed = np.nextafter(np.float32(weight), np.float32(1))
+    image = parse_policy(patched(original, PENDULUM_PARAMETERS, "f", changed), "policy.rltp")
+    with pytest.raises(
+        VerificationError, match=r"policy\.rltp: example \d gives other bits"
+    ) as caught:
+        image.verify()
+    assert caught.value.exit_code == 12
+
+
+def test_the_reasons_are_those_of_the_board() -> None:
+    library = policy_image.policy_library()
+    assert library.rlt_policy_reason_count() == len(policy_image.REASONS)
+    texts = [library.rlt_policy_reason_text(number) for number in range(len(policy_image.REASONS))]
+    assert len(set(texts)) == len(texts)
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> None:
+    """Any change, with its checksum made to match, so that the tables themselves are tested."""
+    image = bytearray(sample_images()[data.draw(st.sampled_from(["pendulum", *NETWORKS]))])
+    tables_bytes = HEADER_BYTES + 8 * 4 + 48 * 7
+    for _ in range(data.draw(st.integers(1, 3))):
+        limit = data.draw(st.sampled_from([HEADER_BYTES, tables_bytes, len(image)]))
+        offset = data.draw(st.integers(0, limit - 1))
+        if offset in range(12, 16):
+            continue
+        interesting = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
+        image[offset] = data.draw(st.one_of(interesting, st.integers(0, 255)))
+    changed = with_crc32(bytes(image))
+    assert reason_of_reader(changed) == reason_of_board(changed)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=400))
+def test_arbitrary_bytes_are_refused(noise: bytes) -> None:
+    assert reason_of_reader(noise) == reason_of_board(noise) != "accepted"
+
+
+@pytest.mark.parametrize("bits", [0x7FC00000, 0x7F800000, 0xFF800000])
+@pytest.mark.parametrize("offset", [PENDULUM_CHANNELS + 40, PENDULUM_PARAMETERS, PENDULUM_EXAMPLES])
+def test_numbers_that_are_not_finite_are_refused(offset: int, bits: int) -> None:
+    changed = patched(sample_images()["pendulum"], offset, "I", bits)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"

@@ -1,0 +1,351 @@
+"""The report: one self-contained page, nothing made up, nothing of a run's texts becomes markup."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rltools_host import report, report_charts
+from rltools_host.errors import VerificationError
+from rltools_host.evaluate import Evaluation
+from rltools_host.memory_map import MemoryPart, memory_map
+from rltools_host.policy_image import parse_policy
+from rltools_host.report_charts import EpisodePanel
+from rltools_host.run_folder import RunFolder
+
+from .policy_samples import sample_images
+
+HYPERPARAMETERS = {
+    "seed": 0,
+    "steps": 400,
+    "eval_every": 200,
+    "eval_episodes": 10,
+    "report_every": 20,
+    "warmup_steps": 100,
+    "learning_rate": 0.002,
+    "discount": 0.99,
+    "polyak": 0.005,
+    "exploration_std": 0.1,
+    "target_std": 0.2,
+    "target_clip": 0.5,
+    "policy_delay": 2,
+    "adam_beta1": 0.9,
+    "adam_beta2": 0.999,
+    "adam_epsilon": 1e-08,
+}
+
+
+def metadata(**changes: Any) -> dict[str, Any]:
+    image = parse_policy(sample_images()["pendulum"])
+    identity = {
+        "device": "CortexM7",
+        "revision": "abc",
+        "counts_instructions": True,
+        "learner_bytes": 218_112,
+        "replay_bytes": 211_080,
+        "scratch_bytes": 74_944,
+        "unique_id": "00",
+    }
+    return {
+        "experiment": "pendulum-td3",
+        "environment": "Pendulum-v1",
+        "fingerprint": "0393dfd8",
+        "board": "qemu-cortex-m7",
+        "seed": 0,
+        "steps": 400,
+        "hyperparameters": HYPERPARAMETERS,
+        "git_revision": "0c88f5cefcc30108e50a2bfd64199f1d680edace",
+        "git_dirty": True,
+        "identity": identity,
+        "host": {"platform": "Linux", "processors": 2},
+        "versions": {"python": "3.11.7"},
+        "memory": [
+            {"name": "RAM1", "use": "code", "used_bytes": 405_912, "bytes": 524_288},
+            {"name": "RAM2", "use": "replay", "used_bytes": 229_556, "bytes": 524_288},
+        ],
+        "state": "finished",
+        "train_s": 18.5,
+        "state_sha256": image.state_sha256,
+        "started": "2026-01-02T03:04:05+00:00",
+        **changes,
+    }
+
+
+def progress(step: int) -> dict[str, Any]:
+    known = step > 100
+    return {
+        "time_s": step / 20,
+        "kind": "progress",
+        "counter": step * 1000 if step <= 100 else 100_000 + (step - 100) * 50_000,
+        "step": step,
+        "steps": 400,
+        "updates": max(0, step - 100),
+        "episodes": step // 200,
+        "last_return": -1000.0 - step if step >= 200 else None,
+        "best_return": -1200.0 if step >= 200 else None,
+        "critic_1_loss": 0.5 / step if known else None,
+        "critic_2_loss": 0.6 / step if known else None,
+        "actor_loss": step / 100 if known else None,
+    }
+
+
+def evaluation_row(step: int) -> dict[str, Any]:
+    return {
+        "time_s": step / 20,
+        "kind": "evaluation",
+        "counter": step * 50_000,
+        "step": step,
+        "episodes": 10,
+        "return_mean": -1300.0 + step,
+        "return_std": 200.0,
+        "return_min": -1400.0 + step,
+        "return_max": -900.0 + step,
+    }
+
+
+def make_run(path: Path, policy: bytes | None, **changes: Any) -> RunFolder:
+    path.mkdir(parents=True)
+    (path / "run.json").write_text(json.dumps(metadata(**changes)))
+    rows = [progress(step) for step in range(20, 401, 20)]
+    rows += [evaluation_row(200), evaluation_row(400)]
+    rows.append({"kind": "event", "time_s": 1.0, "step": 0, "severity": 6, "text": "hello"})
+    (path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if policy is not None:
+        (path / "policy.rltp").write_bytes(policy)
+    return RunFolder.open(path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of a finished run, beside the same run on the host."""
+    runs = tmp_path_factory.mktemp("runs")
+    policy = sample_images()["pendulum"]
+    folder = make_run(runs / "20260101-000000-a", policy)
+    make_run(runs / "20260101-000001-b", None, board="host")
+    make_run(runs / "20260101-000002-c", None, board="host", seed=1)
+    make_run(runs / "20260101-000003-d", None, board="teensy41", state="paused")
+    path = report.run(folder)
+    assert path == folder.report_path
+    return path.read_text(encoding="utf-8")
+
+
+class Page(html.parser.HTMLParser):
+    """Elements, attributes, and whether every element is closed."""
+
+    VOID = ("meta", "path", "use", "line", "circle", "rect", "br")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_is_self_contained_and_small(finished: str) -> None:
+    assert len(finished.encode()) < 1_500_000
+    page = Page(finished)
+    names = {tag for tag, _ in page.elements}
+    assert not names & {"script", "link", "img", "iframe", "object", "image", "foreignobject"}
+    for _, attributes in page.elements:
+        for name in ("src", "href", "xlink:href", "action", "data"):
+            assert (attributes.get(name) or "#").startswith("#")
+    assert not re.search(r"url\((?!#)", finished)
+    assert "@import" not in finished
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", finished))
+    assert all(address.startswith("http://www.w3.org/") for address in addresses)
+
+
+def test_identifiers_are_unique_and_all_references_lead_somewhere(finished: str) -> None:
+    identifiers = re.findall(r'\bid="([^"]+)"', finished)
+    assert len(identifiers) == len(set(identifiers))
+    references = re.findall(r'(?:url\(|href=")#([^)"]+)', finished)
+    assert references
+    assert set(references) <= set(identifiers)
+
+
+def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
+    for name, placeholder in report_charts.COLOURS.items():
+        assert placeholder not in finished
+        assert finished.count(f"--{name}:") == 3  # light, dark, print
+    drawn = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", finished)
+    assert drawn == []
+
+
+def test_the_page_says_what_the_run_was(finished: str) -> None:
+    text = " ".join(" ".join(Page(finished).text).split())
+    for expected in (
+        "pendulum-td3 on qemu-cortex-m7",
+        "100 episodes in gymnasium's Pendulum-v1",
+        "worse than the customary \N{MINUS SIGN}200",  # the policy is untrained
+        "neither time nor cycles",
+        "Other than the experiment's defaults: steps, eval_every, learning_rate",
+        "0c88f5cefcc30108e50a2bfd64199f1d680edace with uncommitted changes",
+        "git checkout 0c88f5cefcc30108e50a2bfd64199f1d680edace ./rlt train pendulum-td3 "
+        "--board qemu-cortex-m7 --seed 0 --steps 400 --set eval_every=200 "
+        "--set learning_rate=0.002",
+        "RAM2 · 229,556 of 524,288 bytes (43.8 %)",
+        "replay buffer 211,080",
+        "18.5 s",
+        "guest instructions per step with an update, median 50,000",
+    ):
+        assert expected in text, expected
+
+
+def test_runs_on_other_boards_are_compared(finished: str) -> None:
+    rows = re.findall(r"<tr><th>([\w-]+)</th>.*?<td>(.*?)</td></tr>", finished)
+    compared = {name: cell for name, cell in rows if "run" in cell or "bits" in cell}
+    assert compared["qemu-cortex-m7"] == "this run"
+    assert "same bits" in compared["host"]
+    assert "teensy41" not in compared  # paused
+
+
+def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "20260101-000000-a", sample_images()["pendulum"])
+    make_run(tmp_path / "20260101-000001-b", None, board="host", state_sha256="11" * 32)
+    text = report.section_same_bits(report.collect(folder))
+    assert "other bits" in text
+    assert "same bits</span>" not in text
+
+
+def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
+    """A run that broke off before anything was fetched or measured."""
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / "run.json").write_text("{}")
+    text = Path(report.run(str(path), tmp_path / "report.html")).read_text(encoding="utf-8")
+    page = Page(text)
+    headings = [tag for tag, _ in page.elements if tag == "h2"]
+    assert "no policy has been fetched yet" in text
+    assert len(headings) == 1  # provenance
+    assert "None" not in "".join(page.text)
+    assert "nan" not in "".join(page.text).lower()
+
+
+def test_a_paused_run_shows_its_learning(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", None, state="paused", state_sha256=None)
+    text = "".join(Page(report.run(folder).read_text(encoding="utf-8")).text)
+    assert "Training has done 400 steps and is paused" in text
+    assert "Learning" in text
+    assert "gymnasium" not in text.lower()
+
+
+HOSTILE = "<script>alert(1)</script>\"'&$x_1$"
+
+
+def test_hostile_texts_stay_text(tmp_path: Path) -> None:
+    changes: dict[str, Any] = dict.fromkeys(
+        ("experiment", "board", "git_revision", "started", "fingerprint", "seed"), HOSTILE
+    )
+    changes["hyperparameters"] = {HOSTILE: HOSTILE}
+    changes["versions"] = {HOSTILE: HOSTILE}
+    changes["memory"] = [{"name": HOSTILE, "use": "", "used_bytes": 1, "bytes": 10}]
+    folder = make_run(tmp_path / "run", sample_images()["pendulum"], **changes)
+    text = report.run(folder, tmp_path).read_text(encoding="utf-8")
+    assert "<script" not in text
+    page = Page(text)
+    assert HOSTILE in "".join(page.text)
+    assert {"script"}.isdisjoint(tag for tag, _ in page.elements)
+
+
+def test_hostile_labels_stay_text_in_plots() -> None:
+    values = np.linspace(0.0, 1.0, 20)
+    svg = report_charts.episode_panels([EpisodePanel(HOSTILE, values)], 0.05)
+    assert "<script" not in svg
+    assert svg.count("&lt;script&gt;") == 2
+
+
+def test_a_policy_of_another_state_gives_no_report(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", sample_images()["pendulum"], state_sha256="22" * 32)
+    with pytest.raises(VerificationError):
+        report.run(folder)
+    assert not folder.report_path.exists()
+
+
+def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", sample_images()["pendulum"])
+    first = report.run(folder).read_bytes()
+    assert report.run(folder).read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("mean", "expected"),
+    [(-149.0, "better than the customary"), (-200.0, "better"), (-200.1, "worse than")],
+)
+def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
+    data = report.collect(make_run(tmp_path / "run", None, state_sha256=None))
+    evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,))
+    changed = report.ReportData(**{**vars(data), "evaluation": evaluation})
+    assert expected in report.verdict(changed)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "expected"),
+    [
+        (-149.06, 1, "\N{MINUS SIGN}149.1"),
+        (-0.04, 1, "0.0"),
+        (10000, 0, "10,000"),
+        (math.nan, 1, "\N{EN DASH}"),
+        (math.inf, 0, "\N{EN DASH}"),
+    ],
+)
+def test_numbers(value: float, digits: int, expected: str) -> None:
+    assert report.number(value, digits) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(2.5, "2.5 s"), (59.94, "59.9 s"), (212.4, "3 min 32 s"), (7260.0, "2 h 1 min")],
+)
+def test_durations(seconds: float, expected: str) -> None:
+    assert report.duration(seconds) == expected
+
+
+def test_the_memory_map_fills_each_region_exactly() -> None:
+    regions = memory_map(metadata())
+    assert [region.name for region in regions] == ["RAM1", "RAM2"]
+    for region in regions:
+        assert sum(part.bytes for part in region.parts) == region.bytes
+    parts = {part.name: part.bytes for part in regions[0].parts}
+    assert parts["learner"] == 218_112
+    assert parts["scratch"] == 74_944
+    assert parts["free"] == 524_288 - 405_912
+    assert regions[1].parts[0] == MemoryPart("replay", "replay buffer", 211_080)
+
+
+def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
+    values = metadata(board="none")
+    values["identity"]["learner_bytes"] = 10_000_000
+    region = memory_map(values)[0]
+    assert [part.kind for part in region.parts] == ["other", "free"]
+    assert memory_map(metadata(memory=[])) == []
+
+
+def test_angles_are_not_joined_across_their_wrap() -> None:
+    panel = EpisodePanel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
+    times, values = report_charts.broken_at_wraps(np.arange(4.0), panel)
+    assert np.isnan(values).tolist() == [False, False, True, False, False]
+    assert np.isnan(times).tolist() == np.isnan(values).tolist()

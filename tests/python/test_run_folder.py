@@ -1,0 +1,257 @@
+"""Run folders: whole files or none, also on a full disk; metrics by whole lines; finding runs."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboardX.crc32c import crc32c
+from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
+from rltools_host.run_folder import RunFolder, new_run_path, run_names, write_atomically
+from rltools_host.tensorboard_log import TensorBoardLog
+
+
+class FullDisk:
+    """Stands in for os.write: takes some bytes, then the disk is full."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._write = os.write
+
+    def __call__(self, descriptor: int, data: bytes | memoryview) -> int:
+        if self.room <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = self._write(descriptor, bytes(data[: self.room]))
+        self.room -= taken
+        return taken
+
+
+def test_create_save_open(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "one"
+    folder = RunFolder.create(path, {"experiment": "fake-td3", "loss": math.nan})
+    folder.metadata["steps"] = 10
+    folder.save()
+    folder.close()
+    opened = RunFolder.open(path)
+    assert opened.metadata == {"experiment": "fake-td3", "loss": None, "steps": 10}
+    assert opened.name == "one"
+    assert [entry.name for entry in path.iterdir()] == ["run.json"]
+
+
+def test_atomic_write_replaces_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"first")
+    write_atomically(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+
+
+def current_umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+@pytest.mark.parametrize("room", [0, 1, 500, 999])
+def test_full_disk_keeps_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+    monkeypatch.setattr(os, "write", FullDisk(room))
+    with pytest.raises(
+        DiskError, match=f"cannot write {path}: No space left on device; free some space"
+    ):
+        write_atomically(path, bytes(1000))
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_device_that_is_always_full(tmp_path: Path) -> None:
+    """The kernel's own full device, without a stand-in for os.write."""
+    path = tmp_path / "metrics.jsonl"
+    path.symlink_to("/dev/full")
+    folder = RunFolder(tmp_path, {})
+    with pytest.raises(DiskError, match="No space left on device"):
+        folder.append_metrics([{"kind": "progress"}])
+    folder.close()
+
+
+def test_limit_of_the_file_size(tmp_path: Path) -> None:
+    """The kernel refuses the write in the middle of a file."""
+    program = (
+        "import resource, signal, sys; from pathlib import Path\n"
+        "from rltools_host.errors import DiskError\n"
+        "from rltools_host.run_folder import write_atomically\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
+        "try: write_atomically(Path(sys.argv[1]), bytes(10000))\n"
+        "except DiskError as error: print(error)"
+    )
+    path = tmp_path / "file"
+    command = [sys.executable, "-c", program, str(path)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.startswith(f"cannot write {path}: File too large; check the disk")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_place_that_cannot_be_written() -> None:
+    with pytest.raises(DiskError, match="cannot write /proc/nothing"):
+        RunFolder.create(Path("/proc/nothing"), {})
+
+
+def test_full_disk_leaves_whole_lines_in_metrics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.append_metrics([{"kind": "progress", "step": 1}])
+    before = folder.metrics_path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", FullDisk(7))
+        with pytest.raises(DiskError):
+            folder.append_metrics([{"kind": "progress", "step": 2}])
+    assert folder.metrics_path.read_bytes() == before
+    folder.append_metrics([{"kind": "progress", "step": 3}])
+    assert [row["step"] for row in folder.read_metrics()] == [1, 3]
+    folder.close()
+
+
+def test_metrics_are_readable_at_once_and_valid_json(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.append_metrics([{"loss": math.nan, "best": -math.inf, "last": [1.5, math.inf]}])
+    text = folder.metrics_path.read_text()
+    assert json.loads(text, parse_constant=fail_on_constant) == {
+        "loss": None,
+        "best": None,
+        "last": [1.5, None],
+    }
+    folder.close()
+
+
+def fail_on_constant(name: str) -> Any:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_truncate_metrics(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.append_metrics([{"kind": "progress", "step": step} for step in (100, 200, 300)])
+    assert [row["step"] for row in folder.truncate_metrics(200)] == [100, 200]
+    folder.append_metrics([{"kind": "progress", "step": 250}])
+    assert [row["step"] for row in folder.read_metrics()] == [100, 200, 250]
+    folder.close()
+
+
+def test_last_line_cut_off_by_a_power_failure(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.metrics_path.write_bytes(b'{"step":1}\n{"step":2}\n{"st')
+    assert [row["step"] for row in folder.read_metrics()] == [1, 2]
+    folder.metrics_path.write_bytes(b'{"step":1}\n{"st\n{"step":3}\n')
+    with pytest.raises(DamagedFileError, match=r"metrics.jsonl is damaged in line 2"):
+        folder.read_metrics()
+    folder.close()
+
+
+def test_folder_in_use(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    with pytest.raises(UsageError, match="another rlt is training in"):
+        RunFolder.open(tmp_path / "run").lock()
+    folder.close()
+    second = RunFolder.open(tmp_path / "run")
+    second.lock()
+    second.close()
+
+
+def test_folder_that_is_not_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty: choose another folder with --out"):
+        RunFolder.create(tmp_path, {})
+    with pytest.raises(UsageError, match="is not a folder"):
+        RunFolder.create(tmp_path / "file", {})
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_finding_runs(tmp_path: Path) -> None:
+    for name in ("20260101-000000-a-host-s0", "20260102-000000-b-host-s0"):
+        RunFolder.create(tmp_path / name, {"name": name}).close()
+    (tmp_path / "not-a-run").mkdir()
+    assert run_names(tmp_path) == ["20260101-000000-a-host-s0", "20260102-000000-b-host-s0"]
+    by_name = RunFolder.open("20260101-000000-a-host-s0", tmp_path)
+    assert by_name.metadata["name"] == "20260101-000000-a-host-s0"
+    assert RunFolder.open("latest", tmp_path).name == "20260102-000000-b-host-s0"
+    with pytest.raises(UnknownNameError, match="did you mean 20260101-000000-a-host-s0"):
+        RunFolder.open("20260101-000000-a-host-s", tmp_path)
+    with pytest.raises(UnknownNameError, match='unknown run "latest": there are none'):
+        RunFolder.open("latest", tmp_path / "not-a-run")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])
+def test_damaged_run_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.json").write_text(text, encoding="latin1")
+    with pytest.raises(DamagedFileError, match=r"run.json is damaged"):
+        RunFolder.open(tmp_path)
+
+
+def test_new_run_paths_differ(tmp_path: Path) -> None:
+    names = [new_run_path("run", tmp_path).name for _ in range(3)]
+    assert names == ["run", "run-2", "run-3"]
+
+
+# -- TensorBoard -----------------------------------------------------------------------------------
+
+
+def read_events(path: Path) -> list[Event]:
+    """By the schema and checksum of tensorboardX."""
+    data = path.read_bytes()
+    events = []
+    while data:
+        length = int.from_bytes(data[:8], "little")
+        assert int.from_bytes(data[8:12], "little") == masked(crc32c(data[:8]))
+        content = data[12 : 12 + length]
+        assert int.from_bytes(data[12 + length : 16 + length], "little") == masked(crc32c(content))
+        event = Event()
+        event.ParseFromString(content)
+        events.append(event)
+        data = data[16 + length :]
+    return events
+
+
+def masked(crc: int) -> int:
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def test_tensorboard_log(tmp_path: Path) -> None:
+    log = TensorBoardLog(tmp_path, first_step=301)
+    log.add(400, {"loss/actor": -1.5, "loss/critic_1": math.nan, "return": 2.0}, 1e9 + 0.25)
+    log.add(4_000_000_000, {"return": 3.0})
+    log.add(500, {"return": math.inf})
+    log.flush()
+    assert log.path.name.startswith("events.out.tfevents.")
+    version, session, first, second = read_events(log.path)
+    log.close()
+    assert version.file_version == "brain.Event:2"
+    assert (session.step, session.session_log.status) == (301, SessionLog.START)
+    assert (first.step, first.wall_time) == (400, 1e9 + 0.25)
+    scalars = {value.tag: value.simple_value for value in first.summary.value}
+    assert scalars == {"loss/actor": -1.5, "return": 2.0}
+    assert second.step == 4_000_000_000
+
+
+def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = TensorBoardLog(tmp_path)
+    before = log.path.read_bytes()
+    log.add(1, {"return": 1.0})
+    monkeypatch.setattr(os, "write", FullDisk(10))
+    with pytest.raises(DiskError, match="No space left on device"):
+        log.flush()
+    log.close()
+    assert log.path.read_bytes() == before

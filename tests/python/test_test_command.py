@@ -1,0 +1,127 @@
+"""`rlt test`: every failure is counted, and the exit code and the last line tell."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths, test_command, toolchain
+from rltools_host.errors import BuildError
+from rltools_host.test_command import Outcome
+
+REPORT = """<testsuites>
+<testsuite name="a" tests="7" failures="1" errors="1" skipped="2"></testsuite>
+<testsuite name="b" tests="3" failures="0" errors="0" skipped="0"></testsuite>
+</testsuites>"""
+
+
+def test_report_is_summed(tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text(REPORT)
+    outcome = test_command.counted("x", tmp_path / "report.xml", 1, time.monotonic())
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (6, 2, 2)
+
+
+def test_step_that_ends_without_a_report_has_failed(tmp_path: Path) -> None:
+    outcome = test_command.counted("x", tmp_path / "none.xml", 139, time.monotonic())
+    assert (outcome.passed, outcome.failed) == (0, 1)
+
+
+def test_step_that_fails_after_all_tests_passed_has_failed(tmp_path: Path) -> None:
+    (tmp_path / "report.xml").write_text('<testsuite tests="3" failures="0"></testsuite>')
+    outcome = test_command.counted("x", tmp_path / "report.xml", 1, time.monotonic())
+    assert (outcome.passed, outcome.failed) == (3, 1)
+
+
+def test_style_check_is_quiet_when_it_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = test_command.check("style", [sys.executable, "-c", "print('fine')"])
+    assert (outcome.passed, outcome.failed) == (1, 0)
+    assert capsys.readouterr().out == ""
+
+
+def test_style_check_shows_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = test_command.check("style", [sys.executable, "-c", "exit('line 7 is too long')"])
+    assert (outcome.passed, outcome.failed) == (0, 1)
+    assert "style:\nline 7 is too long" in capsys.readouterr().out
+
+
+def test_pytest_and_ctest_are_run_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tmp_path)
+    (tmp_path / "tests/python").mkdir(parents=True)
+    (tmp_path / "tests/python/test_x.py").write_text(
+        "def test_a(): pass\ndef test_b(): assert False\n"
+    )
+    outcome = test_command.python_tests(["tests/python", "tests/none"], [])
+    assert (outcome.passed, outcome.failed) == (1, 1)
+
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/CTestTestfile.cmake").write_text(
+        'add_test(good "/bin/true")\nadd_test(bad "/bin/false")\nadd_test(also_bad "/bin/false")\n'
+    )
+    outcome = test_command.cpp_tests(None)
+    assert (outcome.passed, outcome.failed) == (1, 2)
+    outcome = test_command.cpp_tests("good")
+    assert (outcome.passed, outcome.failed) == (1, 0)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
+    """Stands in for all that takes long; notes what was asked for."""
+    asked: dict[str, list[object]] = {"groups": [], "pytest": []}
+    monkeypatch.setattr(toolchain, "ensure_group", asked["groups"].append)
+    monkeypatch.setattr(toolchain, "install_system_packages", lambda: None)
+    monkeypatch.setattr(test_command, "build_all", lambda: None)
+    monkeypatch.setattr(test_command, "cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
+
+    def python_tests(_: object, arguments: list[str]) -> Outcome:
+        asked["pytest"] += arguments
+        return Outcome("Python tests", 20, 0, 3, 2.0)
+
+    monkeypatch.setattr(test_command, "python_tests", python_tests)
+    monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 1, 0, 0, 1.0)])
+    return asked
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.splitlines()[-1]
+
+
+def test_all_passed(steps: dict[str, list[object]], capsys: pytest.CaptureFixture[str]) -> None:
+    assert test_command.run() == 0
+    assert last_line(capsys) == "26 passed, 0 failed, 3 skipped"
+    assert steps["groups"] == list(toolchain.GROUPS)
+    assert steps["pytest"] == []
+
+
+def test_options_reach_pytest(steps: dict[str, list[object]]) -> None:
+    test_command.run(fast=True, expression="a or b", slow=True, exhaustive=True)
+    assert steps["pytest"] == ["--slow", "--exhaustive", "-k", "a or b", "-m", "not device"]
+
+
+def test_one_failed(
+    steps: dict[str, list[object]],  # noqa: ARG001 - replaces the steps
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 0, 1, 0, 1.0)])
+    assert test_command.run() == 1
+    assert last_line(capsys) == "25 passed, 1 failed, 3 skipped"
+
+
+def test_build_that_fails_ends_it(
+    steps: dict[str, list[object]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def build_all() -> None:
+        raise BuildError("building for host failed")
+
+    monkeypatch.setattr(test_command, "build_all", build_all)
+    assert test_command.run() == BuildError.exit_code
+    assert last_line(capsys) == "0 passed, 1 failed"
+    assert steps["pytest"] == []

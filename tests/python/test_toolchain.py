@@ -1,0 +1,251 @@
+"""Setting up: the launcher, .venv, apt and the lock files, without changing this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host import doctor, paths, toolchain
+from rltools_host.errors import MissingToolError
+
+LOCKED_GROUPS = sorted(toolchain.GROUPS)
+LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
+
+
+def script(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the launcher and the host tools, without packages to install."""
+    tree = tmp_path / "a tree"
+    for name in LAUNCHER_FILES:
+        source = paths.REPOSITORY / name
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, tree / name)
+    (tree / "host/requirements/default.txt").write_text("# nothing\n")
+    return tree
+
+
+def launch(
+    tree: Path, *arguments: str, cwd: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "RLT_PYTHON": sys.executable, **variables}
+    return subprocess.run(
+        [tree / "rlt", *arguments],
+        cwd=cwd or tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def set_up_already(tree: Path) -> None:
+    """Makes .venv look complete, with a Python that prints how it was called."""
+    script(tree / ".venv/bin/python", 'for argument; do printf "<%s>" "$argument"; done')
+    shutil.copy(tree / "host/requirements/default.txt", tree / ".venv/rlt-default.txt")
+
+
+def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
+    set_up_already(tree)
+    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path)
+    assert result.stdout == "<-I><-m><rltools_host><train><a b><><--set=x=1>"
+    assert result.stderr == ""
+
+
+def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
+    set_up_already(tree)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/rlt").symlink_to("../link")
+    (tmp_path / "link").symlink_to(tree / "rlt")
+    result = subprocess.run([tmp_path / "bin/rlt", "x"], capture_output=True, text=True, cwd="/")
+    assert result.stdout == "<-I><-m><rltools_host><x>"
+
+
+def test_launcher_without_python(tree: Path) -> None:
+    result = launch(tree, RLT_PYTHON="python-that-is-not-there")
+    assert result.returncode == 13
+    assert "python-that-is-not-there not found: install Python 3.10 or newer" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
+    old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
+    result = launch(tree, RLT_PYTHON=str(old))
+    assert result.returncode == 13
+    assert "is Python 3.9.2, but 3.10 or newer is needed" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
+    """Three at once: each works, one of them makes .venv, and the tree can be moved afterwards."""
+    script_path = tree / "host/rltools_host/__main__.py"
+    script_path.write_text("import sys, rltools_host; print(rltools_host.__file__, sys.prefix)\n")
+    environment = {**os.environ, "RLT_PYTHON": sys.executable}
+    started = [
+        subprocess.Popen(
+            [tree / "rlt"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=180) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], outputs
+    expected = f"{tree / 'host/rltools_host/__init__.py'} {tree / '.venv'}\n"
+    assert [stdout for stdout, _ in outputs] == [expected] * 3
+    assert "".join(stderr for _, stderr in outputs).count("Setting up .venv") == 1
+
+    moved = tree.with_name("moved")
+    tree.rename(moved)
+    again = launch(moved)
+    assert again.stdout == f"{moved / 'host/rltools_host/__init__.py'} {moved / '.venv'}\n"
+    assert again.stderr == ""
+
+    (moved / "host/requirements/default.txt").write_text("# another lock\n")
+    changed = launch(moved)
+    assert changed.returncode == 0
+    assert "Installing Python packages" in changed.stderr
+    assert "Setting up .venv" not in changed.stderr
+
+
+def test_failed_installation_is_one_sentence_and_is_repeated(tree: Path) -> None:
+    lock = tree / "host/requirements/default.txt"
+    lock.write_text(f"no-such-package==1.0 --hash=sha256:{'0' * 64}\n")
+    variables = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    for _ in range(2):
+        result = launch(tree, **variables)
+        assert result.returncode == MissingToolError.exit_code
+        last = result.stderr.splitlines()[-1]
+        assert last.startswith("rlt: pip could not install the Python packages of default")
+        assert "Traceback" not in result.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with an apt-get that notes its calls and installs one tool, for an ordinary user."""
+    bin_directory = tmp_path / "bin"
+    script(bin_directory / "some-compiler.installed", "true")
+    script(
+        bin_directory / "apt-get",
+        f'echo "$@" >> {tmp_path}/apt\n'
+        f'case "$1" in install) mv {bin_directory}/some-compiler.installed '
+        f"{bin_directory}/some-compiler;; esac",
+    )
+    monkeypatch.setenv("PATH", f"{bin_directory}:/bin:/usr/bin")
+    tool = toolchain.Tool("some-compiler", "some-package", "this test")
+    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
+    return tmp_path
+
+
+def test_apt_line_for_an_ordinary_user(machine: Path) -> None:
+    script(machine / "bin/sudo", "exit 1")
+    with pytest.raises(MissingToolError) as error:
+        toolchain.require("some-compiler")
+    assert str(error.value).endswith("sudo apt-get install -y --no-install-recommends some-package")
+    assert not (machine / "apt").exists()
+
+
+def test_apt_runs_with_sudo_that_asks_nothing(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(machine / "bin/sudo", 'shift\n"$@"')
+    toolchain.require("some-compiler")
+    assert (machine / "apt").read_text().splitlines() == [
+        "update -qq",
+        "install -y --no-install-recommends some-package -qq",
+    ]
+    assert capsys.readouterr().err == "Installing some-package (apt-get)\n"
+    toolchain.require("some-compiler")
+    assert capsys.readouterr().err == ""
+
+
+def test_apt_runs_as_root(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(machine / "bin/sudo", "exit 1")
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
+    toolchain.require("some-compiler")
+    assert (machine / "bin/some-compiler").exists()
+
+
+def test_apt_that_fails_is_shown(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
+    with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
+        toolchain.require("some-compiler")
+    assert "E: no such package" in capsys.readouterr().err
+
+
+def test_other_systems_are_told_the_names(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(machine / "nothing"))
+    with pytest.raises(MissingToolError, match=r"some-compiler not found: .*package manager"):
+        toolchain.require("some-compiler")
+
+
+def requirements(group: str) -> list[str]:
+    """The requirements of a lock file, each as one line."""
+    text = (paths.REQUIREMENTS_DIRECTORY / f"{group}.txt").read_text()
+    lines = text.replace("\\\n", " ").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+@pytest.mark.parametrize("group", LOCKED_GROUPS)
+def test_lock_files_pin_everything_with_hashes(group: str) -> None:
+    lines = requirements(group)
+    assert lines
+    for line in lines:
+        assert re.match(r"[a-z0-9._-]+==[^ ;]+ .*--hash=sha256:[0-9a-f]{64}", line), line
+        assert "://" not in line
+
+
+def test_lock_files_agree_with_each_other() -> None:
+    pins: dict[tuple[str, str], set[str]] = {}
+    for group in LOCKED_GROUPS:
+        for line in requirements(group):
+            name, _, rest = line.partition("==")
+            version, _, marker = rest.partition("--hash")[0].partition(";")
+            pins.setdefault((name, marker.strip()), set()).add(version.strip())
+    assert {key: versions for key, versions in pins.items() if len(versions) > 1} == {}
+
+
+def test_lock_files_hold_what_pyproject_names() -> None:
+    text = (paths.REPOSITORY / "pyproject.toml").read_text()
+    wanted = {"default": re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)}
+    for group in LOCKED_GROUPS:
+        if group != "default":
+            wanted[group] = re.search(rf"^{group} = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)
+    for group, match in wanted.items():
+        assert match, group
+        names = {name.lower() for name in re.findall(r'"([A-Za-z][\w-]*)', match.group(1))}
+        locked = {line.partition("==")[0] for line in requirements(group)}
+        assert names
+        assert names <= locked
+
+
+def test_doctor_says_how_to_get_what_is_missing(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert doctor.run() == MissingToolError.exit_code
+    printed = capsys.readouterr()
+    assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
+    assert printed.err.strip().endswith("--no-install-recommends some-package")
+    (machine / "bin/some-compiler.installed").rename(machine / "bin/some-compiler")
+    assert doctor.run() == 0

@@ -1,0 +1,748 @@
+"""Training runs with the fake board, and with the real program of board host: files, ends, resumption."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_board import FINGERPRINT, POLICY, FakeBoard, Faults, fake_experiment, initial_state, next_state
+
+from rltools_host import boards, build, session, train
+from rltools_host.boards import load_board
+from rltools_host.build import load_dialect
+from rltools_host.checkpoint import load_checkpoint
+from rltools_host.display import (
+    Canvas,
+    PlainScreen,
+    TrainingView,
+    duration,
+    make_screen,
+    nice_range,
+    number,
+    picture,
+)
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    DiskError,
+    Interrupted,
+    LinkLostError,
+    PortError,
+    RltError,
+    TrainingFaultError,
+    UnknownNameError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.hyperparameters import as_float32, default_values, given_values, shortest
+from rltools_host.link import Link
+from rltools_host.run_folder import RunFolder
+from rltools_host.session import Evaluation, StatusText, TrainingProgress, value_bits
+
+DIALECT: Any = load_dialect()
+EXPERIMENT = fake_experiment()
+LEARNING_RATE_BITS = value_bits("F32", 1e-3)
+
+
+def final_state(seed: int, steps: int) -> bytes:
+    payload = initial_state(seed)
+    for step in range(1, steps + 1):
+        payload = next_state(payload, step, LEARNING_RATE_BITS)
+    return payload
+
+
+class Bench:
+    """Trains on fake boards; `faults` and so on are those of the next one."""
+
+    def __init__(self) -> None:
+        self.faults = Faults()
+        self.options: dict[str, Any] = {}
+        self.boards: list[FakeBoard] = []
+        self.built = 0
+
+    def open_board(self, _: train.Plan) -> Link:
+        board = FakeBoard(DIALECT, faults=self.faults, **self.options)
+        self.boards.append(board)
+        return board.link
+
+    def build_firmware(self, *_: object) -> None:
+        self.built += 1
+
+    @staticmethod
+    def describe(name: str) -> build.ExperimentDescription:
+        if name not in ("fake-td3", "other-td3"):
+            raise build.unknown_name("experiment", name, ["fake-td3", "other-td3"])
+        return fake_experiment(name)
+
+    def train(self, path: Path, *settings: str, **options: Any) -> dict[str, Any]:
+        """A new run in `path`, or with `resume` whatever the options say."""
+        if "resume" not in options:
+            options = {"experiment": "fake-td3", "seed": 3, "out": path, **options}
+        options = {"board": "host", **options}
+        return train.run(settings=settings, **options)
+
+    def close(self) -> None:
+        for board in self.boards:
+            board.stop()
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = Bench()
+    monkeypatch.setattr(train, "open_board", bench.open_board)
+    monkeypatch.setattr(build, "describe", bench.describe)
+    monkeypatch.setattr(build, "build_firmware", bench.build_firmware)
+    monkeypatch.setattr(build, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(session, "QUIET_S", 0.3)
+    yield bench
+    bench.close()
+
+
+def metrics(run: Path, kind: str) -> list[dict[str, Any]]:
+    return [row for row in RunFolder.open(run).read_metrics() if row["kind"] == kind]
+
+
+def is_valid(run: Path) -> dict[str, Any]:
+    """Asserts that every file of a run is whole; returns run.json."""
+    folder = RunFolder.open(run)
+    folder.read_metrics()
+    if folder.metrics_path.exists():
+        assert (folder.metrics_path.read_bytes() or b"\n").endswith(b"\n")
+    assert [path.name for path in run.iterdir() if path.name.endswith(".partial")] == []
+    if folder.checkpoint_path.exists():
+        checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
+        assert checkpoint.state_sha256 == folder.metadata["state_sha256"]
+        assert checkpoint.step == folder.metadata["checkpoint_step"]
+        assert folder.policy_path.read_bytes() == POLICY
+    return folder.metadata
+
+
+# -- a whole run -----------------------------------------------------------------------------------
+
+
+def test_whole_run(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    document = bench.train(run, "report_every=50", "learning_rate=0.001", json_output=True)
+    assert document == json.loads(capsys.readouterr().out.splitlines()[-1])
+    folder = RunFolder.open(run)
+    checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
+    assert checkpoint.payload == final_state(3, 1000)
+    expected = {
+        "run": str(run),
+        "experiment": "fake-td3",
+        "board": "host",
+        "seed": 3,
+        "steps": 1000,
+        "return_mean": 0.0,
+        "return_std": 12.5,
+        "state_sha256": checkpoint.state_sha256,
+    }
+    assert expected.items() <= document.items()
+    assert document["steps_per_s"] == pytest.approx(1000 / document["train_s"])
+    assert [row["step"] for row in metrics(run, "progress")] == list(range(50, 1001, 50))
+    assert [row["step"] for row in metrics(run, "evaluation")] == list(range(100, 1001, 100))
+    times = [row["time_s"] for row in folder.read_metrics()]
+    assert times == sorted(times)
+    metadata = is_valid(run)
+    assert metadata["state"] == "finished"
+    assert metadata["fingerprint"] == "1234abcd"
+    assert metadata["hyperparameters"]["report_every"] == 50
+    assert metadata["identity"]["unique_id"] == bytes(range(16)).hex()
+    assert {"git_revision", "git_dirty", "started", "ended", "host", "versions"} <= set(metadata)
+    names = {path.name.split(".")[0] for path in run.iterdir()}
+    assert names == {"run", "metrics", "checkpoint", "policy", "events"}
+
+
+def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path / "run", tensorboard=False)
+    (board,) = bench.boards
+    assert board.values["report_every"] == load_board("host").report_every
+    assert board.values["learning_rate"] == LEARNING_RATE_BITS
+    assert set(board.parameters_set) == {entry.name for entry in EXPERIMENT.hyperparameters}
+    assert not list((tmp_path / "run").glob("events*"))
+
+
+def test_plain_lines(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.train(tmp_path / "run", steps=300)
+    out = capsys.readouterr().out
+    assert "fake-td3 on host, seed 3: steps 0 to 300" in out
+    assert "step 200 of 300" in out
+    assert "return -700.0 ± 12.5" in out
+    assert f"state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']} verified" in out
+    assert "\x1b" not in out, "control characters, though this is no terminal"
+
+
+def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(drop=0.05, repeat=0.1, noise=0.2, flip=0.02, drop_from_host=0.05)
+    document = bench.train(tmp_path / "run", "report_every=10")
+    metadata = is_valid(tmp_path / "run")
+    assert load_checkpoint(
+        RunFolder.open(tmp_path / "run").checkpoint_path, EXPERIMENT
+    ).payload == final_state(3, 1000)
+    steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
+    assert steps == sorted(set(steps))
+    assert document["messages_lost"] == metadata["messages_lost"] > 0
+
+
+# -- Ctrl-C and resumption -------------------------------------------------------------------------
+
+
+def interrupt_at(step: int, times: int = 1) -> Callable[[TrainingView, Any], Any]:
+    """A screen that presses Ctrl-C when the view has reached a step."""
+
+    class PressingScreen(PlainScreen):
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            nonlocal times
+            if self.view.step >= step and times:
+                times -= 1
+                os.kill(os.getpid(), signal.SIGINT)
+
+    return PressingScreen
+
+
+@pytest.fixture
+def interrupted(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Bench, Path, Interrupted]:
+    """A run that was paused by Ctrl-C at about step 200."""
+    bench.options = {"seconds_per_step": 0.0005}
+    monkeypatch.chdir(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "make_screen", interrupt_at(200))
+        with pytest.raises(Interrupted) as caught:
+            bench.train(tmp_path / "run", "report_every=20")
+    return bench, tmp_path / "run", caught.value
+
+
+def test_interrupt_pauses_and_says_how_to_go_on(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    _, run, error = interrupted
+    metadata = is_valid(run)
+    step = metadata["checkpoint_step"]
+    assert 200 <= step < 1000
+    assert metadata["state"] == "paused"
+    assert error.exit_code == 130
+    assert str(error).startswith(f"paused at step {step:,} of 1,000, checkpoint saved; go on with `")
+    command = str(error).split("`")[1]
+    assert command.endswith("train fake-td3 --board host --resume run")
+    assert error.details["resume"] == command
+    assert error.details["state_sha256"] == metadata["state_sha256"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_resumed_run_ends_with_the_same_bits(
+    interrupted: tuple[Bench, Path, Interrupted], tmp_path: Path
+) -> None:
+    bench, run, _ = interrupted
+    step = RunFolder.open(run).metadata["checkpoint_step"]
+    document = bench.train(run, resume=str(run))
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1000)
+    whole = tmp_path / "whole"
+    assert bench.train(whole)["state_sha256"] == document["state_sha256"]
+    metadata = is_valid(run)
+    assert metadata["state"] == "finished"
+    assert [s["first_step"] for s in metadata["sessions"]] == [0, step]
+    assert [row["step"] for row in metrics(run, "evaluation")] == list(range(100, 1001, 100))
+    times = [row["time_s"] for row in RunFolder.open(run).read_metrics()]
+    assert times == sorted(times)
+    assert len(list(run.glob("events*"))) == 2
+    assert bench.boards[1].commands.count(DIALECT.MAV_CMD_RLT_START) == 0
+
+
+def test_resumption_drops_metrics_behind_the_checkpoint(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    bench, run, _ = interrupted
+    step = RunFolder.open(run).metadata["checkpoint_step"]
+    folder = RunFolder.open(run)
+    folder.append_metrics([{"kind": "progress", "step": step + 5, "last_return": 99.0}])
+    folder.close()
+    bench.train(run, resume=str(run))
+    assert 99.0 not in [row["last_return"] for row in metrics(run, "progress")]
+
+
+def test_resumption_with_more_steps(interrupted: tuple[Bench, Path, Interrupted]) -> None:
+    bench, run, _ = interrupted
+    bench.train(run, resume=str(run))
+    with pytest.raises(UsageError, match=r"has done its 1,000 steps: give a larger total"):
+        bench.train(run, resume=str(run))
+    document = bench.train(run, "report_every=7", resume=str(run), steps=1300)
+    assert document["steps"] == 1300
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1300)
+    assert is_valid(run)["hyperparameters"]["steps"] == 1300
+
+
+def test_link_lost_after_resumption_keeps_the_checkpoint(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    bench, run, _ = interrupted
+    before = is_valid(run)
+    bench.faults = Faults(unplug_at_step=800)
+    with pytest.raises(LinkLostError) as caught:
+        bench.train(run, resume=str(run))
+    step = before["checkpoint_step"]
+    assert f"go on from step {step:,} with `" in str(caught.value)
+    metadata = is_valid(run)
+    assert (metadata["state"], metadata["step"]) == ("link lost", 800)
+    assert metadata["state_sha256"] == before["state_sha256"]
+    bench.faults = Faults()
+    bench.train(run, resume=str(run))
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1000)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "sentence"),
+    [
+        ({"seed": 4}, (), "--seed does not go with --resume"),
+        ({"out": Path("x")}, (), "--out does not go with --resume"),
+        ({}, ("learning_rate=0.01",), "a resumed run keeps its learning_rate: only steps and report"),
+        ({"steps": 100}, (), "has done its"),
+    ],
+)
+def test_what_a_resumed_run_keeps(
+    interrupted: tuple[Bench, Path, Interrupted],
+    options: dict[str, Any],
+    settings: tuple[str, ...],
+    sentence: str,
+) -> None:
+    bench, run, _ = interrupted
+    built = bench.built
+    with pytest.raises(UsageError, match=sentence):
+        bench.train(run, *settings, resume=str(run), **options)
+    assert bench.built == built
+    is_valid(run)
+
+
+def test_checkpoint_of_another_experiment_is_not_resumed(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    bench, run, _ = interrupted
+    with pytest.raises(BoardMismatchError, match='is of experiment "fake-td3", not of "other-td3"'):
+        bench.train(run, experiment="other-td3", resume=str(run))
+
+
+def test_damaged_checkpoint_is_not_resumed(interrupted: tuple[Bench, Path, Interrupted]) -> None:
+    bench, run, _ = interrupted
+    path = run / "checkpoint.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match="its training state does not match its SHA-256"):
+        bench.train(run, resume=str(run))
+    assert len(bench.boards) == 1, "a damaged checkpoint must not reach a board"
+
+
+def test_checkpoint_that_the_board_refuses(interrupted: tuple[Bench, Path, Interrupted]) -> None:
+    bench, run, _ = interrupted
+    bench.faults = Faults(flip_upload=True)
+    with pytest.raises(DamagedFileError, match="refuses the checkpoint: checkpoint refused: the"):
+        bench.train(run, resume=str(run))
+    is_valid(run)
+
+
+def test_second_interrupt_quits_at_once(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.options = {"seconds_per_step": 0.0005}
+    monkeypatch.setattr(train, "make_screen", interrupt_at(200, times=2))
+    with pytest.raises(Interrupted, match=r"quit without a new checkpoint; .* up to step 2\d0 is in"):
+        bench.train(tmp_path / "run", "report_every=10")
+    metadata = is_valid(tmp_path / "run")
+    assert metadata["state"] == "interrupted"
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert len(metrics(tmp_path / "run", "progress")) >= 20
+
+
+def test_termination_pauses_as_an_interrupt_does(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.options = {"seconds_per_step": 0.0005}
+    timer = threading.Timer(0.25, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(train, "make_screen", lambda *_: (timer.start(), PlainScreen(*_))[1])
+    with pytest.raises(Interrupted, match="checkpoint saved"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "paused"
+
+
+# -- accidents -------------------------------------------------------------------------------------
+
+
+def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(unplug_at_step=437)
+    run = tmp_path / "run"
+    with pytest.raises(LinkLostError, match="what was received up to step 437 is in") as caught:
+        bench.train(run, "report_every=1", "eval_every=100")
+    assert "\n" not in str(caught.value)
+    assert [row["step"] for row in metrics(run, "progress")] == list(range(1, 438))
+    assert [row["step"] for row in metrics(run, "evaluation")] == [100, 200, 300, 400]
+    metadata = is_valid(run)
+    assert (metadata["state"], metadata["step"]) == ("link lost", 437)
+    assert not (run / "checkpoint.safetensors").exists()
+    with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors"):
+        bench.train(run, resume=str(run))
+
+
+def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(not_finite_at_step=250)
+    with pytest.raises(TrainingFaultError, match="critic_1 loss is not finite at step 250"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "fault"
+    (event,) = metrics(tmp_path / "run", "event")
+    assert event["text"] == "critic_1 loss is not finite at step 250"
+
+
+def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_state_sha256=True)
+    with pytest.raises(VerificationError, match="the board stated step 1000 and 0000000000000000"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_crc32=True)
+    with pytest.raises(VerificationError, match="/checkpoint.rltc arrived .* with CRC-32"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"experiment": "other-td3"}, 'runs experiment "other-td3", not "fake-td3": run `rlt flash'),
+        ({"fingerprint": FINGERPRINT + 1}, "another version of"),
+        ({"board": "teensy41"}, 'is a "teensy41", not a "host"'),
+        ({"protocol_version": 9}, "version 9 of the protocol"),
+    ],
+)
+def test_board_with_other_firmware(
+    bench: Bench, tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    bench.options = options
+    with pytest.raises(BoardMismatchError, match=sentence):
+        bench.train(tmp_path / "run")
+    assert not (tmp_path / "run").exists(), "a run that never began leaves no folder"
+
+
+@pytest.mark.parametrize("room", [0, 100, 3000, 12000, 20000, 28000])
+def test_full_disk_leaves_no_half_file(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """The disk fills up at the start, among the metrics, and while checkpoint and policy come."""
+    left = room
+    real_write = os.write
+
+    def write(descriptor: int, data: Any) -> int:
+        nonlocal left
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if not path.startswith(str(tmp_path)):
+            return real_write(descriptor, data)
+        if left <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = real_write(descriptor, bytes(data[:left]))
+        left -= taken
+        return taken
+
+    monkeypatch.setattr(os, "write", write)
+    run = tmp_path / "run"
+    with pytest.raises(DiskError, match=r"cannot write .*: No space left on device; free some"):
+        bench.train(run, "report_every=20")
+    monkeypatch.undo()
+    if run.exists():
+        assert is_valid(run)["state"] in ("starting", "training", "failed")
+
+
+# -- what is checked before anything is built ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "kind", "sentence"),
+    [
+        ({"experiment": "fake-td4"}, (), UnknownNameError, 'unknown experiment "fake-td4": did you'),
+        ({"board": "tensy41"}, (), UnknownNameError, "did you mean teensy41"),
+        ({}, ("learnign_rate=1",), UnknownNameError, "did you mean learning_rate"),
+        ({}, ("learning_rate",), UsageError, "has no value: write --set name=value"),
+        ({}, ("learning_rate=2",), UsageError, "choose a number from 0 to 1"),
+        ({}, ("learning_rate=nan",), UsageError, "out of bounds"),
+        ({}, ("learning_rate=fast",), UsageError, "out of bounds"),
+        ({}, ("learning_rate=1e99",), UsageError, "out of bounds"),
+        ({}, ("adam_epsilon=0",), UsageError, "from 1e-30 to 1"),
+        ({}, ("eval_every=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
+        ({}, ("eval_every=1.5",), UsageError, "whole number"),
+        ({"steps": 0}, (), UsageError, "steps=0 is out of bounds"),
+        ({"seed": -1}, (), UsageError, "seed=-1 is out of bounds"),
+        ({"seed": 2**32}, (), UsageError, "out of bounds"),
+        ({"seed": 1}, ("seed=2",), UsageError, "seed is given twice"),
+        ({}, ("eval_every=5", "eval_every=5"), UsageError, "eval_every is given twice"),
+        ({"experiment": None}, (), UsageError, "name an experiment"),
+    ],
+)
+def test_mistakes_are_found_before_building(
+    bench: Bench,
+    tmp_path: Path,
+    options: dict[str, Any],
+    settings: tuple[str, ...],
+    kind: type[RltError],
+    sentence: str,
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        bench.train(tmp_path / "run", *settings, **options)
+    assert (bench.built, bench.boards) == (0, [])
+    assert not (tmp_path / "run").exists()
+
+
+def test_folder_in_use_is_found_before_building(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty"):
+        bench.train(tmp_path)
+    assert bench.built == 0
+
+
+def test_values_that_are_allowed() -> None:
+    given = given_values(
+        EXPERIMENT, 4294967295, 1, ["eval_every=1e3", "eval_episodes=1_000", "learning_rate = 1"]
+    )
+    assert given == {
+        "seed": 4294967295,
+        "steps": 1,
+        "eval_every": 1000,
+        "eval_episodes": 1000,
+        "learning_rate": 1.0,
+    }
+    assert default_values(EXPERIMENT)["learning_rate"] == 0.001
+
+
+def test_shortest_is_the_same_float() -> None:
+    for value in (0.001, 0.1, 1 / 3, 1e-30, 3.4028234e38, 0.0, 16777217.0, 1e-8, 0.9999999):
+        assert as_float32(shortest(as_float32(value))) == as_float32(value)
+    assert shortest(as_float32(0.005)) == 0.005
+
+
+# -- finding the board -----------------------------------------------------------------------------
+
+
+def teensy_plan(port: str | None = None) -> train.Plan:
+    values = default_values(EXPERIMENT)
+    return train.Plan(EXPERIMENT, load_board("teensy41"), values, port)
+
+
+def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "find_connected", lambda _: [])
+    with pytest.raises(PortError, match="no teensy41 is connected: plug it in and `rlt flash"):
+        train.open_board(teensy_plan())
+
+
+def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
+    monkeypatch.setattr(boards, "find_connected", lambda _: ports)
+    with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
+        train.open_board(teensy_plan())
+
+
+def test_port_that_does_not_exist() -> None:
+    with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
+        train.open_board(teensy_plan("/dev/ttyACM99"))
+
+
+def test_board_on_a_pty_is_trained_as_on_a_serial_port(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(build, "describe", bench.describe)
+    with FakeBoard(DIALECT, pty=True, board="teensy41") as board:
+        document = train.run(
+            "fake-td3", "teensy41", seed=3, out=tmp_path / "run", port=board.port, tensorboard=False
+        )
+        assert document["state_sha256"] == board.state_sha256
+    assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors", EXPERIMENT).step == 1000
+
+
+# -- the screen ------------------------------------------------------------------------------------
+
+
+def filled_view(steps: int = 10_000) -> TrainingView:
+    now = 0.0
+    view = TrainingView("pendulum-td3", "qemu-cortex-m7", 1, steps, Path("runs/x"), clock=lambda: now)
+    for step in range(20, 6241, 20):
+        now = step / 52.0
+        loss = 0.1 + step / 1e4
+        progress = TrainingProgress(
+            step, step, steps, step, step // 200, -1500 + step / 5, -1.0, loss, loss, 3.0
+        )
+        view.take(progress)
+        if step % 1000 == 0:
+            view.take(Evaluation(step, step, 10, -1600 + step / 4, 20.0, -1700.0, -1.0))
+    return view
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (80, 40), (120, 30), (200, 60)])
+def test_picture_fits_the_terminal(width: int, height: int) -> None:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=width, height=height, force_terminal=True, color_system=None)
+    view = filled_view()
+    console.print(picture(view, width, height))
+    lines = stream.getvalue().rstrip("\n").split("\n")
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= height
+    text = "\n".join(lines)
+    expected = ["pendulum-td3 on qemu-cortex-m7", "seed 1", "6,240 of 10,000 steps", "62 %"]
+    if width >= 80:
+        expected += ["52.0 steps/s", "left 1:12", "-100.0 ± 20.0", "best -1", "losses of critics"]
+    for part in expected:
+        assert part in text
+
+
+def test_picture_of_a_run_that_has_just_begun() -> None:
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=80, height=24)
+    view = TrainingView("a", "b", 1, 10, Path("runs/x"))
+    console.print(picture(view, 80, 24))
+    view.take(Evaluation(1, 1, 10, 0.0, 0.0, 0.0, 0.0))
+    console.print(picture(view, 80, 24))
+
+
+def test_no_terminal_no_live_screen() -> None:
+    assert isinstance(make_screen(filled_view(), io.StringIO()), PlainScreen)
+
+
+def test_rate_is_that_of_the_last_seconds() -> None:
+    now = 0.0
+    view = TrainingView("a", "b", 1, 10_000, Path("r"), first_step=500, clock=lambda: now)
+    for second, step in ((10, 600), (20, 2000), (22, 2200), (24, 2400), (26, 2600)):
+        now = float(second)
+        view.reach(step)
+    assert view.steps_per_s == 100.0
+    assert view.left_s == 74.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(-1606, -147, (-2000, 0, 500)), (0.0, 1.0, (0, 1.0, 0.5)), (3, 97, (0, 100, 50))],
+)
+def test_nice_range(low: float, high: float, expected: tuple[float, float, float]) -> None:
+    assert nice_range(low, high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", [0.0, -1000.0, 1e-9, 1e12])
+def test_nice_range_of_one_value(value: float) -> None:
+    low, high, tick = nice_range(value, value)
+    assert low <= value <= high
+    assert low < high
+    assert tick > 0
+
+
+def test_line_of_the_chart_is_unbroken() -> None:
+    canvas = Canvas(20, 5, (0, 10), (0, 1))
+    canvas.draw_line([(0, 0), (10, 1)])
+    dots = {
+        (2 * column + x, 4 * row + y)
+        for row, cells in enumerate(canvas.bits)
+        for column, bits in enumerate(cells)
+        for y, pair in enumerate(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
+        for x, bit in enumerate(pair)
+        if bits & bit
+    }
+    assert {(0, 19), (39, 0)} <= dots
+    assert {x for x, _ in dots} == set(range(40))
+    assert {y for _, y in dots} == set(range(20))
+
+
+def test_words_for_numbers_and_times() -> None:
+    assert [number(v) for v in (float("nan"), 12345.6, 52.345, 0.012345)] == [
+        "-",
+        "12,346",
+        "52.3",
+        "0.0123",
+    ]
+    assert [duration(v) for v in (7, 760, 7380, float("nan"))] == ["0:07", "12:40", "2:03:00", "-"]
+
+
+# -- the real program of board host ----------------------------------------------------------------
+
+
+def train_here(out: Path | None = None, **options: Any) -> dict[str, Any]:
+    return train.run(None if "resume" in options else "pendulum-td3", "host", out=out, **options)
+
+
+def test_host_program_pauses_and_resumes_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ["eval_every=100", "report_every=10"]
+    whole = train_here(tmp_path / "whole", seed=7, steps=600, settings=settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "make_screen", interrupt_at(200))
+        with pytest.raises(Interrupted, match="checkpoint saved"):
+            train_here(tmp_path / "run", seed=7, steps=600, settings=settings)
+    paused = RunFolder.open(tmp_path / "run").metadata
+    assert 200 <= paused["checkpoint_step"] < 600
+    assert paused["state_sha256"] != whole["state_sha256"]
+    resumed = train_here(resume=str(tmp_path / "run"))
+    assert resumed["state_sha256"] == whole["state_sha256"]
+    assert resumed["return_mean"] == whole["return_mean"]
+    rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
+    assert rows == [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")]
+    assert [row[0] for row in rows] == list(range(100, 601, 100))
+
+
+def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    links: list[Any] = []
+    real_open = train.open_board
+
+    def open_and_remember(plan: train.Plan) -> Link:
+        links.append(real_open(plan))
+        return links[0]
+
+    class KillingScreen(PlainScreen):
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            if self.view.step == 200:
+                os.kill(links[0].process_id, signal.SIGKILL)
+
+    monkeypatch.setattr(train, "open_board", open_and_remember)
+    monkeypatch.setattr(train, "make_screen", KillingScreen)
+    with pytest.raises(LinkLostError, match="lost the program of board host: it was ended by SIGKILL"):
+        train_here(tmp_path / "run", steps=100_000, settings=["report_every=100"])
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.metadata["state"] == "link lost"
+    steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
+    assert steps == list(range(100, steps[-1] + 1, 100))
+    assert steps[-1] >= 200
+
+
+def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
+    """The board's own bounds agree with the description's: each bound is accepted."""
+    description = build.describe("pendulum-td3")
+    for end in ("minimum", "maximum"):
+        settings = [
+            f"{entry.name}={getattr(entry, end)!r}"
+            for entry in description.hyperparameters
+            if entry.name not in ("seed", "steps", "eval_every", "eval_episodes", "warmup_steps")
+        ]
+        path = tmp_path / end
+        try:
+            train_here(path, steps=20, settings=settings)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def test_host_overhead_is_small(tmp_path: Path) -> None:
+    """The receiving side is idle most of the time of a run whose reports come densely."""
+    began = time.process_time()
+    document = train_here(tmp_path / "run", steps=2000, settings=["report_every=20"])
+    used = time.process_time() - began
+    assert used < max(1.0, document["train_s"])
