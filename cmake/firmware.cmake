@@ -2,7 +2,7 @@
 
 set(rlt_sanitizer_flags)
 if(RLT_SANITIZE)
-  set(rlt_sanitizer_flags -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  set(rlt_sanitizer_flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
 endif()
 
 # Flags and include directories of the board, for any target.

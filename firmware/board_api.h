@@ -1,5 +1,6 @@
-// What a board provides to the firmware applications: a dozen functions and constants, no vendor header.
-// Each board implements them in firmware/<board>/; applications include this file and nothing of the board.
+// What a board provides to the firmware applications: a dozen functions and constants, no vendor
+// header. Each board implements them in firmware/<board>/; applications include this file and
+// nothing of the board.
 #pragma once
 
 #include <cstddef>
@@ -7,16 +8,19 @@
 
 namespace rlt::board {
 
-// Brings up clock, floating-point mode (round to nearest, no flush to zero, no default NaN), counter and link.
+// Brings up clock, floating-point mode (round to nearest, no flush to zero, no default NaN),
+// counter and link.
 void initialize();
 
 // Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
 std::size_t read(std::uint8_t* destination, std::size_t capacity);
 
-// Writes bytes to the link. May wait while the host is slow, but gives up where nobody listens: training goes on.
+// Writes bytes to the link. May wait while the host is slow, but gives up where nobody listens:
+// training goes on.
 void write(const std::uint8_t* source, std::size_t count);
 
-// Monotonic counter: microseconds on hardware and host, guest instructions on an emulated processor.
+// Monotonic counter: microseconds on hardware and host, guest instructions on an emulated
+// processor.
 std::uint64_t counter();
 
 // True where counter() counts guest instructions and therefore says nothing about time.
@@ -32,23 +36,27 @@ struct StackUse {
 };
 StackUse stack_use();
 
-// Called when there is nothing to do (idle, paused): waits briefly for bytes where that saves power or host time.
+// Called when there is nothing to do (idle, paused): waits briefly for bytes where that saves power
+// or host time.
 void idle();
 
-// True once the link is gone for good and the program should end (a local process whose pipe closed).
+// True once the link is gone for good and the program should end (a local process whose pipe
+// closed).
 bool should_exit();
 
 }  // namespace rlt::board
 
 namespace rlt {
 
-// What a board may call: sends the host at most 50 characters on a fault of the processor, before the board stops.
+// What a board may call: sends the host at most 50 characters on a fault of the processor, before
+// the board stops.
 void report_fault(const char* text);
 
 }  // namespace rlt
 
-// Placement of the three parts of a training state. The fast part is tightly coupled memory, the bulk part any RAM;
-// a board's linker script or core gives the sections their place. On the host both are ordinary memory.
+// Placement of the three parts of a training state. The fast part is tightly coupled memory, the
+// bulk part any RAM; a board's linker script or core gives the sections their place. On the host
+// both are ordinary memory.
 #if defined(RLT_SECTION_FAST)
 #define RLT_FAST __attribute__((section(RLT_SECTION_FAST)))
 #else

@@ -1,5 +1,6 @@
-// A server of the MAVLink file transfer protocol (https://mavlink.io/en/services/ftp.html) for a few files that live
-// in memory. Which operations it knows, and how it answers: docs/protocol.md, "Files".
+// A server of the MAVLink file transfer protocol (https://mavlink.io/en/services/ftp.html) for a
+// few files that live in memory. Which operations it knows, and how it answers: docs/protocol.md,
+// "Files".
 #pragma once
 
 #include "app/message_sender.h"
@@ -53,7 +54,8 @@ struct FileMessage {
   std::uint8_t unused;  // alignment; not transferred
 };
 constexpr std::size_t kFileMessageBytes = 251;
-static_assert(offsetof(FileMessage, data) == 12 && offsetof(FileMessage, unused) == kFileMessageBytes,
+static_assert(offsetof(FileMessage, data) == 12 &&
+                  offsetof(FileMessage, unused) == kFileMessageBytes,
               "the protocol gives the payload's bytes");
 
 // Files must provide, for files 0 to kFileCount - 1 of the one directory "/":
@@ -69,8 +71,8 @@ class FileServer {
  public:
   FileServer(Files& files, MessageSender& sender) : files_(files), sender_(sender) {}
 
-  // Answers a request; `payload` has kFileMessageBytes. A request that comes again, because its answer was lost, gets
-  // the same answer and is not carried out twice.
+  // Answers a request; `payload` has kFileMessageBytes. A request that comes again, because its
+  // answer was lost, gets the same answer and is not carried out twice.
   void handle(const std::uint8_t* payload, Address client) {
     FileMessage request{};
     __builtin_memcpy(&request, payload, kFileMessageBytes);
@@ -264,8 +266,11 @@ class FileServer {
     } while (bytes > 0);
     std::uint32_t length = 0;
     while (name[length] != '\0') length++;
-    if (answer_.size + length + 3 + kDigits > kFileDataBytes) return;  // the client asks for the rest
-    const auto put = [this](char c) { answer_.data[answer_.size++] = static_cast<std::uint8_t>(c); };
+    if (answer_.size + length + 3 + kDigits > kFileDataBytes)
+      return;  // the client asks for the rest
+    const auto put = [this](char c) {
+      answer_.data[answer_.size++] = static_cast<std::uint8_t>(c);
+    };
     put('F');
     for (std::uint32_t i = 0; i < length; i++) put(name[i]);
     put('\t');

@@ -1,6 +1,7 @@
-// MAVLink 2 frames out of a stream of bytes that may be noisy (https://mavlink.io/en/guide/serialization.html).
-// After a bad checksum it drops one byte and looks again: MAVLink's own parser drops what the length byte says, and
-// with it the good frames behind a damaged one.
+// MAVLink 2 frames out of a stream of bytes that may be noisy
+// (https://mavlink.io/en/guide/serialization.html). After a bad checksum it drops one byte and
+// looks again: MAVLink's own parser drops what the length byte says, and with it the good frames
+// behind a damaged one.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,22 @@ struct AcceptedMessage {
 };
 
 #define RLT_ACCEPTED_MESSAGE(NAME) \
-  { MAVLINK_MSG_ID_##NAME, MAVLINK_MSG_ID_##NAME##_CRC, MAVLINK_MSG_ID_##NAME##_LEN }
+  {MAVLINK_MSG_ID_##NAME, MAVLINK_MSG_ID_##NAME##_CRC, MAVLINK_MSG_ID_##NAME##_LEN}
 inline constexpr AcceptedMessage kAcceptedMessages[] = {
-    RLT_ACCEPTED_MESSAGE(FILE_TRANSFER_PROTOCOL), RLT_ACCEPTED_MESSAGE(COMMAND_LONG),
-    RLT_ACCEPTED_MESSAGE(COMMAND_INT),            RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_LIST),
-    RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_READ),     RLT_ACCEPTED_MESSAGE(PARAM_SET),
+    RLT_ACCEPTED_MESSAGE(FILE_TRANSFER_PROTOCOL),
+    RLT_ACCEPTED_MESSAGE(COMMAND_LONG),
+    RLT_ACCEPTED_MESSAGE(COMMAND_INT),
+    RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_LIST),
+    RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_READ),
+    RLT_ACCEPTED_MESSAGE(PARAM_SET),
     RLT_ACCEPTED_MESSAGE(HEARTBEAT),
 };
 #undef RLT_ACCEPTED_MESSAGE
 
 class FrameReceiver {
  public:
-  // Takes the bytes that have arrived since the last call, and calls handle(const mavlink_message_t&) for each whole
-  // message. A call without bytes says that the line is quiet.
+  // Takes the bytes that have arrived since the last call, and calls handle(const
+  // mavlink_message_t&) for each whole message. A call without bytes says that the line is quiet.
   template <class Handle>
   void receive(const std::uint8_t* bytes, std::size_t count, Handle&& handle) {
     if (count == 0) return recover(handle);
@@ -69,8 +73,8 @@ class FrameReceiver {
     discard(position);
   }
 
-  // A damaged length makes a frame seem unfinished, and good frames behind it would wait for its end. On a quiet line
-  // whole frames behind it are the proof that there is no such frame.
+  // A damaged length makes a frame seem unfinished, and good frames behind it would wait for its
+  // end. On a quiet line whole frames behind it are the proof that there is no such frame.
   template <class Handle>
   void recover(Handle& handle) {
     for (std::size_t position = 1; position < used_; position++) {
@@ -122,7 +126,8 @@ class FrameReceiver {
   void deliver(std::size_t position, Handle& handle) const {
     const std::uint8_t* frame = buffer_ + position;
     if (frame[5] == kSystem) return;  // an echo of our own
-    mavlink_message_t message{};      // zeros stand for the payload's trailing zeros, which are not sent
+    mavlink_message_t
+        message{};  // zeros stand for the payload's trailing zeros, which are not sent
     message.magic = frame[0];
     message.len = frame[1];
     message.incompat_flags = frame[2];

@@ -1,4 +1,5 @@
-// The generated MAVLink 2 headers (lib/protocol/rltools.xml), set up for one link and little memory.
+// The generated MAVLink 2 headers (lib/protocol/rltools.xml), set up for one link and little
+// memory.
 #pragma once
 
 #define MAVLINK_COMM_NUM_BUFFERS 1

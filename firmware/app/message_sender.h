@@ -6,7 +6,8 @@
 
 namespace rlt::link {
 
-// Into a message's field of zeros. A text as long as the field, or longer, has no terminating zero there.
+// Into a message's field of zeros. A text as long as the field, or longer, has no terminating zero
+// there.
 template <std::size_t Size>
 void copy_text(char (&field)[Size], const char* text) {
   for (std::size_t i = 0; i < Size && text[i] != '\0'; i++) field[i] = text[i];

@@ -16,7 +16,8 @@ namespace {
 // How often a busy program asks the system for input, and how long an idle one waits for it.
 constexpr std::uint64_t kPollInterval_us = 200;
 constexpr int kIdle_ms = 100;
-// A host that has read nothing for so long is taken for absent: what would be written is dropped until it reads again.
+// A host that has read nothing for so long is taken for absent: what would be written is dropped
+// until it reads again.
 constexpr int kPatience_ms = 2000;
 
 int link_output = STDOUT_FILENO;
@@ -35,11 +36,12 @@ const bool kCountsInstructions = false;
 
 void initialize() {
   std::signal(SIGPIPE, SIG_IGN);
-  // Ctrl-C in a terminal goes to the whole group; the host decides what it means, and ends this program by closing
-  // the link.
+  // Ctrl-C in a terminal goes to the whole group; the host decides what it means, and ends this
+  // program by closing the link.
   std::signal(SIGINT, SIG_IGN);
   std::fesetenv(FE_DFL_ENV);
-  // The link keeps the descriptor for itself: what a library prints must not come between the messages.
+  // The link keeps the descriptor for itself: what a library prints must not come between the
+  // messages.
   const int copy = ::dup(STDOUT_FILENO);
   if (copy >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0) link_output = copy;
 }
@@ -77,8 +79,7 @@ void write(const std::uint8_t* source, std::size_t count) {
 std::uint64_t counter() {
   using std::chrono::duration_cast;
   const auto since_boot = std::chrono::steady_clock::now().time_since_epoch();
-  return static_cast<std::uint64_t>(
-      duration_cast<std::chrono::microseconds>(since_boot).count());
+  return static_cast<std::uint64_t>(duration_cast<std::chrono::microseconds>(since_boot).count());
 }
 
 void unique_id(std::uint8_t (&id)[16]) {

@@ -15,11 +15,14 @@ namespace {
 
 using namespace mps2;
 
-// QEMU's UART holds one byte: the interrupt takes it. A full ring leaves it there, and QEMU then keeps the rest.
+// QEMU's UART holds one byte: the interrupt takes it. A full ring leaves it there, and QEMU then
+// keeps the rest.
 constexpr std::uint32_t kRingBytes = 1024;
 std::uint8_t ring[kRingBytes];
-volatile std::uint32_t ring_begin = 0, ring_end = 0;  // running counts; begin belongs to read(), end to the interrupt
-volatile bool ring_overfull = false;                  // a byte waits in the UART, without an interrupt
+volatile std::uint32_t ring_begin = 0,
+                       ring_end =
+                           0;  // running counts; begin belongs to read(), end to the interrupt
+volatile bool ring_overfull = false;  // a byte waits in the UART, without an interrupt
 
 // Ticks of 25 MHz that write() waits for a host that does not read, once.
 constexpr std::uint32_t kPatience_ticks = 25'000'000;
@@ -27,7 +30,8 @@ bool host_absent = false;
 
 constexpr std::uint32_t kIdle_ticks = 250'000;  // 10 ms
 
-// The interrupt, or read() with interrupts off. The flag is cleared first: a byte that comes meanwhile sets it again.
+// The interrupt, or read() with interrupts off. The flag is cleared first: a byte that comes
+// meanwhile sets it again.
 void take_received() {
   uart_interrupt_clear() = kReceiveInterrupt;
   ring_overfull = false;
@@ -83,7 +87,8 @@ void write(const std::uint8_t* source, std::size_t count) {
   host_absent = false;
 }
 
-// Under -icount shift=5 an instruction takes 32 ns of the machine's time, and a tick of 25 MHz takes 40 ns.
+// Under -icount shift=5 an instruction takes 32 ns of the machine's time, and a tick of 25 MHz
+// takes 40 ns.
 std::uint64_t counter() {
   static std::uint32_t last = 0;
   static std::uint64_t ticks = 0;
@@ -104,7 +109,8 @@ StackUse stack_use() {
           static_cast<std::uint32_t>((stack_top - used) * 4)};
 }
 
-// Sleeps until a byte arrives, or for 10 ms. The timer runs here only, so that it never interrupts training.
+// Sleeps until a byte arrives, or for 10 ms. The timer runs here only, so that it never interrupts
+// training.
 void idle() {
   systick_reload() = kIdle_ticks;
   systick_value() = 0;

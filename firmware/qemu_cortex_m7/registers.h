@@ -1,4 +1,5 @@
-// Registers of QEMU's machine mps2-an500: Arm DAI 0500 (the FPGA image), DDI 0403 (ARMv7-M), DDI 0479 (CMSDK).
+// Registers of QEMU's machine mps2-an500: Arm DAI 0500 (the FPGA image), DDI 0403 (ARMv7-M), DDI
+// 0479 (CMSDK).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,18 @@ inline Register& interrupt_set_enable() { return at(0xe000e100); }
 inline Register& coprocessor_access() { return at(0xe000ed88); }
 inline Register& fault_enable() { return at(0xe000ed24); }
 inline Register& fault_status() { return at(0xe000ed28); }
-inline Register& fault_address() { return at(0xe000ed38); }
+inline Register& memory_fault_address() { return at(0xe000ed34); }
+inline Register& bus_fault_address() { return at(0xe000ed38); }
+constexpr std::uint32_t kMemoryFaultAddressValid = 1u << 7, kBusFaultAddressValid = 1u << 15;
 inline Register& float_default_status() { return at(0xe000ef3c); }
+
+// Memory protection unit.
+inline Register& mpu_control() { return at(0xe000ed94); }
+inline Register& mpu_base() { return at(0xe000ed9c); }
+inline Register& mpu_attributes() { return at(0xe000eda0); }
+constexpr std::uint32_t kMpuEnableWithBackground = 1u << 0 | 1u << 2;
+constexpr std::uint32_t kNoAccess = 0, kReadWrite = 3u << 24, kReadOnly = 7u << 24;
+constexpr std::uint32_t kNotExecutable = 1u << 28;
+constexpr std::uint32_t kSize512Kilobytes = 18u << 1, kSize512Megabytes = 28u << 1;
 
 }  // namespace rlt::mps2

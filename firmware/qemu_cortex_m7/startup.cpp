@@ -15,6 +15,27 @@ extern const Initializer init_array_begin[], init_array_end[];
 int main();
 void uart_receive_handler();
 
+// Only what a Teensy 4.1 has of the first gigabyte can be accessed: QEMU's machine has more memory,
+// and swallows stores where it has none. The stack ends at the bottom of DTCM, so an overflow is a
+// fault. Of overlapping regions the later one holds.
+static void protect_memory() {
+  using namespace rlt::mps2;
+  const std::uint32_t regions[][2] = {
+      {0x00000000, kNoAccess | kNotExecutable | kSize512Megabytes},
+      {0x20000000, kNoAccess | kNotExecutable | kSize512Megabytes},
+      {0x00000000, kReadOnly | kSize512Kilobytes},                    // ITCM
+      {0x20000000, kReadWrite | kNotExecutable | kSize512Kilobytes},  // DTCM
+      {0x20200000, kReadWrite | kNotExecutable | kSize512Kilobytes},  // RAM2
+  };
+  std::uint32_t number = 0;
+  for (const auto& [base, attributes] : regions) {
+    mpu_base() = base | 1u << 4 | number++;  // bit 4: the number is valid
+    mpu_attributes() = attributes | 1u;
+  }
+  mpu_control() = kMpuEnableWithBackground;
+  __asm__ volatile("dsb\n isb" : : : "memory");
+}
+
 // Runs on the handlers' stack, with the painted stack of main() at rest.
 [[noreturn]] void reset_on_handler_stack() {
   using namespace rlt::mps2;
@@ -23,9 +44,9 @@ void uart_receive_handler();
   const std::uint32_t* source = data_load;
   for (std::uint32_t* word = data_begin; word < data_end; word++) *word = *source++;
   for (std::uint32_t* word = bss_begin; word < bss_end; word++) *word = 0;
-  fault_enable() = 0x7u << 16;                               // memory, bus and usage faults
+  fault_enable() = 0x7u << 16;  // memory, bus and usage faults
+  protect_memory();
   __asm__ volatile(
-      "dsb\n isb\n"
       "msr psp, %0\n"
       "movs r0, #2\n"
       "msr control, r0\n"  // thread mode uses the process stack; faults then find a sound stack
@@ -56,8 +77,11 @@ void uart_receive_handler();
     }
   };
   put(17, readable ? frame[6] : 0);
-  put(32, fault_status());
-  put(50, fault_address());
+  const std::uint32_t status = fault_status();
+  put(32, status);
+  put(50, status & kMemoryFaultAddressValid ? memory_fault_address()
+          : status & kBusFaultAddressValid  ? bus_fault_address()
+                                            : 0);
   rlt::report_fault(text);
   for (;;) __asm__ volatile("wfi");
 }

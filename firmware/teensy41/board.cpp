@@ -1,9 +1,11 @@
-// The Teensy 4.1 board: USB serial is its link, SysTick its clock. All that touches its hardware is in this file.
+// The Teensy 4.1 board: USB serial is its link, SysTick its clock. All that touches its hardware is
+// in this file.
 #include "teensy41/teensy_core.h"
 
 #include "board_api.h"
 
-// From the core's linker script. The core makes 32 bytes at _ebss inaccessible, to trap an overflow of the stack.
+// From the core's linker script. The core makes 32 bytes at _ebss inaccessible, to trap an overflow
+// of the stack.
 extern "C" unsigned long _ebss, _estack;
 
 namespace rlt::board {
@@ -40,7 +42,8 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 
-// The core waits 120 ms for a host that does not read, once, and then drops what is written until the host reads again.
+// The core waits 120 ms for a host that does not read, once, and then drops what is written until
+// the host reads again.
 void write(const std::uint8_t* source, std::size_t count) { usb_serial_write(source, count); }
 
 std::uint64_t counter() {
@@ -52,7 +55,8 @@ std::uint64_t counter() {
   return total;
 }
 
-// The fuses of the i.MX RT1062: its 64-bit unique number, and the MAC address, whose low half is the USB serial number.
+// The fuses of the i.MX RT1062: its 64-bit unique number, and the MAC address, whose low half is
+// the USB serial number.
 void unique_id(std::uint8_t (&id)[16]) {
   copy_word(id, HW_OCOTP_CFG0);
   copy_word(id + 4, HW_OCOTP_CFG1);

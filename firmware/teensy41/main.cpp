@@ -1,4 +1,5 @@
-// The train application on a Teensy 4.1. The core's own main() calls setup() once and then loop() for ever.
+// The train application on a Teensy 4.1. The core's own main() calls setup() once and then loop()
+// for ever.
 #include "app/train/train_program.h"
 
 extern "C" void setup();

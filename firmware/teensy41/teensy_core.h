@@ -1,4 +1,5 @@
-// PJRC's Teensy core (github.com/PaulStoffregen/cores), as a system header: our warnings are not for it.
+// PJRC's Teensy core (github.com/PaulStoffregen/cores), as a system header: our warnings are not
+// for it.
 #pragma once
 #pragma GCC system_header
 

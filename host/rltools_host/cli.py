@@ -1,4 +1,4 @@
-"""The command line `rlt`: one thin command per module. What a command needs is imported when it runs."""
+"""The command line `rlt`: a thin command per module, which is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="rlt",
-    help="Trains policies on microcontrollers, emulated ones and this machine, and brings them home.",
+    help="Trains policies on microcontrollers, real or emulated, and brings them home.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,21 +34,31 @@ RunArgument = Annotated[
 ]
 
 
-def example(text: str) -> dict[str, str]:
+def example(text: str) -> str:
     """The line at the end of a command's --help."""
-    return {"epilog": f"\b\nExample: {text}"}
+    return f"\b\nExample: {text}"
 
 
-@app.command(**example("rlt demo"))
-def demo(json_output: Json = False) -> None:
-    """The whole story on an emulated board, with a report at the end."""
+@app.command(epilog=example("rlt demo --quick"))
+def demo(
+    board: Annotated[
+        str, typer.Option(metavar="BOARD", help="An emulated board, or host.")
+    ] = "qemu-cortex-m7",
+    quick: Annotated[bool, typer.Option("--quick", help="Train 1,000 steps only.")] = False,
+    compare_host: Annotated[
+        bool,
+        typer.Option("--compare/--no-compare", help="Train the same on this machine and compare."),
+    ] = True,
+    json_output: Json = False,
+) -> None:
+    """The whole story on an emulated board, with a report."""
     from rltools_host import demo as module
 
-    module.run(json_output)
+    module.run(json_output, board, quick, compare_host)
 
 
-@app.command(**example("rlt test --fast -k framing"))
-def test(
+@app.command("test", epilog=example("rlt test --fast -k framing"))
+def run_tests(
     fast: Annotated[bool, typer.Option("--fast", help="Leave the emulated board out.")] = False,
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPRESSION", help="Only tests that match this.")
@@ -64,7 +74,7 @@ def test(
     leave(test_command.run(fast, expression, slow, exhaustive))
 
 
-@app.command(**example("rlt doctor --json"))
+@app.command(epilog=example("rlt doctor --json"))
 def doctor(json_output: Json = False) -> None:
     """What is installed, what is missing, how to get it."""
     from rltools_host import doctor as module
@@ -72,7 +82,7 @@ def doctor(json_output: Json = False) -> None:
     leave(module.run(json_output))
 
 
-@app.command(**example("rlt boards"))
+@app.command(epilog=example("rlt boards"))
 def boards(json_output: Json = False) -> None:
     """Every board, and what can be done with it here."""
     from rltools_host import boards as module
@@ -80,7 +90,9 @@ def boards(json_output: Json = False) -> None:
     leave(module.run(json_output))
 
 
-@app.command(**example("rlt train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"))
+@app.command(
+    epilog=example("rlt train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4")
+)
 def train(
     experiment: Annotated[
         str | None,
@@ -114,7 +126,7 @@ def train(
     ] = None,
     port: Annotated[
         str | None,
-        typer.Option(metavar="PORT", help="/dev/ttyACM0 or socket://HOST:PORT, where the board is."),
+        typer.Option(metavar="PORT", help="Where the board is: /dev/ttyACM0, socket://HOST:PORT."),
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
@@ -123,8 +135,8 @@ def train(
 ) -> None:
     """Trains on a board while you watch; brings the policy home.
 
-    Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the board,
-    saves a checkpoint and says how to go on.
+    Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
+    board, saves a checkpoint and says how to go on.
     """
     from rltools_host import train as module
 
@@ -142,7 +154,7 @@ def train(
     )
 
 
-@app.command(**example("rlt evaluate latest --in gymnasium"))
+@app.command(epilog=example("rlt evaluate latest --in gymnasium"))
 def evaluate(
     run: RunArgument,
     episodes: Annotated[int, typer.Option(metavar="N", help="How many.")] = 100,
@@ -159,7 +171,7 @@ def evaluate(
     module.run(run, episodes, seed, simulator, json_output)
 
 
-@app.command(**example("rlt export latest --to c --output policy.h"))
+@app.command(epilog=example("rlt export latest --to c --output policy.h"))
 def export(
     run: RunArgument,
     to: Annotated[str, typer.Option(metavar="FORMAT", help="image or c.")] = "image",
@@ -177,7 +189,7 @@ def export(
         print(json.dumps({"run": run, "format": to, "path": str(path)}))
 
 
-@app.command(**example("rlt flash teensy41 pendulum-td3"))
+@app.command(epilog=example("rlt flash teensy41 pendulum-td3"))
 def flash(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
     experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
@@ -189,13 +201,12 @@ def flash(
     leave(module.run(board, experiment, json_output))
 
 
-@app.command(**example("rlt emulate qemu-cortex-m7 pendulum-td3"))
+@app.command(epilog=example("rlt emulate qemu-cortex-m7 pendulum-td3"))
 def emulate(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
     experiment: Annotated[
-        str | None,
-        typer.Argument(metavar="[EXPERIMENT]", help="What it trains. [default: the first one]"),
-    ] = None,
+        str, typer.Argument(metavar="[EXPERIMENT]", help="What it trains.")
+    ] = "pendulum-td3",
     time_limit_s: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", help="Then it ends.")
     ] = 3600.0,
@@ -207,7 +218,7 @@ def emulate(
     leave(emulator.run(board, experiment, time_limit_s, json_output))
 
 
-@app.command(**example("rlt report latest --output report.html"))
+@app.command(epilog=example("rlt report latest --output report.html"))
 def report(
     run: RunArgument,
     output: Annotated[
@@ -246,6 +257,8 @@ def run(words: list[str]) -> int:
     """The exit code of a command; whatever goes wrong is one line on the error stream."""
     try:
         code = app(words, prog_name="rlt", standalone_mode=False)
+        if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except RltError as error:
         prefix = "" if isinstance(error, Interrupted) else "error: "

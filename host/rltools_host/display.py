@@ -57,8 +57,8 @@ class TrainingView:
 
     def __post_init__(self) -> None:
         self.step = self.first_step
-        self.began = self.clock()
-        self._history: deque[tuple[float, int]] = deque([(self.began, self.first_step)])
+        self.began: float | None = None
+        self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
     def begin(self) -> None:
         """Training starts now; the time before does not count."""
@@ -73,29 +73,38 @@ class TrainingView:
         """Takes in what the board reports."""
         if isinstance(event, StatusText):
             self.texts.append(event.text)
-        elif isinstance(event, Evaluation):
-            self.reach(event.step)
-            self.evaluation = event
-            self.evaluation_points.append((event.step, event.return_mean))
+            return
+        self.reach(event.step)
+        if isinstance(event, Evaluation):
+            self._take_evaluation(event)
         else:
-            self.reach(event.step)
-            if event.episodes > self.episodes and math.isfinite(event.last_return):
-                self.episode_points.append((event.step, event.last_return))
-            self.updates, self.episodes = event.updates, event.episodes
-            self.last_return, self.best_return = event.last_return, event.best_return
-            if math.isfinite(event.critic_1_loss):
-                self.critic_1_loss, self.critic_2_loss = event.critic_1_loss, event.critic_2_loss
-            if math.isfinite(event.actor_loss):
-                self.actor_loss = event.actor_loss
+            self._take_progress(event)
+
+    def _take_evaluation(self, event: Evaluation) -> None:
+        self.evaluation = event
+        self.evaluation_points.append((event.step, event.return_mean))
+
+    def _take_progress(self, event: TrainingProgress) -> None:
+        if event.episodes > self.episodes and math.isfinite(event.last_return):
+            self.episode_points.append((event.step, event.last_return))
+        self.updates, self.episodes = event.updates, event.episodes
+        self.last_return, self.best_return = event.last_return, event.best_return
+        if math.isfinite(event.critic_1_loss):
+            self.critic_1_loss, self.critic_2_loss = event.critic_1_loss, event.critic_2_loss
+        if math.isfinite(event.actor_loss):
+            self.actor_loss = event.actor_loss
 
     def take_row(self, row: Mapping[str, Any]) -> None:
         """Takes in a row of metrics.jsonl, of the part of the run before this session."""
+        known: dict[str, Any] = {
+            name: math.nan if value is None else value for name, value in row.items()
+        }
         if row.get("kind") == "evaluation":
-            self.evaluation_points.append((row["step"], row["return_mean"]))
-        elif row.get("kind") == "progress" and row["last_return"] is not None:
-            if row["episodes"] > self.episodes:
-                self.episode_points.append((row["step"], row["last_return"]))
-            self.episodes = row["episodes"]
+            fields = Evaluation.__dataclass_fields__
+            self._take_evaluation(Evaluation(**{name: known[name] for name in fields}))
+        elif row.get("kind") == "progress":
+            fields = TrainingProgress.__dataclass_fields__
+            self._take_progress(TrainingProgress(**{name: known[name] for name in fields}))
 
     def reach(self, step: int) -> None:
         """So many steps are done now."""
@@ -107,6 +116,8 @@ class TrainingView:
 
     @property
     def elapsed_s(self) -> float:
+        if self.began is None:
+            return 0.0
         return (self.clock() if self.ended is None else self.ended) - self.began
 
     @property

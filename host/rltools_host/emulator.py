@@ -140,7 +140,7 @@ def not_emulated(board: Board) -> str:
 
 def run(
     board_name: str,
-    experiment: str | None = None,
+    experiment: str,
     time_limit_s: float = TIME_LIMIT_S,
     json_output: bool = False,
 ) -> int:
@@ -150,7 +150,6 @@ def run(
         raise UsageError(not_emulated(board))
     if time_limit_s <= 0:
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
-    experiment = experiment or build.list_experiments()[0]
     program = build.build_firmware(board, experiment)
     with Emulator(board, program, time_limit_s) as emulator:
         out = sys.stderr if json_output else sys.stdout

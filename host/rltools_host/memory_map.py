@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,8 @@ class MemoryRegion:
 def memory_map(metadata: Mapping[str, Any], policy_bytes: int = 0) -> list[MemoryRegion]:
     """The memories of the board that a run was trained on, by its run.json; none for the host."""
     table = metadata.get("memory") or []
+    if not table:
+        return []
     identity = metadata.get("identity") or {}
     sections = sections_of_run(metadata)
     regions = []
@@ -105,11 +109,23 @@ def sections_of_run(metadata: Mapping[str, Any]) -> dict[str, int]:
     try:
         board = load_board(board_name)
         program = paths.board_build_directory(board_name) / f"{experiment}{board.program_suffix}"
-        if not program.is_file() or build.memory_usage(board, program) != metadata.get("memory"):
+        if not program.is_file() or program.stat().st_mtime > latest_start_s(metadata):
+            return {}
+        if build.memory_usage(board, program) != metadata.get("memory"):
             return {}
         return section_sizes(program)
     except (RltError, OSError):
         return {}
+
+
+def latest_start_s(metadata: Mapping[str, Any]) -> float:
+    """When the run was last started or resumed, in seconds since 1970; firmware is older."""
+    sessions = metadata.get("sessions") or [metadata]
+    try:
+        started = datetime.fromisoformat(str(sessions[-1].get("started")))
+    except ValueError:
+        return -math.inf
+    return started.timestamp() + 1  # run.json has whole seconds
 
 
 def section_sizes(program: Path) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Where a run comes from: revision of the sources, versions of the packages, the machine, the time."""
+"""Where a run comes from: revision of the sources, versions of packages, machine, time."""
 
 from __future__ import annotations
 

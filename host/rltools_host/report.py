@@ -283,8 +283,9 @@ def tiles(data: ReportData) -> Iterable[str]:
                 f"return of at least {number(evaluation.success_return or 0.0)}",
             )
     wanted = data.metadata.get("steps")
-    note = "all of them" if data.steps_done == wanted else f"of {number(float(wanted or 0))}"
-    yield tile("training steps", number(data.steps_done), f"{note}, seed {seed_of(data)}")
+    if wanted:
+        note = "all of them" if data.steps_done == wanted else f"of {text(number(wanted))}"
+        yield tile("training steps", number(data.steps_done), f"{note}, seed {seed_of(data)}")
     train_s = data.metadata.get("train_s")
     if train_s:
         where = "wall clock here, emulated" if data.is_emulated else "wall clock"
@@ -564,9 +565,9 @@ def section_timings(data: ReportData) -> str:
     lead = "Evaluations on the board count as well, and so do its messages."
     if data.is_emulated:
         lead = (
-            "The board is emulated. Guest instructions are what the emulated processor executed, a "
-            "pure function of the program; they are <strong>neither time nor cycles</strong> of a "
-            "real board. Wall clock and steps per second say how fast this host emulates."
+            "The board is emulated. Guest instructions are what the emulated processor executed, "
+            "its talk with the host included; they are <strong>neither time nor cycles</strong> "
+            "of a real board. Wall clock and steps per second say how fast this host emulates."
         )
     body = "".join(
         f'<tr><th>{text(name)}</th><td class="number">{text(value)}</td></tr>'

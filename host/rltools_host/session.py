@@ -176,8 +176,8 @@ class BoardSession:
             )
         if self._bytes_received:
             return BoardMismatchError(
-                f"the board on {self.description} runs other firmware ({self._bytes_received} bytes "
-                "came, none of them MAVLink): flash it with `rlt flash`, or give another --port"
+                f"the board on {self.description} runs other firmware ({self._bytes_received} "
+                "bytes came, no MAVLink): flash it with `rlt flash`, or give another --port"
             )
         return PortError(
             f"no board answers on {self.description} within {timeout_s:g} s: check that it is "
@@ -192,9 +192,10 @@ class BoardSession:
                 f"`rlt flash {identity.board}`"
             )
 
-    def require(self, identity: Identity, experiment: str, fingerprint: int, board: str) -> None:
+    def require(
+        self, identity: Identity, experiment: str, fingerprint: int, board: str, remedy: str
+    ) -> None:
         """BoardMismatchError unless the board runs this experiment, of these sources."""
-        remedy = f"run `rlt flash {board} {experiment}`"
         if identity.board != board:
             raise BoardMismatchError(
                 f'the board on {self.description} is a "{identity.board}", not a "{board}": '

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rltools_host import boards, build, paths
-from rltools_host.boards import Board
-from rltools_host.build import ExperimentDescription, Hyperparameter
+from rltools_host import boards, build
 from rltools_host.checkpoint import (
     Checkpoint,
     build_image,
-    load_checkpoint,
     parse_image,
     save_checkpoint,
 )
@@ -34,10 +29,8 @@ from rltools_host.errors import (
     LinkLostError,
     PortError,
     TrainingFaultError,
-    UsageError,
     VerificationError,
 )
-from rltools_host.hyperparameters import Values, default_values, given_values
 from rltools_host.link import DEFAULT_BAUD, Link, ProcessLink, open_link
 from rltools_host.provenance import (
     checkpoint_versions,
@@ -46,7 +39,7 @@ from rltools_host.provenance import (
     package_versions,
     timestamp,
 )
-from rltools_host.run_folder import RunFolder, new_run_path, require_empty, write_atomically
+from rltools_host.run_folder import RunFolder, new_run_path, write_atomically
 from rltools_host.session import (
     CHECKPOINT_PATH,
     POLICY_PATH,
@@ -59,48 +52,10 @@ from rltools_host.session import (
     TrainingProgress,
 )
 from rltools_host.tensorboard_log import TensorBoardLog
+from rltools_host.training_plan import DEFAULT_BOARD, Plan, launcher, make_plan, near_path
 
-DEFAULT_BOARD = "qemu-cortex-m7"
 EMULATOR_LIMIT_S = 6 * 3600.0
-# A resumed run may set these; the others decide what the bits of the run are.
-SET_ON_RESUME = ("steps", "report_every")
 RUN_FORMAT = 1
-
-
-@dataclass
-class Plan:
-    """What is to be trained, where and how; complete before anything is built or sent."""
-
-    description: ExperimentDescription
-    board: Board
-    hyperparameters: Values
-    port: str | None = None
-    out: Path | None = None
-    resumed: RunFolder | None = None
-    checkpoint: Checkpoint | None = None
-    program: Path | None = None
-    table: dict[str, Hyperparameter] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.table = {entry.name: entry for entry in self.description.hyperparameters}
-
-    @property
-    def seed(self) -> int:
-        return int(self.hyperparameters["seed"])
-
-    @property
-    def steps(self) -> int:
-        return int(self.hyperparameters["steps"])
-
-    @property
-    def first_step(self) -> int:
-        return self.checkpoint.step if self.checkpoint else 0
-
-    def resume_command(self, run: Path) -> str:
-        """What goes on with the run, as it must be typed."""
-        words = [launcher(), "train", self.description.name, "--board", self.board.name]
-        words += ["--port", self.port] if self.port else []
-        return shlex.join([*words, "--resume", str(near_path(run))])
 
 
 def run(
@@ -124,82 +79,22 @@ def run(
     with contextlib.closing(link), Interruption() as interruption:
         session, identity = BoardSession.connect(link, build.load_dialect())
         description = plan.description
-        session.require(identity, description.name, description.fingerprint, plan.board.name)
-        run_ = TrainingRun(plan, session, identity, interruption)
-        document = run_.train(lambda view: make_screen(view, stream), tensorboard)
+        session.require(
+            identity, description.name, description.fingerprint, plan.board.name, plan.load_command
+        )
+        training = TrainingRun(plan, session, identity, interruption)
+        document = training.train(lambda view: make_screen(view, stream), tensorboard)
     print(closing_lines(document), file=stream, flush=True)
     if json_output:
         print(json.dumps(document), flush=True)
     return document
 
 
-def make_plan(
-    experiment: str | None,
-    board: str | None,
-    seed: int | None,
-    steps: int | None,
-    settings: Sequence[str],
-    out: Path | None,
-    resume: str | None,
-    port: str | None,
-) -> Plan:
-    """Checks all that can be checked before anything is built for the board or sent to it."""
-    if resume is not None:
-        return plan_resumption(experiment, board, seed, steps, settings, out, resume, port)
-    if experiment is None:
-        listed = ", ".join(build.list_experiments())
-        raise UsageError(f"name an experiment ({listed}), or a run with --resume")
-    chosen = boards.load_board(board or DEFAULT_BOARD)
-    if out is not None:
-        require_empty(out)
-    description = build.describe(experiment)
-    values = default_values(description)
-    values["report_every"] = chosen.report_every
-    values |= given_values(description, seed, steps, settings)
-    return Plan(description, chosen, values, port, out)
-
-
-def plan_resumption(
-    experiment: str | None,
-    board: str | None,
-    seed: int | None,
-    steps: int | None,
-    settings: Sequence[str],
-    out: Path | None,
-    resume: str,
-    port: str | None,
-) -> Plan:
-    """The run's own settings hold, from its checkpoint, whose hash covers them."""
-    folder = RunFolder.open(resume)
-    if out is not None:
-        raise UsageError("--out does not go with --resume: a resumed run stays in its folder")
-    if seed is not None:
-        raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
-    chosen = boards.load_board(board or str(folder.metadata.get("board")))
-    description = build.describe(experiment or str(folder.metadata.get("experiment")))
-    given = given_values(description, None, steps, settings)
-    if fixed := [name for name in given if name not in SET_ON_RESUME]:
-        raise UsageError(
-            f"a resumed run keeps its {fixed[0]}: only {' and '.join(SET_ON_RESUME)} may be set "
-            "with --resume, for other values start a new run"
-        )
-    checkpoint = load_checkpoint(folder.checkpoint_path, description)
-    values = default_values(description) | dict(checkpoint.hyperparameters)
-    values["report_every"] = chosen.report_every
-    values |= given
-    if int(values["steps"]) <= checkpoint.step:
-        raise UsageError(
-            f"run {folder.name} has done its {checkpoint.step:,} steps: "
-            f"give a larger total with --steps"
-        )
-    return Plan(description, chosen, values, port, None, folder, checkpoint)
-
-
 # -- the board ---------------------------------------------------------------------------------
 
 
 def open_board(plan: Plan) -> Link:
-    """A link to the given port, to a new process or emulator, or to the board that is connected."""
+    """A link to the given port, a new process or emulator, or the board that is connected."""
     board, program = plan.board, plan.program
     if plan.port is not None:
         return open_link(plan.port, board.link.baud or DEFAULT_BAUD)
@@ -243,24 +138,10 @@ class Interruption:
 
     def _on_signal(self, *_: int | FrameType | None) -> None:
         if self.requested or not self.armed:
+            for number in self._previous:  # cleaning up takes a moment and must not be cut short
+                signal.signal(number, signal.SIG_IGN)
             raise KeyboardInterrupt
         self.requested = True
-
-
-def launcher() -> str:
-    """How this user calls the launcher: by its name where the PATH finds it, or with its place."""
-    found = shutil.which("rlt")
-    if found is not None and Path(found).resolve() == paths.REPOSITORY / "rlt":
-        return "rlt"
-    path = near_path(paths.REPOSITORY / "rlt")
-    return str(path) if path.is_absolute() else f"./{path}"
-
-
-def near_path(path: Path) -> Path:
-    """Relative to the present folder where it lies below that, as a person would type it."""
-    with contextlib.suppress(ValueError):
-        return path.relative_to(Path.cwd())
-    return path
 
 
 # -- training ----------------------------------------------------------------------------------
@@ -380,7 +261,7 @@ class TrainingRun:
             raise BoardMismatchError(
                 f"the checkpoint from {session.description} has fingerprint "
                 f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
-                f"run `rlt flash {self._plan.board.name} {description.name}`"
+                f"{self._plan.load_command}"
             )
         save_checkpoint(folder.checkpoint_path, checkpoint, description.tensors)
         write_atomically(folder.policy_path, policy)

@@ -17,6 +17,6 @@ int main() {
   const rlt::Matrix<float, 1, 3> observation{};
   rlt::Matrix<float, 1, 1> action, action_gradient{};
   rlt::forward(rlt::Generic{}, actor, observation, action, buffer);
-  rlt::backward(rlt::Generic{}, actor, observation, action, buffer, action_gradient.data(), gradient,
-                static_cast<float*>(nullptr), gradient_buffer);
+  rlt::backward(rlt::Generic{}, actor, observation, action, buffer, action_gradient.data(),
+                gradient, static_cast<float*>(nullptr), gradient_buffer);
 }

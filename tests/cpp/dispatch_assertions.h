@@ -34,6 +34,13 @@ RLT_SELECTED(activation_backward,
              (activation_backward<Activation::tanh, 20>(device, std::declval<const float*>(),
                                                         std::declval<const float*>(),
                                                         std::declval<float*>())));
+RLT_SELECTED(relu_forward,
+             (activation_forward<Activation::relu, 20>(device, std::declval<const float*>(),
+                                                       std::declval<float*>())));
+RLT_SELECTED(relu_backward,
+             (activation_backward<Activation::relu, 20>(device, std::declval<const float*>(),
+                                                        std::declval<const float*>(),
+                                                        std::declval<float*>())));
 RLT_SELECTED(adam_update,
              (adam_update<20>(device, std::declval<const AdamStep<float>&>(),
                               std::declval<const float*>(), std::declval<float*>(),

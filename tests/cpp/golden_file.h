@@ -1,5 +1,6 @@
-// Files of named arrays of double: the goldens that tests/goldens/generate.py makes with PyTorch, and its inputs.
-// For each array: u32 length of the name, the name, u32 count, count doubles; all little-endian, nothing in between.
+// Files of named arrays of double: the goldens that tests/goldens/generate.py makes with PyTorch,
+// and its inputs. For each array: u32 length of the name, the name, u32 count, count doubles; all
+// little-endian, nothing in between.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 // Every kernel of a device against the reference, bit by bit, over odd shapes. Included by one test per device.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -72,7 +75,10 @@ void check_dense() {
 template <class Device, Activation A, int Count>
 void check_activation() {
   CAPTURE(static_cast<int>(A));
-  const auto input = random_values(Count, 7);
+  auto input = random_values(Count, 7);
+  const float special[] = {0.0f,  -0.0f, 1e-45f, -1e-45f, INFINITY, -INFINITY, NAN,
+                           -NAN, 1e-38f, -1e-38f, 3.4e38f, -3.4e38f};
+  std::copy(std::begin(special), std::end(special), input.begin());
   std::vector<float> expected(Count), actual(Count);
   activation_forward<A, Count>(Generic{}, input.data(), expected.data());
   activation_forward<A, Count>(Device{}, input.data(), actual.data());

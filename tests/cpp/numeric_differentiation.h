@@ -11,14 +11,17 @@
 
 namespace numeric {
 
-// The truncation error is h^4 / 30 times the fifth derivative, 1e-16 of it; rounding adds about eps |f| / h, 1e-12 |f|.
+// The truncation error is h^4 / 30 times the fifth derivative, 1e-16 of it; rounding adds about eps
+// |f| / h, 1e-12 |f|.
 constexpr double kStep = 0x1p-12;
 
-// What a derivative may differ by, relative to the largest of its array: the errors above for functions whose fifth
-// derivative is up to 1e5 and whose value is up to a hundred times the largest derivative, and a factor of ten.
+// What a derivative may differ by, relative to the largest of its array: the errors above for
+// functions whose fifth derivative is up to 1e5 and whose value is up to a hundred times the
+// largest derivative, and a factor of ten.
 constexpr double kTolerance = 1e-9;
 
-// The derivative of function() with respect to `variable`, which the function reads and which is put back.
+// The derivative of function() with respect to `variable`, which the function reads and which is
+// put back.
 template <class Function>
 double derivative(double& variable, Function&& function) {
   const double value = variable;
@@ -32,7 +35,8 @@ double derivative(double& variable, Function&& function) {
   return (8 * near - far) / (12 * kStep);
 }
 
-// The largest difference between two arrays, relative to the largest element of `expected`; NaN is infinitely far.
+// The largest difference between two arrays, relative to the largest element of `expected`; NaN is
+// infinitely far.
 template <class A, class B>
 double relative_difference(const A* actual, const B* expected, std::size_t count) {
   double largest = 0, difference = 0;
@@ -53,7 +57,8 @@ double relative_difference(const std::vector<A>& actual, const std::vector<B>& e
 
 // `count` numbers uniform in [low, high).
 template <class T = double>
-std::vector<T> random_values(std::size_t count, std::uint32_t stream, T low = T(-1), T high = T(1)) {
+std::vector<T> random_values(std::size_t count, std::uint32_t stream, T low = T(-1),
+                             T high = T(1)) {
   std::vector<T> values(count);
   rlt::fill_uniform<T>(rlt::Generic{}, {7, rlt::Purpose::shuffle, stream}, values.data(),
                        static_cast<int>(count), low, high);

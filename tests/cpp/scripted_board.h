@@ -1,5 +1,6 @@
-// The train application on a board that is memory: a test puts bytes into its link and takes out what it sends.
-// Messages are made and read with MAVLink's own generated code, not with the application's.
+// The train application on a board that is memory: a test puts bytes into its link and takes out
+// what it sends. Messages are made and read with MAVLink's own generated code, not with the
+// application's.
 #pragma once
 
 #include <doctest/doctest.h>

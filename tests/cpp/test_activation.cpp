@@ -81,7 +81,8 @@ void check() {
                                  output.data(), gradient.data());
   for (std::size_t i = 0; i < kCount; i++) {
     double x = input[i];
-    expected[i] = output_gradient[i] * numeric::derivative(x, [&] { return activation_value<A>(x); });
+    expected[i] =
+        output_gradient[i] * numeric::derivative(x, [&] { return activation_value<A>(x); });
   }
   CHECK(numeric::relative_difference(gradient, expected) <= numeric::kTolerance);
 

@@ -1,5 +1,6 @@
-// The board's side of the link: frames out of streams with noise, lost, doubled and flipped bytes. No wrong message is
-// accepted, and after noise the receiver is back in step within two good messages.
+// The board's side of the link: frames out of streams with noise, lost, doubled and flipped bytes.
+// No wrong message is accepted, and after noise the receiver is back in step within two good
+// messages.
 #include <doctest/doctest.h>
 
 #include <random>
@@ -82,7 +83,9 @@ Bytes noise(std::mt19937& random, std::size_t count) {
   return bytes;
 }
 
-void append(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
+void append(Bytes& bytes, const Bytes& more) {
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
 
 }  // namespace
 
@@ -177,7 +180,8 @@ TEST_CASE("dropped, doubled and flipped bytes: nothing wrong is accepted, good m
     REQUIRE(!collector.numbers.empty());
     CHECK(collector.numbers.back() == 1001);
   }
-  CHECK(accepted > sent * 45 / 100);  // half are sound, and damage may strike the byte's own repetition
+  CHECK(accepted >
+        sent * 45 / 100);  // half are sound, and damage may strike the byte's own repetition
 }
 
 TEST_CASE("our own messages, sent back by the line, are ignored") {

@@ -1,4 +1,5 @@
-// Hyperparameters: the list's struct, table and access by index, for a list of this test and for TD3's.
+// Hyperparameters: the list's struct, table and access by index, for a list of this test and for
+// TD3's.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -11,10 +12,10 @@
 
 using namespace rlt;
 
-#define RLT_TEST_HYPERPARAMETERS(X)                                                   \
-  X(std::uint32_t, count, 3, 1, 10, "items", "A whole number.")                       \
-  X(float, rate, 0.25, -0.5, 1, "1/s", "A fraction.")                                 \
-  X(std::uint32_t, any_whole_number, 7, 0, 4294967295.0, "", "All of uint32_t.")      \
+#define RLT_TEST_HYPERPARAMETERS(X)                                              \
+  X(std::uint32_t, count, 3, 1, 10, "items", "A whole number.")                  \
+  X(float, rate, 0.25, -0.5, 1, "1/s", "A fraction.")                            \
+  X(std::uint32_t, any_whole_number, 7, 0, 4294967295.0, "", "All of uint32_t.") \
   X(float, sixteen_letters_, 1e-8, 1e-30, 1, "", "A name as long as MAVLink allows.")
 
 RLT_DEFINE_HYPERPARAMETERS(TestHyperparameters, RLT_TEST_HYPERPARAMETERS)

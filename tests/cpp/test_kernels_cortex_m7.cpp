@@ -10,7 +10,9 @@ using namespace rlt;
 RLT_ASSERT_DISPATCH(CortexM7, dense_forward, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, dense_backward_weights, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, dense_backward_input, CortexM);
-RLT_ASSERT_DISPATCH(CortexM7, activation_forward, Generic);
+RLT_ASSERT_DISPATCH(CortexM7, activation_forward, Generic);  // tanh
+RLT_ASSERT_DISPATCH(CortexM7, relu_forward, CortexM);
+RLT_ASSERT_DISPATCH(CortexM7, relu_backward, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, activation_backward, Generic);
 RLT_ASSERT_DISPATCH(CortexM7, adam_update, Generic);
 RLT_ASSERT_DISPATCH(CortexM7, polyak_update, Generic);

@@ -1,5 +1,5 @@
-// Losses: values against their definitions and PyTorch, gradients against central differences in double and PyTorch,
-// tiles against the whole.
+// Losses: values against their definitions and PyTorch, gradients against central differences in
+// double and PyTorch, tiles against the whole.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -135,9 +135,9 @@ TEST_CASE("the losses and gradients of tiles add up to those of the batch") {
   const double cross_entropy = problem.loss();
   sum = 0;
   for (int first = 0; first < 15; first += 5) {
-    sum += softmax_cross_entropy<5, 4>(Generic{}, problem.logits.data() + 4 * first,
-                                       problem.label.data() + first, 15.0,
-                                       tiled.data() + 4 * first);
+    sum +=
+        softmax_cross_entropy<5, 4>(Generic{}, problem.logits.data() + 4 * first,
+                                    problem.label.data() + first, 15.0, tiled.data() + 4 * first);
   }
   CHECK(sum == doctest::Approx(cross_entropy).epsilon(1e-14));
   CHECK(tiled == problem.gradient);

@@ -1,5 +1,5 @@
-// Multi-layer perceptron: values against plain loops and PyTorch, every gradient against central differences in double
-// and PyTorch.
+// Multi-layer perceptron: values against plain loops and PyTorch, every gradient against central
+// differences in double and PyTorch.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ double activate(Activation activation, double x) {
   }
 }
 
-// One sample through the network by the book; `nearest_to_zero` is the smallest magnitude before any activation.
+// One sample through the network by the book; `nearest_to_zero` is the smallest magnitude before
+// any activation.
 template <class Network>
 std::vector<double> by_the_book(const Network& network, std::vector<double> values,
                                 double& nearest_to_zero) {
@@ -107,7 +108,8 @@ void check_gradients() {
   using Network = Mlp<double, Dimensions<Widths...>, Hidden, Output>;
   auto problem = std::make_unique<Problem<Network, Batch>>();
 
-  // Where relu has a kink there is no derivative: take data that stay away from it when a step is taken.
+  // Where relu has a kink there is no derivative: take data that stay away from it when a step is
+  // taken.
   constexpr bool kHasKink = Hidden == Activation::relu || Output == Activation::relu;
   constexpr int kInput = Network::kInputDim, kOutput = Network::kOutputDim;
   double nearest_to_zero = 0;
@@ -149,8 +151,7 @@ void check_gradients() {
   const auto before = problem->input_gradient;
   problem->loss();
   backward_input(Generic{}, problem->network, problem->input, problem->output, problem->buffer,
-                 problem->output_gradient.data(), problem->input_gradient.data(),
-                 problem->scratch);
+                 problem->output_gradient.data(), problem->input_gradient.data(), problem->scratch);
   CHECK(same_bits(before, problem->input_gradient));
   CHECK(same_bits(gradient, problem->gradient));
 }
@@ -286,7 +287,8 @@ TEST_CASE("initial parameters are uniform within the inverse square root of the 
       equal_to_other_seed += network.weights(layer)[i] == other_seed.weights(layer)[i];
       equal_to_other_network += network.weights(layer)[i] == other_network.weights(layer)[i];
     }
-    // Five standard deviations of the mean of x (sqrt(1/3)) and of x^2 (sqrt(4/45)), x uniform in [-1, 1].
+    // Five standard deviations of the mean of x (sqrt(1/3)) and of x^2 (sqrt(4/45)), x uniform in
+    // [-1, 1].
     CHECK(std::abs(sum / count) <= 5 * std::sqrt(1.0 / 3 / count));
     CHECK(std::abs(sum_of_squares / count - 1.0 / 3) <= 5 * std::sqrt(4.0 / 45 / count));
     CHECK(equal_to_other_seed == 0);

@@ -1,4 +1,5 @@
-// Optimisers: Adam and SGD against PyTorch over ten steps (tests/goldens/generate.py), polyak averaging, limits.
+// Optimisers: Adam and SGD against PyTorch over ten steps (tests/goldens/generate.py), polyak
+// averaging, limits.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,7 +22,8 @@ using Network = Mlp<T, Dimensions<2, 3, 2>, Activation::relu, Activation::identi
 constexpr std::size_t kCount = 17, kSteps = 10;
 static_assert(Network<float>::kParameterCount == kCount);
 
-// Each parameter on its own, as their gradients differ by 18 orders of magnitude, relative to its way since the start.
+// Each parameter on its own, as their gradients differ by 18 orders of magnitude, relative to its
+// way since the start.
 template <class T, class Step>
 double difference_from_pytorch(const std::string& trace_name, Step&& step) {
   const golden::File file("optimizers.bin");
@@ -68,8 +70,8 @@ TEST_CASE_TEMPLATE("Adam takes PyTorch's steps", T, double, float) {
 }
 
 TEST_CASE_TEMPLATE("SGD takes PyTorch's steps", T, double, float) {
-  const double difference = difference_from_pytorch<T>(
-      "sgd", [](const Network<T>& gradient, Network<T>& network) {
+  const double difference =
+      difference_from_pytorch<T>("sgd", [](const Network<T>& gradient, Network<T>& network) {
         sgd_update<kCount>(Generic{}, T(0.125), gradient.values, network.values);
       });
   CHECK(difference <= (sizeof(T) == 8 ? 1e-15 : 5e-7));
@@ -116,7 +118,8 @@ TEST_CASE("polyak averaging moves the target by the rate's share of the way") {
     std::vector<double> target = initial;
     polyak_update<100>(Generic{}, rate, source.data(), target.data());
     for (std::size_t i = 0; i < 100; i++) {
-      CHECK(target[i] == doctest::Approx((1 - rate) * initial[i] + rate * source[i]).epsilon(1e-14));
+      CHECK(target[i] ==
+            doctest::Approx((1 - rate) * initial[i] + rate * source[i]).epsilon(1e-14));
     }
     if (rate == 0.0) CHECK(target == initial);
   }

@@ -1,5 +1,5 @@
-// Pendulum: the equations in double as gymnasium writes them, limits, and the distribution of initial states.
-// tests/python/test_pendulum_gymnasium.py compares with gymnasium itself.
+// Pendulum: the equations in double as gymnasium writes them, limits, and the distribution of
+// initial states. tests/python/test_pendulum_gymnasium.py compares with gymnasium itself.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -39,7 +39,8 @@ double largest_difference() {
   const auto actions = numeric::random_values<double>(20000, 3, -1.5, 1.5);
   double largest = 0;
   for (std::size_t i = 0; i < angles.size(); i++) {
-    const typename Pendulum<T>::State state{static_cast<T>(angles[i]), static_cast<T>(velocities[i])};
+    const typename Pendulum<T>::State state{static_cast<T>(angles[i]),
+                                            static_cast<T>(velocities[i])};
     const T action = static_cast<T>(actions[i]);
     const auto next = step(Generic{}, environment, state, &action);
     const T r = reward(Generic{}, environment, state, &action, next);
@@ -60,7 +61,8 @@ double largest_difference() {
 
 }  // namespace
 
-static_assert(EnvironmentContract<Pendulum<float>>::kKept && EnvironmentContract<Pendulum<double>>::kKept);
+static_assert(EnvironmentContract<Pendulum<float>>::kKept &&
+              EnvironmentContract<Pendulum<double>>::kKept);
 
 TEST_CASE("steps, rewards and observations agree with gymnasium's equations") {
   CHECK(largest_difference<double>() <= 1e-12);
@@ -97,7 +99,8 @@ TEST_CASE("limits: torque, velocity, and the worst reward") {
   const float action = 1.0f;
   const float worst = reward(Generic{}, environment, {static_cast<float>(-kPi), 8.0f}, &action, {});
   CHECK(worst == doctest::Approx(-(kPi * kPi + 6.4 + 0.004)));
-  const float best = reward(Generic{}, environment, {0.0f, 0.0f}, std::vector<float>{0.0f}.data(), {});
+  const float best =
+      reward(Generic{}, environment, {0.0f, 0.0f}, std::vector<float>{0.0f}.data(), {});
   CHECK(best == 0.0f);
 }
 
@@ -134,7 +137,8 @@ TEST_CASE("initial angles and velocities are uniform in their ranges and indepen
     angle_chi_square += std::pow(angle_count[bin] - expected, 2) / expected;
     velocity_chi_square += std::pow(velocity_count[bin] - expected, 2) / expected;
   }
-  // 19 degrees of freedom: above 43.8 once in a thousand samples, and this sample is always the same.
+  // 19 degrees of freedom: above 43.8 once in a thousand samples, and this sample is always the
+  // same.
   CHECK(angle_chi_square < 43.8);
   CHECK(velocity_chi_square < 43.8);
   CHECK(std::abs(covariance) < 5.0 / 3 / std::sqrt(double{kCount}));

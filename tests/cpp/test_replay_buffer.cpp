@@ -41,9 +41,7 @@ struct Model {
   std::vector<ModelSlot> history;  // all observations ever stored, the present one last
 
   // The slots that are still held, oldest first.
-  std::size_t first_held() const {
-    return history.size() > Slots ? history.size() - Slots : 0;
-  }
+  std::size_t first_held() const { return history.size() > Slots ? history.size() - Slots : 0; }
   std::size_t slot_of(std::size_t index) const { return index % Slots; }
 };
 
@@ -85,8 +83,8 @@ struct Pair {
     for (std::size_t i = model.first_held(); i < history.size(); i++) {
       const std::size_t slot = model.slot_of(i);
       const ModelSlot& expected = history[i];
-      same = same && is_observation(buffer->observation + slot * kObservationDim,
-                                    expected.observation);
+      same = same &&
+             is_observation(buffer->observation + slot * kObservationDim, expected.observation);
       const std::uint8_t flags = buffer->flags[slot];
       flagged += (flags & Buffer<Slots>::kTransition) != 0;
       same = same && ((flags & Buffer<Slots>::kTransition) != 0) == expected.is_transition;
@@ -96,7 +94,8 @@ struct Pair {
       same = same && buffer->action[slot * kActionDim] == -action;
       same = same && buffer->action[slot * kActionDim + 1] == action;
       same = same && buffer->reward[slot] == action / 2;
-      // Never the last of the history: a transition has led to a next observation, whatever wrapped around.
+      // Never the last of the history: a transition has led to a next observation, whatever wrapped
+      // around.
       same = same && i + 1 < history.size();
       same = same && is_observation(next_observation(*buffer, static_cast<std::uint32_t>(slot)),
                                     expected.observation + 1);
@@ -123,16 +122,17 @@ void compare_with_model(std::uint32_t seed, int mean_episode_steps) {
     for (std::uint32_t index = 0; index < 8; index++) {
       const std::uint32_t slot =
           sample_slot(*pair.buffer, {seed, Purpose::replay_sample, step}, index);
-      wrong_samples += slot >= pair.buffer->used() ||
-                       !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
+      wrong_samples +=
+          slot >= pair.buffer->used() || !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
     }
   }
   CHECK(disagreements == 0);
   CHECK(wrong_samples == 0);
 }
 
-// Chi-square of `draws` samples over the transitions held: about its degrees of freedom, transitions - 1, +- sqrt(2 of
-// them); six standard deviations are passed by chance once in 10^8 for as many degrees of freedom as here.
+// Chi-square of `draws` samples over the transitions held: about its degrees of freedom,
+// transitions - 1, +- sqrt(2 of them); six standard deviations are passed by chance once in 10^8
+// for as many degrees of freedom as here.
 template <int Slots>
 void check_uniform(const Pair<Slots>& pair, std::uint32_t draws) {
   std::vector<double> count(Slots, 0.0);
@@ -175,7 +175,8 @@ TEST_CASE("every episode of one step") {
     pair.observe();
     CHECK(pair.agrees());
   }
-  CHECK(pair.transitions() == 4);  // of nine slots four transitions, four ends and the observation under way
+  CHECK(pair.transitions() ==
+        4);  // of nine slots four transitions, four ends and the observation under way
 }
 
 TEST_CASE("a full buffer overwrites its oldest observation") {
@@ -186,7 +187,7 @@ TEST_CASE("a full buffer overwrites its oldest observation") {
   CHECK(is_observation(pair.buffer->observation, 0));
   pair.act(false);
   CHECK(pair.transitions() == 9);
-  CHECK(is_observation(pair.buffer->observation, 10));                    // the oldest gave way
+  CHECK(is_observation(pair.buffer->observation, 10));                   // the oldest gave way
   CHECK(is_observation(pair.buffer->observation + kObservationDim, 1));  // the next older did not
   CHECK(pair.buffer->flags[0] == 0);
 }

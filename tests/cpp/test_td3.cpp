@@ -1,4 +1,5 @@
-// TD3: whole updates against PyTorch (tests/goldens/generate.py), and the rules of the algorithm one by one.
+// TD3: whole updates against PyTorch (tests/goldens/generate.py), and the rules of the algorithm
+// one by one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "numeric_differentiation.h"
+#include "pytorch_comparison.h"
 #include "rltools/devices/host.h"
 #include "td3_golden_run.h"
 
@@ -17,132 +18,59 @@ using training_run::Run;
 
 namespace {
 
-constexpr std::size_t kStride = 7, kInputStride = 35;  // as in generate.py
-
-golden::Array every(std::size_t stride, const golden::Array& values) {
-  golden::Array result;
-  for (std::size_t i = 0; i < values.size(); i += stride) result.push_back(values[i]);
-  return result;
-}
-
-double root_mean_square_difference(const golden::Array& actual, const golden::Array& expected) {
-  if (actual.size() != expected.size()) return HUGE_VAL;
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < actual.size(); i++) {
-    difference += std::pow(actual[i] - expected[i], 2);
-    size += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / size);  // relative to the root mean square of `expected`
-}
-
-// How far results may be from PyTorch's in double, relative to their size.
-struct Tolerances {
-  double inputs, losses, moments, parameters, targets;
-  bool each_element;  // or the root mean square over an array's elements
-};
-
 // Sums of up to 6,400 products in another order. StepReport has its losses in float.
-constexpr Tolerances kDouble{1e-11, 1e-7, 1e-11, 1e-10, 1e-9, true};
-// Rounding is 6e-8 for each of some dozen operations, and Adam divides by small gradients. The targets have moved by
-// about 1e-4 of their size, so that their rounding is 1e-3 of that. Rewards come from 100 steps of the pendulum.
-constexpr Tolerances kFloat{1e-4, 1e-5, 1e-5, 5e-5, 2e-3, false};
+constexpr golden::Tolerances kDouble{1e-11, 1e-7, 1e-11, 1e-10, 1e-9, true};
+// Rounding is 6e-8 for each of some dozen operations, and Adam divides by small gradients. The
+// targets have moved by about 1e-4 of their size, so that their rounding is 1e-3 of that. Rewards
+// come from 100 steps of the pendulum.
+constexpr golden::Tolerances kFloat{1e-4, 1e-5, 1e-5, 5e-5, 2e-3, false};
 
+// The four updates of a case of td3_golden_run.h.
 template <class T>
-class PyTorchComparison {
- public:
-  using E = td3_golden::Experiment<T>;
-
-  PyTorchComparison(const std::string& name, const Tolerances& tolerances)
-      : name_(name), tolerances_(tolerances) {}
-
-  void run() {
-    CAPTURE(name_);
-    td3_golden::run(
-        run_, name_,
-        [this](const std::string& array, const golden::Array& values) {
-          check_input(array, values);
-        },
-        [this](int update, const StepReport& report) { check_report(update, report); });
-    const Learner<E>& learner = *run_.learner;
-    const std::size_t stride = name_ == "paper" ? 1 : kStride;
-    check_step("actor", "actor", learner.actor, stride, tolerances_.parameters);
-    check_step("critic_1", "critic_1", learner.critic_1, stride, tolerances_.parameters);
-    check_step("critic_2", "critic_2", learner.critic_2, stride, tolerances_.parameters);
-    check_step("actor_target", "actor", learner.actor_target, kStride, tolerances_.targets);
-    check_step("critic_1_target", "critic_1", learner.critic_1_target, kStride, tolerances_.targets);
-    check_step("critic_2_target", "critic_2", learner.critic_2_target, kStride, tolerances_.targets);
-    check_moments("actor_optimizer/", learner.actor_optimizer);
-    check_moments("critic_1_optimizer/", learner.critic_1_optimizer);
-    check_moments("critic_2_optimizer/", learner.critic_2_optimizer);
-  }
-
- private:
-  double difference(const golden::Array& actual, const golden::Array& expected) const {
-    return tolerances_.each_element ? numeric::relative_difference(actual, expected)
-                                    : root_mean_square_difference(actual, expected);
-  }
-
-  void check_input(const std::string& array, const golden::Array& values) {
-    INFO("inputs have changed, run tests/goldens/generate.py: ", array);
-    inputs_[array] = values;
-    CHECK(numeric::relative_difference(every(kInputStride, values),
-                                       file_[name_ + "/inputs/" + array]) <= tolerances_.inputs);
-  }
-
-  void check_report(int update, const StepReport& report) {
-    const std::string prefix = name_ + "/" + std::to_string(update) + "/";
-    const auto check_loss = [&](const char* loss, float value) {
-      CAPTURE(prefix + loss);
-      CHECK(value == doctest::Approx(file_[prefix + loss][0]).epsilon(tolerances_.losses));
-    };
-    CHECK(report.updated);
-    check_loss("critic_1_loss", report.critic_1_loss);
-    check_loss("critic_2_loss", report.critic_2_loss);
-    CHECK(report.actor_updated == (name_ == "clipped" || update % 2 == 1));
-    if (report.actor_updated) check_loss("actor_loss", report.actor_loss);
-  }
-
-  // What the updates have added to the parameters.
-  template <class Network>
-  void check_step(const std::string& network, const std::string& initial, const Network& parameters,
-                  std::size_t stride, double tolerance) const {
-    CAPTURE(network);
-    const golden::Array before = every(stride, inputs_.at(initial));
-    golden::Array actual =
-        every(stride, td3_golden::to_array(parameters.values, Network::kParameterCount));
-    golden::Array expected = file_[name_ + "/" + network];
-    REQUIRE(expected.size() == before.size());
-    for (std::size_t i = 0; i < before.size(); i++) {
-      actual[i] -= before[i];
-      expected[i] -= before[i];
-    }
-    CHECK(difference(actual, expected) <= tolerance);
-  }
-
-  template <class Optimizer>
-  void check_moments(const std::string& optimizer, const Optimizer& state) const {
-    CAPTURE(optimizer);
-    constexpr int kCount = decltype(state.first_moment)::kParameterCount;
-    const auto first = every(kStride, td3_golden::to_array(state.first_moment.values, kCount));
-    const auto second = every(kStride, td3_golden::to_array(state.second_moment.values, kCount));
-    CHECK(difference(first, file_[name_ + "/" + optimizer + "first_moment"]) <= tolerances_.moments);
-    CHECK(difference(second, file_[name_ + "/" + optimizer + "second_moment"]) <=
-          tolerances_.moments);
-  }
-
-  const golden::File file_{"td3.bin"};
-  std::string name_;
-  Tolerances tolerances_;
-  Run<E> run_;
-  std::map<std::string, golden::Array> inputs_;
-};
+void compare_with_pytorch(const std::string& name, const golden::Tolerances& tolerances) {
+  CAPTURE(name);
+  golden::PyTorchComparison comparison("td3.bin", name + "/", tolerances);
+  Run<td3_golden::Experiment<T>> run;
+  td3_golden::run(
+      run, name,
+      [&](const std::string& array, const golden::Array& values) {
+        comparison.check_input(array, values);
+      },
+      [&](int update, const StepReport& report) {
+        const std::string prefix = std::to_string(update) + "/";
+        CHECK(report.updated);
+        comparison.check_loss(prefix + "critic_1_loss", report.critic_1_loss);
+        comparison.check_loss(prefix + "critic_2_loss", report.critic_2_loss);
+        CHECK(report.actor_updated == (name == "clipped" || update % 2 == 1));
+        if (report.actor_updated) comparison.check_loss(prefix + "actor_loss", report.actor_loss);
+      });
+  const auto& learner = *run.learner;
+  const std::size_t stride = name == "paper" ? 1 : golden::kStride;
+  comparison.check_step("actor", "actor", learner.actor, stride, tolerances.parameters);
+  comparison.check_step("critic_1", "critic_1", learner.critic_1, stride, tolerances.parameters);
+  comparison.check_step("critic_2", "critic_2", learner.critic_2, stride, tolerances.parameters);
+  comparison.check_step("actor_target", "actor", learner.actor_target, golden::kStride,
+                        tolerances.targets);
+  comparison.check_step("critic_1_target", "critic_1", learner.critic_1_target, golden::kStride,
+                        tolerances.targets);
+  comparison.check_step("critic_2_target", "critic_2", learner.critic_2_target, golden::kStride,
+                        tolerances.targets);
+  comparison.check_moments("actor_optimizer", learner.actor_optimizer);
+  comparison.check_moments("critic_1_optimizer", learner.critic_1_optimizer);
+  comparison.check_moments("critic_2_optimizer", learner.critic_2_optimizer);
+}
 
 template <class Network>
 bool same_parameters(const Network& a, const Network& b) {
   return std::memcmp(a.values, b.values, sizeof a.values) == 0;
 }
 
-// A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates early.
+}  // namespace
+
+namespace rlt {
+
+// A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates
+// early.
 struct Line {
   using Scalar = float;
   struct State {
@@ -154,10 +82,6 @@ struct Line {
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
   static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
 };
-
-}  // namespace
-
-namespace rlt {
 
 Line::State initial_state(Generic, const Line&, RandomStream random) {
   return {uniform<float>(random, 0, -0.25f, 0.25f)};
@@ -175,10 +99,6 @@ bool terminated(Generic, const Line&, const Line::State& state) {
   return math::abs(state.position) > 1.0f;
 }
 
-}  // namespace rlt
-
-namespace {
-
 struct LineTd3 : PendulumTd3 {
   static constexpr const char* kName = "line-td3";
   using Environment = Line;
@@ -187,14 +107,14 @@ struct LineTd3 : PendulumTd3 {
   static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
 };
 
-}  // namespace
+}  // namespace rlt
 
 TEST_CASE("four updates in double are PyTorch's") {
-  for (const char* name : td3_golden::kCases) PyTorchComparison<double>(name, kDouble).run();
+  for (const char* name : td3_golden::kCases) compare_with_pytorch<double>(name, kDouble);
 }
 
 TEST_CASE("four updates in float are PyTorch's in double, but for rounding") {
-  for (const char* name : td3_golden::kCases) PyTorchComparison<float>(name, kFloat).run();
+  for (const char* name : td3_golden::kCases) compare_with_pytorch<float>(name, kFloat);
 }
 
 TEST_CASE("while warming up actions are uniform and nothing is learned, then every step updates") {

@@ -1,4 +1,5 @@
-// The train application's states, commands, hyperparameters and reports (docs/protocol.md), on a board that is memory.
+// The train application's states, commands, hyperparameters and reports (docs/protocol.md), on a
+// board that is memory.
 #include "scripted_board.h"
 
 #include <cmath>
@@ -67,13 +68,25 @@ TEST_CASE("the stack's use comes on request") {
   Board board;
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_NAMED_VALUE_INT) ==
         MAV_RESULT_ACCEPTED);
-  const auto values =
-      board.all(MAVLINK_MSG_ID_NAMED_VALUE_INT, mavlink_msg_named_value_int_decode);
+  const auto values = board.all(MAVLINK_MSG_ID_NAMED_VALUE_INT, mavlink_msg_named_value_int_decode);
   REQUIRE(values.size() == 2);
   CHECK(std::string(values[0].name) == "stack");
   CHECK(values[0].value == 4096);
   CHECK(std::string(values[1].name, 10) == "stack_peak");
   CHECK(values[1].value == 1234);
+}
+
+TEST_CASE("ground control programs are told of files and bytewise parameters") {
+  Board board;
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_AUTOPILOT_VERSION) ==
+        MAV_RESULT_ACCEPTED);
+  const auto versions =
+      board.all(MAVLINK_MSG_ID_AUTOPILOT_VERSION, mavlink_msg_autopilot_version_decode);
+  REQUIRE(versions.size() == 1);
+  CHECK(versions[0].capabilities ==
+        (MAV_PROTOCOL_CAPABILITY_MAVLINK2 | MAV_PROTOCOL_CAPABILITY_FTP |
+         MAV_PROTOCOL_CAPABILITY_PARAM_ENCODE_BYTEWISE));
+  CHECK(versions[0].uid2[15] == 15);
 }
 
 TEST_CASE("hyperparameters: listed, read by name and by index") {
@@ -339,7 +352,32 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE("the counter counts training only") {
+TEST_CASE("reported losses are means since the last report") {
+  Board board;
+  board.set_short_run(30);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  REQUIRE(progress.size() == 3);
+  training_run::Run<TinyTd3> run(7);
+  run.training.hyperparameters.warmup_steps = 10;
+  initialize(Generic{}, run.training);
+  for (std::size_t report = 0; report < 3; report++) {
+    double critic_1 = 0, critic_2 = 0, actor = 0;
+    int updates = 0, actor_updates = 0;
+    for (int i = 0; i < 10; i++) {
+      const StepReport step = run.step(Generic{});
+      if (step.updated) critic_1 += step.critic_1_loss, critic_2 += step.critic_2_loss, updates++;
+      if (step.actor_updated) actor += step.actor_loss, actor_updates++;
+    }
+    if (updates == 0) continue;
+    CHECK(progress[report].critic_1_loss == doctest::Approx(critic_1 / updates).epsilon(1e-5));
+    CHECK(progress[report].critic_2_loss == doctest::Approx(critic_2 / updates).epsilon(1e-5));
+    CHECK(progress[report].actor_loss == doctest::Approx(actor / actor_updates).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("the counter counts training only, from the start of the run") {
   Board board;
   board.set_short_run(60);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
@@ -353,4 +391,7 @@ TEST_CASE("the counter counts training only") {
   const std::uint64_t second = result_in(board).counter;
   CHECK(second > first);
   CHECK(second - first < 1000);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  CHECK(result_in(board).counter < first);
 }

@@ -1,5 +1,5 @@
-// The train application's files over MAVLink FTP (docs/protocol.md, "Files" and "Checkpoint"): transfers in both
-// directions, refusals by name, requests that come twice.
+// The train application's files over MAVLink FTP (docs/protocol.md, "Files" and "Checkpoint"):
+// transfers in both directions, refusals by name, requests that come twice.
 #include "scripted_board.h"
 
 #include <algorithm>
@@ -80,9 +80,8 @@ class Client {
     const std::uint32_t bytes = number(opened);
     Bytes content;
     while (content.size() < bytes) {
-      const FileMessage reply =
-          request(read(FileOperation::read_file, opened.session,
-                       static_cast<std::uint32_t>(content.size()), 239));
+      const FileMessage reply = request(read(FileOperation::read_file, opened.session,
+                                             static_cast<std::uint32_t>(content.size()), 239));
       REQUIRE(reply.operation == FileOperation::ack);
       REQUIRE(reply.size > 0);
       content.insert(content.end(), reply.data, reply.data + reply.size);
@@ -218,9 +217,9 @@ TEST_CASE("a burst brings the rest of the file, its last packet marked") {
     }
     CHECK(content == Bytes(expected.begin() + first, expected.end()));
   }
-  const auto at_the_end = client.send(client.read(
-      FileOperation::burst_read_file, opened.session, static_cast<std::uint32_t>(expected.size()),
-      239));
+  const auto at_the_end =
+      client.send(client.read(FileOperation::burst_read_file, opened.session,
+                              static_cast<std::uint32_t>(expected.size()), 239));
   REQUIRE(at_the_end.size() == 1);
   check_error(at_the_end[0], FileError::end_of_file);
 }
@@ -230,7 +229,8 @@ TEST_CASE("any other request ends a burst") {
   train_and_pause(board, 30);
   Client client(board);
   const FileMessage opened = client.request(FileOperation::open_file_ro, "/checkpoint.rltc");
-  const auto first = client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80));
+  const auto first =
+      client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80));
   CHECK(first.size() >= 1);
   CHECK(first.back().burst_complete == 0);
   CHECK(client.request(FileOperation::terminate_session, opened.session).operation ==
@@ -257,9 +257,9 @@ TEST_CASE("the directory lists two files with their sizes") {
   Client client(board);
   const FileMessage reply = client.request(FileOperation::list_directory, "/");
   CHECK(reply.operation == FileOperation::ack);
-  const std::string expected =
-      "Fcheckpoint.rltc\t" + std::to_string(64 + state_bytes(board.run.training)) + '\0' +
-      "Fpolicy.rltp\t" + std::to_string(kPolicyImageBytes<TinyTd3>) + '\0';
+  const std::string expected = "Fcheckpoint.rltc\t" +
+                               std::to_string(64 + state_bytes(board.run.training)) + '\0' +
+                               "Fpolicy.rltp\t" + std::to_string(kPolicyImageBytes<TinyTd3>) + '\0';
   CHECK(std::string(reinterpret_cast<const char*>(reply.data), reply.size) == expected);
   const FileMessage rest = client.request(FileOperation::list_directory, 0, 1, {'/', 0});
   CHECK(std::string(reinterpret_cast<const char*>(rest.data), 13) == "Fpolicy.rltp\t");
@@ -282,7 +282,8 @@ TEST_CASE("what cannot be done is refused by its own error") {
   check_error(client.request(O::read_file, 3), FileError::invalid_session);
   check_error(client.request(O::write_file, 3, 0, {1}), FileError::invalid_session);
   check_error(client.request(O::terminate_session, 3), FileError::invalid_session);
-  for (const int operation : {8, 9, 10, 12, 13, 16, 127, 130, 255}) {  // remove, rename, unknown ...
+  for (const int operation :
+       {8, 9, 10, 12, 13, 16, 127, 130, 255}) {  // remove, rename, unknown ...
     check_error(client.request(static_cast<O>(operation)), FileError::unknown_command);
   }
   const FileMessage opened = client.request(O::open_file_ro, "/policy.rltp");
@@ -322,16 +323,15 @@ TEST_CASE("a request that comes twice is carried out once, and answered the same
   train_and_pause(board, 30);
   Client client(board);
   const Bytes checkpoint = checkpoint_of(board);
-  const FileMessage open = client.make(FileOperation::create_file, 0, 0,
-                                       {'/', 'c', 'h', 'e', 'c', 'k', 'p', 'o', 'i', 'n', 't',
-                                        '.', 'r', 'l', 't', 'c'});
+  const FileMessage open =
+      client.make(FileOperation::create_file, 0, 0,
+                  {'/', 'c', 'h', 'e', 'c', 'k', 'p', 'o', 'i', 'n', 't', '.', 'r', 'l', 't', 'c'});
   const FileMessage opened = client.request(open);
   CHECK(client.request(open).session == opened.session);  // not "no sessions available"
   for (std::uint32_t offset = 0; offset < checkpoint.size(); offset += 200) {
     const std::size_t count = std::min<std::size_t>(200, checkpoint.size() - offset);
-    const FileMessage write =
-        client.make(FileOperation::write_file, opened.session, offset,
-                    Bytes(&checkpoint[offset], &checkpoint[offset] + count));
+    const FileMessage write = client.make(FileOperation::write_file, opened.session, offset,
+                                          Bytes(&checkpoint[offset], &checkpoint[offset] + count));
     CHECK(client.request(write).operation == FileOperation::ack);
     CHECK(client.request(write).operation == FileOperation::ack);
   }
@@ -358,8 +358,7 @@ TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") 
     board.set_short_run(60);
     CHECK(Client(board).upload(checkpoint, part).operation == FileOperation::ack);
     CHECK(board.state() == RLT_STATE_PAUSED);
-    CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) ==
-          MAV_RESULT_ACCEPTED);
+    CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
     const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
     REQUIRE(results.size() == 1);
     CHECK(results[0].step == 31);
@@ -429,7 +428,10 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
   CheckpointHeader header = header_of(bad);
   const char* reason = "checkpoint refused: its SHA-256 does not match";
   SUBCASE("one bit") { bad[bad.size() / 2] ^= 4; }
-  SUBCASE("cut short") { bad.resize(bad.size() - 1); bad[100] ^= 1; }
+  SUBCASE("cut short") {
+    bad.resize(bad.size() - 1);
+    bad[100] ^= 1;
+  }
   SUBCASE("the header's step") {
     header.step++;
     set_header(bad, header);

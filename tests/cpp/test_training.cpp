@@ -1,4 +1,5 @@
-// Training runs: the same bits whatever the kernel, the tile, an evaluation or a pause; other bits for another seed.
+// Training runs: the same bits whatever the kernel, the tile, an evaluation or a pause; other bits
+// for another seed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -44,8 +45,8 @@ struct OtherName : PendulumTd3 {
 TEST_CASE("the reference and the host's kernels end 300 steps with the same bits") {
   const std::string reference = hash_after<PendulumTd3>(Generic{}, 300);
   CHECK(hash_after<PendulumTd3>(Host{}, 300) == reference);
-  // The same on every machine and with every compiler. A change to the core's numerics changes it, and the message of
-  // that commit says so.
+  // The same on every machine and with every compiler. A change to the core's numerics changes it,
+  // and the message of that commit says so.
   CHECK(reference == "62bb5c642657fb8d8acbf7f017097bcfa3976b430c720c73f845356fdb952d8f");
 }
 
@@ -72,8 +73,8 @@ TEST_CASE("an evaluation leaves the training state as it is") {
 }
 
 TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
-  const std::string expected = hash_after<PendulumTd3>(Host{}, 420, 3);
-  for (const std::uint32_t pause : {1u, 99u, 100u, 101u, 199u, 200u, 201u, 377u}) {
+  const std::string expected = hash_after<PendulumTd3>(Host{}, 260, 3);
+  for (const std::uint32_t pause : {1u, 100u, 101u, 200u, 233u}) {
     CAPTURE(pause);
     Run<PendulumTd3> first(3), second(3);
     initialize(Host{}, first.training);
@@ -86,7 +87,7 @@ TEST_CASE("a run that continues from a copy of its state ends with the same bits
                 std::uint8_t{0xff});
     second.set_state(first.state());
     REQUIRE(steps_done(second.training) == pause);
-    second.train(Host{}, 420 - pause);
+    second.train(Host{}, 260 - pause);
     CHECK(second.state_sha256() == expected);
   }
 }
@@ -157,7 +158,9 @@ TEST_CASE("the state's tensors have unlike names and as many bytes as state_byte
   CHECK(state_bytes(run.training) == run.state().size());
 }
 
-TEST_CASE("the fingerprint tells experiments apart, and does not depend on what is no part of the contract") {
+TEST_CASE(
+    "the fingerprint tells experiments apart, and does not depend on what is no part of the "
+    "contract") {
   Run<PendulumTd3> run(1), other_seed(2);
   Run<OtherBatch> other_batch;
   Run<OtherReplay> other_replay;

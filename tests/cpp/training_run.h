@@ -1,4 +1,5 @@
-// A training run for tests: owns the three parts of an experiment's state, and hashes and copies that state.
+// A training run for tests: owns the three parts of an experiment's state, and hashes and copies
+// that state.
 #pragma once
 
 #include <algorithm>
@@ -54,9 +55,8 @@ struct Run {
 
   std::string state_sha256() {
     Sha256 hash;
-    for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
-      hash.update(data, info.bytes());
-    });
+    for_each_state_tensor(
+        training, [&](const TensorInfo& info, void* data) { hash.update(data, info.bytes()); });
     std::uint8_t digest[Sha256::kDigestBytes];
     hash.finish(digest);
     std::string text;
@@ -69,7 +69,8 @@ struct Run {
   }
 };
 
-// An experiment with other tiles, or of another type of number: what it does not name it takes from Base.
+// An experiment with other tiles, or of another type of number: what it does not name it takes from
+// Base.
 template <class Base, int TileRows>
 struct WithTileRows : Base {
   static constexpr int kTileRows = TileRows;

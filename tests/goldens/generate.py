@@ -1,12 +1,14 @@
 """Makes the goldens of tests/cpp with PyTorch: networks, losses, optimisers and whole TD3 updates.
 
-Run it where torch 2.13.0 and numpy are installed, in any directory: python tests/goldens/generate.py
-It writes *.bin beside itself, in the format of tests/cpp/golden_file.h, and gives the same bytes each time.
+Run it where torch 2.13.0 and numpy are installed: python tests/goldens/generate.py
+It writes *.bin beside itself, in the format of tests/cpp/golden_file.h, and gives the same bytes
+each time.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import struct
 import subprocess
@@ -58,16 +60,16 @@ def read_arrays(data: bytes) -> dict[str, Array]:
 
 
 def single_precision(generator: torch.Generator, *shape: int, scale: float = 1.0) -> torch.Tensor:
-    """Normally distributed doubles that a float holds exactly, so that a test in float starts from the same."""
+    """Normally distributed doubles that a float holds: a test in float starts from the same."""
     values = torch.randn(*shape, generator=generator, dtype=torch.float64) * scale
     return values.float().double()
 
 
-# ---- Networks ------------------------------------------------------------------------------------------------------
+# ---- Networks ------------------------------------------------------------------------------------
 
 
 class Network(torch.nn.Module):
-    """A multi-layer perceptron on a flat vector of parameters: for each layer weights (in, out), then bias (out)."""
+    """A multi-layer perceptron on a flat vector: for each layer weights (in, out), then bias."""
 
     def __init__(
         self, widths: tuple[int, ...], hidden: str, output: str, parameters: torch.Tensor
@@ -79,7 +81,7 @@ class Network(torch.nn.Module):
 
     @staticmethod
     def parameter_count(widths: tuple[int, ...]) -> int:
-        return sum((i + 1) * o for i, o in zip(widths, widths[1:], strict=False))
+        return sum((i + 1) * o for i, o in itertools.pairwise(widths))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         offset = 0
@@ -96,7 +98,7 @@ class Network(torch.nn.Module):
 
 
 def networks() -> dict[str, Array]:
-    """Outputs and gradients of (3, 5, 4, 2) over a batch of 7, each activation in the hidden layers and the last."""
+    """Outputs and gradients of (3, 5, 4, 2) over a batch of 7; each activation, hidden and last."""
     generator = torch.Generator().manual_seed(1)
     widths = (3, 5, 4, 2)
     count = Network.parameter_count(widths)
@@ -142,7 +144,7 @@ def losses() -> dict[str, Array]:
     }
 
 
-# ---- Optimisers ----------------------------------------------------------------------------------------------------
+# ---- Optimisers ----------------------------------------------------------------------------------
 
 
 def optimizer_trace(
@@ -186,72 +188,114 @@ def optimizers() -> dict[str, Array]:
     return {name: tensor.numpy() for name, tensor in arrays.items()}
 
 
-# ---- TD3 -----------------------------------------------------------------------------------------------------------
+# ---- Actor and critics ---------------------------------------------------------------------------
 
 UPDATES = 4
 BATCH = 100
-# What is computed element by element is stored in part only, from arrays that hold the layers' elements in turn.
+# What is computed element by element is stored in part only, from arrays that hold the layers'
+# elements in turn.
 STRIDE = 7
 INPUT_STRIDE = 35
 
 
-def dump_td3_inputs(case: str) -> bytes:
-    """Weights, batches and noise that the core draws."""
+def dump_inputs(algorithm: str, case: str) -> bytes:
+    """Weights, batches and noise that the core draws, by tests/cpp/<algorithm>_golden_run.h."""
     build = json.loads((REPOSITORY / "firmware" / "build.json").read_text())
     flags = [flag for flag in build["flags"] if flag not in ("-fno-exceptions", "-fno-rtti")]
     directories = [*build["include_directories"], "tests/cpp"]
     with tempfile.TemporaryDirectory() as scratch:
-        program, dump = Path(scratch) / "dump_td3_inputs", Path(scratch) / "inputs.bin"
+        program, dump = Path(scratch) / "dump_inputs", Path(scratch) / "inputs.bin"
         command = ["g++", *flags, "-Wno-double-promotion", f'-DRLT_REPOSITORY="{REPOSITORY}"']
         command += [f"-I{REPOSITORY / directory}" for directory in directories]
-        command += [str(DIRECTORY / "dump_td3_inputs.cpp"), "-o", str(program)]
+        command += [str(DIRECTORY / "dump_inputs.cpp"), "-o", str(program)]
         subprocess.run(command, check=True)
-        subprocess.run([program, case, dump], check=True)
+        subprocess.run([program, algorithm, case, dump], check=True)
         return dump.read_bytes()
 
 
+def batches(inputs: Mapping[str, torch.Tensor], updates: int) -> list[dict[str, torch.Tensor]]:
+    """Each update's arrays (batch, columns), without the number before their names."""
+    return [
+        {
+            name.removeprefix(f"{update}/"): values.view(BATCH, -1)
+            for name, values in inputs.items()
+            if name.startswith(f"{update}/")
+        }
+        for update in range(updates)
+    ]
+
+
+def adam(parameters: torch.nn.Parameter, hyper: Mapping[str, float]) -> torch.optim.Adam:
+    betas = (hyper["beta1"], hyper["beta2"])
+    return torch.optim.Adam(
+        [parameters], lr=hyper["learning_rate"], betas=betas, eps=hyper["epsilon"]
+    )
+
+
+def smaller_target_value(
+    nets: Mapping[str, Network], observation: torch.Tensor, action: torch.Tensor
+) -> torch.Tensor:
+    critic_input = torch.cat([observation, action], 1)
+    return torch.min(nets["critic_1_target"](critic_input), nets["critic_2_target"](critic_input))
+
+
+def update_critics(
+    nets: Mapping[str, Network],
+    optimizers: Mapping[str, torch.optim.Adam],
+    critic_input: torch.Tensor,
+    target: torch.Tensor,
+) -> dict[str, float]:
+    report = {}
+    for name in ("critic_1", "critic_2"):
+        loss = functional.mse_loss(nets[name](critic_input), target)
+        optimizers[name].zero_grad()
+        loss.backward()
+        optimizers[name].step()
+        report[f"{name}_loss"] = loss.item()
+    return report
+
+
+def update_targets(nets: Mapping[str, Network], polyak: float) -> None:
+    with torch.no_grad():
+        for name, target in nets.items():
+            if name.endswith("_target"):
+                trained = nets[name.removesuffix("_target")]
+                target.flat.mul_(1 - polyak).add_(polyak * trained.flat)
+
+
+# ---- TD3 -----------------------------------------------------------------------------------------
+
+
 def td3_update(
-    nets: dict[str, Network],
-    optimizers: dict[str, torch.optim.Adam],
+    nets: Mapping[str, Network],
+    optimizers: Mapping[str, torch.optim.Adam],
     hyper: Mapping[str, float],
     batch: Mapping[str, torch.Tensor],
     update: int,
 ) -> dict[str, float]:
     """Fujimoto, van Hoof and Meger 2018, algorithm 1, from "Update critics" on."""
-    observation, action = batch["observation_action"][:, :3], batch["observation_action"][:, 3:]
     with torch.no_grad():
         clip = hyper["target_clip"]
         noise = (batch["target_noise"] * hyper["target_std"]).clamp(-clip, clip)
         next_action = (nets["actor_target"](batch["next_observation"]) + noise).clamp(-1, 1)
-        next_input = torch.cat([batch["next_observation"], next_action], 1)
-        value = torch.min(
-            nets["critic_1_target"](next_input), nets["critic_2_target"](next_input)
-        )
+        value = smaller_target_value(nets, batch["next_observation"], next_action)
         target = batch["reward"] + hyper["discount"] * batch["not_terminated"] * value
-    report = {}
-    for name in ("critic_1", "critic_2"):
-        loss = functional.mse_loss(nets[name](torch.cat([observation, action], 1)), target)
-        optimizers[name].zero_grad()
-        loss.backward()
-        optimizers[name].step()
-        report[f"{name}_loss"] = loss.item()
+    report = update_critics(nets, optimizers, batch["observation_action"], target)
     if (update + 1) % int(hyper["policy_delay"]) != 0:
         return report
+    observation = batch["observation_action"][:, :3]
     actor_input = torch.cat([observation, nets["actor"](observation)], 1)
     actor_loss = -nets["critic_1"](actor_input).mean()
     optimizers["actor"].zero_grad()
     actor_loss.backward()
     optimizers["actor"].step()
     report["actor_loss"] = actor_loss.item()
-    with torch.no_grad():
-        for name in ("actor", "critic_1", "critic_2"):
-            kept = nets[f"{name}_target"].flat
-            kept.mul_(1 - hyper["polyak"]).add_(hyper["polyak"] * nets[name].flat)
+    update_targets(nets, hyper["polyak"])
     return report
 
 
 def td3(case: str) -> dict[str, Array]:
-    arrays = read_arrays(dump_td3_inputs(case))
+    arrays = read_arrays(dump_inputs("td3", case))
     inputs = {name: torch.from_numpy(values) for name, values in arrays.items()}
     names = "learning_rate beta1 beta2 epsilon discount polyak target_std target_clip policy_delay"
     hyper = dict(zip(names.split(), inputs["hyperparameters"].tolist(), strict=True))
@@ -263,21 +307,10 @@ def td3(case: str) -> dict[str, Array]:
     ):
         nets[name] = Network(shape, "relu", output, inputs[name])
         nets[f"{name}_target"] = copy.deepcopy(nets[name])
-        optimizers[name] = torch.optim.Adam(
-            nets[name].parameters(),
-            lr=hyper["learning_rate"],
-            betas=(hyper["beta1"], hyper["beta2"]),
-            eps=hyper["epsilon"],
-        )
+        optimizers[name] = adam(nets[name].flat, hyper)
     # By these the test notices that the core draws other inputs than these results are for.
     results = {f"inputs/{name}": values.numpy()[::INPUT_STRIDE] for name, values in inputs.items()}
-    for update in range(UPDATES):
-        prefix = f"{update}/"
-        batch = {
-            name.removeprefix(prefix): values.view(BATCH, -1)
-            for name, values in inputs.items()
-            if name.startswith(prefix)
-        }
+    for update, batch in enumerate(batches(inputs, UPDATES)):
         for name, loss in td3_update(nets, optimizers, hyper, batch, update).items():
             results[f"{update}/{name}"] = np.array([loss])
     for name, network in nets.items():

@@ -1,11 +1,12 @@
 """A board in a thread of the test: speaks the protocol of docs/protocol.md, with faults on demand.
 
-Its training is a chain of hashes: each step's state follows from the one before, so that a resumed run ends
-with the same bytes as an uninterrupted one only if every byte of the checkpoint came back.
+Its training is a chain of hashes: each step's state follows from the one before, so that a resumed
+run ends with the same bytes as an uninterrupted one only if every byte of the checkpoint came back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -81,7 +82,7 @@ def initial_state(seed: int) -> bytes:
 
 @dataclass
 class Faults:
-    """What goes wrong on the way from the board to the host, by chance, and what the board does wrong."""
+    """What goes wrong on the link, by chance, and what the board does wrong."""
 
     drop: float = 0.0  # share of frames that are lost
     repeat: float = 0.0  # share of frames that come twice
@@ -100,7 +101,7 @@ class Faults:
 
 
 class FakeBoard:
-    """Runs from construction to `stop`. `link` is a link to it; `pty` puts it on a pseudo-terminal."""
+    """Runs from construction to `stop`, behind `link`, or with `pty` on a pseudo-terminal."""
 
     def __init__(
         self,
@@ -180,10 +181,8 @@ class FakeBoard:
         return hashlib.sha256(self._payload).hexdigest()
 
     def _guarded(self, target: Callable[[], None]) -> None:
-        try:
+        with contextlib.suppress(OSError):  # unplugged, or the host has gone
             target()
-        except OSError:
-            pass  # unplugged, or the host has gone
 
     # -- the application -------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import subprocess
 import tempfile
@@ -10,9 +9,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rltools_host import paths, toolchain
+from rltools_host import build
+from rltools_host.boards import load_board
 from rltools_host.policy_image import image_crc32
 
+PROGRAM = "write_policy_images"
 NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
 
 
@@ -28,18 +29,11 @@ class CoreEvaluation:
 @cache
 def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
     """Runs tests/cpp/write_policy_images.cpp."""
-    toolchain.require("g++")
-    flags = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
-    includes = [f"-I{paths.REPOSITORY / name}" for name in ("lib/rltools/include", "experiments")]
-    source = paths.TESTS_DIRECTORY / "cpp" / "write_policy_images.cpp"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        command = ["g++", *flags, "-O1", *includes, str(source), "-o", str(folder / "write")]
-        subprocess.run(command, check=True, timeout=120)
-        result = subprocess.run(
-            [folder / "write", folder], check=True, capture_output=True, text=True, timeout=60
-        )
-        images = {path.stem: path.read_bytes() for path in folder.glob("*.rltp")}
+    program = build.build_targets(load_board("host"), [PROGRAM]) / PROGRAM
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(program), folder]
+        result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        images = {path.stem: path.read_bytes() for path in Path(folder).glob("*.rltp")}
     return images, CoreEvaluation(*map(float, result.stdout.split()))
 
 

@@ -55,8 +55,10 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
 
 def test_names_of_an_experiment_are_derived_from_its_file() -> None:
     assert EXPERIMENT in build.list_experiments()
-    command = compile_commands(build.build_firmware(load_board("host"), EXPERIMENT).parent)[0]
-    words = command["command"].replace("\\", "")
+    directory = build.build_firmware(load_board("host"), EXPERIMENT).parent
+    outputs = {entry["output"]: entry["command"] for entry in compile_commands(directory)}
+    command = next(text for name, text in outputs.items() if f"/{EXPERIMENT}.dir/" in name)
+    words = command.replace("\\", "")
     assert '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"' in words
     assert "-DRLT_EXPERIMENT=PendulumTd3 " in words
 
@@ -194,7 +196,7 @@ def test_memory_lines_name_bytes_and_use() -> None:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources, with an added file of firmware to put mistakes into, built once."""
-    tree = tmp_path_factory.mktemp("tree")
+    tree = tmp_path_factory.mktemp("a tree")
     for name in COPIED:
         source = paths.REPOSITORY / name
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -249,7 +251,7 @@ def test_linking_fails_when_firmware_allocates_or_throws(
         build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
     shown = capfd.readouterr().err
     assert f"undefined reference to `{symbol}" in shown
-    log = Path(str(error.value).rpartition(" ")[2])
+    log = Path(str(error.value).partition(" are in ")[2])
     assert f"undefined reference to `{symbol}" in log.read_text()
 
 
@@ -317,3 +319,30 @@ def test_presets_build_what_the_command_line_builds() -> None:
     assert chosen["host-asan"]["RLT_SANITIZE"] == "ON"
     for board in CMAKE_BOARDS:
         assert chosen[board]["RLT_BOARD"] == board
+
+
+def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
+    """Another CMake project takes lib/rltools in and compiles against it, with its own flags."""
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES CXX)\n"
+        f'add_subdirectory("{paths.REPOSITORY / "lib/rltools"}" rltools)\n'
+        "add_executable(consumer main.cpp)\n"
+        "target_link_libraries(consumer PRIVATE rltools::rltools)\n"
+    )
+    (tmp_path / "main.cpp").write_text(
+        '#include "rltools/devices/generic.h"\n#include "rltools/rl/algorithms/td3.h"\n'
+        "int main() { return rlt::math::floor(0.5f) == 0.0f ? 0 : 1; }\n"
+    )
+    cmake = toolchain.program("cmake")
+    directory = tmp_path / "build"
+    subprocess.run([cmake, "-S", tmp_path, "-B", directory], check=True, capture_output=True)
+    subprocess.run([cmake, "--build", directory], check=True, capture_output=True)
+    subprocess.run([directory / "consumer"], check=True)
+
+
+def test_manifests_of_the_core_name_the_same_version() -> None:
+    folder = paths.REPOSITORY / "lib/rltools"
+    version = json.loads((folder / "library.json").read_text())["version"]
+    assert f"\nversion={version}\n" in (folder / "library.properties").read_text()
+    assert f'version: "{version}"' in (folder / "idf_component.yml").read_text()
+    assert f"VERSION {version} " in (folder / "CMakeLists.txt").read_text()

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors
-from fake_board import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment, initial_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
+from fake_board import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment, initial_state
 from rltools_host.checkpoint import (
     Checkpoint,
     build_image,
@@ -66,7 +66,7 @@ def test_safetensors_library_reads_the_same_tensors(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     save_checkpoint(path, CHECKPOINT, TENSORS)
     tensors = load_file(path)
-    assert list(sorted(tensors)) == sorted(tensor.name for tensor in TENSORS)
+    assert sorted(tensors) == sorted(tensor.name for tensor in TENSORS)
     numpy_types = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8}
     for tensor in TENSORS:
         loaded = tensors[tensor.name]
@@ -97,7 +97,7 @@ def test_every_damaged_byte_of_the_file_is_found(flip: int) -> None:
     for place in places:
         damaged = bytearray(FILE)
         damaged[place] ^= flip
-        with pytest.raises(DamagedFileError, match="the file is damaged: .*; restore it or start"):
+        with pytest.raises(DamagedFileError, match=r"the file is damaged: .*; restore it or start"):
             from_safetensors(bytes(damaged), "the file")
 
 
@@ -150,7 +150,7 @@ def test_checkpoint_of_another_experiment(tmp_path: Path) -> None:
     save_checkpoint(path, CHECKPOINT, TENSORS)
     with pytest.raises(
         BoardMismatchError,
-        match=f'is of experiment "fake-td3", not of "other-sac": run `rlt train fake-td3 --resume {tmp_path}`',
+        match=r'is of experiment "fake-td3", not of "other-sac": run `rlt train fake-td3 --resume ',
     ):
         load_checkpoint(path, fake_experiment("other-sac"))
 
@@ -160,7 +160,7 @@ def test_checkpoint_of_another_version_names_both_fingerprints(tmp_path: Path) -
     save_checkpoint(path, CHECKPOINT, TENSORS)
     with pytest.raises(
         BoardMismatchError,
-        match="fingerprint 1234abcd, .* now has 00000007: check out revision abc",
+        match=r"fingerprint 1234abcd, .* now has 00000007: check out revision abc",
     ):
         load_checkpoint(path, fake_experiment(fingerprint=7))
 

@@ -1,15 +1,16 @@
-"""The mistakes that users make: what the compiler shows is one sentence that names the mistake, and little else.
+"""The mistakes that users make: the compiler shows one sentence that names the mistake.
 
 Each file of tests/compile_fail states the mistake, and what must be said, in its first lines:
   // says: TEXT        must be in the compiler's output; several lines are several texts
-  // variant: MACRO    the file has several mistakes, each behind a macro; the says: lines below belong to it
-With RLT_CORRECTED the same file compiles. A header of experiments/ is compiled as the firmware that trains it.
+  // variant: MACRO    the file has several mistakes, each behind a macro; its texts follow
+With RLT_CORRECTED the same file compiles. A header of experiments/ is compiled as the firmware
+that trains it.
 """
 
 from __future__ import annotations
 
-import functools
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -79,8 +80,8 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
 
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """In the tree's root, by relative paths, so that the output's length does not depend on where the tree lies."""
-    environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
+    """In the tree's root, by relative paths: the output does not depend on where the tree lies."""
+    environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
         command,
         cwd=paths.REPOSITORY,
@@ -92,22 +93,14 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-@functools.cache
-def compile_mistake(
-    compiler: str, mistake: Mistake, corrected: bool
-) -> subprocess.CompletedProcess[str]:
+def compile_file(compiler: str, path: Path, macro: str | None) -> subprocess.CompletedProcess[str]:
     toolchain.require("g++")
-    source = mistake.path.relative_to(paths.REPOSITORY)
     command = [compiler, *COMMON["flags"], *include_flags(), "-fsyntax-only"]
-    if mistake.path.suffix == ".h":
-        command += [*firmware_flags("host", mistake.path), "firmware/host/main.cpp"]
+    if path.suffix == ".h":
+        command += [*firmware_flags("host", path), "firmware/host/main.cpp"]
     else:
-        command.append(str(source))
-    if mistake.variant is not None:
-        command.append(f"-D{mistake.variant}")
-    if corrected:
-        command.append("-DRLT_CORRECTED")
-    return run(command)
+        command.append(str(path.relative_to(paths.REPOSITORY)))
+    return run(command if macro is None else [*command, f"-D{macro}"])
 
 
 def check_message(mistake: Mistake, output: str) -> None:
@@ -120,14 +113,78 @@ def check_message(mistake: Mistake, output: str) -> None:
 @pytest.mark.parametrize("mistake", COMPILED, ids=str)
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_mistake_is_named_in_one_sentence(compiler: str, mistake: Mistake) -> None:
-    result = compile_mistake(compiler, mistake, corrected=False)
+    result = compile_file(compiler, mistake.path, mistake.variant)
     assert result.returncode != 0
     check_message(mistake, result.stdout)
 
 
-@pytest.mark.parametrize("mistake", COMPILED, ids=str)
-@pytest.mark.parametrize("compiler", COMPILERS)
-def test_corrected_twin_compiles_in_silence(compiler: str, mistake: Mistake) -> None:
-    result = compile_mistake(compiler, mistake, corrected=True)
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if path.stem not in LINKED], ids=lambda path: path.stem
+)
+def test_corrected_twin_compiles_in_silence(path: Path) -> None:
+    result = compile_file("g++", path, "RLT_CORRECTED")
     assert result.returncode == 0, result.stdout
     assert result.stdout == ""
+
+
+# -- The memory budget: checked by the linker, with the board's own script and flags -------------
+
+PLACED_REPLAY = """
+#include RLT_DEVICE_HEADER
+#include RLT_EXPERIMENT_HEADER
+#include "board_api.h"
+RLT_BULK volatile rlt::Replay<rlt::RLT_EXPERIMENT> replay;
+extern "C" void reset_handler() { replay.flags[0] = 1; }
+"""
+
+
+def link_replay(header: Path, corrected: bool, directory: Path) -> subprocess.CompletedProcess[str]:
+    """A program for the emulated board that holds the experiment's replay buffer only."""
+    toolchain.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
+    board = load_board("qemu-cortex-m7")
+    source = directory / "replay.cpp"
+    source.write_text(PLACED_REPLAY)
+    command = ["arm-none-eabi-g++", *COMMON["flags"], *board.flags, *include_flags()]
+    command += [*firmware_flags("qemu-cortex-m7", header), *(f"-D{name}" for name in board.defines)]
+    command += [*board.link_flags, "-T", str(board.linker_script), str(source)]
+    command += ["-o", str(directory / "replay.elf")]
+    if corrected:
+        command.append("-DRLT_CORRECTED")
+    return run(command)
+
+
+@pytest.mark.parametrize("mistake", [m for m in MISTAKES if m.path.stem in LINKED], ids=str)
+def test_budget_exceeded_is_named_in_one_sentence(mistake: Mistake, tmp_path: Path) -> None:
+    result = link_replay(mistake.path, corrected=False, directory=tmp_path)
+    assert result.returncode != 0
+    for text in mistake.says:
+        assert text in result.stdout
+    assert len(result.stdout.encode()) < MAXIMUM_BYTES, result.stdout
+    assert re.search(r"region `RAM2' overflowed by \d+ bytes", result.stdout)
+
+
+@pytest.mark.parametrize("mistake", [m for m in MISTAKES if m.path.stem in LINKED], ids=str)
+def test_budget_kept_links(mistake: Mistake, tmp_path: Path) -> None:
+    result = link_replay(mistake.path, corrected=True, directory=tmp_path)
+    assert result.returncode == 0, result.stdout
+
+
+# -- The test itself ---------------------------------------------------------------------------
+
+
+def test_every_file_states_a_mistake() -> None:
+    assert {mistake.path for mistake in MISTAKES} == set(SOURCES)
+    assert len(SOURCES) >= 14
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "error: another sentence",
+        "error: the sentence\nerror: a second one",
+        "error: the sentence" + " and so on" * 200,
+    ],
+)
+def test_message_that_is_long_or_not_alone_is_noticed(output: str) -> None:
+    with pytest.raises(AssertionError):
+        check_message(Mistake(DIRECTORY, None, ("the sentence",)), output)

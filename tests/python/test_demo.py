@@ -1,4 +1,4 @@
-"""The demo's story, told with a board of this machine; tests/device runs it on the emulated one."""
+"""The demo's story, told with the board that this machine is, and what may go wrong in it."""
 
 from __future__ import annotations
 

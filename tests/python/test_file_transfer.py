@@ -1,4 +1,4 @@
-"""File transfer with the fake board: whole files over a link that loses, repeats and damages messages."""
+"""File transfer with the fake board: whole files over links that lose, repeat, damage messages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from fake_board import FINGERPRINT, POLICY, STATE_BYTES, FakeBoard, Faults, initial_state
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_board import FINGERPRINT, POLICY, STATE_BYTES, FakeBoard, Faults, initial_state
 from rltools_host.build import load_dialect
 from rltools_host.checkpoint import build_image, parse_image
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
@@ -79,7 +79,9 @@ def test_upload_over_a_bad_link(faults: Faults) -> None:
 def test_wrong_crc32_is_refused() -> None:
     with (
         paused_board(Faults(wrong_crc32=True)) as board,
-        pytest.raises(VerificationError, match="/policy.rltp arrived from the fake board with CRC"),
+        pytest.raises(
+            VerificationError, match=r"/policy.rltp arrived from the fake board with CRC"
+        ),
     ):
         transfer_with(board).download("/policy.rltp")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -41,10 +42,8 @@ def pty() -> Iterator[tuple[int, str]]:
     tty.setraw(slave)
     yield master, os.ttyname(slave)
     for descriptor in (master, slave):
-        try:
+        with contextlib.suppress(OSError):
             os.close(descriptor)
-        except OSError:
-            pass
 
 
 def test_process_carries_bytes_and_ends_when_closed() -> None:
@@ -64,8 +63,7 @@ def test_killed_process_is_a_lost_link() -> None:
     link = ProcessLink([sys.executable, "-c", ECHO], "the program echo")
     os.kill(link.process_id, signal.SIGKILL)
     with pytest.raises(LinkLostError, match=r"lost the program echo: it was ended by SIGKILL"):
-        while True:
-            link.read(5.0)
+        read_exactly(link, 1)
     with pytest.raises(LinkLostError):
         link.write(b"x")
     link.close()
@@ -75,8 +73,7 @@ def test_process_that_fails_is_quoted() -> None:
     program = "import sys; sys.exit('no memory for the replay buffer')"
     link = ProcessLink([sys.executable, "-c", program])
     with pytest.raises(LinkLostError, match=r'exit code 1 and wrote "no memory for the replay'):
-        while True:
-            link.read(5.0)
+        read_exactly(link, 1)
     link.close()
 
 
@@ -99,7 +96,8 @@ def test_child_dies_with_a_parent_that_is_killed() -> None:
     """The parent gets SIGKILL, so nothing in it can clean up: the kernel must."""
     program = (
         "import sys, time; from rltools_host.child_process import start_child\n"
-        "print(start_child([sys.executable, '-c', 'import time; time.sleep(60)']).pid, flush=True)\n"
+        "child = start_child([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
         "time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

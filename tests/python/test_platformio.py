@@ -123,6 +123,24 @@ def test_experiment_is_chosen_by_the_environment() -> None:
     assert 'unknown experiment "pendulum-td4": known are' in output
 
 
+@pytest.mark.parametrize("manifest", ["library.json", "library.properties"])
+def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
+    """All fields but the license, whose list PlatformIO would download."""
+    script = (
+        "import sys, json\n"
+        "from platformio.package.manifest.parser import ManifestParserFactory\n"
+        "from platformio.package.manifest.schema import ManifestSchema\n"
+        "fields = ManifestParserFactory.new_from_file(sys.argv[1]).as_dict()\n"
+        "fields.pop('license', None)\n"
+        "print(json.dumps(ManifestSchema().load_manifest(fields)))\n"
+    )
+    path = paths.REPOSITORY / "lib/rltools" / manifest
+    command = [sys.executable, "-c", script, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["name"] == "rltools"
+
+
 def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
     monkeypatch.setattr(flash, "run_platformio", lambda *_, **__: (1, output))
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import html.parser
 import json
 import math
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rltools_host import report, report_charts
+from rltools_host import build, paths, report, report_charts, toolchain
+from rltools_host import memory_map as memory_map_module
 from rltools_host.errors import VerificationError
 from rltools_host.evaluate import Evaluation
-from rltools_host.memory_map import MemoryPart, memory_map
+from rltools_host.memory_map import MemoryPart, memory_map, section_sizes
 from rltools_host.policy_image import parse_policy
 from rltools_host.report_charts import EpisodePanel
 from rltools_host.run_folder import RunFolder
@@ -242,7 +245,7 @@ def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
     assert "no policy has been fetched yet" in text
     assert len(headings) == 1  # provenance
     assert "None" not in "".join(page.text)
-    assert "nan" not in "".join(page.text).lower()
+    assert not re.search(r"\bnan\b", "".join(page.text), re.IGNORECASE)
 
 
 def test_a_paused_run_shows_its_learning(tmp_path: Path) -> None:
@@ -334,6 +337,35 @@ def test_the_memory_map_fills_each_region_exactly() -> None:
     assert parts["scratch"] == 74_944
     assert parts["free"] == 524_288 - 405_912
     assert regions[1].parts[0] == MemoryPart("replay", "replay buffer", 211_080)
+
+
+def test_the_memory_map_reads_the_firmware_of_the_run_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sections of the ELF count where it is older than the run and of the same sizes."""
+    values = metadata()
+    (tmp_path / "pendulum-td3.elf").write_bytes(b"")
+    sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
+    monkeypatch.setattr(paths, "board_build_directory", lambda _board: tmp_path)
+    monkeypatch.setattr(build, "memory_usage", lambda _board, _program: values["memory"])
+    monkeypatch.setattr(memory_map_module, "section_sizes", lambda _program: sections)
+    assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
+    os.utime(tmp_path / "pendulum-td3.elf", (0, 0))
+    parts = {part.name: part.bytes for part in memory_map(values, 18_476)[0].parts}
+    assert parts["code"] == 70_000
+    assert parts["other data"] == 294_104 - 218_112 - 74_944
+    assert sum(parts.values()) == 524_288
+    assert MemoryPart("policy", "policy image", 18_476) in memory_map(values, 18_476)[1].parts
+
+
+def test_sections_are_those_of_the_toolchain(tmp_path: Path) -> None:
+    toolchain.require("arm-none-eabi-g++")
+    program = tmp_path / "program.o"
+    command = ["arm-none-eabi-g++", "-x", "c++", "-", "-c", "-o", str(program)]
+    subprocess.run(command, input=b"int array[100]; int f() { return 1; }", check=True)
+    sizes = section_sizes(program)
+    assert sizes[".bss"] == 400
+    assert sizes[".text"] > 0
 
 
 def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:

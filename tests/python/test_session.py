@@ -1,4 +1,4 @@
-"""Sessions with the fake board: who answers, hyperparameters, commands, events, also over bad links."""
+"""Sessions with the fake board: identity, parameters, commands, events, also over bad links."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import time
 from typing import Any
 
 import pytest
-from fake_board import FINGERPRINT, FakeBoard, Faults, fake_experiment
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fake_board import FINGERPRINT, FakeBoard, Faults, fake_experiment
 from rltools_host import session as session_module
 from rltools_host.build import load_dialect
 from rltools_host.checkpoint import build_image, parse_image
@@ -74,7 +74,7 @@ def test_identity() -> None:
             scratch_bytes=2000,
             unique_id=bytes(range(16)).hex(),
         )
-        session.require(identity, "fake-td3", FINGERPRINT, "host")
+        session.require(identity, "fake-td3", FINGERPRINT, "host", "flash it")
 
 
 def test_silent_port_is_named() -> None:
@@ -127,10 +127,10 @@ def test_other_protocol_version_is_refused() -> None:
 @pytest.mark.parametrize(
     ("expected", "sentence"),
     [
-        (("other", FINGERPRINT, "host"), r'"fake-td3", not "other": run `rlt flash host other`'),
+        (("other", FINGERPRINT, "host"), r'"fake-td3", not "other": flash it'),
         (
             ("fake-td3", 1, "host"),
-            r"fingerprint 1234abcd, here 00000001\): run `rlt flash host fake",
+            r"fingerprint 1234abcd, here 00000001\): flash it",
         ),
         (
             ("fake-td3", FINGERPRINT, "teensy41"),
@@ -142,7 +142,7 @@ def test_mismatch_names_both(expected: tuple[str, int, str], sentence: str) -> N
     with FakeBoard(DIALECT) as board:
         session, identity = connect(board)
         with pytest.raises(BoardMismatchError, match=sentence):
-            session.require(identity, *expected)
+            session.require(identity, *expected, "flash it")
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,7 @@ def test_not_finite_is_a_training_fault() -> None:
             TrainingFaultError,
             match="training stopped on the fake board: critic_1 loss is not finite at",
         ):
-            for event in session.events(idle_s=0.02):
-                events.append(event)  # noqa: PERF402
+            events.extend(session.events(idle_s=0.02))
         assert isinstance(events[0], TrainingProgress)
         assert events[-1] == StatusText(2, "critic_1 loss is not finite at step 150")
 
@@ -324,12 +323,10 @@ def test_unplugged_while_training_keeps_what_came() -> None:
     with FakeBoard(DIALECT, faults=Faults(unplug_at_step=300)) as board:
         session, _ = connect(board)
         session.start()
-        steps = []
+        events: list[Event] = []
         with pytest.raises(LinkLostError, match="lost the board on the fake board"):
-            for event in session.events(idle_s=0.02):
-                if isinstance(event, TrainingProgress):
-                    steps.append(event.step)  # noqa: PERF401
-        assert steps == [100, 200, 300]
+            events.extend(session.events(idle_s=0.02))
+        assert [e.step for e in events if isinstance(e, TrainingProgress)] == [100, 200, 300]
 
 
 def test_unplugged_while_a_command_waits_keeps_what_came() -> None:
@@ -396,6 +393,6 @@ def test_refused_checkpoint_names_the_reason() -> None:
         session, _ = connect(board)
         with pytest.raises(
             DamagedFileError,
-            match="refuses the checkpoint: checkpoint refused: the payload does not match its SHA-256",
+            match="refuses the checkpoint: checkpoint refused: the payload does not match its SHA",
         ):
             session.upload_checkpoint(image)

@@ -1,4 +1,4 @@
-"""Training runs with the fake board, and with the real program of board host: files, ends, resumption."""
+"""Training runs with the fake board and the program of board host: files, ends, resumption."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_board import FINGERPRINT, POLICY, FakeBoard, Faults, fake_experiment, initial_state, next_state
 
+from fake_board import (
+    FINGERPRINT,
+    POLICY,
+    FakeBoard,
+    Faults,
+    fake_experiment,
+    initial_state,
+    next_state,
+)
 from rltools_host import boards, build, session, train
 from rltools_host.boards import load_board
 from rltools_host.build import load_dialect
@@ -46,8 +55,9 @@ from rltools_host.errors import (
 )
 from rltools_host.hyperparameters import as_float32, default_values, given_values, shortest
 from rltools_host.link import Link
-from rltools_host.run_folder import RunFolder
+from rltools_host.run_folder import RunFolder, plain_json
 from rltools_host.session import Evaluation, StatusText, TrainingProgress, value_bits
+from rltools_host.training_plan import Plan
 
 DIALECT: Any = load_dialect()
 EXPERIMENT = fake_experiment()
@@ -70,7 +80,7 @@ class Bench:
         self.boards: list[FakeBoard] = []
         self.built = 0
 
-    def open_board(self, _: train.Plan) -> Link:
+    def open_board(self, _: Plan) -> Link:
         board = FakeBoard(DIALECT, faults=self.faults, **self.options)
         self.boards.append(board)
         return board.link
@@ -234,7 +244,9 @@ def test_interrupt_pauses_and_says_how_to_go_on(
     assert 200 <= step < 1000
     assert metadata["state"] == "paused"
     assert error.exit_code == 130
-    assert str(error).startswith(f"paused at step {step:,} of 1,000, checkpoint saved; go on with `")
+    assert str(error).startswith(
+        f"paused at step {step:,} of 1,000, checkpoint saved; go on with `"
+    )
     command = str(error).split("`")[1]
     assert command.endswith("train fake-td3 --board host --resume run")
     assert error.details["resume"] == command
@@ -248,7 +260,9 @@ def test_resumed_run_ends_with_the_same_bits(
     bench, run, _ = interrupted
     step = RunFolder.open(run).metadata["checkpoint_step"]
     document = bench.train(run, resume=str(run))
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1000)
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
+        3, 1000
+    )
     whole = tmp_path / "whole"
     assert bench.train(whole)["state_sha256"] == document["state_sha256"]
     metadata = is_valid(run)
@@ -280,7 +294,9 @@ def test_resumption_with_more_steps(interrupted: tuple[Bench, Path, Interrupted]
         bench.train(run, resume=str(run))
     document = bench.train(run, "report_every=7", resume=str(run), steps=1300)
     assert document["steps"] == 1300
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1300)
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
+        3, 1300
+    )
     assert is_valid(run)["hyperparameters"]["steps"] == 1300
 
 
@@ -299,7 +315,9 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
     assert metadata["state_sha256"] == before["state_sha256"]
     bench.faults = Faults()
     bench.train(run, resume=str(run))
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(3, 1000)
+    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
+        3, 1000
+    )
 
 
 @pytest.mark.parametrize(
@@ -307,7 +325,11 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
     [
         ({"seed": 4}, (), "--seed does not go with --resume"),
         ({"out": Path("x")}, (), "--out does not go with --resume"),
-        ({}, ("learning_rate=0.01",), "a resumed run keeps its learning_rate: only steps and report"),
+        (
+            {},
+            ("learning_rate=0.01",),
+            "a resumed run keeps its learning_rate: only steps and report",
+        ),
         ({"steps": 100}, (), "has done its"),
     ],
 )
@@ -357,7 +379,9 @@ def test_second_interrupt_quits_at_once(
 ) -> None:
     bench.options = {"seconds_per_step": 0.0005}
     monkeypatch.setattr(train, "make_screen", interrupt_at(200, times=2))
-    with pytest.raises(Interrupted, match=r"quit without a new checkpoint; .* up to step 2\d0 is in"):
+    with pytest.raises(
+        Interrupted, match=r"quit without a new checkpoint; .* up to step 2\d0 is in"
+    ):
         bench.train(tmp_path / "run", "report_every=10")
     metadata = is_valid(tmp_path / "run")
     assert metadata["state"] == "interrupted"
@@ -413,7 +437,7 @@ def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
 
 def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(wrong_crc32=True)
-    with pytest.raises(VerificationError, match="/checkpoint.rltc arrived .* with CRC-32"):
+    with pytest.raises(VerificationError, match=r"/checkpoint.rltc arrived .* with CRC-32"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "failed"
 
@@ -421,7 +445,10 @@ def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"experiment": "other-td3"}, 'runs experiment "other-td3", not "fake-td3": run `rlt flash'),
+        (
+            {"experiment": "other-td3"},
+            'runs experiment "other-td3", not "fake-td3": leave out --port',
+        ),
         ({"fingerprint": FINGERPRINT + 1}, "another version of"),
         ({"board": "teensy41"}, 'is a "teensy41", not a "host"'),
         ({"protocol_version": 9}, "version 9 of the protocol"),
@@ -470,7 +497,12 @@ def test_full_disk_leaves_no_half_file(
 @pytest.mark.parametrize(
     ("options", "settings", "kind", "sentence"),
     [
-        ({"experiment": "fake-td4"}, (), UnknownNameError, 'unknown experiment "fake-td4": did you'),
+        (
+            {"experiment": "fake-td4"},
+            (),
+            UnknownNameError,
+            'unknown experiment "fake-td4": did you',
+        ),
         ({"board": "tensy41"}, (), UnknownNameError, "did you mean teensy41"),
         ({}, ("learnign_rate=1",), UnknownNameError, "did you mean learning_rate"),
         ({}, ("learning_rate",), UsageError, "has no value: write --set name=value"),
@@ -533,9 +565,9 @@ def test_shortest_is_the_same_float() -> None:
 # -- finding the board -----------------------------------------------------------------------------
 
 
-def teensy_plan(port: str | None = None) -> train.Plan:
+def teensy_plan(port: str | None = None) -> Plan:
     values = default_values(EXPERIMENT)
-    return train.Plan(EXPERIMENT, load_board("teensy41"), values, port)
+    return Plan(EXPERIMENT, load_board("teensy41"), values, port)
 
 
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -574,7 +606,10 @@ def test_board_on_a_pty_is_trained_as_on_a_serial_port(
 
 def filled_view(steps: int = 10_000) -> TrainingView:
     now = 0.0
-    view = TrainingView("pendulum-td3", "qemu-cortex-m7", 1, steps, Path("runs/x"), clock=lambda: now)
+    view = TrainingView(
+        "pendulum-td3", "qemu-cortex-m7", 1, steps, Path("runs/x"), clock=lambda: now
+    )
+    view.begin()
     for step in range(20, 6241, 20):
         now = step / 52.0
         loss = 0.1 + step / 1e4
@@ -592,7 +627,9 @@ def test_picture_fits_the_terminal(width: int, height: int) -> None:
     from rich.console import Console
 
     stream = io.StringIO()
-    console = Console(file=stream, width=width, height=height, force_terminal=True, color_system=None)
+    console = Console(
+        file=stream, width=width, height=height, force_terminal=True, color_system=None
+    )
     view = filled_view()
     console.print(picture(view, width, height))
     lines = stream.getvalue().rstrip("\n").split("\n")
@@ -601,7 +638,14 @@ def test_picture_fits_the_terminal(width: int, height: int) -> None:
     text = "\n".join(lines)
     expected = ["pendulum-td3 on qemu-cortex-m7", "seed 1", "6,240 of 10,000 steps", "62 %"]
     if width >= 80:
-        expected += ["52.0 steps/s", "left 1:12", "-100.0 ± 20.0", "best -1", "losses of critics"]
+        expected += [
+            "52.0 steps/s",
+            "elapsed 2:00",
+            "left 1:12",
+            "-100.0 ± 20.0",
+            "best -1",
+            "losses of critics",
+        ]
     for part in expected:
         assert part in text
 
@@ -614,6 +658,19 @@ def test_picture_of_a_run_that_has_just_begun() -> None:
     console.print(picture(view, 80, 24))
     view.take(Evaluation(1, 1, 10, 0.0, 0.0, 0.0, 0.0))
     console.print(picture(view, 80, 24))
+
+
+def test_view_of_a_resumed_run_shows_what_was_before() -> None:
+    progress = TrainingProgress(1, 200, 1000, 100, 1, -900.0, -800.0, 0.5, 0.25, float("nan"))
+    evaluation = Evaluation(1, 200, 10, -700.0, 1.0, -800.0, -600.0)
+    live, resumed = filled_view(), filled_view()
+    for event, kind in ((progress, "progress"), (evaluation, "evaluation")):
+        live.take(event)
+        resumed.take_row(json.loads(json.dumps(plain_json({"kind": kind, **asdict(event)}))))
+    resumed.take_row({"kind": "event", "text": "x"})
+    names = ["updates", "last_return", "critic_1_loss", "actor_loss", "evaluation_points"]
+    for name in [*names, "episode_points", "evaluation"]:
+        assert getattr(resumed, name) == getattr(live, name)
 
 
 def test_no_terminal_no_live_screen() -> None:
@@ -695,7 +752,9 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
     assert resumed["state_sha256"] == whole["state_sha256"]
     assert resumed["return_mean"] == whole["return_mean"]
     rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
-    assert rows == [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")]
+    assert rows == [
+        (r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")
+    ]
     assert [row[0] for row in rows] == list(range(100, 601, 100))
 
 
@@ -703,7 +762,7 @@ def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     links: list[Any] = []
     real_open = train.open_board
 
-    def open_and_remember(plan: train.Plan) -> Link:
+    def open_and_remember(plan: Plan) -> Link:
         links.append(real_open(plan))
         return links[0]
 
@@ -715,7 +774,9 @@ def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(train, "open_board", open_and_remember)
     monkeypatch.setattr(train, "make_screen", KillingScreen)
-    with pytest.raises(LinkLostError, match="lost the program of board host: it was ended by SIGKILL"):
+    with pytest.raises(
+        LinkLostError, match="lost the program of board host: it was ended by SIGKILL"
+    ):
         train_here(tmp_path / "run", steps=100_000, settings=["report_every=100"])
     folder = RunFolder.open(tmp_path / "run")
     assert folder.metadata["state"] == "link lost"

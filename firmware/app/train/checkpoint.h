@@ -1,4 +1,5 @@
-// The 64 bytes before the training state in /checkpoint.rltc (docs/protocol.md, "Checkpoint"), and their check.
+// The 64 bytes before the training state in /checkpoint.rltc (docs/protocol.md, "Checkpoint"), and
+// their check.
 #pragma once
 
 #include "rltools/core/crc32.h"
@@ -32,9 +33,15 @@ inline std::uint32_t header_checksum(const CheckpointHeader& header) {
 inline CheckpointHeader make_checkpoint_header(std::uint32_t fingerprint,
                                                std::uint32_t payload_bytes, std::uint32_t step,
                                                const std::uint8_t (&sha256)[32]) {
-  CheckpointHeader header{{'R', 'L', 'T', 'C'}, kCheckpointVersion, kCheckpointHeaderBytes,
-                          fingerprint,          payload_bytes,      step,
-                          0,                    {},                 0,
+  CheckpointHeader header{{'R', 'L', 'T', 'C'},
+                          kCheckpointVersion,
+                          kCheckpointHeaderBytes,
+                          fingerprint,
+                          payload_bytes,
+                          step,
+                          0,
+                          {},
+                          0,
                           0};
   __builtin_memcpy(header.sha256, sha256, sizeof(header.sha256));
   header.crc32 = header_checksum(header);

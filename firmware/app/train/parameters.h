@@ -1,5 +1,5 @@
-// Hyperparameters as MAVLink parameters (https://mavlink.io/en/services/parameter.html): REAL32 and UINT32, an integer
-// bytewise in the message's float field.
+// Hyperparameters as MAVLink parameters (https://mavlink.io/en/services/parameter.html): REAL32 and
+// UINT32, an integer bytewise in the message's float field.
 #pragma once
 
 #include "app/message_sender.h"

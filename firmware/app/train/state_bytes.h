@@ -1,5 +1,6 @@
-// The training state as one array of bytes: the tensors' bytes one after another in the order of the visitor, without
-// a copy. This is the checkpoint's payload, and what state_sha256 is taken over (docs/protocol.md, "Checkpoint").
+// The training state as one array of bytes: the tensors' bytes one after another in the order of
+// the visitor, without a copy. This is the checkpoint's payload, and what state_sha256 is taken
+// over (docs/protocol.md, "Checkpoint").
 #pragma once
 
 #include "rltools/core/sha256.h"
@@ -7,7 +8,8 @@
 
 namespace rlt {
 
-// Calls visit(std::uint8_t* part, std::uint32_t bytes) for the memory behind bytes [offset, offset + count).
+// Calls visit(std::uint8_t* part, std::uint32_t bytes) for the memory behind bytes [offset, offset
+// + count).
 template <class E, class Visit>
 void for_each_state_part(Training<E>& training, std::uint32_t offset, std::uint32_t count,
                          Visit&& visit) {
@@ -42,9 +44,8 @@ void write_state(Training<E>& training, std::uint32_t offset, const std::uint8_t
 template <class E>
 void hash_state(Training<E>& training, std::uint8_t (&sha256)[Sha256::kDigestBytes]) {
   Sha256 hash;
-  for_each_state_tensor(training, [&](const TensorInfo& info, const void* data) {
-    hash.update(data, info.bytes());
-  });
+  for_each_state_tensor(
+      training, [&](const TensorInfo& info, const void* data) { hash.update(data, info.bytes()); });
   hash.finish(sha256);
 }
 

@@ -1,5 +1,6 @@
-// The train application: trains an experiment while a host, if there is one, watches and commands over MAVLink.
-// docs/protocol.md describes the states, the exchanges and every message. No allocation; the host is never waited for.
+// The train application: trains an experiment while a host, if there is one, watches and commands
+// over MAVLink. docs/protocol.md describes the states, the exchanges and every message. No
+// allocation; the host is never waited for.
 #pragma once
 
 #include "app/file_server.h"
@@ -25,7 +26,8 @@ class TrainApplication {
   using State = RLT_STATE;
   using PolicyImage = typename TrainingFiles<E>::PolicyImage;
 
-  TrainApplication(Device device, BoardNames names, Training<E>& training, PolicyImage& policy_image)
+  TrainApplication(Device device, BoardNames names, Training<E>& training,
+                   PolicyImage& policy_image)
       : device_(device),
         names_(names),
         training_(training),
@@ -112,12 +114,13 @@ class TrainApplication {
     sender_.send(mavlink_msg_command_ack_encode_status, content);
   }
 
-  // The acknowledgement goes out before the work, which takes a moment. A command that comes again with a confirmation
-  // number, because its acknowledgement was lost, is not an error.
+  // The acknowledgement goes out before the work, which takes a moment. A command that comes again
+  // with a confirmation number, because its acknowledgement was lost, is not an error.
   void start(const mavlink_command_long_t& command, link::Address sender) {
     if (state_ == RLT_STATE_TRAINING) {
       const bool repeated = command.confirmation > 0;
-      return acknowledge(command.command, repeated ? MAV_RESULT_ACCEPTED : MAV_RESULT_DENIED, sender);
+      return acknowledge(command.command, repeated ? MAV_RESULT_ACCEPTED : MAV_RESULT_DENIED,
+                         sender);
     }
     acknowledge(command.command, MAV_RESULT_ACCEPTED, sender);
     close_files();
@@ -162,6 +165,8 @@ class TrainApplication {
       if (answer(true)) send_stack_use();
     } else if (command.param1 == static_cast<float>(MAVLINK_MSG_ID_HEARTBEAT)) {
       if (answer(true)) send_heartbeat();
+    } else if (command.param1 == static_cast<float>(MAVLINK_MSG_ID_AUTOPILOT_VERSION)) {
+      if (answer(true)) send_capabilities();
     } else {
       acknowledge(command.command, MAV_RESULT_UNSUPPORTED, sender);
     }
@@ -184,9 +189,8 @@ class TrainApplication {
     mavlink_param_request_read_t request;
     mavlink_msg_param_request_read_decode(&message, &request);
     if (!link::is_for_us(request.target_system, request.target_component)) return;
-    const int index = request.param_index >= 0
-                          ? request.param_index
-                          : find_parameter<Hyperparameters>(request.param_id);
+    const int index = request.param_index >= 0 ? request.param_index
+                                               : find_parameter<Hyperparameters>(request.param_id);
     if (index < 0 || index >= Hyperparameters::kCount) return say_unknown_parameter();
     send_parameter(sender_, training_.hyperparameters, index);
   }
@@ -224,7 +228,8 @@ class TrainApplication {
   void enter_training() {
     losses_.clear();
     state_ = RLT_STATE_TRAINING;
-    // Heartbeats in step with training: then an emulator executes the same instructions in each run.
+    // Heartbeats in step with training: then an emulator executes the same instructions in each
+    // run.
     heartbeat_at_ = counting_since_ = board::counter();
   }
 
@@ -296,7 +301,8 @@ class TrainApplication {
   }
 
   void send_heartbeat_if_due() {
-    // A second; guest instructions are no measure of time, but an emulator executes some 10^8 a second.
+    // A second; guest instructions are no measure of time, but an emulator executes some 10^8 a
+    // second.
     const std::uint64_t interval = board::kCountsInstructions ? 30'000'000u : 1'000'000u;
     const std::uint64_t now = board::counter();
     if (heartbeat_sent_ && now - heartbeat_at_ < interval) return;
@@ -333,6 +339,18 @@ class TrainApplication {
     link::copy_text(content.revision, kRevision);
     board::unique_id(content.unique_id);
     sender_.send(mavlink_msg_rlt_identity_encode_status, content);
+  }
+
+  // For ground control programs, which ask before they use files and parameters.
+  void send_capabilities() {
+    mavlink_autopilot_version_t content{};
+    content.capabilities = MAV_PROTOCOL_CAPABILITY_MAVLINK2 | MAV_PROTOCOL_CAPABILITY_FTP |
+                           MAV_PROTOCOL_CAPABILITY_PARAM_ENCODE_BYTEWISE;
+    std::uint8_t id[16];
+    board::unique_id(id);
+    __builtin_memcpy(&content.uid, id, sizeof(content.uid));
+    __builtin_memcpy(content.uid2, id, sizeof(id));
+    sender_.send(mavlink_msg_autopilot_version_encode_status, content);
   }
 
   void send_progress() {

@@ -1,5 +1,6 @@
-// The train application as a program: its memory, and the loop that a board's main() runs. Included by that one file;
-// the build defines which experiment, which device and which board (docs/design.md, "Names").
+// The train application as a program: its memory, and the loop that a board's main() runs. Included
+// by that one file; the build defines which experiment, which device and which board
+// (docs/design.md, "Names").
 #pragma once
 
 #include RLT_DEVICE_HEADER

@@ -1,5 +1,5 @@
-// The files of the train application, over the memory of the training state itself: /checkpoint.rltc is read from and
-// written to the live arrays. docs/protocol.md, "Checkpoint".
+// The files of the train application, over the memory of the training state itself:
+// /checkpoint.rltc is read from and written to the live arrays. docs/protocol.md, "Checkpoint".
 #pragma once
 
 #include "app/file_server.h"
@@ -40,7 +40,8 @@ class TrainingFiles {
     readable_ = writable_ = true;
   }
 
-  // The state is no longer at rest, or no longer that of a run. The server's session must be closed.
+  // The state is no longer at rest, or no longer that of a run. The server's session must be
+  // closed.
   void withdraw(bool writable) {
     readable_ = false;
     writable_ = writable;
@@ -62,7 +63,9 @@ class TrainingFiles {
   static constexpr int kFileCount = 2;
   static constexpr int kCheckpoint = 0;
 
-  const char* name(int file) const { return file == kCheckpoint ? "checkpoint.rltc" : "policy.rltp"; }
+  const char* name(int file) const {
+    return file == kCheckpoint ? "checkpoint.rltc" : "policy.rltp";
+  }
   std::uint32_t bytes(int file) const {
     return file == kCheckpoint ? checkpoint_bytes() : kPolicyImageBytes<E>;
   }
@@ -89,8 +92,8 @@ class TrainingFiles {
                count - of_header);
   }
 
-  // The header comes first and in order; the state's bytes then in any order. A header that is refused leaves the
-  // state as it is.
+  // The header comes first and in order; the state's bytes then in any order. A header that is
+  // refused leaves the state as it is.
   FileError write(int, std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     const std::uint32_t of_header = bytes_of_header(offset, count);
     if (upload_ == Upload::header) {

@@ -41,7 +41,8 @@ inline void observe(Generic, const Line&, const Line::State& state, float* obser
 }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_REWARD)
-inline float reward(Generic, const Line&, const Line::State&, const float*, const Line::State& next) {
+inline float reward(Generic, const Line&, const Line::State&, const float*,
+                    const Line::State& next) {
   return -math::abs(next.position);
 }
 #endif

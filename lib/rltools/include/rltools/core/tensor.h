@@ -1,9 +1,18 @@
-// Matrices of static shape, row-major, without allocation: `Matrix` owns its elements, `MatrixView` points to them.
+// Matrices of static shape, row-major, without allocation: `Matrix` owns its elements, `MatrixView`
+// points to them.
 #pragma once
 
 #include <cstdint>
 
 namespace rlt {
+
+// For checks of shapes: compilers print both numbers where static_assert(Size<Given>::template
+// kIs<Wanted>) fails.
+template <int Given>
+struct Size {
+  template <int Wanted>
+  static constexpr bool kIs = Given == Wanted;
+};
 
 // Rows x Columns elements. As a batch: one sample a row.
 template <class T, int Rows, int Columns>
@@ -44,8 +53,7 @@ MatrixView<T, TileRows, Columns> rows(Matrix<T, Rows, Columns>& matrix, int firs
   return {matrix.row(first_row)};
 }
 template <int TileRows, class T, int Rows, int Columns>
-MatrixView<const T, TileRows, Columns> rows(const Matrix<T, Rows, Columns>& matrix,
-                                            int first_row) {
+MatrixView<const T, TileRows, Columns> rows(const Matrix<T, Rows, Columns>& matrix, int first_row) {
   static_assert(TileRows <= Rows, "the tile has more rows than the matrix");
   return {matrix.row(first_row)};
 }
@@ -62,7 +70,8 @@ constexpr DataType data_type_of(const double*) { return DataType::f64; }
 constexpr DataType data_type_of(const std::uint32_t*) { return DataType::u32; }
 constexpr DataType data_type_of(const std::uint8_t*) { return DataType::u8; }
 
-// One array of the training state. Its full name is `name`, or `name/<layer>/<part>` for an array of a network's layer.
+// One array of the training state. Its full name is `name`, or `name/<layer>/<part>` for an array
+// of a network's layer.
 struct TensorInfo {
   const char* name;
   DataType type;

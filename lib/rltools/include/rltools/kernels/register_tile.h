@@ -27,7 +27,7 @@ inline __attribute__((always_inline)) void product_tile(const float* a, const fl
   }
   const float* a_tile = a + row * A::kRow;
   const float* b_tile = b + column * B::kColumn;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int k = 0; k < Depth; k++) {
     float b_values[Columns];
 #pragma GCC unroll 32

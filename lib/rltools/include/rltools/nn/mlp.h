@@ -1,4 +1,5 @@
-// Multi-layer perceptron: parameters in one flat array, forward and backward passes over a batch (or a tile of one).
+// Multi-layer perceptron: parameters in one flat array, forward and backward passes over a batch
+// (or a tile of one).
 #pragma once
 
 #include <type_traits>
@@ -9,7 +10,8 @@
 
 namespace rlt {
 
-// Parameters of a fully connected network: for each layer its weights (in, out), then its bias (out).
+// Parameters of a fully connected network: for each layer its weights (in, out), then its bias
+// (out).
 //   Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>
 template <int... Widths>
 struct Dimensions {
@@ -64,8 +66,9 @@ struct Mlp {
   const T* bias(int layer) const { return values + bias_offset(layer); }
 };
 
-// What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's own space.
-// hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a derivative needs them.
+// What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's
+// own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a
+// derivative needs them.
 template <class Network, int Batch>
 struct MlpBuffer {
   using T = typename Network::Scalar;
@@ -75,7 +78,8 @@ struct MlpBuffer {
   alignas(64) T output_pre[Network::kStoresOutputPreActivation ? Batch * Network::kOutputDim : 1];
 };
 
-// Two gradients of hidden activations, used in turn by the backward pass; any network may share one of these.
+// Two gradients of hidden activations, used in turn by the backward pass; any network may share one
+// of these.
 template <class T, int Batch, int Width>
 struct GradientBuffer {
   static constexpr int kBatch = Batch;
@@ -94,8 +98,8 @@ inline void forward_layer(Device device, const Network& network, const T* input,
   constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
   T* result = kIsLast ? output : buffer.hidden + Batch * Network::hidden_offset(Layer);
   if constexpr (needs_pre_activation(kActivation)) {
-    T* pre = kIsLast ? buffer.output_pre
-                     : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
+    T* pre =
+        kIsLast ? buffer.output_pre : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
     dense_forward<Activation::identity, Batch, kIn, kOut>(device, network.weights(Layer),
                                                           network.bias(Layer), input, pre);
     activation_forward<kActivation, Batch * kOut>(device, pre, result);
@@ -143,54 +147,78 @@ inline void backward_layer(Device device, const Network& network, const T* input
 
 }  // namespace detail
 
-// output (Batch, OutputDim) = network(input (Batch, InputDim)); `buffer` keeps the hidden activations.
+// The shapes of a forward or backward pass. Instantiating it says in one sentence what does not
+// fit.
+template <class Network, class Input, class Output, class Buffer>
+struct PassShapes {
+  static constexpr bool kInput = Size<Input::kColumns>::template kIs<Network::kInputDim>;
+  static constexpr bool kOutput = Size<Output::kColumns>::template kIs<Network::kOutputDim>;
+  static constexpr bool kRows = Size<Output::kRows>::template kIs<Input::kRows>;
+  static constexpr bool kBuffer = std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>;
+  static_assert(Size<Input::kColumns>::template kIs<Network::kInputDim>,
+                "the input's width (columns) differs from the width that the network takes");
+  static_assert(Size<Output::kColumns>::template kIs<Network::kOutputDim>,
+                "the output's width (columns) differs from the width that the network gives");
+  static_assert(Size<Output::kRows>::template kIs<Input::kRows>,
+                "the output's number of samples (rows) differs from that of the input");
+  static_assert(kBuffer || !kRows,
+                "the buffer was made for another network or another number of samples (rows)");
+  static constexpr bool kFit = kInput && kOutput && kRows && kBuffer;
+};
+
+// The same for the gradient buffer of a backward pass.
+template <class Network, int Batch, class Scratch>
+struct GradientBufferShape {
+  static_assert(Size<Scratch::kBatch>::template kIs<Batch>,
+                "the gradient buffer's number of samples (rows) differs from that of the input");
+  static_assert(Scratch::kWidth >= Network::widest_hidden(),
+                "the gradient buffer is narrower than the network's widest hidden layer");
+  static constexpr bool kFits =
+      Scratch::kBatch == Batch && Scratch::kWidth >= Network::widest_hidden();
+};
+
+// output (Batch, OutputDim) = network(input (Batch, InputDim)); `buffer` keeps the hidden
+// activations.
 template <class Device, class Network, class Input, class Output, class Buffer>
 void forward(Device device, const Network& network, const Input& input, Output&& output,
              Buffer& buffer) {
-  using OutputType = std::remove_reference_t<Output>;
-  static_assert(Input::kColumns == Network::kInputDim,
-                "forward: the input's width (columns) differs from the width that the network's "
-                "first layer takes");
-  static_assert(OutputType::kColumns == Network::kOutputDim,
-                "forward: the output's width (columns) differs from the network's output width");
-  static_assert(OutputType::kRows == Input::kRows,
-                "forward: input and output have different numbers of rows (samples)");
-  static_assert(std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>,
-                "forward: the buffer was made for another network or another number of samples");
-  if constexpr (Input::kColumns == Network::kInputDim &&
-                OutputType::kColumns == Network::kOutputDim && OutputType::kRows == Input::kRows &&
-                std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>) {
+  if constexpr (PassShapes<Network, Input, std::remove_reference_t<Output>, Buffer>::kFit) {
     detail::forward_layer<0, Input::kRows>(device, network, input.data(), output.data(), buffer);
   }
 }
 
-// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is null, writes the gradient
-// of the input to `input_gradient` (Batch, InputDim). `output_gradient` (Batch, OutputDim) is consumed.
+// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is null,
+// writes the gradient of the input to `input_gradient` (Batch, InputDim). `output_gradient` (Batch,
+// OutputDim) is consumed.
 template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
 void backward(Device device, const Network& network, const Input& input, const Output& output,
               const Buffer& buffer, typename Network::Scalar* output_gradient,
               Network& parameters_gradient, typename Network::Scalar* input_gradient,
               Scratch& scratch) {
-  static_assert(Scratch::kWidth >= Network::widest_hidden(),
-                "backward: the gradient buffer is narrower than the network's widest hidden layer");
-  detail::backward_layer<Network::kLayerCount - 1, Input::kRows, true>(
-      device, network, input.data(), output.data(), buffer, output_gradient, &parameters_gradient,
-      input_gradient, scratch);
+  if constexpr (PassShapes<Network, Input, Output, Buffer>::kFit &&
+                GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
+    detail::backward_layer<Network::kLayerCount - 1, Input::kRows, true>(
+        device, network, input.data(), output.data(), buffer, output_gradient, &parameters_gradient,
+        input_gradient, scratch);
+  }
 }
 
 // As backward, but only the gradient of the input (the parameters are not touched).
 template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
-void backward_input(Device device, const Network& network, const Input& input,
-                    const Output& output, const Buffer& buffer,
-                    typename Network::Scalar* output_gradient,
+void backward_input(Device device, const Network& network, const Input& input, const Output& output,
+                    const Buffer& buffer, typename Network::Scalar* output_gradient,
                     typename Network::Scalar* input_gradient, Scratch& scratch) {
-  detail::backward_layer<Network::kLayerCount - 1, Input::kRows, false>(
-      device, network, input.data(), output.data(), buffer, output_gradient,
-      static_cast<Network*>(nullptr), input_gradient, scratch);
+  if constexpr (PassShapes<Network, Input, Output, Buffer>::kFit &&
+                GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
+    detail::backward_layer<Network::kLayerCount - 1, Input::kRows, false>(
+        device, network, input.data(), output.data(), buffer, output_gradient,
+        static_cast<Network*>(nullptr), input_gradient, scratch);
+  }
 }
 
-// Kaiming-uniform initialisation (He et al. 2015) with negative slope sqrt(5), which is PyTorch's default for linear
-// layers: weights and biases uniform in +-1/sqrt(fan_in). `network_index` gives each network its own random numbers.
+// Kaiming-uniform initialisation (He et al. 2015) with negative slope sqrt(5), which is PyTorch's
+// default for linear layers: weights and biases uniform in +-1/sqrt(fan_in). `network_index` gives
+// each network its own random numbers.
 template <class Device, class Network>
 void initialize_kaiming(Device, Network& network, std::uint32_t seed, std::uint32_t network_index) {
   using T = typename Network::Scalar;
@@ -206,7 +234,8 @@ void initialize_kaiming(Device, Network& network, std::uint32_t seed, std::uint3
   }
 }
 
-// Visits the network's arrays, layer by layer, weights before bias: visitor(const TensorInfo&, void* data).
+// Visits the network's arrays, layer by layer, weights before bias: visitor(const TensorInfo&,
+// void* data).
 template <class Network, class Visitor>
 void for_each_tensor(const char* name, Network& network, Visitor&& visitor) {
   static_assert(Network::kLayerCount <= 10, "a network has at most ten layers");
@@ -216,8 +245,7 @@ void for_each_tensor(const char* name, Network& network, Visitor&& visitor) {
     const DataType type = data_type_of(network.values);
     visitor(TensorInfo{name, type, in, out, layer, "weights"},
             static_cast<void*>(network.weights(layer)));
-    visitor(TensorInfo{name, type, 1, out, layer, "bias"},
-            static_cast<void*>(network.bias(layer)));
+    visitor(TensorInfo{name, type, 1, out, layer, "bias"}, static_cast<void*>(network.bias(layer)));
   }
 }
 

@@ -45,7 +45,7 @@ constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false) {
 
 // Size of the image of an experiment's policy.
 template <class E>
-constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<typename E::Actor>();
+constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>();
 
 namespace detail {
 
@@ -72,8 +72,10 @@ constexpr std::size_t text_length(const char* text) {
 // Copies text into a field of zeros, cut so that a terminating zero remains.
 template <std::size_t Capacity>
 inline void copy_text(char (&field)[Capacity], const char* text) {
+  const std::size_t length = text_length(text);
+  const std::size_t copied = length < Capacity ? length : Capacity - 1;
   for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
-  for (std::size_t i = 0; i + 1 < Capacity && text[i] != '\0'; i++) field[i] = text[i];
+  __builtin_memcpy(field, text, copied);
 }
 
 constexpr bool channels_fit(const Channel* channels, int count) {

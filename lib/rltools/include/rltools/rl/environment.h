@@ -1,6 +1,7 @@
-// The environment contract. An environment E is a type with `State`, `Parameters`, a member `parameters`, the
-// constants `kName`, `kObservationDim`, `kActionDim`, `kStepInterval_us`, `kObservations[]`, `kActions[]`, and these
-// functions in namespace rlt (T is E::Scalar; actions are normalised to [-1, 1]):
+// The environment contract. An environment E is a type with `State`, `Parameters`, a member
+// `parameters`, the constants `kName`, `kObservationDim`, `kActionDim`, `kStepInterval_us`,
+// `kObservations[]`, `kActions[]`, and these functions in namespace rlt (T is E::Scalar; actions
+// are normalised to [-1, 1]):
 //   State initial_state(device, environment, RandomStream)
 //   State step(device, environment, state, const T* action)
 //   void  observe(device, environment, state, T* observation)
@@ -16,8 +17,9 @@
 
 namespace rlt {
 
-// One element of an observation or an action: what it is called, its SI unit ("1" where it has none) and range.
-// An action's range is that of the physical quantity: physical = minimum + (a + 1) / 2 * (maximum - minimum).
+// One element of an observation or an action: what it is called, its SI unit ("1" where it has
+// none) and range. An action's range is that of the physical quantity: physical = minimum + (a + 1)
+// / 2 * (maximum - minimum).
 struct Channel {
   const char* name;
   const char* unit;
@@ -51,18 +53,18 @@ struct HasStep<E, VoidType<decltype(step(Generic{}, std::declval<const E&>(),
 template <class E, class = void>
 struct HasObserve : std::false_type {};
 template <class E>
-struct HasObserve<E, VoidType<decltype(observe(Generic{}, std::declval<const E&>(),
-                                               std::declval<const StateOf<E>&>(),
-                                               std::declval<ScalarOf<E>*>()))>> : std::true_type {};
+struct HasObserve<
+    E, VoidType<decltype(observe(Generic{}, std::declval<const E&>(),
+                                 std::declval<const StateOf<E>&>(), std::declval<ScalarOf<E>*>()))>>
+    : std::true_type {};
 
 template <class E, class = void>
 struct HasReward : std::false_type {};
 template <class E>
-struct HasReward<
-    E, VoidType<decltype(reward(Generic{}, std::declval<const E&>(),
-                                std::declval<const StateOf<E>&>(),
-                                std::declval<const ScalarOf<E>*>(),
-                                std::declval<const StateOf<E>&>()))>> : std::true_type {};
+struct HasReward<E, VoidType<decltype(reward(
+                        Generic{}, std::declval<const E&>(), std::declval<const StateOf<E>&>(),
+                        std::declval<const ScalarOf<E>*>(), std::declval<const StateOf<E>&>()))>>
+    : std::true_type {};
 
 template <class E, class = void>
 struct HasTerminated : std::false_type {};
@@ -73,11 +75,13 @@ struct HasTerminated<E, VoidType<decltype(terminated(Generic{}, std::declval<con
 
 }  // namespace detail
 
-// True where E keeps the contract. Instantiating EnvironmentContract<E> says in one sentence what is missing.
+// True where E keeps the contract. Instantiating EnvironmentContract<E> says in one sentence what
+// is missing.
 template <class E>
 struct EnvironmentContract {
-  static_assert(detail::HasInitialState<E>::value,
-                "the environment has no function initial_state(device, environment, random_stream)");
+  static_assert(
+      detail::HasInitialState<E>::value,
+      "the environment has no function initial_state(device, environment, random_stream)");
   static_assert(detail::HasStep<E>::value,
                 "the environment has no function step(device, environment, state, action)");
   static_assert(detail::HasObserve<E>::value,
@@ -90,6 +94,7 @@ struct EnvironmentContract {
   static constexpr bool kKept = detail::HasInitialState<E>::value && detail::HasStep<E>::value &&
                                 detail::HasObserve<E>::value && detail::HasReward<E>::value &&
                                 detail::HasTerminated<E>::value;
+  static constexpr bool kChecked = true;
 };
 
 }  // namespace rlt

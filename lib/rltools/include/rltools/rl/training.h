@@ -1,5 +1,6 @@
-// A training run: the experiment's learner, replay buffer and scratch memory, and what every algorithm offers.
-// Firmware, tests and bindings use these functions only; rl/algorithms/*.h implements them.
+// A training run: the experiment's learner, replay buffer and scratch memory, and what every
+// algorithm offers. Firmware, tests and bindings use these functions only; rl/algorithms/*.h
+// implements them.
 #pragma once
 
 #include "rltools/core/tensor.h"
@@ -14,11 +15,19 @@ template <class E>
 using Replay = typename E::Algorithm::template Replay<E>;
 template <class E>
 using Scratch = typename E::Algorithm::template Scratch<E>;
+// The network that acts once it is trained: from an observation to an action in [-1, 1].
+template <class E>
+using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
 
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {
   using Experiment = E;
+  // What does not fit together is said here, in one sentence, and nothing else of the run is
+  // compiled.
+  static_assert(EnvironmentContract<typename E::Environment>::kChecked);
+  static_assert(E::Algorithm::template ExperimentContract<E>::kChecked);
+
   typename E::Hyperparameters hyperparameters;
   Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
   Replay<E>& replay;    // bulk
@@ -39,10 +48,10 @@ struct Progress {
 
 // What one training step did.
 struct StepReport {
-  bool updated;         // critics were updated; the losses below are valid
-  bool actor_updated;   // the actor was updated; actor_loss is valid
-  bool episode_ended;   // episode_return is valid
-  bool finite;          // false once a loss or return is not a finite number
+  bool updated;        // critics were updated; the losses below are valid
+  bool actor_updated;  // the actor was updated; actor_loss is valid
+  bool episode_ended;  // episode_return is valid
+  bool finite;         // false once a loss or return is not a finite number
   float episode_return;
   float critic_1_loss;
   float critic_2_loss;
@@ -55,55 +64,84 @@ struct EvaluationReport {
   float mean, std, min, max;
 };
 
-// Sets the whole state from the hyperparameters: networks from the seed, empty replay buffer, first episode.
+// Whether the environment and the experiment keep their contracts; what relies on them is compiled
+// only then. (The condition is a parameter because Clang refuses to use it again where it has
+// failed in a variable's initialiser.)
+template <class E, bool Kept = EnvironmentContract<typename E::Environment>::kKept &&
+                               E::Algorithm::template ExperimentContract<E>::kKept>
+struct Contracts {
+  static constexpr bool kKept = Kept;
+};
+
+// Sets the whole state from the hyperparameters: networks from the seed, empty replay buffer, first
+// episode.
 template <class Device, class E>
 void initialize(Device device, Training<E>& training) {
-  static_assert(EnvironmentContract<typename E::Environment>::kKept, "see the sentence above");
-  initialize_algorithm(device, typename E::Algorithm{}, training);
+  if constexpr (Contracts<E>::kKept) {
+    initialize_algorithm(device, typename E::Algorithm{}, training);
+  }
 }
 
 // One environment step and the updates that go with it.
 template <class Device, class E>
 StepReport train_step(Device device, Training<E>& training) {
-  return train_step_algorithm(device, typename E::Algorithm{}, training);
+  if constexpr (Contracts<E>::kKept) {
+    return train_step_algorithm(device, typename E::Algorithm{}, training);
+  }
+  return {};
 }
 
-// Runs hyperparameters.eval_episodes deterministic episodes. Initial states depend on the seed and the episode's
-// number only; nothing of the training state changes.
+namespace detail {
+
+// The sum of the rewards of one deterministic episode.
 template <class Device, class E>
-EvaluationReport evaluate(Device device, Training<E>& training) {
+typename E::Scalar evaluate_episode(Device device, Training<E>& training, std::uint32_t episode) {
   using T = typename E::Scalar;
   using Environment = typename E::Environment;
   const Environment environment{};
-  const std::uint32_t episodes = training.hyperparameters.eval_episodes;
-  T sum = T(0), sum_of_squares = T(0), smallest = T(0), largest = T(0);
-  T first = T(0);
-  for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset, episode};
-    auto state = initial_state(device, environment, random);
-    T episode_return = T(0);
-    for (int i = 0; i < E::kEpisodeSteps && !terminated(device, environment, state); i++) {
-      Matrix<T, 1, Environment::kObservationDim> observation;
-      Matrix<T, 1, Environment::kActionDim> action;
-      observe(device, environment, state, observation.data());
-      act(device, training, observation, action);
-      const auto next = step(device, environment, state, action.data());
-      episode_return += reward(device, environment, state, action.data(), next);
-      state = next;
-    }
-    // Moments about the first return: returns differ little compared with their size.
-    if (episode == 0) first = smallest = largest = episode_return;
-    const T difference = episode_return - first;
-    sum += difference;
-    sum_of_squares = math::fma(difference, difference, sum_of_squares);
-    smallest = math::min(smallest, episode_return);
-    largest = math::max(largest, episode_return);
+  const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset, episode};
+  auto state = initial_state(device, environment, random);
+  T episode_return = T(0);
+  for (int i = 0; i < E::kEpisodeSteps && !terminated(device, environment, state); i++) {
+    Matrix<T, 1, Environment::kObservationDim> observation;
+    Matrix<T, 1, Environment::kActionDim> action;
+    observe(device, environment, state, observation.data());
+    act(device, training, observation, action);
+    const auto next = step(device, environment, state, action.data());
+    episode_return += reward(device, environment, state, action.data(), next);
+    state = next;
   }
-  const T count = static_cast<T>(episodes);
-  const T mean = sum / count;
-  const T variance = math::max(T(0), sum_of_squares / count - mean * mean);
-  return {episodes, static_cast<float>(first + mean), static_cast<float>(math::sqrt(variance)),
-          static_cast<float>(smallest), static_cast<float>(largest)};
+  return episode_return;
+}
+
+}  // namespace detail
+
+// Runs hyperparameters.eval_episodes deterministic episodes. Initial states depend on the seed and
+// the episode's number only; nothing of the training state changes.
+template <class Device, class E>
+EvaluationReport evaluate(Device device, Training<E>& training) {
+  if constexpr (Contracts<E>::kKept) {
+    using T = typename E::Scalar;
+    const std::uint32_t episodes = training.hyperparameters.eval_episodes;
+    T sum = T(0), sum_of_squares = T(0), smallest = T(0), largest = T(0);
+    T first = T(0);
+    for (std::uint32_t episode = 0; episode < episodes; episode++) {
+      const T episode_return = detail::evaluate_episode(device, training, episode);
+      // Moments about the first return: returns differ little compared with their size.
+      if (episode == 0) first = smallest = largest = episode_return;
+      const T difference = episode_return - first;
+      sum += difference;
+      sum_of_squares = math::fma(difference, difference, sum_of_squares);
+      smallest = math::min(smallest, episode_return);
+      largest = math::max(largest, episode_return);
+    }
+    const T count = static_cast<T>(episodes);
+    const T mean = sum / count;
+    const T variance = math::max(T(0), sum_of_squares / count - mean * mean);
+    return {episodes, static_cast<float>(first + mean), static_cast<float>(math::sqrt(variance)),
+            static_cast<float>(smallest), static_cast<float>(largest)};
+  }
+  return {};
 }
 
 // The deterministic action (1, ActionDim) in [-1, 1] for an observation (1, ObservationDim).
@@ -112,16 +150,17 @@ void act(Device device, Training<E>& training, const Observation& observation, A
   act_algorithm(device, typename E::Algorithm{}, training, observation, action);
 }
 
-// Visits every array of the training state in the documented order: visitor(const TensorInfo&, void* data).
+// Visits every array of the training state in the documented order: visitor(const TensorInfo&,
+// void* data).
 template <class E, class Visitor>
 void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
   for_each_state_tensor_algorithm(typename E::Algorithm{}, training, visitor);
 }
 
-// The network that acts.
+// The trained network as it is deployed; valid until the next training step.
 template <class E>
-const typename E::Actor& policy(const Training<E>& training) {
-  return training.learner.actor;
+const PolicyNetwork<E>& policy(const Training<E>& training) {
+  return policy_algorithm(typename E::Algorithm{}, training);
 }
 
 template <class E>
@@ -159,8 +198,8 @@ struct Fnv1a {
 
 }  // namespace detail
 
-// 32-bit hash over all that a checkpoint and a host must agree on with the firmware: names, environment, shapes,
-// hyperparameters' names and types, the state's layout.
+// 32-bit hash over all that a checkpoint and a host must agree on with the firmware: names,
+// environment, shapes, hyperparameters' names and types, the state's layout.
 template <class E>
 std::uint32_t fingerprint(Training<E>& training) {
   detail::Fnv1a hash;

@@ -2,6 +2,7 @@
 // so that a multiply-add costs 0.45 loads instead of 2. Bits equal those of nn/dense.h.
 #pragma once
 
+#include "rltools/kernels/cortex_m/relu.h"
 #include "rltools/kernels/register_tile.h"
 #include "rltools/nn/dense.h"
 
@@ -13,7 +14,7 @@ CortexM dense_forward(CortexM, const float* weights, const float* bias, const fl
   kernels::product<5, 4, Batch, 0, Out, In, kernels::Strides<In, 1>, kernels::Strides<Out, 1>>(
       input, weights, [=](int, int out) { return bias[out]; },
       [=](int sample, int out, float sum) {
-        output[sample * Out + out] = activation_value<A>(sum);
+        output[sample * Out + out] = kernels::activation_value_on_bits<A>(sum);
       });
   return {};
 }
@@ -24,8 +25,23 @@ CortexM dense_backward_weights(CortexM, const float* input, const float* output_
   kernels::product<5, 4, In, 0, Out, Batch, kernels::Strides<1, In>, kernels::Strides<Out, 1>>(
       input, output_gradient, [=](int in, int out) { return weights_gradient[in * Out + out]; },
       [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; });
-  for (int sample = 0; sample < Batch; sample++) {
-    for (int out = 0; out < Out; out++) bias_gradient[out] += output_gradient[sample * Out + out];
+  // Column sums, of as many columns at a time as stay in registers.
+  constexpr int kColumns = 16;
+  for (int first = 0; first < Out / kColumns * kColumns; first += kColumns) {
+    float sum[kColumns];
+#pragma GCC unroll 16
+    for (int c = 0; c < kColumns; c++) sum[c] = bias_gradient[first + c];
+    for (int sample = 0; sample < Batch; sample++) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kColumns; c++) sum[c] += output_gradient[sample * Out + first + c];
+    }
+#pragma GCC unroll 16
+    for (int c = 0; c < kColumns; c++) bias_gradient[first + c] = sum[c];
+  }
+  for (int out = Out / kColumns * kColumns; out < Out; out++) {
+    float sum = bias_gradient[out];
+    for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
+    bias_gradient[out] = sum;
   }
   return {};
 }

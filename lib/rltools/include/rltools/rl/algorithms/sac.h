@@ -1,0 +1,436 @@
+// Soft actor-critic, SAC, with automatic temperature (Haarnoja et al. 2018, "Soft actor-critic
+// algorithms and applications", arXiv 1812.05905, algorithm 1).
+//
+// The actor gives, for each dimension of the action, mean and log_std of a Gaussian, which is
+// squashed to [-1, 1] (appendix C):
+//   u = mean + std noise,  std = exp(log_std),  noise ~ N(0, 1),  action = tanh(u)
+//   log pi(action | s) =
+//     sum_i [ -noise_i^2 / 2 - log_std_i - log(2 pi) / 2 - log(1 - tanh(u_i)^2) ]
+//   log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), which neither cancels nor overflows
+//
+// It minimises the mean of J = alpha log pi(action | s) - min(Q1, Q2)(s, action) over the batch,
+// for fixed noise (equation 9). With d log(1 - tanh(u)^2) / du = -2 tanh(u) and
+// d action / du = 1 - action^2 the chain rule gives
+//   dJ/du_i       = 2 alpha action_i - (1 - action_i^2) dmin(Q1, Q2)/daction_i
+//   dJ/dmean_i    = dJ/du_i
+//   dJ/dlog_std_i = dJ/du_i std_i noise_i - alpha
+// where -alpha is all that the Gaussian's density contributes: its noise is given.
+//
+// The temperature alpha holds the entropy, -log pi, to a target (equation 18). With log alpha as
+// the parameter:
+//   J = -alpha (mean log pi + target entropy),  dJ/dlog alpha = J
+#pragma once
+
+#include <utility>
+
+#include "rltools/nn/mlp.h"
+#include "rltools/nn/optimizer.h"
+#include "rltools/rl/off_policy.h"
+
+namespace rlt {
+
+#define RLT_SAC_HYPERPARAMETERS(X)                                                                \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                      \
+  X(std::uint32_t, warmup_steps, 100, 1, 4294967295.0, "steps",                                   \
+    "Steps with uniformly random actions before the first update.")                               \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor, critics and temperature.") \
+  X(float, discount, 0.99, 0, 1, "", "Discount of future rewards per step.")                      \
+  X(float, polyak, 0.005, 0, 1, "", "Share of the trained weights in each target update.")        \
+  X(float, temperature, 1, 1e-6, 1e6, "",                                                         \
+    "Weight of the policy's entropy against the reward, at the start.")                           \
+  X(float, target_entropy, -1, -20, 0.6931, "nat",                                                \
+    "Entropy that the temperature holds the policy to, per dimension of the action.")             \
+  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
+  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
+  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+
+RLT_DEFINE_HYPERPARAMETERS(SacHyperparameters, RLT_SAC_HYPERPARAMETERS)
+
+namespace sac {
+
+// log alpha, as a network of one parameter for Adam.
+template <class T>
+struct LogTemperature {
+  using Scalar = T;
+  static constexpr int kParameterCount = 1;
+  alignas(64) T values[1];
+};
+
+// The network that is like `Network` but for `Outputs` outputs and another last activation.
+template <class Network, int Outputs, Activation Output,
+          class Layers = std::make_integer_sequence<int, Network::kLayerCount>>
+struct WithOutputs;
+template <class Network, int Outputs, Activation Output, int... Layer>
+struct WithOutputs<Network, Outputs, Output, std::integer_sequence<int, Layer...>> {
+  using Type = Mlp<typename Network::Scalar, Dimensions<Network::input_dim(Layer)..., Outputs>,
+                   Network::activation(0), Output>;
+};
+
+}  // namespace sac
+
+// An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
+// divisor of the batch; activations are held for this many samples), kReplayCapacity and
+// kEpisodeSteps. The actor's outputs are the mean of every dimension of the action, then every
+// log_std. E's Hyperparameters are SacHyperparameters, or derive from it with a constructor that
+// sets other defaults.
+struct Sac {
+  static constexpr const char* kName = "SAC";
+
+  // True where E fits together. Instantiating it says in one sentence what does not.
+  template <class E>
+  struct ExperimentContract : OffPolicyContract<E> {
+    static constexpr bool kHyperparameters =
+        std::is_base_of_v<SacHyperparameters, typename E::Hyperparameters>;
+    static constexpr int kOutputs = 2 * E::Environment::kActionDim;
+    static constexpr Activation kLast = E::Actor::activation(E::Actor::kLayerCount - 1);
+    static constexpr bool kKept = OffPolicyContract<E>::kKept && kHyperparameters &&
+                                  E::Actor::kOutputDim == kOutputs && kLast == Activation::identity;
+    static_assert(
+        kHyperparameters,
+        "the experiment's Hyperparameters are not SacHyperparameters nor derived from it");
+    static_assert(Size<E::Actor::kOutputDim>::template kIs<kOutputs>,
+                  "the actor's output width differs from twice the environment's action width, for "
+                  "mean and log_std");
+    static_assert(kLast == Activation::identity,
+                  "the actor's last activation must be identity, because SAC squashes the action");
+  };
+
+  // The actor's mean, squashed, is the action once training is over.
+  template <class E>
+  using PolicyNetwork = typename sac::WithOutputs<typename E::Actor, E::Environment::kActionDim,
+                                                  Activation::tanh>::Type;
+
+  template <class E>
+  struct Learner {
+    using T = typename E::Scalar;
+    typename E::Actor actor;
+    typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
+    sac::LogTemperature<T> log_temperature;
+    AdamState<typename E::Actor> actor_optimizer;
+    AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
+    AdamState<sac::LogTemperature<T>> temperature_optimizer;
+    typename E::Environment::State environment_state;
+    Progress<T> progress;
+  };
+
+  template <class E>
+  using Replay = OffPolicyReplay<E>;
+
+  template <class E>
+  struct Scratch : OffPolicyScratch<E> {
+    using T = typename E::Scalar;
+    static constexpr int kTile = E::kTileRows;
+    static constexpr int kObservation = E::Environment::kObservationDim;
+    static constexpr int kAction = E::Environment::kActionDim;
+    Matrix<T, E::kBatchSize, kAction> policy_noise;
+    Matrix<T, kTile, 2 * kAction> actor_output, actor_output_gradient;  // mean, then log_std
+    Matrix<T, kTile, 1> log_probability;
+    // Which critic gives the smaller value is known only when both have been evaluated.
+    MlpBuffer<typename E::Critic, kTile> critic_2_buffer;
+    Matrix<T, kTile, 1> value_2_gradient;
+    Matrix<T, kTile, kObservation + kAction> critic_2_input_gradient;
+    PolicyNetwork<E> policy;
+  };
+};
+
+template <class Device, class E>
+void initialize_algorithm(Device device, Sac, Training<E>& training) {
+  using T = typename E::Scalar;
+  auto& learner = training.learner;
+  initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 0);
+  initialize(learner.actor_optimizer);
+  initialize_critics(device, training);
+  learner.log_temperature.values[0] =
+      math::log(static_cast<T>(training.hyperparameters.temperature));
+  initialize(learner.temperature_optimizer);
+  begin_run(device, training);
+}
+
+// The most probable action before squashing: tanh(mean).
+template <class Device, class E, class Observation, class Action>
+void act_algorithm(Device device, Sac, Training<E>& training, const Observation& observation,
+                   Action& action) {
+  Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
+  forward(device, training.learner.actor, observation, output, training.scratch.acting_buffer);
+  activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
+                                                                   action.data());
+}
+
+// The actor without its outputs for log_std.
+template <class E>
+const PolicyNetwork<E>& policy_algorithm(Sac, const Training<E>& training) {
+  using Actor = typename E::Actor;
+  constexpr int kLast = Actor::kLayerCount - 1;
+  constexpr int kAction = E::Environment::kActionDim;
+  const Actor& actor = training.learner.actor;
+  PolicyNetwork<E>& network = training.scratch.policy;
+  for (int i = 0; i < Actor::weights_offset(kLast); i++) network.values[i] = actor.values[i];
+  for (int in = 0; in <= Actor::input_dim(kLast); in++) {  // the last row is the bias
+    for (int i = 0; i < kAction; i++) {
+      network.weights(kLast)[in * kAction + i] = actor.weights(kLast)[in * 2 * kAction + i];
+    }
+  }
+  return network;
+}
+
+namespace sac {
+
+// As in the authors' implementation; beyond these bounds log_std has no gradient.
+constexpr double kMinLogStd = -20, kMaxLogStd = 2;
+constexpr double kLog2 = 0.69314718055994530942;
+constexpr double kHalfLog2Pi = 0.91893853320467274178;
+
+template <class T>
+inline T bounded_log_std(T log_std) {
+  return math::clamp(log_std, static_cast<T>(kMinLogStd), static_cast<T>(kMaxLogStd));
+}
+
+// action = tanh(mean + std noise) and its log-probability, of one dimension.
+template <class T>
+[[gnu::always_inline]] inline void squash_gaussian(T mean, T log_std, T noise, T& action,
+                                                   T& log_probability) {
+  const T bounded = bounded_log_std(log_std);
+  const T u = math::fma(math::exp(bounded), noise, mean);
+  const T log_derivative = T(2) * (static_cast<T>(kLog2) - u - math::softplus(T(-2) * u));
+  const T log_density = math::fma(T(-0.5) * noise, noise, -bounded) - static_cast<T>(kHalfLog2Pi);
+  action = math::tanh(u);
+  log_probability = log_density - log_derivative;
+}
+
+// From the gradients of a loss with respect to action and log-probability, those with respect to
+// mean and log_std.
+template <class T>
+[[gnu::always_inline]] inline void squash_gaussian_backward(T log_std, T noise, T action,
+                                                            T action_gradient,
+                                                            T log_probability_gradient,
+                                                            T& mean_gradient, T& log_std_gradient) {
+  const T bounded = bounded_log_std(log_std);
+  const T squashed = action_gradient * math::fma(-action, action, T(1));
+  const T u_gradient = math::fma(T(2) * log_probability_gradient, action, squashed);
+  const T noise_gradient =
+      math::fma(u_gradient, math::exp(bounded) * noise, -log_probability_gradient);
+  mean_gradient = u_gradient;
+  log_std_gradient = bounded == log_std ? noise_gradient : T(0);
+}
+
+// Draws actions (Rows, Action) from the actor's output (Rows, 2 Action) with noise (Rows, Action);
+// log_probability (Rows, 1) is that of a row's action.
+template <int Rows, int Action, class T>
+Generic sample_actions(Generic, const T* output, const T* noise, T* action, T* log_probability) {
+  T of_dimension[Rows * Action];
+  for (int k = 0; k < Rows * Action; k++) {
+    const T* mean = output + k / Action * 2 * Action + k % Action;
+    squash_gaussian(mean[0], mean[Action], noise[k], action[k], of_dimension[k]);
+  }
+  for (int row = 0; row < Rows; row++) {
+    T sum = of_dimension[row * Action];
+    for (int i = 1; i < Action; i++) sum += of_dimension[row * Action + i];
+    log_probability[row] = sum;
+  }
+  return {};
+}
+
+// The gradient of the actor's output (Rows, 2 Action), from that of the actions (Rows, Action) and
+// of every row's log-probability.
+template <int Rows, int Action, class T>
+Generic sample_actions_backward(Generic, const T* output, const T* noise, const T* action,
+                                const T* action_gradient, T log_probability_gradient,
+                                T* output_gradient) {
+  for (int k = 0; k < Rows * Action; k++) {
+    const int mean = k / Action * 2 * Action + k % Action;
+    squash_gaussian_backward(output[mean + Action], noise[k], action[k], action_gradient[k],
+                             log_probability_gradient, output_gradient[mean],
+                             output_gradient[mean + Action]);
+  }
+  return {};
+}
+
+// The action taken in training: uniformly random while warming up, then drawn from the policy.
+template <class Device, class E>
+void exploring_action(Device device, Training<E>& training,
+                      Matrix<typename E::Scalar, 1, E::Environment::kActionDim>& action) {
+  using T = typename E::Scalar;
+  constexpr int kAction = E::Environment::kActionDim;
+  if (is_warming_up(training)) return warmup_action(device, training, action);
+  const RandomStream random{training.hyperparameters.seed, Purpose::exploration,
+                            training.learner.progress.step};
+  Matrix<T, 1, E::Actor::kOutputDim> output;
+  forward(device, training.learner.actor, present_observation(training), output,
+          training.scratch.acting_buffer);
+  T noise[kAction], log_probability;
+  fill_standard_normal(device, random, noise, kAction);
+  sample_actions<1, kAction>(device, output.data(), noise, action.data(), &log_probability);
+}
+
+template <class E>
+typename E::Scalar temperature(const Training<E>& training) {
+  return math::exp(training.learner.log_temperature.values[0]);
+}
+
+// scratch.action and scratch.log_probability for a tile of observations
+template <class Device, class E, class Observation>
+void sample_policy(Device device, Training<E>& training, const Observation& observation,
+                   const typename E::Scalar* noise) {
+  auto& scratch = training.scratch;
+  forward(device, training.learner.actor, observation, scratch.actor_output, scratch.actor_buffer);
+  sample_actions<E::kTileRows, E::Environment::kActionDim>(device, scratch.actor_output.data(),
+                                                           noise, scratch.action.data(),
+                                                           scratch.log_probability.data());
+}
+
+// target_value =
+//   reward + discount (1 - terminated) (min(Q1', Q2')(s', a') - alpha log pi(a' | s')), a' ~ pi(s')
+template <class Device, class E>
+void compute_target_values(Device device, Training<E>& training) {
+  auto& scratch = training.scratch;
+  const auto alpha = temperature(training);
+  fill_standard_normal(
+      device,
+      {training.hyperparameters.seed, Purpose::target_noise, training.learner.progress.updates},
+      scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
+  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+    const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
+    sample_policy(device, training, next_observation, scratch.target_noise.row(first));
+    set_critic_input<E>(next_observation, scratch);
+    evaluate_target_critics(device, training);
+    for (int row = 0; row < E::kTileRows; row++) {
+      scratch.value_1(row, 0) =
+          math::fma(-alpha, scratch.log_probability(row, 0), scratch.value_1(row, 0));
+    }
+    set_target_values(training, first);
+  }
+}
+
+// What an update of the actor found: means over the batch.
+template <class T>
+struct ActorReport {
+  T loss;
+  T log_probability;
+};
+
+// action_gradient = d(batch's mean of -min(Q1, Q2)(s, action)) / d action, for a tile whose values
+// are known
+template <class Device, class E>
+void compute_action_gradient(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  for (int row = 0; row < E::kTileRows; row++) {
+    const bool first_is_smaller = scratch.value_1(row, 0) <= scratch.value_2(row, 0);
+    scratch.value_gradient(row, 0) = first_is_smaller ? kShare : T(0);
+    scratch.value_2_gradient(row, 0) = first_is_smaller ? T(0) : kShare;
+  }
+  backward_input(device, learner.critic_1, scratch.critic_input, scratch.value_1,
+                 scratch.critic_buffer, scratch.value_gradient.data(),
+                 scratch.critic_input_gradient.data(), scratch.gradient_buffer);
+  backward_input(device, learner.critic_2, scratch.critic_input, scratch.value_2,
+                 scratch.critic_2_buffer, scratch.value_2_gradient.data(),
+                 scratch.critic_2_input_gradient.data(), scratch.gradient_buffer);
+  for (int row = 0; row < E::kTileRows; row++) {
+    for (int i = 0; i < E::Environment::kActionDim; i++) {
+      scratch.action_gradient(row, i) = scratch.critic_input_gradient(row, kObservation + i) +
+                                        scratch.critic_2_input_gradient(row, kObservation + i);
+    }
+  }
+}
+
+// One Adam step on the mean of alpha log pi(a | s) - min(Q1, Q2)(s, a), a ~ pi(s).
+template <class Device, class E>
+ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kAction = E::Environment::kActionDim;
+  constexpr T kBatch = static_cast<T>(E::kBatchSize);
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  const T alpha = temperature(training);
+  fill_standard_normal(
+      device, {training.hyperparameters.seed, Purpose::policy_sample, learner.progress.updates},
+      scratch.policy_noise.data(), E::kBatchSize * kAction);
+  ActorReport<T> report{T(0), T(0)};  // sums until the end
+  set_zero(scratch.actor_gradient);
+  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+    const auto observation = rows<E::kTileRows>(scratch.observation, first);
+    const T* noise = scratch.policy_noise.row(first);
+    sample_policy(device, training, observation, noise);
+    set_critic_input<E>(observation, scratch);
+    forward(device, learner.critic_1, scratch.critic_input, scratch.value_1, scratch.critic_buffer);
+    forward(device, learner.critic_2, scratch.critic_input, scratch.value_2,
+            scratch.critic_2_buffer);
+    for (int row = 0; row < E::kTileRows; row++) {
+      const T value = math::min(scratch.value_1(row, 0), scratch.value_2(row, 0));
+      const T log_probability = scratch.log_probability(row, 0);
+      report.loss += math::fma(alpha, log_probability, -value);
+      report.log_probability += log_probability;
+    }
+    compute_action_gradient(device, training);
+    sample_actions_backward<E::kTileRows, kAction>(
+        device, scratch.actor_output.data(), noise, scratch.action.data(),
+        scratch.action_gradient.data(), alpha / kBatch, scratch.actor_output_gradient.data());
+    backward(device, learner.actor, observation, scratch.actor_output, scratch.actor_buffer,
+             scratch.actor_output_gradient.data(), scratch.actor_gradient, static_cast<T*>(nullptr),
+             scratch.gradient_buffer);
+  }
+  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
+            scratch.actor_gradient, learner.actor);
+  return {report.loss / kBatch, report.log_probability / kBatch};
+}
+
+// One Adam step of log alpha on -alpha (mean log pi + target entropy).
+template <class Device, class E>
+void update_temperature(Device device, Training<E>& training,
+                        typename E::Scalar mean_log_probability) {
+  using T = typename E::Scalar;
+  auto& learner = training.learner;
+  const T target_entropy = static_cast<T>(training.hyperparameters.target_entropy) *
+                           static_cast<T>(E::Environment::kActionDim);
+  const LogTemperature<T> gradient{
+      {-temperature(training) * (mean_log_probability + target_entropy)}};
+  adam_step(device, adam_parameters<E>(training.hyperparameters), learner.temperature_optimizer,
+            gradient, learner.log_temperature);
+}
+
+}  // namespace sac
+
+template <class Device, class E>
+StepReport train_step_algorithm(Device device, Sac, Training<E>& training) {
+  auto& learner = training.learner;
+  StepReport report{};
+  Matrix<typename E::Scalar, 1, E::Environment::kActionDim> action;
+  sac::exploring_action(device, training, action);
+  collect(device, training, action.data(), report);
+  auto sum = learner.progress.episode_return;
+  if (learner.progress.step > training.hyperparameters.warmup_steps) {
+    gather_batch(device, training);
+    sac::compute_target_values(device, training);
+    sum += update_critics(device, training, report);
+    const auto actor = sac::update_actor(device, training);
+    sac::update_temperature(device, training, actor.log_probability);
+    update_critic_targets(device, training);
+    learner.progress.updates++;
+    report.actor_updated = true;
+    report.actor_loss = static_cast<float>(actor.loss);
+    sum += actor.loss;
+  }
+  report.finite = is_finite(sum);
+  return report;
+}
+
+// The documented order of the state (docs/protocol.md): networks, temperature, optimiser moments,
+// progress, environment, replay.
+template <class E, class Visitor>
+void for_each_state_tensor_algorithm(Sac, Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  auto& optimizer = learner.temperature_optimizer;
+  for_each_tensor("actor", learner.actor, visitor);
+  for_each_critic_tensor(training, visitor);
+  visit_array("log_temperature", learner.log_temperature.values, 1, 1, visitor);
+  for_each_optimizer_tensor(training, visitor);
+  visit_array("temperature_optimizer/first_moment", optimizer.first_moment.values, 1, 1, visitor);
+  visit_array("temperature_optimizer/second_moment", optimizer.second_moment.values, 1, 1, visitor);
+  visit_array("temperature_optimizer/decay_power", optimizer.decay_power, 2, 1, visitor);
+  for_each_run_tensor(training, visitor);
+}
+
+}  // namespace rlt

@@ -1,0 +1,315 @@
+// What off-policy actor-critic algorithms share (td3.h, sac.h): a batch from the replay buffer, and
+// two critics that learn from the smaller of their targets' values (clipped double Q-learning,
+// Fujimoto et al. 2018, section 4.2).
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/nn/loss.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/nn/optimizer.h"
+#include "rltools/rl/rollout.h"
+
+namespace rlt {
+
+// What an experiment E of any of these algorithms keeps. Instantiating it says in one sentence what
+// does not fit. Compilers may stop at the first sentence: the constants come before.
+template <class E>
+struct OffPolicyContract {
+  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr bool kScalar =
+      std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
+  static constexpr bool kKept = kScalar && E::Actor::kInputDim == kObservation &&
+                                E::Critic::kInputDim == kObservation + kAction &&
+                                E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0;
+  static constexpr bool kChecked = true;
+  static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
+  static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
+                "the actor's input width differs from the environment's observation width");
+  static_assert(Size<E::Critic::kInputDim>::template kIs<kObservation + kAction>,
+                "the critic's input width differs from observation width plus action width");
+  static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
+                "the critic's output width differs from 1");
+  static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+                "kTileRows does not divide kBatchSize: the remainder is not 0");
+};
+
+// One slot more for each episode's last observation, and one for the observation under way. Where
+// episodes end early the buffer holds correspondingly fewer transitions.
+template <class E>
+using OffPolicyReplay =
+    ReplayBuffer<typename E::Scalar,
+                 E::kReplayCapacity +
+                     (E::kReplayCapacity + E::kEpisodeSteps - 1) / E::kEpisodeSteps + 1,
+                 E::Environment::kObservationDim, E::Environment::kActionDim>;
+
+template <class E>
+struct OffPolicyScratch {
+  using T = typename E::Scalar;
+  static constexpr int kBatch = E::kBatchSize;
+  static constexpr int kTile = E::kTileRows;
+  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr int kWidest =
+      E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
+
+  // The batch, gathered from the replay buffer.
+  Matrix<T, kBatch, kObservation + kAction> observation_action;
+  Matrix<T, kBatch, kObservation> observation;
+  Matrix<T, kBatch, kObservation> next_observation;
+  Matrix<T, kBatch, kAction> target_noise;
+  Matrix<T, kBatch, 1> reward;
+  Matrix<T, kBatch, 1> not_terminated;  // 1, or 0 where the transition ended its episode
+  Matrix<T, kBatch, 1> target_value;
+
+  // A tile of it.
+  MlpBuffer<typename E::Actor, kTile> actor_buffer;
+  MlpBuffer<typename E::Critic, kTile> critic_buffer;
+  GradientBuffer<T, kTile, kWidest> gradient_buffer;
+  Matrix<T, kTile, kAction> action, action_gradient;
+  Matrix<T, kTile, kObservation + kAction> critic_input, critic_input_gradient;
+  Matrix<T, kTile, 1> value_1, value_2, value_gradient;
+
+  typename E::Actor actor_gradient;
+  typename E::Critic critic_gradient;
+  MlpBuffer<typename E::Actor, 1> acting_buffer;
+};
+
+// ---- Beginning and acting -----------------------------------------------------------------------
+
+// Critics from the seed, their targets equal to them, and their optimisers.
+template <class Device, class E>
+void initialize_critics(Device device, Training<E>& training) {
+  auto& learner = training.learner;
+  const std::uint32_t seed = training.hyperparameters.seed;
+  initialize_kaiming(device, learner.critic_1, seed, 1);
+  initialize_kaiming(device, learner.critic_2, seed, 2);
+  learner.critic_1_target = learner.critic_1;
+  learner.critic_2_target = learner.critic_2;
+  initialize(learner.critic_1_optimizer);
+  initialize(learner.critic_2_optimizer);
+}
+
+// No progress, an empty replay buffer, and the first episode.
+template <class Device, class E>
+void begin_run(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  const T nan = static_cast<T>(__builtin_nanf(""));
+  training.learner.progress = {0, 0, 0, 0, T(0), nan, nan};
+  clear(training.replay);
+  begin_episode(device, training);
+}
+
+// Before the first update actions are uniformly random.
+template <class E>
+bool is_warming_up(const Training<E>& training) {
+  return training.learner.progress.step < training.hyperparameters.warmup_steps;
+}
+
+template <class Device, class E>
+void warmup_action(Device device, const Training<E>& training,
+                   Matrix<typename E::Scalar, 1, E::Environment::kActionDim>& action) {
+  using T = typename E::Scalar;
+  const RandomStream random{training.hyperparameters.seed, Purpose::warmup_action,
+                            training.learner.progress.step};
+  fill_uniform(device, random, action.data(), E::Environment::kActionDim, T(-1), T(1));
+}
+
+// The observation (1, ObservationDim) that the next action answers.
+template <class E>
+MatrixView<const typename E::Scalar, 1, E::Environment::kObservationDim> present_observation(
+    const Training<E>& training) {
+  return {training.replay.observation +
+          training.replay.present() * E::Environment::kObservationDim};
+}
+
+// ---- Learning -----------------------------------------------------------------------------------
+
+// Draws a batch of transitions into the scratch memory.
+template <class Device, class E>
+void gather_batch(Device, Training<E>& training) {
+  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kAction = E::Environment::kActionDim;
+  using T = typename E::Scalar;
+  const auto& replay = training.replay;
+  auto& scratch = training.scratch;
+  const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
+                            training.learner.progress.updates};
+  for (int sample = 0; sample < E::kBatchSize; sample++) {
+    const std::uint32_t slot = sample_slot(replay, random, static_cast<std::uint32_t>(sample));
+    const T* next = next_observation(replay, slot);
+    for (int i = 0; i < kObservation; i++) {
+      const T value = replay.observation[slot * kObservation + i];
+      scratch.observation(sample, i) = value;
+      scratch.observation_action(sample, i) = value;
+      scratch.next_observation(sample, i) = next[i];
+    }
+    for (int i = 0; i < kAction; i++) {
+      scratch.observation_action(sample, kObservation + i) = replay.action[slot * kAction + i];
+    }
+    scratch.reward(sample, 0) = replay.reward[slot];
+    scratch.not_terminated(sample, 0) = replay.flags[slot] & Replay<E>::kTerminated ? T(0) : T(1);
+  }
+}
+
+// critic_input row = (observation row, action row), for a tile
+template <class E, class Observation>
+void set_critic_input(const Observation& observation, Scratch<E>& scratch) {
+  constexpr int kObservation = E::Environment::kObservationDim;
+  for (int row = 0; row < E::kTileRows; row++) {
+    for (int i = 0; i < kObservation; i++) scratch.critic_input(row, i) = observation(row, i);
+    for (int i = 0; i < E::Environment::kActionDim; i++) {
+      scratch.critic_input(row, kObservation + i) = scratch.action(row, i);
+    }
+  }
+}
+
+// value_1 = min(Q1', Q2')(critic_input), for a tile
+template <class Device, class E>
+void evaluate_target_critics(Device device, Training<E>& training) {
+  auto& scratch = training.scratch;
+  forward(device, training.learner.critic_1_target, scratch.critic_input, scratch.value_1,
+          scratch.critic_buffer);
+  forward(device, training.learner.critic_2_target, scratch.critic_input, scratch.value_2,
+          scratch.critic_buffer);
+  for (int row = 0; row < E::kTileRows; row++) {
+    scratch.value_1(row, 0) = math::min(scratch.value_1(row, 0), scratch.value_2(row, 0));
+  }
+}
+
+// target_value = reward + discount (1 - terminated) value_1, for the tile that begins at row
+// `first`
+template <class E>
+void set_target_values(Training<E>& training, int first) {
+  using T = typename E::Scalar;
+  auto& scratch = training.scratch;
+  const T discount = static_cast<T>(training.hyperparameters.discount);
+  for (int row = 0; row < E::kTileRows; row++) {
+    scratch.target_value(first + row, 0) =
+        math::fma(discount * scratch.not_terminated(first + row, 0), scratch.value_1(row, 0),
+                  scratch.reward(first + row, 0));
+  }
+}
+
+template <class E>
+AdamParameters<typename E::Scalar> adam_parameters(const typename E::Hyperparameters& hyper) {
+  using T = typename E::Scalar;
+  return {static_cast<T>(hyper.learning_rate), static_cast<T>(hyper.adam_beta1),
+          static_cast<T>(hyper.adam_beta2), static_cast<T>(hyper.adam_epsilon)};
+}
+
+// One Adam step on the mean of (Q(s, a) - target_value)^2; returns that mean.
+template <class Device, class E>
+typename E::Scalar update_critic(Device device, Training<E>& training, typename E::Critic& critic,
+                                 AdamState<typename E::Critic>& optimizer) {
+  using T = typename E::Scalar;
+  auto& scratch = training.scratch;
+  T loss = T(0);
+  set_zero(scratch.critic_gradient);
+  for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
+    const auto input = rows<E::kTileRows>(scratch.observation_action, first);
+    forward(device, critic, input, scratch.value_1, scratch.critic_buffer);
+    loss += mean_squared_error<E::kTileRows>(
+        device, scratch.value_1.data(), scratch.target_value.row(first),
+        static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
+    backward(device, critic, input, scratch.value_1, scratch.critic_buffer,
+             scratch.value_gradient.data(), scratch.critic_gradient, static_cast<T*>(nullptr),
+             scratch.gradient_buffer);
+  }
+  adam_step(device, adam_parameters<E>(training.hyperparameters), optimizer,
+            scratch.critic_gradient, critic);
+  return loss;
+}
+
+// One step of both critics towards target_value; fills the report and returns the sum of the
+// losses.
+template <class Device, class E>
+typename E::Scalar update_critics(Device device, Training<E>& training, StepReport& report) {
+  auto& learner = training.learner;
+  const auto loss_1 = update_critic(device, training, learner.critic_1, learner.critic_1_optimizer);
+  const auto loss_2 = update_critic(device, training, learner.critic_2, learner.critic_2_optimizer);
+  report.updated = true;
+  report.critic_1_loss = static_cast<float>(loss_1);
+  report.critic_2_loss = static_cast<float>(loss_2);
+  return loss_1 + loss_2;
+}
+
+template <class Device, class E>
+void update_critic_targets(Device device, Training<E>& training) {
+  auto& learner = training.learner;
+  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.polyak);
+  polyak_update<E::Critic::kParameterCount>(device, rate, learner.critic_1.values,
+                                            learner.critic_1_target.values);
+  polyak_update<E::Critic::kParameterCount>(device, rate, learner.critic_2.values,
+                                            learner.critic_2_target.values);
+}
+
+// False for NaN, infinities and what a float cannot hold.
+template <class T>
+bool is_finite(T x) {
+  return math::abs(x) <= static_cast<T>(3.4028234663852886e38);
+}
+
+// ---- The state's tensors ------------------------------------------------------------------------
+
+// An array that is no part of a network's layer.
+template <class T, class Visitor>
+void visit_array(const char* name, T* data, int rows, int columns, Visitor&& visitor) {
+  visitor(TensorInfo{name, data_type_of(data), static_cast<std::uint32_t>(rows),
+                     static_cast<std::uint32_t>(columns)},
+          static_cast<void*>(data));
+}
+
+template <class E, class Visitor>
+void for_each_critic_tensor(Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  for_each_tensor("critic_1", learner.critic_1, visitor);
+  for_each_tensor("critic_2", learner.critic_2, visitor);
+  for_each_tensor("critic_1_target", learner.critic_1_target, visitor);
+  for_each_tensor("critic_2_target", learner.critic_2_target, visitor);
+}
+
+// Of actor and critics.
+template <class E, class Visitor>
+void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
+  auto& learner = training.learner;
+  for_each_tensor("actor_optimizer/first_moment", learner.actor_optimizer.first_moment, visitor);
+  for_each_tensor("actor_optimizer/second_moment", learner.actor_optimizer.second_moment, visitor);
+  visit_array("actor_optimizer/decay_power", learner.actor_optimizer.decay_power, 2, 1, visitor);
+  for_each_tensor("critic_1_optimizer/first_moment", learner.critic_1_optimizer.first_moment,
+                  visitor);
+  for_each_tensor("critic_1_optimizer/second_moment", learner.critic_1_optimizer.second_moment,
+                  visitor);
+  visit_array("critic_1_optimizer/decay_power", learner.critic_1_optimizer.decay_power, 2, 1,
+              visitor);
+  for_each_tensor("critic_2_optimizer/first_moment", learner.critic_2_optimizer.first_moment,
+                  visitor);
+  for_each_tensor("critic_2_optimizer/second_moment", learner.critic_2_optimizer.second_moment,
+                  visitor);
+  visit_array("critic_2_optimizer/decay_power", learner.critic_2_optimizer.decay_power, 2, 1,
+              visitor);
+}
+
+// Environment, progress and replay buffer.
+template <class E, class Visitor>
+void for_each_run_tensor(Training<E>& training, Visitor&& visitor) {
+  using T = typename E::Scalar;
+  using State = typename E::Environment::State;
+  using Slots = Replay<E>;
+  static_assert(sizeof(State) % sizeof(T) == 0, "an environment's state is made of its Scalar");
+  auto& learner = training.learner;
+  auto& replay = training.replay;
+  visit_array("environment_state", reinterpret_cast<T*>(&learner.environment_state),
+              static_cast<int>(sizeof(State) / sizeof(T)), 1, visitor);
+  visit_array("progress/counters", &learner.progress.step, 4, 1, visitor);
+  visit_array("progress/returns", &learner.progress.episode_return, 3, 1, visitor);
+  visit_array("replay/observation", replay.observation, Slots::kSlots, Slots::kObservationDim,
+              visitor);
+  visit_array("replay/action", replay.action, Slots::kSlots, Slots::kActionDim, visitor);
+  visit_array("replay/reward", replay.reward, Slots::kSlots, 1, visitor);
+  visit_array("replay/flags", replay.flags, Slots::kSlots, 1, visitor);
+  visit_array("replay/position", replay.position, 2, 1, visitor);
+}
+
+}  // namespace rlt

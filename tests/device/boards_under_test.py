@@ -1,0 +1,95 @@
+"""Boards under test: the emulated Cortex-M7, and the same application as a process here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rltools_host import build, paths, toolchain
+from rltools_host.boards import Board, load_board
+from rltools_host.build import ExperimentDescription
+from rltools_host.emulator import EmulatedLink, Emulator
+from rltools_host.link import Link, ProcessLink
+from rltools_host.session import BoardSession, Event, Result, TrainingProgress
+
+EXPERIMENT = "pendulum-td3"
+EMULATED = "qemu-cortex-m7"
+LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
+REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
+# Updates begin after `warmup_steps`; each costs an emulated board some 10 million instructions.
+SHORT_RUN = {"seed": 3, "steps": 60, "warmup_steps": 20, "report_every": 10, "eval_every": 1000}
+# This machine would have done those before a command to pause arrives.
+LONG_RUN = {**SHORT_RUN, "steps": 8000}
+RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
+
+Connect = Callable[[str], BoardSession]
+
+
+def open_board(name: str, program: Path) -> Link:
+    if name == EMULATED:
+        return EmulatedLink(Emulator(load_board(name), program, LIMIT_S), name)
+    return ProcessLink([str(program)], name)
+
+
+def compile_for(
+    board: Board,
+    sources: Iterable[str],
+    output: Path,
+    device: dict[str, str] | None = None,
+    defines: Iterable[str] = (),
+) -> Path:
+    """Compiles sources as the board's firmware is compiled; for another device tag if given."""
+    toolchain.require(*build.required_tools(board))
+    common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+    device = device or {"header": board.device_header, "name": board.device}
+    command = [
+        "g++" if board.toolchain == "host" else "arm-none-eabi-g++",
+        *(*common["flags"], *board.flags, *board.link_flags),
+        *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
+        *("-isystem", str(build.generate_protocol() / "c")),
+        *(f"-D{definition}" for definition in (*board.defines, *defines)),
+        f'-DRLT_EXPERIMENT_HEADER="{EXPERIMENT.replace("-", "_")}.h"',
+        "-DRLT_EXPERIMENT=PendulumTd3",
+        f'-DRLT_DEVICE_HEADER="{device["header"]}"',
+        f"-DRLT_DEVICE={device['name']}",
+        f'-DRLT_BOARD_NAME="{board.name}"',
+        *(str(paths.REPOSITORY / source) for source in sources),
+        *("-o", str(output)),
+    ]
+    if board.linker_script:
+        command.append(f"-T{paths.REPOSITORY / board.linker_script}")
+    subprocess.run(command, check=True, timeout=200)
+    return output
+
+
+def set_run(session: BoardSession, description: ExperimentDescription, **values: float) -> None:
+    table = {entry.name: entry for entry in description.hyperparameters}
+    session.set_hyperparameters(table, values)
+
+
+def run_to_rest(session: BoardSession) -> tuple[Result, list[Event]]:
+    """What the board sent until training was over."""
+    events = list(session.events())
+    assert isinstance(events[-1], Result)
+    return events[-1], events
+
+
+def train(
+    session: BoardSession, description: ExperimentDescription, **values: float
+) -> tuple[Result, list[Event]]:
+    """A whole run, with these hyperparameters."""
+    set_run(session, description, **values)
+    session.start()
+    return run_to_rest(session)
+
+
+def pause_after(session: BoardSession, step: int) -> Result:
+    """Pauses once the board has reported this step."""
+    for event in session.events():
+        if isinstance(event, TrainingProgress) and event.step >= step:
+            break
+    session.pause()
+    result, _ = run_to_rest(session)
+    return result

@@ -1,0 +1,66 @@
+"""Fixtures: the firmware of the boards under test, and sessions with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from boards_under_test import (
+    EMULATED,
+    EXPERIMENT,
+    REFERENCE_DEVICE,
+    Connect,
+    compile_for,
+    open_board,
+)
+from rltools_host import build, paths
+from rltools_host.boards import load_board
+from rltools_host.build import ExperimentDescription
+from rltools_host.session import BoardSession
+
+
+@pytest.fixture(scope="session")
+def dialect() -> ModuleType:
+    return build.load_dialect()
+
+
+@pytest.fixture(scope="session")
+def description() -> ExperimentDescription:
+    return build.describe(EXPERIMENT)
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, Path]:
+    """The firmware of each board, built."""
+    return {name: build.build_firmware(load_board(name), EXPERIMENT) for name in ("host", EMULATED)}
+
+
+@pytest.fixture
+def connect(programs: dict[str, Path], dialect: ModuleType) -> Iterator[Connect]:
+    """Starts a board of this name and connects to it; the boards end with the test."""
+    sessions: list[BoardSession] = []
+
+    def start(name: str) -> BoardSession:
+        session, _ = BoardSession.connect(open_board(name, programs[name]), dialect)
+        sessions.append(session)
+        return session
+
+    yield start
+    for session in sessions:
+        session.close()
+
+
+@pytest.fixture(scope="session")
+def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The host's firmware with the reference kernels in place of the vectorised ones."""
+    folders = ("firmware/app", "firmware/host")
+    sources = [
+        str(path.relative_to(paths.REPOSITORY))
+        for folder in folders
+        for path in sorted((paths.REPOSITORY / folder).glob("*.cpp"))
+    ]
+    output = tmp_path_factory.mktemp("reference") / EXPERIMENT
+    return compile_for(load_board("host"), sources, output, REFERENCE_DEVICE)

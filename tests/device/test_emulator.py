@@ -1,0 +1,194 @@
+"""The emulated Cortex-M7 behind its pty: start and end, training, losing it, going on elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host import build, paths, train
+from rltools_host.boards import load_board
+from rltools_host.display import PlainScreen
+from rltools_host.emulator import EmulatedLink, Emulator
+from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
+from rltools_host.run_folder import RunFolder
+from rltools_host.session import BoardSession, Evaluation, StatusText, TrainingProgress
+
+pytestmark = pytest.mark.device
+BOARD = load_board("qemu-cortex-m7")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return build.build_firmware(BOARD, "pendulum-td3")
+
+
+@pytest.fixture
+def emulator(program: Path) -> Iterator[Emulator]:
+    with Emulator(BOARD, program, 120.0) as emulator:
+        yield emulator
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
+
+
+def wait_until_ended(process_id: int) -> None:
+    deadline = time.monotonic() + 20
+    while is_running(process_id) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(process_id)
+
+
+def test_identity_comes_over_the_pty(emulator: Emulator) -> None:
+    assert re.fullmatch(r"/dev/pts/\d+", emulator.port)
+    link = EmulatedLink(emulator, BOARD.name)
+    session, identity = BoardSession.connect(link, build.load_dialect())
+    description = build.describe("pendulum-td3")
+    session.require(identity, "pendulum-td3", description.fingerprint, "qemu-cortex-m7", "")
+    assert identity.counts_instructions
+    assert identity.device == "CortexM7"
+    session.close()
+    wait_until_ended(emulator.process_id)
+
+
+def test_killed_emulator_is_named(emulator: Emulator) -> None:
+    link = EmulatedLink(emulator, BOARD.name)
+    os.kill(emulator.process_id, signal.SIGKILL)
+    sentence = r"lost qemu-cortex-m7 \(emulated, /dev/pts/\d+\): it was ended by SIGKILL"
+    with pytest.raises(LinkLostError, match=sentence):
+        read_forever(link)
+    link.close()
+
+
+def read_forever(link: EmulatedLink) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        link.read(1.0)
+
+
+def test_time_limit_ends_the_emulator(program: Path) -> None:
+    with Emulator(BOARD, program, 1.0) as emulator:
+        link = EmulatedLink(emulator, BOARD.name)
+        with pytest.raises(LinkLostError, match="its time limit of 1 s was reached"):
+            read_forever(link)
+        link.close()
+
+
+def test_program_that_qemu_cannot_load(tmp_path: Path) -> None:
+    """QEMU names its port before it fails, so either may notice."""
+    with pytest.raises((PortError, LinkLostError), match=r"nothing\.elf"):
+        read_forever(EmulatedLink(Emulator(BOARD, tmp_path / "nothing.elf", 20.0), BOARD.name))
+
+
+@pytest.mark.usefixtures("program")
+def test_emulate_command_prints_a_port_that_train_uses(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"seed": 5, "steps": 20, "settings": ["report_every=5"]}
+    host = train.run("pendulum-td3", "host", out=tmp_path / "host", **options)
+    command = [sys.executable, "-m", "rltools_host", "emulate", "qemu-cortex-m7"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    try:
+        assert process.stdout is not None
+        port = next(m.group() for line in process.stdout if (m := re.search(r"/dev/pts/\d+", line)))
+        run = tmp_path / "run"
+        document = train.run("pendulum-td3", "qemu-cortex-m7", port=port, out=run, **options)
+        # What the board holds now is what the next run starts from: it must not matter.
+        again = train.run(
+            "pendulum-td3", "qemu-cortex-m7", port=port, out=tmp_path / "2", **options
+        )
+        with pytest.raises(BoardMismatchError, match='is a "qemu-cortex-m7", not a "host": give'):
+            train.run("pendulum-td3", "host", port=port, out=tmp_path / "3", **options)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+    assert document["state_sha256"] == again["state_sha256"] == host["state_sha256"]
+    assert document["guest_instructions"] > 1_000_000
+
+
+@pytest.mark.usefixtures("program")
+def test_emulator_dies_with_a_command_that_is_killed() -> None:
+    command = [sys.executable, "-m", "rltools_host", "emulate", "qemu-cortex-m7", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        emulator_id = int(re.findall(r'"process_id": (\d+)', line)[0])
+        assert is_running(emulator_id)
+        process.kill()
+    wait_until_ended(emulator_id)
+
+
+@pytest.mark.usefixtures("program")
+def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C behind the warm-up, so that optimiser moments and replay buffer travel too."""
+
+    class PressingScreen(PlainScreen):
+        pressed = False
+
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            if self.view.step >= 120 and not self.pressed:
+                self.pressed = True
+                os.kill(os.getpid(), signal.SIGINT)
+
+    run = tmp_path / "run"
+    settings = ["report_every=5", "eval_every=100"]
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "make_screen", PressingScreen)
+        with pytest.raises(Interrupted, match="checkpoint saved"):
+            train.run(
+                "pendulum-td3", "qemu-cortex-m7", seed=2, steps=300, settings=settings, out=run
+            )
+    paused = RunFolder.open(run).metadata
+    assert 120 <= paused["checkpoint_step"] < 300
+    assert paused["guest_instructions"] > 1_000_000
+    assert [memory["name"] for memory in paused["memory"]] == ["RAM1", "RAM2"]
+    resumed = train.run(board="host", resume=str(run))
+    whole = train.run("pendulum-td3", "host", seed=2, steps=300, out=tmp_path / "whole")
+    assert resumed["state_sha256"] == whole["state_sha256"]
+
+
+@pytest.mark.usefixtures("program")
+def test_emulator_killed_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    emulators: list[Emulator] = []
+    real = Emulator.__init__
+
+    def remember(self: Emulator, *arguments: Any) -> None:
+        real(self, *arguments)
+        emulators.append(self)
+
+    class KillingScreen(PlainScreen):
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            if self.view.step == 30:
+                os.kill(emulators[0].process_id, signal.SIGKILL)
+
+    monkeypatch.setattr(Emulator, "__init__", remember)
+    monkeypatch.setattr(train, "make_screen", KillingScreen)
+    run = tmp_path / "run"
+    with pytest.raises(
+        LinkLostError, match="it was ended by SIGKILL; what was received up to step"
+    ):
+        train.run("pendulum-td3", "qemu-cortex-m7", settings=["report_every=10"], out=run)
+    folder = RunFolder.open(run)
+    assert folder.metadata["state"] == "link lost"
+    assert [row["step"] for row in folder.read_metrics()][:3] == [10, 20, 30]

@@ -1,0 +1,101 @@
+"""The emulated processor under the application: its counter, its faults, and the memory it has."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from boards_under_test import EMULATED, compile_for
+from rltools_host import paths
+from rltools_host.boards import load_board
+from rltools_host.emulator import EmulatedLink, Emulator
+from rltools_host.framing import FrameDecoder
+
+pytestmark = pytest.mark.device
+
+PROGRAMS = "tests/device/programs"
+BOARD_SOURCES = (
+    "firmware/qemu_cortex_m7/board.cpp",
+    "firmware/qemu_cortex_m7/startup.cpp",
+    "firmware/app/fault_report.cpp",
+)
+
+
+def output_of(program: Path, end: bytes, limit_s: float = 30.0) -> bytes:
+    """What the program sends, up to `end` or the time limit."""
+    with_link = EmulatedLink(Emulator(load_board(EMULATED), program, limit_s + 5), EMULATED)
+    received = bytearray()
+    deadline = time.monotonic() + limit_s
+    try:
+        while end not in received and time.monotonic() < deadline:
+            received += with_link.read(0.5)
+    finally:
+        with_link.close()
+    return bytes(received)
+
+
+def test_counter_counts_instructions(tmp_path: Path) -> None:
+    program = compile_for(
+        load_board(EMULATED),
+        [f"{PROGRAMS}/instruction_counter.cpp", *BOARD_SOURCES],
+        tmp_path / "instruction_counter.elf",
+    )
+    lines = output_of(program, b".").decode().split(".")[0].splitlines()
+    rows = [tuple(map(int, line.split())) for line in lines]
+    assert [expected for expected, _ in rows] == [2, 20, 2000, 200000, 60000000]
+    overheads = [counted - expected for expected, counted in rows]
+    # Reading the counter takes instructions too; a tick is 1.25 of them.
+    assert all(0 < overhead < 60 for overhead in overheads), rows
+    assert max(overheads) - min(overheads) <= 2, rows
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "address"),
+    [
+        ("UNMAPPED_STORE", 0x82, 0x20080000),  # data access violation, address valid
+        ("STORE_TO_CODE", 0x82, 0x00001000),
+        ("UNDEFINED_INSTRUCTION", 0x10000, None),
+        ("STACK_OVERFLOW", 0x82, "below the stack"),
+    ],
+)
+def test_faults_are_reported(
+    fault: str, status: int, address: int | str | None, tmp_path: Path, dialect: ModuleType
+) -> None:
+    program = compile_for(
+        load_board(EMULATED),
+        [f"{PROGRAMS}/fault.cpp", *BOARD_SOURCES],
+        tmp_path / "fault.elf",
+        defines=[fault],
+    )
+    decoder = FrameDecoder(dialect)
+    # The message is the only one; its end is known by the line that falls silent.
+    messages = decoder.feed(output_of(program, b"\xff" * 8, limit_s=3.0))
+    assert [message.get_type() for message in messages] == ["STATUSTEXT"]
+    assert messages[0].severity == dialect.MAV_SEVERITY_EMERGENCY
+    pattern = r"fault at ([0-9a-f]{8}), CFSR ([0-9a-f]{8}), address ([0-9a-f]{8})"
+    match = re.fullmatch(pattern, messages[0].text)
+    assert match is not None, messages[0].text
+    at, told_status, told_address = (int(text, 16) for text in match.groups())
+    assert at < 512 * 1024  # in ITCM
+    assert told_status & status == status
+    if address == "below the stack":
+        assert 0x1FFF0000 < told_address < 0x20000000
+    elif address is not None:
+        assert told_address == address
+
+
+def test_memory_regions_are_those_of_a_teensy() -> None:
+    script = (paths.REPOSITORY / "boards" / "qemu-cortex-m7.ld").read_text()
+    regions = dict(
+        re.findall(r"^  (\w+) +\(\w+\) *: ORIGIN = (\w+), LENGTH = ", script, re.MULTILINE)
+    )
+    assert regions["ITCM"] == "0x00000000"
+    assert regions["DTCM"] == "0x20000000"
+    assert regions["RAM2"] == "0x20200000"
+    assert set(regions) == {"ITCM", "DTCM", "RAM2", "FLASH", "RAM1"}
+    for name in ("ITCM", "DTCM", "RAM1", "RAM2"):
+        assert re.search(rf"  {name} +\(\w+\) *: .*LENGTH = 512K", script)

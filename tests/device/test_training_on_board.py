@@ -1,0 +1,282 @@
+"""Training on the emulated Cortex-M7 and on this machine: one application, the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from boards_under_test import (
+    EMULATED,
+    EXPERIMENT,
+    LIMIT_S,
+    LONG_RUN,
+    RUNS,
+    SHORT_RUN,
+    Connect,
+    pause_after,
+    run_to_rest,
+    set_run,
+    train,
+)
+from rltools_host.boards import load_board
+from rltools_host.build import ExperimentDescription
+from rltools_host.checkpoint import build_image, parse_image
+from rltools_host.emulator import Emulator
+from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
+from rltools_host.link import ProcessLink, SerialLink
+from rltools_host.session import BoardSession, Evaluation, State, TrainingProgress
+
+BOARDS = ["host", pytest.param(EMULATED, marks=pytest.mark.device)]
+emulated = pytest.mark.device
+
+
+def short_run_on_host(connect: Connect, description: ExperimentDescription) -> str:
+    result, _ = train(connect("host"), description, **SHORT_RUN)
+    return result.state_sha256
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_identity(board: str, connect: Connect, description: ExperimentDescription) -> None:
+    session = connect(board)
+    identity = session.identity()
+    assert identity.board == board
+    assert identity.experiment == EXPERIMENT
+    assert identity.device == load_board(board).device
+    assert identity.fingerprint == description.fingerprint
+    assert identity.protocol_version == 1
+    assert identity.state == State.IDLE
+    assert identity.counts_instructions == (board == EMULATED)
+    assert identity.learner_bytes == description.sizes["learner"]
+    assert identity.replay_bytes == description.sizes["replay"]
+    assert identity.scratch_bytes == description.sizes["scratch"]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_hyperparameters_keep_their_bits(
+    board: str, connect: Connect, description: ExperimentDescription
+) -> None:
+    session = connect(board)
+    values = {
+        entry.name: entry.maximum if entry.type == "U32" else entry.default
+        for entry in description.hyperparameters
+    }
+    set_run(session, description, **values)  # reads each of them back, bit by bit
+    set_run(session, description, seed=0x7FA00001, discount=0.25, polyak=0.0)
+    with pytest.raises(VerificationError, match="out of bounds"):
+        set_run(session, description, discount=1.5)
+    assert session.identity().state == State.IDLE
+
+
+@emulated
+def test_300_steps_give_the_same_bits_on_three_kernels(
+    connect: Connect,
+    description: ExperimentDescription,
+    dialect: ModuleType,
+    reference_program: Path,
+) -> None:
+    values = {"seed": 1, "steps": 300, "report_every": 50, "eval_every": 150}
+    session, identity = BoardSession.connect(ProcessLink([str(reference_program)]), dialect)
+    assert identity.device == "Generic"
+    with session:
+        expected, expected_events = train(session, description, **values)
+    for board in ("host", EMULATED):
+        result, events = train(connect(board), description, **values)
+        assert result.state_sha256 == expected.state_sha256
+        assert result.step == 300
+        assert result.finished
+        assert [comparable(event) for event in events] == [
+            comparable(event) for event in expected_events
+        ]
+
+
+def comparable(event: object) -> str:
+    """All of an event but the counter; as text, because NaN differs from itself."""
+    return repr({name: value for name, value in vars(event).items() if name != "counter"})
+
+
+@pytest.mark.slow
+@emulated
+@pytest.mark.timeout(3600)
+def test_a_whole_run_gives_the_same_bits(
+    connect: Connect,
+    description: ExperimentDescription,
+    programs: dict[str, Path],
+    dialect: ModuleType,
+) -> None:
+    expected, _ = train(connect("host"), description, seed=0)
+    emulator = Emulator(load_board(EMULATED), programs[EMULATED], 3500)
+    with emulator, BoardSession.connect(SerialLink(emulator.port), dialect)[0] as session:
+        result, events = train(session, description, seed=0)
+    assert result.step == 10000
+    assert result.state_sha256 == expected.state_sha256
+    assert sum(isinstance(event, Evaluation) for event in events) == 10
+
+
+@emulated
+def test_instructions_are_counted_alike_in_each_run(
+    connect: Connect, description: ExperimentDescription
+) -> None:
+    counts = []
+    for _ in range(2):
+        _, events = train(connect(EMULATED), description, **SHORT_RUN)
+        reports = [event for event in events if isinstance(event, TrainingProgress)]
+        assert [report.step for report in reports] == [10, 20, 30, 40, 50, 60]
+        counts.append([report.counter for report in reports])
+    first, second = counts
+    # A tick of the counter is 1.25 instructions.
+    assert all(abs(a - b) <= 2 for a, b in zip(first, second, strict=True)), counts
+    per_step = (first[-1] - first[-2]) / 10
+    assert 1e6 < per_step < 20e6
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_pause_checkpoint_and_resume_on_a_fresh_board(
+    board: str, connect: Connect, description: ExperimentDescription
+) -> None:
+    run = RUNS[board]
+    expected, _ = train(connect("host"), description, **run)
+    session = connect(board)
+    set_run(session, description, **{**run, "report_every": 1})
+    session.start()
+    paused = pause_after(session, 30)
+    assert not paused.finished
+    assert 30 <= paused.step < run["steps"]
+    checkpoint = session.download("/checkpoint.rltc")
+    policy = session.download("/policy.rltp")
+    image = parse_image(checkpoint, board)
+    assert image.step == paused.step
+    assert image.fingerprint == description.fingerprint
+    assert hashlib.sha256(image.payload).hexdigest() == paused.state_sha256
+    assert len(checkpoint) == paused.checkpoint_bytes
+    assert len(policy) == paused.policy_bytes
+    session.proceed()
+    result, _ = run_to_rest(session)
+    assert result.state_sha256 == expected.state_sha256
+
+    other = connect(board)
+    set_run(other, description, **run)
+    other.upload_checkpoint(checkpoint)
+    assert other.identity().state == State.PAUSED
+    assert other.result().state_sha256 == paused.state_sha256
+    assert other.download("/policy.rltp") == policy
+    other.proceed()
+    result, _ = run_to_rest(other)
+    assert result.state_sha256 == expected.state_sha256
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_garbage_does_not_disturb_training(
+    board: str, connect: Connect, description: ExperimentDescription
+) -> None:
+    run = RUNS[board]
+    expected, _ = train(connect("host"), description, **run)
+    session = connect(board)
+    set_run(session, description, **run)
+    noise = random.Random(4)
+    session.start()
+    for _ in range(20):
+        garbage = noise.randbytes(500) + b"\xfd" * 20 + b"\xfd\xfe\0\0" + noise.randbytes(6)
+        session.link.write(garbage)
+        time.sleep(0.01)
+    result, _ = run_to_rest(session)
+    assert result.state_sha256 == expected.state_sha256
+    assert session.identity().state == State.FINISHED
+
+
+@emulated
+def test_training_goes_on_without_a_host(
+    connect: Connect,
+    description: ExperimentDescription,
+    programs: dict[str, Path],
+    dialect: ModuleType,
+) -> None:
+    expected = short_run_on_host(connect, description)
+    with Emulator(load_board(EMULATED), programs[EMULATED], LIMIT_S) as emulator:
+        session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)
+        set_run(session, description, **SHORT_RUN)
+        session.start()
+        session.close()  # unplugged: nobody reads
+        time.sleep(1.0)
+        session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)  # plugged in again
+        with session:
+            result, _ = run_to_rest(session)
+    assert result.state_sha256 == expected
+
+
+def test_a_process_ends_with_its_host(programs: dict[str, Path], dialect: ModuleType) -> None:
+    link = ProcessLink([str(programs["host"])])
+    session, _ = BoardSession.connect(link, dialect)
+    session.close()
+    for _ in range(100):
+        if not Path(f"/proc/{link.process_id}").exists():
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("the program runs on without a host")
+
+
+def test_a_killed_process_is_a_lost_link(
+    connect: Connect, description: ExperimentDescription
+) -> None:
+    session = connect("host")
+    set_run(session, description, steps=1_000_000)
+    session.start()
+    assert isinstance(session.link, ProcessLink)
+    os.kill(session.link.process_id, signal.SIGKILL)
+    with pytest.raises(LinkLostError):
+        run_to_rest(session)
+
+
+@emulated
+def test_the_stack_is_large_enough(
+    connect: Connect, description: ExperimentDescription, dialect: ModuleType
+) -> None:
+    session = connect(EMULATED)
+    _, events = train(session, description, **{**SHORT_RUN, "eval_every": 30})
+    assert sum(isinstance(event, Evaluation) for event in events) == 2
+    session.download("/policy.rltp")
+    use = stack_use(session, dialect)
+    assert set(use) == {"stack", "stack_peak"}
+    assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
+
+
+def stack_use(session: BoardSession, dialect: ModuleType) -> dict[str, int]:
+    """NAMED_VALUE_INT stack and stack_peak, in bytes."""
+    session._request_message(dialect.MAVLINK_MSG_ID_NAMED_VALUE_INT)
+    values: dict[str, int] = {}
+    deadline = time.monotonic() + 10
+    while len(values) < 2 and time.monotonic() < deadline:
+        session._receive(0.5)
+        for message in session._inbox:
+            if getattr(message, "fieldnames", None) == ["time_boot_ms", "name", "value"]:
+                values[message.name] = message.value
+    return values
+
+
+def test_a_value_that_is_not_finite_stops_training(
+    connect: Connect, description: ExperimentDescription
+) -> None:
+    session = connect("host")
+    set_run(session, description, **{**LONG_RUN, "report_every": 1})
+    session.start()
+    pause_after(session, 30)
+    image = parse_image(session.download("/checkpoint.rltc"), "host")
+    payload = bytearray(image.payload)
+    critic = next(t for t in description.tensors if t.name == "critic_1/2/weights")
+    for element in range(64):  # finite, but the output overflows
+        payload[critic.offset + 4 * element : critic.offset + 4 * element + 4] = b"\xff\xff\x7f\x7f"
+    session.upload_checkpoint(build_image(image.fingerprint, image.step, bytes(payload)))
+    session.proceed()
+    with pytest.raises(TrainingFaultError, match="a loss is not finite"):
+        run_to_rest(session)
+    assert session.identity().state == State.FAULT
+    result, _ = train(session, description, **SHORT_RUN)  # a new run is the way out
+    assert result.finished
+    assert result.state_sha256 == short_run_on_host(connect, description)

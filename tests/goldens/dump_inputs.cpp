@@ -1,0 +1,28 @@
+// Writes what the core draws for the updates of tests/cpp/{td3,sac}_golden_run.h, for generate.py
+// and generate_sac.py: the initial weights, and each update's batch and noise. Usage: dump_inputs
+// ALGORITHM CASE FILE
+#include <cstring>
+
+#include "rltools/devices/generic.h"
+#include "sac_golden_run.h"
+#include "td3_golden_run.h"
+
+int main(int argument_count, char** arguments) {
+  if (argument_count != 4) return 2;
+  std::FILE* file = std::fopen(arguments[3], "wb");
+  if (file == nullptr) return 1;
+  const auto put = [&](const std::string& name, const golden::Array& values) {
+    golden::write_array(file, name, values);
+  };
+  const auto after_update = [](int, const rlt::StepReport&) {};
+  if (std::strcmp(arguments[1], "td3") == 0) {
+    training_run::Run<td3_golden::Experiment<double>> run;
+    td3_golden::run(run, arguments[2], put, after_update);
+  } else if (std::strcmp(arguments[1], "sac") == 0) {
+    training_run::Run<sac_golden::Experiment<double>> run;
+    sac_golden::run(run, arguments[2], put, after_update);
+  } else {
+    return 2;
+  }
+  return std::fclose(file) == 0 ? 0 : 1;
+}

@@ -1,0 +1,21 @@
+"""The example of supervised learning: at least 95 % of the digits that it has not seen."""
+
+from __future__ import annotations
+
+import re
+import runpy
+
+from rltools_host import paths
+
+EXAMPLE = runpy.run_path(str(paths.REPOSITORY / "examples/digits/run.py"), run_name="example")
+
+
+def test_digits_are_learned_to_95_percent() -> None:
+    output = EXAMPLE["run"]()
+    match = re.search(r"^test accuracy ([\d.]+) % \((\d+) of (\d+)\)$", output, re.MULTILINE)
+    assert match is not None, output
+    accuracy, correct, count = float(match[1]), int(match[2]), int(match[3])
+    assert count == 360  # a fifth of 1,797
+    assert accuracy >= 95
+    assert accuracy == round(100 * correct / count, 1)
+    assert EXAMPLE["run"]() == output  # the same bits
