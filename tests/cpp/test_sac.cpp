@@ -16,7 +16,6 @@
 
 using namespace rlt;
 using training_run::Run;
-using training_run::WithTileRows;
 
 namespace {
 

@@ -15,7 +15,6 @@
 
 using namespace rlt;
 using training_run::Run;
-using training_run::WithTileRows;
 
 namespace {
 

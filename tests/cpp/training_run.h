@@ -69,11 +69,4 @@ struct Run {
   }
 };
 
-// An experiment with other tiles, or of another type of number: what it does not name it takes from
-// Base.
-template <class Base, int TileRows>
-struct WithTileRows : Base {
-  static constexpr int kTileRows = TileRows;
-};
-
 }  // namespace training_run

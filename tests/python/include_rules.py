@@ -88,35 +88,44 @@ def firmware_violations(path: Path, text: str) -> Iterator[str]:
             yield f"{path}: the application may not include <{include.system}>"
 
 
-def device_headers(file: Path, include_directories: Sequence[Path]) -> list[str]:
-    """The devices' headers that a translation unit includes, itself or through headers."""
-    found: list[str] = []
-    seen = set()
+def translation_unit(file: Path, include_directories: Sequence[Path]) -> list[str]:
+    """The texts of a source file and of all the tree's headers that it reaches, devices' apart."""
+    texts = []
+    seen = {file}
     pending = [file]
     while pending:
         present = pending.pop()
-        for include in includes(present.read_text(encoding="utf-8")):
-            if include.macro == "RLT_DEVICE_HEADER":
-                found.append("RLT_DEVICE_HEADER")
-            elif include.quoted and library_layer(include.quoted) == "devices":
-                found.append(include.quoted)
-            elif include.quoted:
-                candidates = [
-                    place / include.quoted for place in [present.parent, *include_directories]
-                ]
+        texts.append(present.read_text(encoding="utf-8"))
+        for include in includes(texts[-1]):
+            if include.quoted and library_layer(include.quoted) != "devices":
+                places = [present.parent, *include_directories]
+                candidates = [place / include.quoted for place in places]
                 header = next((path for path in candidates if path.is_file()), None)
                 if header and header not in seen:
                     seen.add(header)
                     pending.append(header)
-    return sorted(set(found))
+    return texts
+
+
+def device_headers(texts: Sequence[str]) -> list[str]:
+    """The devices' headers that these files include."""
+    found = set()
+    for text in texts:
+        for include in includes(text):
+            if include.macro == "RLT_DEVICE_HEADER":
+                found.add("RLT_DEVICE_HEADER")
+            elif include.quoted and library_layer(include.quoted) == "devices":
+                found.add(include.quoted)
+    return sorted(found)
 
 
 def device_violations(path: Path, file: Path, include_directories: Sequence[Path]) -> Iterator[str]:
     """Only a translation unit with a main includes a device's header, and exactly one."""
-    headers = device_headers(file, include_directories)
+    texts = translation_unit(file, include_directories)
+    headers = device_headers(texts)
     if len(headers) > 1:
         yield f"{path}: includes {len(headers)} devices' headers ({', '.join(headers)})"
-    elif headers and not HAS_MAIN.search(file.read_text(encoding="utf-8")):
+    elif headers and not any(HAS_MAIN.search(text) for text in texts):
         yield f"{path}: has no main, so it may not include a device's header ({headers[0]})"
 
 

@@ -28,6 +28,8 @@ COMPILERS = ["g++"] + (["clang++"] if shutil.which("clang++") else [])
 COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 # Checked by the linker: only a board with a linker script has a budget.
 LINKED = {"replay_too_large"}
+# Where memory is plenty, as on the host, the experiment's tiles are not used.
+WITHOUT_WHOLE_BATCHES = {"tile_rows"}
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
         f"-DRLT_DEVICE={board.device}",
         f'-DRLT_BOARD_NAME="{board.name}"',
         "-I.",
+        *(
+            f"-D{name}"
+            for name in board.defines
+            if name != "RLT_WHOLE_BATCH" or experiment.stem not in WITHOUT_WHOLE_BATCHES
+        ),
     ]
 
 
@@ -145,7 +152,7 @@ def link_replay(header: Path, corrected: bool, directory: Path) -> subprocess.Co
     source = directory / "replay.cpp"
     source.write_text(PLACED_REPLAY)
     command = ["arm-none-eabi-g++", *COMMON["flags"], *board.flags, *include_flags()]
-    command += [*firmware_flags("qemu-cortex-m7", header), *(f"-D{name}" for name in board.defines)]
+    command += firmware_flags("qemu-cortex-m7", header)
     command += [*board.link_flags, "-T", str(board.linker_script), str(source)]
     command += ["-o", str(directory / "replay.elf")]
     if corrected:

@@ -13,7 +13,12 @@
 
 namespace rlt::train_program {
 
+// Where memory is plenty a batch is worked through at once.
+#if defined(RLT_WHOLE_BATCH)
+using Experiment = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
+#else
 using Experiment = RLT_EXPERIMENT;
+#endif
 
 RLT_FAST Learner<Experiment> learner;
 RLT_FAST Scratch<Experiment> scratch;

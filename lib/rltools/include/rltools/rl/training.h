@@ -19,6 +19,12 @@ using Scratch = typename E::Algorithm::template Scratch<E>;
 template <class E>
 using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
 
+// The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed, the same bits.
+template <class E, int Rows>
+struct WithTileRows : E {
+  static constexpr int kTileRows = Rows;
+};
+
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {
