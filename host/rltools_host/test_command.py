@@ -187,7 +187,7 @@ def run(
     try:
         build_all()
     except BuildError as error:
-        print(f"rlt: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         print_summary([Outcome("build", 0, 1, 0, 0.0)])
         return error.exit_code
     arguments = [

@@ -278,7 +278,7 @@ if __name__ == "__main__":
     try:
         ensure_group("default")
     except RltError as error:
-        print(f"rlt: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -83,6 +83,13 @@ def test_launcher_without_python(tree: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_launcher_takes_a_python_by_a_relative_path(tree: Path, tmp_path: Path) -> None:
+    (tree / "host/rltools_host/__main__.py").write_text("print('started')\n")
+    script(tmp_path / "here/python", f'exec "{sys.executable}" "$@"')
+    result = launch(tree, cwd=tmp_path, RLT_PYTHON="here/python")
+    assert result.stdout == "started\n", result.stderr
+
+
 def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
     old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
     result = launch(tree, RLT_PYTHON=str(old))
@@ -133,7 +140,7 @@ def test_failed_installation_is_one_sentence_and_is_repeated(tree: Path) -> None
         result = launch(tree, **variables)
         assert result.returncode == MissingToolError.exit_code
         last = result.stderr.splitlines()[-1]
-        assert last.startswith("rlt: pip could not install the Python packages of default")
+        assert last.startswith("error: pip could not install the Python packages of default")
         assert "Traceback" not in result.stderr
 
 
