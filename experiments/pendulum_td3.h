@@ -1,5 +1,6 @@
-// Pendulum-v1 with TD3, in the setting of the paper's figure 1 (arXiv 2306.03530, section 4.1): 10,000 steps,
-// two hidden layers of 64, batches of 100. Every scalar is in td3.h's list, where these are the defaults.
+// Pendulum-v1 with TD3, in the setting of the paper's figure 1 (arXiv 2306.03530, section 4.1):
+// 10,000 steps, two hidden layers of 64, batches of 100. Every scalar is in td3.h's list, where
+// these are the defaults.
 #pragma once
 
 #include "rltools/rl/algorithms/td3.h"
@@ -12,11 +13,12 @@ struct PendulumTd3 {
   using Scalar = float;
   using Environment = Pendulum<Scalar>;
   using Algorithm = Td3;
-  using Actor = Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
-                    Activation::relu, Activation::tanh>;
-  using Critic = Mlp<Scalar,
-                     Dimensions<Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>,
-                     Activation::relu, Activation::identity>;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
+          Activation::relu, Activation::tanh>;
+  using Critic =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>,
+          Activation::relu, Activation::identity>;
   using Hyperparameters = Td3Hyperparameters;
   static constexpr int kEpisodeSteps = 200;
   static constexpr int kBatchSize = 100;

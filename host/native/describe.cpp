@@ -1,5 +1,5 @@
-// Prints an experiment's description as JSON on standard output: what the host tools need to know about a compiled
-// experiment. Keys and meaning: docs/protocol.md, "Experiment description".
+// Prints an experiment's description as JSON on standard output: what the host tools need to know
+// about a compiled experiment. Keys and meaning: docs/protocol.md, "Experiment description".
 #include <cinttypes>
 #include <cstdio>
 #include <string>
@@ -92,10 +92,11 @@ int main() {
   const Hyperparameters hyperparameters{};
   for (int i = 0; i < Hyperparameters::kCount; i++) {
     const rlt::ParameterInfo& info = Hyperparameters::info(i);
-    std::printf("    {\"name\": \"%s\", \"type\": \"%s\", \"default\": %.9g, \"minimum\": %.17g, "
-                "\"maximum\": %.17g, \"unit\": \"%s\", \"description\": \"%s\"}%s\n",
-                info.name, name_of(info.type), default_of(hyperparameters, i), info.minimum,
-                info.maximum, info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
+    std::printf(
+        "    {\"name\": \"%s\", \"type\": \"%s\", \"default\": %.9g, \"minimum\": %.17g, "
+        "\"maximum\": %.17g, \"unit\": \"%s\", \"description\": \"%s\"}%s\n",
+        info.name, name_of(info.type), default_of(hyperparameters, i), info.minimum, info.maximum,
+        info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
   }
   std::printf("  ],\n  \"state\": [\n");
   std::uint32_t offset = 0;
@@ -109,7 +110,8 @@ int main() {
                 offset + info.bytes() < total ? "," : "");
     offset += info.bytes();
   });
-  std::printf("  ],\n  \"bytes\": {\"state\": %" PRIu32 ", \"learner\": %zu, \"replay\": %zu, "
+  std::printf("  ],\n  \"bytes\": {\"state\": %" PRIu32
+              ", \"learner\": %zu, \"replay\": %zu, "
               "\"scratch\": %zu}\n}\n",
               total, sizeof learner, sizeof replay, sizeof scratch);
   return 0;

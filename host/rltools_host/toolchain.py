@@ -103,7 +103,7 @@ def bundled_directory(name: str) -> str | None:
 
             return str(ninja.BIN_DIR)
         if name == "clang-format":
-            import clang_format
+            import clang_format  # type: ignore[import-untyped,unused-ignore]
 
             return str(Path(clang_format.__file__).parent / "data" / "bin")
     except (ImportError, AttributeError):

@@ -1,5 +1,6 @@
 // The buffer holds the activations of one sample, the batch has twenty.
-// says: the buffer was made for another network or another number of samples (rows)
+// says: the buffer's number of samples (rows) differs from that of the input
+// says: Size<1>::kIs<20>
 #include "pendulum_td3.h"
 #include "rltools/devices/generic.h"
 

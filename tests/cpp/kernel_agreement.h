@@ -1,4 +1,5 @@
-// Every kernel of a device against the reference, bit by bit, over odd shapes. Included by one test per device.
+// Every kernel of a device against the reference, bit by bit, over odd shapes. Included by one test
+// per device.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,8 @@ using namespace rlt;
 inline std::vector<float> random_values(int count, std::uint32_t stream) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (int i = 0; i < count; i++) {
-    values[static_cast<std::size_t>(i)] = uniform<float>(
-        {42, Purpose::shuffle, stream}, static_cast<std::uint32_t>(i), -1.0f, 1.0f);
+    values[static_cast<std::size_t>(i)] =
+        uniform<float>({42, Purpose::shuffle, stream}, static_cast<std::uint32_t>(i), -1.0f, 1.0f);
   }
   return values;
 }
@@ -76,8 +77,8 @@ template <class Device, Activation A, int Count>
 void check_activation() {
   CAPTURE(static_cast<int>(A));
   auto input = random_values(Count, 7);
-  const float special[] = {0.0f,  -0.0f, 1e-45f, -1e-45f, INFINITY, -INFINITY, NAN,
-                           -NAN, 1e-38f, -1e-38f, 3.4e38f, -3.4e38f};
+  const float special[] = {0.0f, -0.0f, 1e-45f, -1e-45f, INFINITY, -INFINITY,
+                           NAN,  -NAN,  1e-38f, -1e-38f, 3.4e38f,  -3.4e38f};
   std::copy(std::begin(special), std::end(special), input.begin());
   std::vector<float> expected(Count), actual(Count);
   activation_forward<A, Count>(Generic{}, input.data(), expected.data());
@@ -111,7 +112,8 @@ void check_optimizer() {
 
 constexpr int kSizes[] = {1, 3, 4, 13, 64, 100, 257};
 
-// Every pair of (batch, in), (batch, out) and (in, out) among the sizes, in 49 instead of 343 combinations.
+// Every pair of (batch, in), (batch, out) and (in, out) among the sizes, in 49 instead of 343
+// combinations.
 template <class Device, int Batch, std::size_t... In>
 void check_batch(std::index_sequence<In...>) {
   (check_dense<Device, kSizes[Batch], kSizes[In], kSizes[(In * 2 + Batch) % 7]>(), ...);

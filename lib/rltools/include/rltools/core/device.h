@@ -1,5 +1,6 @@
-// Device tags for static multiple dispatch. A tag is empty, passed by value as the first argument, and stands in one
-// inheritance chain: the overload for the nearest base of a device's tag is the one that is called.
+// Device tags for static multiple dispatch. A tag is empty, passed by value as the first argument,
+// and stands in one inheritance chain: the overload for the nearest base of a device's tag is the
+// one that is called.
 #pragma once
 
 namespace rlt {
@@ -7,7 +8,8 @@ namespace rlt {
 // The reference implementation of every operation takes Generic; it runs anywhere.
 struct Generic {};
 
-// Arm Cortex-M with a single-precision floating-point unit that has fused multiply-add (M4F, M7, M33).
+// Arm Cortex-M with a single-precision floating-point unit that has fused multiply-add (M4F, M7,
+// M33).
 struct CortexM : Generic {};
 
 // The instruction set's vectors on a laptop or workstation: AVX-512, AVX2 with FMA, or NEON.

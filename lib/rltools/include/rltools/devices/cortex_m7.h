@@ -1,4 +1,5 @@
-// Arm Cortex-M7 with double-precision FPU: i.MX RT1062 (Teensy 4.1), STM32H743 (Pixhawk 6C), emulated AN500.
+// Arm Cortex-M7 with double-precision FPU: i.MX RT1062 (Teensy 4.1), STM32H743 (Pixhawk 6C),
+// emulated AN500.
 #pragma once
 
 #include "rltools/kernels/cortex_m/dense.h"

@@ -1,5 +1,6 @@
-// Matrix product in register tiles, plain C++: independent elements are computed side by side, each one accumulating
-// over k in order with fma, so the bits are those of the reference implementation for every tile size.
+// Matrix product in register tiles, plain C++: independent elements are computed side by side, each
+// one accumulating over k in order with fma, so the bits are those of the reference implementation
+// for every tile size.
 #pragma once
 
 #include "rltools/core/math.h"
@@ -13,8 +14,9 @@ struct Strides {
   static constexpr int kColumn = ColumnStride_;
 };
 
-// sum(r, c) = start(r, c); sum(r, c) = fma(a(r, k), b(k, c), sum(r, c)) for k = 0 .. Depth-1; finish(r, c, sum)
-// for the Rows x Columns elements whose first is (row, column) of the whole product.
+// sum(r, c) = start(r, c); sum(r, c) = fma(a(r, k), b(k, c), sum(r, c)) for k = 0 .. Depth-1;
+// finish(r, c, sum) for the Rows x Columns elements whose first is (row, column) of the whole
+// product.
 template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
 inline __attribute__((always_inline)) void product_tile(const float* a, const float* b, int row,
                                                         int column, const Start& start,
@@ -46,7 +48,8 @@ inline __attribute__((always_inline)) void product_tile(const float* a, const fl
   }
 }
 
-// The columns [FirstColumn, Columns) of the rows [row, row + TileRows), in tiles of TileColumns and a narrower rest.
+// The columns [FirstColumn, Columns) of the rows [row, row + TileRows), in tiles of TileColumns and
+// a narrower rest.
 template <int TileRows, int TileColumns, int FirstColumn, int Columns, int Depth, class A, class B,
           class Start, class Finish>
 inline void product_row_of_tiles(const float* a, const float* b, int row, const Start& start,
@@ -67,7 +70,7 @@ inline void product(const float* a, const float* b, const Start& start, const Fi
   constexpr int kWhole = Rows / TileRows * TileRows;
   for (int row = 0; row < kWhole; row += TileRows) {
     product_row_of_tiles<TileRows, TileColumns, FirstColumn, Columns, Depth, A, B>(a, b, row, start,
-                                                                                  finish);
+                                                                                   finish);
   }
   if constexpr (kWhole < Rows) {
     product_row_of_tiles<Rows - kWhole, TileColumns, FirstColumn, Columns, Depth, A, B>(

@@ -1,4 +1,5 @@
-// Activation functions and their derivatives: identity, ReLU, GELU (exact, with erf), tanh, sigmoid, softplus.
+// Activation functions and their derivatives: identity, ReLU, GELU (exact, with erf), tanh,
+// sigmoid, softplus.
 #pragma once
 
 #include "rltools/core/device.h"

@@ -1,6 +1,6 @@
-// The fully connected layer's three products, reference implementation. These are the hot operations that
-// kernels/<target>/ overrides; every override gives the same bits (docs/design.md, "Numerics").
-// Weights are stored (In, Out); all arrays are row-major and contiguous.
+// The fully connected layer's three products, reference implementation. These are the hot
+// operations that kernels/<target>/ overrides; every override gives the same bits (docs/design.md,
+// "Numerics"). Weights are stored (In, Out); all arrays are row-major and contiguous.
 #pragma once
 
 #include "rltools/core/device.h"

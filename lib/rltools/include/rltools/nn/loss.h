@@ -1,4 +1,5 @@
-// Losses and their gradients with respect to the prediction: mean squared error, softmax cross-entropy.
+// Losses and their gradients with respect to the prediction: mean squared error, softmax
+// cross-entropy.
 #pragma once
 
 #include "rltools/core/device.h"
@@ -7,8 +8,9 @@
 
 namespace rlt {
 
-// Sum over `prediction` (Rows, Columns) of (prediction - target)^2 / divisor; with divisor = samples * Columns of the
-// whole batch the tiles of a batch add up to its mean. The gradient is written to `gradient`.
+// Sum over `prediction` (Rows, Columns) of (prediction - target)^2 / divisor; with divisor =
+// samples * Columns of the whole batch the tiles of a batch add up to its mean. The gradient is
+// written to `gradient`.
 template <int Count, class T>
 T mean_squared_error(Generic, const T* prediction, const T* target, T divisor, T* gradient) {
   T sum = T(0);
@@ -20,8 +22,9 @@ T mean_squared_error(Generic, const T* prediction, const T* target, T divisor, T
   return sum / divisor;
 }
 
-// Softmax cross-entropy of `logits` (Samples, Classes) against class numbers; with divisor = samples of the whole batch
-// the tiles of a batch add up to its mean. The gradient is written to `gradient` (Samples, Classes).
+// Softmax cross-entropy of `logits` (Samples, Classes) against class numbers; with divisor =
+// samples of the whole batch the tiles of a batch add up to its mean. The gradient is written to
+// `gradient` (Samples, Classes).
 template <int Samples, int Classes, class T>
 T softmax_cross_entropy(Generic, const T* logits, const int* label, T divisor, T* gradient) {
   T loss = T(0);

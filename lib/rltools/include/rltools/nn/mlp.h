@@ -71,6 +71,8 @@ struct Mlp {
 // derivative needs them.
 template <class Network, int Batch>
 struct MlpBuffer {
+  using Owner = Network;
+  static constexpr int kBatch = Batch;
   using T = typename Network::Scalar;
   static constexpr int kHidden = Network::kHiddenCount > 0 ? Network::kHiddenCount : 1;
   alignas(64) T hidden[Batch * kHidden];
@@ -147,24 +149,29 @@ inline void backward_layer(Device device, const Network& network, const T* input
 
 }  // namespace detail
 
-// The shapes of a forward or backward pass. Instantiating it says in one sentence what does not
-// fit.
-template <class Network, class Input, class Output, class Buffer>
+// The shapes of a forward or backward pass, as numbers to keep the compiler's output short.
+// Instantiating it says in one sentence what does not fit.
+template <int InputWidth, int NetworkInput, int OutputWidth, int NetworkOutput, int InputRows,
+          int OutputRows, int BufferRows, bool IsBufferOfNetwork>
 struct PassShapes {
-  static constexpr bool kInput = Size<Input::kColumns>::template kIs<Network::kInputDim>;
-  static constexpr bool kOutput = Size<Output::kColumns>::template kIs<Network::kOutputDim>;
-  static constexpr bool kRows = Size<Output::kRows>::template kIs<Input::kRows>;
-  static constexpr bool kBuffer = std::is_same_v<Buffer, MlpBuffer<Network, Input::kRows>>;
-  static_assert(Size<Input::kColumns>::template kIs<Network::kInputDim>,
+  static_assert(Size<InputWidth>::template kIs<NetworkInput>,
                 "the input's width (columns) differs from the width that the network takes");
-  static_assert(Size<Output::kColumns>::template kIs<Network::kOutputDim>,
+  static_assert(Size<OutputWidth>::template kIs<NetworkOutput>,
                 "the output's width (columns) differs from the width that the network gives");
-  static_assert(Size<Output::kRows>::template kIs<Input::kRows>,
+  static_assert(Size<OutputRows>::template kIs<InputRows>,
                 "the output's number of samples (rows) differs from that of the input");
-  static_assert(kBuffer || !kRows,
-                "the buffer was made for another network or another number of samples (rows)");
-  static constexpr bool kFit = kInput && kOutput && kRows && kBuffer;
+  static_assert(Size<BufferRows>::template kIs<InputRows>,
+                "the buffer's number of samples (rows) differs from that of the input");
+  static_assert(IsBufferOfNetwork, "the buffer was made for another network");
+  static constexpr bool kFit = InputWidth == NetworkInput && OutputWidth == NetworkOutput &&
+                               OutputRows == InputRows && BufferRows == InputRows &&
+                               IsBufferOfNetwork;
 };
+
+template <class Network, class Input, class Output, class Buffer>
+using PassShapesOf = PassShapes<Input::kColumns, Network::kInputDim, Output::kColumns,
+                                Network::kOutputDim, Input::kRows, Output::kRows, Buffer::kBatch,
+                                std::is_same_v<typename Buffer::Owner, Network>>;
 
 // The same for the gradient buffer of a backward pass.
 template <class Network, int Batch, class Scratch>
@@ -182,7 +189,7 @@ struct GradientBufferShape {
 template <class Device, class Network, class Input, class Output, class Buffer>
 void forward(Device device, const Network& network, const Input& input, Output&& output,
              Buffer& buffer) {
-  if constexpr (PassShapes<Network, Input, std::remove_reference_t<Output>, Buffer>::kFit) {
+  if constexpr (PassShapesOf<Network, Input, std::remove_reference_t<Output>, Buffer>::kFit) {
     detail::forward_layer<0, Input::kRows>(device, network, input.data(), output.data(), buffer);
   }
 }
@@ -195,7 +202,7 @@ void backward(Device device, const Network& network, const Input& input, const O
               const Buffer& buffer, typename Network::Scalar* output_gradient,
               Network& parameters_gradient, typename Network::Scalar* input_gradient,
               Scratch& scratch) {
-  if constexpr (PassShapes<Network, Input, Output, Buffer>::kFit &&
+  if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
     detail::backward_layer<Network::kLayerCount - 1, Input::kRows, true>(
         device, network, input.data(), output.data(), buffer, output_gradient, &parameters_gradient,
@@ -208,7 +215,7 @@ template <class Device, class Network, class Input, class Output, class Buffer, 
 void backward_input(Device device, const Network& network, const Input& input, const Output& output,
                     const Buffer& buffer, typename Network::Scalar* output_gradient,
                     typename Network::Scalar* input_gradient, Scratch& scratch) {
-  if constexpr (PassShapes<Network, Input, Output, Buffer>::kFit &&
+  if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
     detail::backward_layer<Network::kLayerCount - 1, Input::kRows, false>(
         device, network, input.data(), output.data(), buffer, output_gradient,

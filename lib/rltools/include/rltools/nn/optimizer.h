@@ -1,4 +1,5 @@
-// Adam (Kingma and Ba 2015, algorithm 1, in PyTorch's arrangement), SGD, and polyak averaging over flat parameters.
+// Adam (Kingma and Ba 2015, algorithm 1, in PyTorch's arrangement), SGD, and polyak averaging over
+// flat parameters.
 #pragma once
 
 #include "rltools/core/device.h"
@@ -36,8 +37,7 @@ template <class T>
 inline void adam_element(const AdamStep<T>& step, T gradient, T& parameter, T& first_moment,
                          T& second_moment) {
   const T first = math::fma(step.beta1, first_moment, step.one_minus_beta1 * gradient);
-  const T second =
-      math::fma(step.beta2, second_moment, step.one_minus_beta2 * gradient * gradient);
+  const T second = math::fma(step.beta2, second_moment, step.one_minus_beta2 * gradient * gradient);
   first_moment = first;
   second_moment = second;
   const T denominator =

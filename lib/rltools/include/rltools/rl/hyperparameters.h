@@ -1,5 +1,6 @@
-// Hyperparameters: scalars that an algorithm lists once. The struct, its table of names, bounds and units, the
-// protocol's parameters, the command line's `--set` and the documentation all come from that list.
+// Hyperparameters: scalars that an algorithm lists once. The struct, its table of names, bounds and
+// units, the protocol's parameters, the command line's `--set` and the documentation all come from
+// that list.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace rlt {
 
-// One hyperparameter. `type` is f32 or u32; a name has at most 16 characters, which is MAVLink's limit.
+// One hyperparameter. `type` is f32 or u32; a name has at most 16 characters, which is MAVLink's
+// limit.
 struct ParameterInfo {
   const char* name;
   DataType type;
@@ -46,23 +48,25 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
 
 }  // namespace detail
 
-// Every algorithm's list begins with these.   X(type, name, default, minimum, maximum, unit, description)
-#define RLT_RUN_HYPERPARAMETERS(X)                                                                 \
-  X(std::uint32_t, seed, 0, 0, 4294967295.0, "",                                                   \
-    "Seed of all random numbers; the same seed gives the same bits on every board.")               \
-  X(std::uint32_t, steps, 10000, 1, 4294967295.0, "steps", "Environment steps in all.")            \
-  X(std::uint32_t, eval_every, 1000, 1, 4294967295.0, "steps", "Steps between two evaluations.")   \
-  X(std::uint32_t, eval_episodes, 10, 1, 1000, "episodes",                                         \
-    "Deterministic episodes of an evaluation.")                                                    \
-  X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                    \
+// Every algorithm's list begins with these.   X(type, name, default, minimum, maximum, unit,
+// description)
+#define RLT_RUN_HYPERPARAMETERS(X)                                                               \
+  X(std::uint32_t, seed, 0, 0, 4294967295.0, "",                                                 \
+    "Seed of all random numbers; the same seed gives the same bits on every board.")             \
+  X(std::uint32_t, steps, 10000, 1, 4294967295.0, "steps", "Environment steps in all.")          \
+  X(std::uint32_t, eval_every, 1000, 1, 4294967295.0, "steps", "Steps between two evaluations.") \
+  X(std::uint32_t, eval_episodes, 10, 1, 1000, "episodes",                                       \
+    "Deterministic episodes of an evaluation.")                                                  \
+  X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                  \
     "Steps between two progress messages; does not influence training.")
 
 #define RLT_HYPERPARAMETER_FIELD(Type, Name, Default, Minimum, Maximum, Unit, Description) \
   Type Name = static_cast<Type>(Default);
-#define RLT_HYPERPARAMETER_INFO(Type, Name, Default, Minimum, Maximum, Unit, Description)       \
-  ::rlt::ParameterInfo{#Name,   ::rlt::data_type_of(static_cast<const Type*>(nullptr)), Default, \
-                       Minimum, Maximum,                                                        \
-                       Unit,    Description},
+#define RLT_HYPERPARAMETER_INFO(Type, Name, Default, Minimum, Maximum, Unit, Description)  \
+  ::rlt::ParameterInfo{#Name,      ::rlt::data_type_of(static_cast<const Type*>(nullptr)), \
+                       Default,    Minimum,                                                \
+                       Maximum,    Unit,                                                   \
+                       Description},
 #define RLT_HYPERPARAMETER_NAME_FITS(Type, Name, Default, Minimum, Maximum, Unit, Description) \
   static_assert(::rlt::detail::fits_protocol(#Name),                                           \
                 "the hyperparameter " #Name " has a name of more than 16 characters");
@@ -71,21 +75,23 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
 #define RLT_HYPERPARAMETER_SET(Type, Name, Default, Minimum, Maximum, Unit, Description) \
   if (index-- == 0) return ::rlt::detail::from_bits(Name, bits, information);
 
-// Defines `struct Struct` with one member per entry of `List`, and access by index for the protocol.
-#define RLT_DEFINE_HYPERPARAMETERS(Struct, List)                                              \
-  List(RLT_HYPERPARAMETER_NAME_FITS) struct Struct {                                          \
-    List(RLT_HYPERPARAMETER_FIELD) static constexpr ::rlt::ParameterInfo kInfo[] = {          \
-        List(RLT_HYPERPARAMETER_INFO)};                                                       \
-    static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));         \
-    static const ::rlt::ParameterInfo& info(int index) { return kInfo[index]; }               \
-    /* The value's four bytes; index in [0, kCount). */                                       \
-    std::uint32_t get_bits(int index) const { List(RLT_HYPERPARAMETER_GET) return 0; }        \
-    /* False, and nothing changed, where the value is out of bounds or not a number. */       \
-    bool set_bits(int index, std::uint32_t bits) {                                            \
-      if (index < 0 || index >= kCount) return false;                                         \
-      const ::rlt::ParameterInfo& information = info(index);                                  \
-      List(RLT_HYPERPARAMETER_SET) return false;                                              \
-    }                                                                                         \
+// Defines `struct Struct` with one member per entry of `List`, and access by index for the
+// protocol.
+#define RLT_DEFINE_HYPERPARAMETERS(Struct, List)                                        \
+  List(RLT_HYPERPARAMETER_NAME_FITS) struct Struct {                                    \
+    List(RLT_HYPERPARAMETER_FIELD) static constexpr ::rlt::ParameterInfo kInfo[] = {    \
+      List(RLT_HYPERPARAMETER_INFO)                                                     \
+    };                                                                                  \
+    static constexpr int kCount = static_cast<int>(sizeof(kInfo) / sizeof(kInfo[0]));   \
+    static const ::rlt::ParameterInfo& info(int index) { return kInfo[index]; }         \
+    /* The value's four bytes; index in [0, kCount). */                                 \
+    std::uint32_t get_bits(int index) const { List(RLT_HYPERPARAMETER_GET) return 0; }  \
+    /* False, and nothing changed, where the value is out of bounds or not a number. */ \
+    bool set_bits(int index, std::uint32_t bits) {                                      \
+      if (index < 0 || index >= kCount) return false;                                   \
+      const ::rlt::ParameterInfo& information = info(index);                            \
+      List(RLT_HYPERPARAMETER_SET) return false;                                        \
+    }                                                                                   \
   };
 
 }  // namespace rlt

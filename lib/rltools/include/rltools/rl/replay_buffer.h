@@ -1,5 +1,6 @@
-// Replay buffer that stores each observation once: slot i holds an observation, the action taken there and its reward;
-// the next observation is that of slot i + 1. See docs/design.md, "Training state, checkpoint and hash".
+// Replay buffer that stores each observation once: slot i holds an observation, the action taken
+// there and its reward; the next observation is that of slot i + 1. See docs/design.md, "Training
+// state, checkpoint and hash".
 #pragma once
 
 #include <cstdint>
@@ -8,14 +9,16 @@
 
 namespace rlt {
 
-// Slots is the number of observations kept: transitions plus one for each episode's end plus the one under way.
+// Slots is the number of observations kept: transitions plus one for each episode's end plus the
+// one under way.
 template <class T, int Slots_, int ObservationDim, int ActionDim>
 struct ReplayBuffer {
   static constexpr int kSlots = Slots_;
   static constexpr int kObservationDim = ObservationDim;
   static constexpr int kActionDim = ActionDim;
 
-  // Flags of a slot. A slot without kTransition holds the last observation of an episode (or the present one).
+  // Flags of a slot. A slot without kTransition holds the last observation of an episode (or the
+  // present one).
   static constexpr std::uint8_t kTransition = 1;
   static constexpr std::uint8_t kTerminated = 2;
 
@@ -41,7 +44,8 @@ void clear(ReplayBuffer<T, S, O, A>& replay) {
   replay.used() = 0;
 }
 
-// Where the next observation goes: the slot after the present one; the oldest observation is overwritten once full.
+// Where the next observation goes: the slot after the present one; the oldest observation is
+// overwritten once full.
 template <class T, int S, int O, int A>
 T* advance(ReplayBuffer<T, S, O, A>& replay) {
   if (replay.used() > 0) replay.present() = (replay.present() + 1) % S;
@@ -50,15 +54,16 @@ T* advance(ReplayBuffer<T, S, O, A>& replay) {
   return replay.observation + replay.present() * O;
 }
 
-// Completes the present slot to a transition. Call advance() next, for the observation that the action led to.
+// Completes the present slot to a transition. Call advance() next, for the observation that the
+// action led to.
 template <class T, int S, int O, int A>
 void record(ReplayBuffer<T, S, O, A>& replay, const T* action, T reward, bool terminated) {
   const std::uint32_t slot = replay.present();
   for (int i = 0; i < A; i++) replay.action[slot * A + i] = action[i];
   replay.reward[slot] = reward;
-  replay.flags[slot] = static_cast<std::uint8_t>(
-      ReplayBuffer<T, S, O, A>::kTransition |
-      (terminated ? ReplayBuffer<T, S, O, A>::kTerminated : 0));
+  replay.flags[slot] =
+      static_cast<std::uint8_t>(ReplayBuffer<T, S, O, A>::kTransition |
+                                (terminated ? ReplayBuffer<T, S, O, A>::kTerminated : 0));
 }
 
 // A transition's slot, uniform over all transitions held; the buffer must hold at least one.

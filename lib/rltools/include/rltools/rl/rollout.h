@@ -1,4 +1,5 @@
-// Off-policy data collection: one environment step into a replay buffer, with episode ends and resets.
+// Off-policy data collection: one environment step into a replay buffer, with episode ends and
+// resets.
 #pragma once
 
 #include "rltools/rl/replay_buffer.h"

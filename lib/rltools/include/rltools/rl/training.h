@@ -19,7 +19,8 @@ using Scratch = typename E::Algorithm::template Scratch<E>;
 template <class E>
 using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
 
-// The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed, the same bits.
+// The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
+// the same bits.
 template <class E, int Rows>
 struct WithTileRows : E {
   static constexpr int kTileRows = Rows;

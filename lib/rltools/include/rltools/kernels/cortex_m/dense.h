@@ -1,5 +1,6 @@
-// The dense layer's products for Arm Cortex-M with FPU: tiles of 5 x 4 sums stay in the 32 single-precision registers,
-// so that a multiply-add costs 0.45 loads instead of 2. Bits equal those of nn/dense.h.
+// The dense layer's products for Arm Cortex-M with FPU: tiles of 5 x 4 sums stay in the 32
+// single-precision registers, so that a multiply-add costs 0.45 loads instead of 2. Bits equal
+// those of nn/dense.h.
 #pragma once
 
 #include "rltools/kernels/cortex_m/relu.h"

@@ -1,5 +1,6 @@
-// ReLU for Arm Cortex-M on the bits of a float: a floating-point comparison has to move its flags to the core, which
-// costs more than integer arithmetic. Bits equal those of nn/activation.h, for -0 and NaN too.
+// ReLU for Arm Cortex-M on the bits of a float: a floating-point comparison has to move its flags
+// to the core, which costs more than integer arithmetic. Bits equal those of nn/activation.h, for
+// -0 and NaN too.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace rlt {
 
 namespace kernels {
 
-// x < 0 ? 0 : x. The floats below zero are 0x80000001 (the denormal next to -0) to 0xff800000 (minus infinity).
+// x < 0 ? 0 : x. The floats below zero are 0x80000001 (the denormal next to -0) to 0xff800000
+// (minus infinity).
 inline float relu_value(float x) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);

@@ -1,5 +1,5 @@
-// The dense layer's products with the host's vectors: lanes are independent outputs, tiles of sums stay in registers.
-// Bits equal those of nn/dense.h: each lane accumulates in index order with fma.
+// The dense layer's products with the host's vectors: lanes are independent outputs, tiles of sums
+// stay in registers. Bits equal those of nn/dense.h: each lane accumulates in index order with fma.
 #pragma once
 
 #include "rltools/kernels/register_tile.h"
@@ -10,7 +10,8 @@ namespace rlt {
 
 namespace kernels {
 
-// Rows x (Vectors * kLanes) sums from (row, column) on; `start(r, c)` gives and `finish(r, c, v)` takes a vector.
+// Rows x (Vectors * kLanes) sums from (row, column) on; `start(r, c)` gives and `finish(r, c, v)`
+// takes a vector.
 template <int Rows, int Vectors, int Depth, class A, class B, class Start, class Finish>
 inline __attribute__((always_inline)) void vector_tile(const float* a, const float* b, int row,
                                                        int column, const Start& start,
@@ -57,7 +58,8 @@ inline void vector_row_of_tiles(const float* a, const float* b, int row, const S
   }
 }
 
-// The whole vectors' columns of the product; returns nothing for the columns beyond, see vector_columns().
+// The whole vectors' columns of the product; returns nothing for the columns beyond, see
+// vector_columns().
 template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
 inline void vector_product(const float* a, const float* b, const Start& start,
                            const Finish& finish) {
@@ -74,8 +76,9 @@ inline void vector_product(const float* a, const float* b, const Start& start,
 // Number of a product's columns that whole vectors cover.
 constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
 
-// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth; contiguous rows) are
-// transposed in registers; rows and depth beyond the last whole block go through register tiles.
+// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth;
+// contiguous rows) are transposed in registers; rows and depth beyond the last whole block go
+// through register tiles.
 template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
 inline void narrow_product(const float* a, const float* b, const Start& start,
                            const Finish& finish) {
@@ -107,8 +110,9 @@ inline void narrow_product(const float* a, const float* b, const Start& start,
   if constexpr (kWholeRows < Rows) {
     const auto start_rest = [&](int row, int c) { return start(kWholeRows + row, c); };
     const auto finish_rest = [&](int row, int c, float sum) { finish(kWholeRows + row, c, sum); };
-    product<4, Columns < 4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>,
-            B>(a + kWholeRows * Depth, b, start_rest, finish_rest);
+    product < 4,
+        Columns<4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>, B>(
+            a + kWholeRows * Depth, b, start_rest, finish_rest);
   }
 }
 
@@ -157,8 +161,7 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   if constexpr (kVectorizedIn > 0) {  // a single output: lanes are neighbouring inputs
     kernels::vector_product<1, kVectorizedIn, Batch, kernels::Strides<1, 1>,
                             kernels::Strides<In, 1>>(
-        output_gradient, input,
-        [=](int, int in) { return kernels::load(weights_gradient + in); },
+        output_gradient, input, [=](int, int in) { return kernels::load(weights_gradient + in); },
         [=](int, int in, kernels::Vector sum) { kernels::store(weights_gradient + in, sum); });
   }
   if constexpr (kVectorized > 0) {
@@ -184,14 +187,17 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   return {};
 }
 
-// Lanes are neighbouring inputs, so the weights are read transposed; the transposed copy costs one pass over them.
+// Lanes are neighbouring inputs, so the weights are read transposed; the transposed copy costs one
+// pass over them.
 template <int Batch, int In, int Out>
 HostSimd dense_backward_input(HostSimd, const float* weights, const float* output_gradient,
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
   constexpr int kVectorized = kernels::vector_columns(In);
   const auto start = [](int, int) { return 0.0f; };
-  const auto finish = [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; };
+  const auto finish = [=](int sample, int in, float sum) {
+    input_gradient[sample * In + in] = sum;
+  };
   if constexpr (kernels::is_narrow(In)) {
     kernels::narrow_product<Batch, In, Out, kernels::Strides<1, Out>>(output_gradient, weights,
                                                                       start, finish);

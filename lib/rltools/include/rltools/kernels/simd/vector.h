@@ -1,5 +1,6 @@
-// The widest float vector with fused multiply-add that the compiler was told this machine has: 16 lanes (AVX-512),
-// 8 (AVX2 with FMA), 4 (NEON); kLanes is 1 where there is none, and the kernels then use plain register tiles.
+// The widest float vector with fused multiply-add that the compiler was told this machine has: 16
+// lanes (AVX-512), 8 (AVX2 with FMA), 4 (NEON); kLanes is 1 where there is none, and the kernels
+// then use plain register tiles.
 #pragma once
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))

@@ -1,5 +1,6 @@
-// Gymnasium's Pendulum-v1: swing up and balance a pendulum with a torque too weak to lift it directly.
-// Angle 0 is upright. Semi-implicit Euler, 20 Hz; episodes of 200 steps are truncated, never terminated.
+// Gymnasium's Pendulum-v1: swing up and balance a pendulum with a torque too weak to lift it
+// directly. Angle 0 is upright. Semi-implicit Euler, 20 Hz; episodes of 200 steps are truncated,
+// never terminated.
 #pragma once
 
 #include "rltools/core/math.h"
@@ -47,11 +48,11 @@ inline T pendulum_torque(const Pendulum<T>& environment, const T* action) {
 // The angle in [-pi, pi).
 template <class T>
 inline T normalized_angle(T angle_rad) {
-  // 2 pi as the sum of two numbers, so that turns are removed without losing the angle's last digits.
+  // 2 pi as the sum of two numbers, so that turns are removed without losing the angle's last
+  // digits.
   constexpr double kTwoPiHigh = 6.283185307179586, kTwoPiLow = 2.4492935982947064e-16;
   constexpr T kTwoPi = static_cast<T>(kTwoPiHigh);
-  constexpr T kTwoPiRest =
-      static_cast<T>((kTwoPiHigh - static_cast<double>(kTwoPi)) + kTwoPiLow);
+  constexpr T kTwoPiRest = static_cast<T>((kTwoPiHigh - static_cast<double>(kTwoPi)) + kTwoPiLow);
   constexpr T kPi = static_cast<T>(3.141592653589793);
   const T turns = math::floor((angle_rad + kPi) / kTwoPi);
   return math::fma(-turns, kTwoPiRest, math::fma(-turns, kTwoPi, angle_rad));
@@ -81,7 +82,8 @@ typename Pendulum<T>::State step(Generic, const Pendulum<T>& environment,
 }
 
 template <class T>
-void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::State& state, T* observation) {
+void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::State& state,
+             T* observation) {
   observation[0] = math::cos(state.angle_rad);
   observation[1] = math::sin(state.angle_rad);
   observation[2] = state.velocity_rad_s;
