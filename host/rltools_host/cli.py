@@ -28,6 +28,15 @@ app = typer.Typer(
     epilog="Start with: rlt demo",
 )
 
+bench = typer.Typer(
+    name="bench",
+    help="How fast this machine trains and infers, and against what.",
+    rich_markup_mode=None,
+    context_settings=app.info.context_settings,
+    epilog="\b\nExample: rlt bench train --quick",
+)
+app.add_typer(bench)
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's folder, its name under runs/, or: latest.")
@@ -233,6 +242,24 @@ def report(
     print(f"wrote {path}")
     if json_output:
         print(json.dumps({"run": run, "path": str(path)}))
+
+
+@bench.command("roofline", epilog=example("rlt bench roofline --json"))
+def bench_roofline(
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a run.")] = 10_000,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Runs; medians count.")] = 5,
+    buffer_mb: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MB", help="For the memory bandwidth. [default: well beyond the caches]"
+        ),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """A TD3 step, phase by phase, against the core's multiply-add peak."""
+    from rltools_host import bench_roofline as module
+
+    module.run(json_output, steps, repetitions, buffer_mb)
 
 
 def leave(code: int) -> None:
