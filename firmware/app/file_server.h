@@ -229,7 +229,8 @@ class FileServer {
     if (file < 0) return FileError::file_not_found;
     const FileError error = files_.open_to_read(file);
     if (error != FileError::none) return error;
-    std::uint32_t sum = 0;
+    // MAVLink's CRC-32 starts at 0 and is not inverted at the end, unlike IEEE 802.3's.
+    std::uint32_t sum = 0xffffffffu;
     std::uint8_t part[256];
     const std::uint32_t bytes = files_.bytes(file);
     for (std::uint32_t offset = 0; offset < bytes; offset += sizeof(part)) {
@@ -238,7 +239,7 @@ class FileServer {
       files_.read(file, offset, part, count);
       sum = crc32(part, count, sum);
     }
-    answer_number(sum);
+    answer_number(sum ^ 0xffffffffu);
     return FileError::none;
   }
 

@@ -108,6 +108,11 @@ class Packet:
         return cls(sequence, session, opcode, request_opcode, bool(complete), offset, data)
 
 
+def mavlink_crc32(content: bytes) -> int:
+    """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
+    return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
+
+
 class FileTransfer:
     """Transfers whole files between the host's memory and the board."""
 
@@ -158,10 +163,10 @@ class FileTransfer:
         stated = int.from_bytes(
             self._request(Opcode.CALC_FILE_CRC32, data=path.encode()).data[:4], "little"
         )
-        if stated != zlib.crc32(content):
+        if stated != (received := mavlink_crc32(content)):
             raise VerificationError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
-                f"{zlib.crc32(content):08x}, the board states {stated:08x}: run the command again"
+                f"{received:08x}, the board states {stated:08x}: run the command again"
             )
         return bytes(content)
 

@@ -100,7 +100,8 @@ struct Pair {
       same = same && is_observation(next_observation(*buffer, static_cast<std::uint32_t>(slot)),
                                     expected.observation + 1);
     }
-    return same && flagged == transitions();
+    const auto held = static_cast<std::uint32_t>(transitions());
+    return same && flagged == held && is_consistent(*buffer, held);
   }
 };
 
@@ -238,4 +239,26 @@ TEST_CASE("samples depend on seed, update and index only") {
   }
   CHECK(same_in_other_update < 15);  // of 100, 1.6 expected
   CHECK(same_with_other_seed < 15);
+}
+
+TEST_CASE("contents that no run can have are found") {
+  Pair<8> pair;
+  pair.observe();
+  CHECK(is_consistent(*pair.buffer, 0));
+  CHECK_FALSE(is_consistent(*pair.buffer, 1));  // a step, but no transition
+  for (int i = 0; i < 3; i++) pair.act(false);
+  CHECK(is_consistent(*pair.buffer, 3));
+  CHECK_FALSE(is_consistent(*pair.buffer, 2));  // more transitions than steps
+  const auto good = *pair.buffer;
+  const auto check_bad = [&](auto&& change) {
+    auto bad = good;
+    change(bad);
+    CHECK_FALSE(is_consistent(bad, 3));
+  };
+  check_bad([](auto& replay) { replay.used() = 0; });
+  check_bad([](auto& replay) { replay.used() = 9; });
+  check_bad([](auto& replay) { replay.present() = replay.used(); });
+  check_bad([](auto& replay) { replay.present() = 0; });  // a transition already
+  check_bad([](auto& replay) { replay.flags[1] = 4; });
+  check_bad([](auto& replay) { replay.flags[0] = replay.flags[1] = replay.flags[2] = 0; });
 }

@@ -248,7 +248,8 @@ TEST_CASE("the checksum is that of the whole file") {
     const Bytes content = client.download(path);
     const FileMessage reply = client.request(FileOperation::calc_file_crc32, path);
     CHECK(reply.operation == FileOperation::ack);
-    CHECK(Client::number(reply) == crc32(content.data(), content.size()));
+    // MAVLink's developer guide, "MAVLink CRC": starts at 0, without the final inversion
+    CHECK(Client::number(reply) == (crc32(content.data(), content.size(), ~0u) ^ ~0u));
   }
 }
 
@@ -445,6 +446,15 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
     hash.finish(header.sha256);
     set_header(bad, header);
     reason = "checkpoint refused: a weight is not finite";
+  }
+  SUBCASE("a replay buffer's position beyond its slots") {
+    const std::uint32_t beyond = 0x00ffffff;
+    std::memcpy(&bad[bad.size() - 8], &beyond, 4);
+    Sha256 hash;
+    hash.update(&bad[64], bad.size() - 64);
+    hash.finish(header.sha256);
+    set_header(bad, header);
+    reason = "checkpoint refused: its replay is inconsistent";
   }
   Client client(board);
   CHECK(client.upload(bad).operation == FileOperation::ack);

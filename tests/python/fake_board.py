@@ -17,7 +17,6 @@ import struct
 import threading
 import time
 import tty
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +24,7 @@ from typing import Any
 from rltools_host.build import ExperimentDescription, Hyperparameter, StateTensor
 from rltools_host.checkpoint import IMAGE_HEADER, build_image, parse_image
 from rltools_host.errors import RltError
-from rltools_host.file_transfer import DATA_BYTES, Nak, Opcode, Packet
+from rltools_host.file_transfer import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
 from rltools_host.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link import DescriptorLink
 from rltools_host.session import State, value_bits
@@ -402,7 +401,7 @@ class FakeBoard:
             if content is None:
                 raise _Refused(Nak.FILE_NOT_FOUND)
             if opcode == Opcode.CALC_FILE_CRC32:
-                crc = zlib.crc32(content) ^ self.faults.wrong_crc32
+                crc = mavlink_crc32(content) ^ self.faults.wrong_crc32
                 return crc.to_bytes(4, "little"), 0
             self._open = content
             return len(content).to_bytes(4, "little"), 0

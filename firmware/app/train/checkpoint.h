@@ -59,6 +59,7 @@ enum class CheckpointReason : std::uint8_t {
   incomplete,
   wrong_sha256,
   wrong_step,
+  inconsistent,
   not_finite,
 };
 
@@ -74,6 +75,7 @@ constexpr const char* checkpoint_reason_text(CheckpointReason reason) {
     case CheckpointReason::incomplete: return "checkpoint refused: it was not sent whole";
     case CheckpointReason::wrong_sha256: return "checkpoint refused: its SHA-256 does not match";
     case CheckpointReason::wrong_step: return "checkpoint refused: its step does not match";
+    case CheckpointReason::inconsistent: return "checkpoint refused: its replay is inconsistent";
     case CheckpointReason::not_finite: return "checkpoint refused: a weight is not finite";
   }
   return "checkpoint refused";

@@ -84,6 +84,23 @@ std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream r
   return slot;
 }
 
+// False where the contents cannot have come from advance() and record(): a state from elsewhere is
+// checked with this before anything is sampled from it. `steps` is the number recorded in all.
+template <class T, int S, int O, int A>
+bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps) {
+  constexpr std::uint8_t kTransition = ReplayBuffer<T, S, O, A>::kTransition;
+  constexpr std::uint8_t kKnown = kTransition | ReplayBuffer<T, S, O, A>::kTerminated;
+  if (replay.used() < 1 || replay.used() > static_cast<std::uint32_t>(S)) return false;
+  if (replay.present() >= replay.used()) return false;
+  if (replay.flags[replay.present()] & kTransition) return false;
+  std::uint32_t transitions = 0;
+  for (std::uint32_t slot = 0; slot < replay.used(); slot++) {
+    if (replay.flags[slot] & ~kKnown) return false;
+    if (replay.flags[slot] & kTransition) transitions++;
+  }
+  return transitions <= steps && (transitions > 0 || steps == 0);
+}
+
 template <class T, int S, int O, int A>
 const T* next_observation(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t slot) {
   return replay.observation + ((slot + 1) % S) * O;
