@@ -53,6 +53,23 @@ def test_counter_counts_instructions(tmp_path: Path) -> None:
     assert max(overheads) - min(overheads) <= 2, rows
 
 
+def test_math_and_random_numbers_have_the_hosts_bits(tmp_path: Path) -> None:
+    """About a million arguments of each function; test_math.cpp compares the same on the host."""
+    program = compile_for(
+        load_board(EMULATED),
+        [f"{PROGRAMS}/math_sample.cpp", *BOARD_SOURCES],
+        tmp_path / "math_sample.elf",
+    )
+    lines = output_of(program, b".", limit_s=120.0).decode().split(".")[0].splitlines()
+    names = re.findall(
+        r'^    \{"(\w+)", ',
+        (paths.REPOSITORY / "tests" / "cpp" / "math_sample.h").read_text(),
+        re.MULTILINE,
+    )
+    assert len(names) > 10
+    assert lines == [f"{name} same" for name in names]
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "address"),
     [
