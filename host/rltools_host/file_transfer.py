@@ -108,7 +108,7 @@ class Packet:
         return cls(sequence, session, opcode, request_opcode, bool(complete), offset, data)
 
 
-def mavlink_crc32(content: bytes) -> int:
+def mavlink_crc32(content: bytes | bytearray) -> int:
     """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
     return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
 

@@ -259,7 +259,7 @@ def install_group(group: str) -> None:
         requirements = list(PRESENT_WITHOUT_LOCK[group])
     else:
         requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
-    command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet"]
+    command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     result = run_quietly([*command, *requirements], environment)
     if result.returncode != 0:

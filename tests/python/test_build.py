@@ -333,9 +333,11 @@ def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
         '#include "rltools/devices/generic.h"\n#include "rltools/rl/algorithms/td3.h"\n'
         "int main() { return rlt::math::floor(0.5f) == 0.0f ? 0 : 1; }\n"
     )
-    cmake = toolchain.program("cmake")
+    cmake, ninja = toolchain.program("cmake"), toolchain.program("ninja")
     directory = tmp_path / "build"
-    subprocess.run([cmake, "-S", tmp_path, "-B", directory], check=True, capture_output=True)
+    configure = [cmake, "-S", tmp_path, "-B", directory, "-G", "Ninja"]
+    configure.append(f"-DCMAKE_MAKE_PROGRAM={ninja}")
+    subprocess.run(configure, check=True, capture_output=True)
     subprocess.run([cmake, "--build", directory], check=True, capture_output=True)
     subprocess.run([directory / "consumer"], check=True)
 
