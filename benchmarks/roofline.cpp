@@ -302,13 +302,20 @@ Digest state_digest(Training<Experiment>& training) {
   return digest;
 }
 
-// Seconds of a run from its first step to its last.
+struct Seconds {
+  double processor, wall;
+};
+
+// Of a run from its first step to its last.
 template <class Step>
-double timed_run(Training<Experiment>& training, Step&& step) {
+Seconds timed_run(Training<Experiment>& training, Step&& step) {
+  using Clock = std::chrono::steady_clock;
   initialize(RLT_DEVICE{}, training);
+  const auto wall_started = Clock::now();
   const double started = seconds_now();
   while (!finished(training)) step();
-  return seconds_now() - started;
+  const double processor = seconds_now() - started;
+  return {processor, std::chrono::duration<double>(Clock::now() - wall_started).count()};
 }
 
 // What each step spent in each phase. A phase's total is its median times its executions, so that
@@ -351,7 +358,7 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   Training<Experiment> training{{}, learner, replay, scratch};
   training.hyperparameters.steps = steps;
   constexpr double kPeakSeconds = 0.1;
-  std::vector<double> peaks, plain_s, profiled_s, bandwidths;
+  std::vector<double> peaks, plain_s, wall_s, profiled_s, bandwidths;
   StepLog log(std::size_t(steps) * static_cast<std::size_t>(repetitions));
   bool same_bits = true;
 
@@ -359,14 +366,17 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   peaks.push_back(peak_gflops(kPeakSeconds));
   for (int repetition = 0; repetition < repetitions; repetition++) {
     bandwidths.push_back(triad_gb_s(a, b, c));
-    plain_s.push_back(timed_run(training, [&] { train_step(RLT_DEVICE{}, training); }));
+    const Seconds run = timed_run(training, [&] { train_step(RLT_DEVICE{}, training); });
+    plain_s.push_back(run.processor);
+    wall_s.push_back(run.wall);
     const Digest plain = state_digest(training);
     peaks.push_back(peak_gflops(kPeakSeconds));
     profile = Profile{};
-    profiled_s.push_back(timed_run(training, [&] {
+    const Seconds profiled_run = timed_run(training, [&] {
       profiled_train_step(training);
       log.add(profile);
-    }));
+    });
+    profiled_s.push_back(profiled_run.processor);
     const Digest profiled = state_digest(training);
     same_bits = same_bits && std::memcmp(plain.bytes, profiled.bytes, sizeof plain.bytes) == 0;
     peaks.push_back(peak_gflops(kPeakSeconds));
@@ -380,6 +390,8 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   print_list("peak_gflops", peaks);
   std::printf(", ");
   print_list("plain_s", plain_s);
+  std::printf(", ");
+  print_list("wall_s", wall_s);
   std::printf(", ");
   print_list("profiled_s", profiled_s);
   std::printf(", ");

@@ -14,7 +14,7 @@ from typing import Any
 
 from rltools_host import build, paths
 from rltools_host.boards import load_board
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError, RltError, UsageError
 
 BENCHMARKS_DIRECTORY = paths.REPOSITORY / "benchmarks"
 ENVIRONMENTS_DIRECTORY = paths.BUILD_DIRECTORY / "bench"
@@ -30,6 +30,10 @@ ONE_THREAD = {
     "JAX_PLATFORMS": "cpu",
     "CUDA_VISIBLE_DEVICES": "",
 }
+
+
+class MeasurementError(RltError):
+    """A contender did not run, or did not say what it measured; the others go on."""
 
 
 @contextlib.contextmanager
@@ -86,7 +90,7 @@ def run_program(name: str, *arguments: object) -> tuple[dict[str, Any], int | No
     """Runs a benchmark program on one core; what it printed, and the core."""
     command = [str(build_program(name)), *map(str, arguments)]
     with pinned() as core:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=PROGRAM_LIMIT_S)
+        result = run_to_end(name, command, PROGRAM_LIMIT_S)
     if result.returncode != 0:
         raise BuildError(
             f"{name} ended with code {result.returncode}: {result.stderr.strip()}; "
@@ -98,5 +102,30 @@ def run_program(name: str, *arguments: object) -> tuple[dict[str, Any], int | No
     return document, core
 
 
-def one_thread_environment(variables: Mapping[str, str] = {}) -> dict[str, str]:
+def run_to_end(
+    name: str,
+    command: Sequence[str],
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """What a program printed; one that does not end is an error that names it."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=limit_s,
+            env=environment,
+            cwd=directory,
+        )
+    except subprocess.TimeoutExpired:
+        raise MeasurementError(f"{name} did not end within {limit_s:.0f} s") from None
+    except OSError as error:
+        raise MeasurementError(f"{name} cannot be run: {error.strerror}") from None
+
+
+def one_thread_environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **ONE_THREAD, **variables}

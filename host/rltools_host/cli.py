@@ -256,10 +256,50 @@ def bench_roofline(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """A TD3 step, phase by phase, against the core's multiply-add peak."""
+    """A TD3 step against the core's peak, by phase."""
     from rltools_host import bench_roofline as module
 
     module.run(json_output, steps, repetitions, buffer_mb)
+
+
+@bench.command("train", epilog=example("rlt bench train --peers rltools,sbx --repetitions 5"))
+def bench_train(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Against plain PyTorch only, once.")
+    ] = False,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/peers. [default: all]"),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
+    ] = None,
+    steps: Annotated[int, typer.Option(metavar="N", help="Environment steps of a run.")] = 10_000,
+    chart: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Draw bars. [default: docs/images, with all peers]"),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Training time against other libraries."""
+    from rltools_host import bench_train as module
+
+    module.run(json_output, quick, peers, repetitions, steps, chart=chart)
+
+
+@bench.command("inference", epilog=example("rlt bench inference --peers onnxruntime,litert"))
+def bench_inference(
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/inference_peers. [default: all]"),
+    ] = None,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 20,
+    json_output: Json = False,
+) -> None:
+    """Latency and throughput of a policy, 13-64-64-4."""
+    from rltools_host import bench_inference as module
+
+    module.run(json_output, peers, repetitions)
 
 
 def leave(code: int) -> None:
