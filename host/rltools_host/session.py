@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import secrets
 import struct
 import time
 from collections import deque
@@ -263,7 +264,9 @@ class BoardSession:
 
     def start(self) -> None:
         """Begins a new training run."""
-        self._command(self._dialect.MAV_CMD_RLT_START, "start", (State.TRAINING, State.FINISHED))
+        token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
+        states = (State.TRAINING, State.FINISHED)
+        self._command(self._dialect.MAV_CMD_RLT_START, "start", states, token)
         self._forget_standing()
 
     def proceed(self) -> None:
@@ -286,7 +289,9 @@ class BoardSession:
         """Asks for a pause; the board then sends its result."""
         self._command(self._dialect.MAV_CMD_RLT_PAUSE, "pause", (State.PAUSED, State.FINISHED))
 
-    def _command(self, command: int, verb: str, states: tuple[int, ...]) -> None:
+    def _command(
+        self, command: int, verb: str, states: tuple[int, ...], parameter: float = 0.0
+    ) -> None:
         """Sends a command until it is acknowledged. `states` are those that it leads to."""
         self._inbox = deque(
             item
@@ -298,7 +303,7 @@ class BoardSession:
 
         def send() -> None:
             nonlocal confirmation
-            self._send_command(command, confirmation)
+            self._send_command(command, confirmation, parameter)
             confirmation += 1
 
         answer = self._ask(

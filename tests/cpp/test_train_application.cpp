@@ -299,6 +299,19 @@ TEST_CASE("start: refused while training, unless it is the same command again") 
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
+TEST_CASE("start: repeated with its token it has no effect, even after the end") {
+  Board board;
+  board.set_short_run(60);
+  REQUIRE(board.command(MAV_CMD_RLT_START, 7.0f) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  REQUIRE(board.application.state() == RLT_STATE_FINISHED);
+  CHECK(board.command(MAV_CMD_RLT_START, 7.0f, 1) == MAV_RESULT_ACCEPTED);
+  CHECK(board.application.state() == RLT_STATE_FINISHED);
+  // A new start of which only the repetition arrives.
+  CHECK(board.command(MAV_CMD_RLT_START, 8.0f, 1) == MAV_RESULT_ACCEPTED);
+  CHECK(board.application.state() == RLT_STATE_TRAINING);
+}
+
 TEST_CASE("commands that are not for this application") {
   Board board;
   CHECK(board.command(MAV_CMD_NAV_TAKEOFF) == MAV_RESULT_UNSUPPORTED);

@@ -133,6 +133,7 @@ class FakeBoard:
         self._encoder = FrameEncoder(dialect, 1, 1)
         self._payload = b""
         self._step = 0
+        self._start_token = 0.0
         self._upload: bytearray | None = None
         self._last_request = b""
         self._last_reply = b""
@@ -306,8 +307,10 @@ class FakeBoard:
             else:
                 accepted = False
         elif message.command == dialect.MAV_CMD_RLT_START:
-            accepted = self.state != State.TRAINING
-            if accepted:
+            repeated = message.confirmation > 0 and message.param1 == self._start_token
+            accepted = repeated or self.state != State.TRAINING
+            if accepted and not repeated:
+                self._start_token = message.param1
                 self._payload, self._step = initial_state(self.values["seed"]), 0
                 self.state = State.TRAINING
         elif message.command == dialect.MAV_CMD_RLT_CONTINUE:

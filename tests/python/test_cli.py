@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +112,7 @@ def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called == [(None, None, None, 5, ["a=1", "b=2"], Path("d"), "r", "p", False, True)]
 
 
-def test_help_is_quick_and_loads_little() -> None:
-    """The best of five: other programs run beside the tests."""
-    times = []
-    for _ in range(5):
-        began = time.monotonic()
-        assert rlt("--help").returncode == 0
-        times.append(time.monotonic() - began)
-    assert min(times) < 0.5  # 0.1 s on an idle machine
+def test_help_loads_little() -> None:
     heavy = [
         "numpy",
         "gymnasium",

@@ -116,12 +116,15 @@ class TrainApplication {
 
   // The acknowledgement goes out before the work, which takes a moment. A command that comes again
   // with a confirmation number, because its acknowledgement was lost, is not an error.
+  // Its token tells a repeated start from a new one where training has come to an end in between.
   void start(const mavlink_command_long_t& command, link::Address sender) {
-    if (state_ == RLT_STATE_TRAINING) {
-      const bool repeated = command.confirmation > 0;
-      return acknowledge(command.command, repeated ? MAV_RESULT_ACCEPTED : MAV_RESULT_DENIED,
-                         sender);
+    const bool same_token = command.param1 != 0.0f && command.param1 == start_token_;
+    const bool training = state_ == RLT_STATE_TRAINING;
+    if (command.confirmation > 0 && (training || same_token)) {
+      return acknowledge(command.command, MAV_RESULT_ACCEPTED, sender);
     }
+    if (training) return acknowledge(command.command, MAV_RESULT_DENIED, sender);
+    start_token_ = command.param1;
     acknowledge(command.command, MAV_RESULT_ACCEPTED, sender);
     close_files();
     initialize(device_, training_);
@@ -415,6 +418,7 @@ class TrainApplication {
   link::FileServer<TrainingFiles<E>> server_;
   LossMeans losses_;
   State state_ = RLT_STATE_IDLE;
+  float start_token_ = 0.0f;          // of the last start
   std::uint64_t counted_ = 0;         // by the counter in training, up to the last pause
   std::uint64_t counting_since_ = 0;  // the board's counter when training was entered
   bool heartbeat_sent_ = false;
