@@ -24,31 +24,10 @@ function(rlt_add_host_libraries)
   endforeach()
 endfunction()
 
-# examples/<name>/<name>.cpp becomes the program <name>, built when it is asked for.
-function(rlt_add_examples)
-  rlt_glob(sources "examples/*/*.cpp")
-  foreach(source IN LISTS sources)
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} EXCLUDE_FROM_ALL ${source})
-    rlt_use_board(${name})
-    rlt_use_generated_headers(${name})
-  endforeach()
-endfunction()
-
-# benchmarks/<name>.cpp becomes the program <name>, built when `rlt bench` asks for it.
-function(rlt_add_benchmarks)
-  rlt_glob(sources "benchmarks/*.cpp")
-  foreach(source IN LISTS sources)
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} EXCLUDE_FROM_ALL ${source})
-    rlt_use_board(${name})
-    rlt_use_generated_headers(${name})
-  endforeach()
-endfunction()
-
-# Any other tests/cpp/<name>.cpp is a program that a test builds when it needs it, or that is run by hand.
-function(rlt_add_test_programs)
-  rlt_glob(sources "tests/cpp/*.cpp")
+# Each file that matches becomes a program of its name, built when something asks for it: examples, what `rlt bench`
+# runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes).
+function(rlt_add_programs pattern)
+  rlt_glob(sources "${pattern}")
   list(FILTER sources EXCLUDE REGEX "/test_[^/]*$")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
