@@ -29,7 +29,7 @@ CORE_MATH = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core
 # The expression of nn/activation.h, and the functions of core/math.h that it calls.
 ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "identity": ("x", ()),
-    "relu": ("x < 0.0f ? 0.0f : x", ()),
+    "relu": ("x <= 0.0f ? 0.0f : x", ()),
     "gelu": ("0.5f * x * (1.0f + erf(x * 0x1.6a09e6p-1f))", ("erf",)),
     "tanh": ("tanh(x)", ("tanh",)),
     "sigmoid": ("sigmoid(x)", ("sigmoid",)),
@@ -335,7 +335,7 @@ inline void dense_outputs(const float* weights, const float* bias, const float* 
       sum[k] = fma(input[i], weights[i * Out + first + k], sum[k]);
     }}
   }}
-  for (int k = 0; k < Count; k++) output[first + k] = activation(sum[k]);
+  for (int k = 0; k < Count; k++) output[first + k] = activation(sum[k] + 0.0f);
 }}
 
 template <int In, int Out, class Activation>

@@ -38,6 +38,12 @@ inline constexpr float kInfinity = __builtin_inff();
 inline constexpr float kQuietNan = __builtin_nanf("");
 inline constexpr std::uint32_t kSignBit = 0x80000000u;
 
+// The smallest number with all its digits.
+template <class T>
+inline constexpr T kSmallestNormal = T(0x1p-126);
+template <>
+inline constexpr double kSmallestNormal<double> = 0x1p-1022;
+
 // ---- Exact or correctly rounded operations
 // -------------------------------------------------------
 

@@ -14,13 +14,13 @@ constexpr bool needs_pre_activation(Activation activation) {
   return activation == Activation::gelu || activation == Activation::softplus;
 }
 
-// Value at x. A NaN passes through each of them.
+// Value at x. A NaN passes through each of them. ReLU's zero has no sign.
 template <Activation A, class T>
 inline T activation_value(T x) {
   if constexpr (A == Activation::identity) {
     return x;
   } else if constexpr (A == Activation::relu) {
-    return x < T(0) ? T(0) : x;
+    return x <= T(0) ? T(0) : x;
   } else if constexpr (A == Activation::gelu) {
     // Hendrycks and Gimpel 2016: x * Phi(x)
     return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440)));

@@ -1,6 +1,10 @@
 // The fully connected layer's three products, reference implementation. These are the hot
 // operations that kernels/<target>/ overrides; every override gives the same bits (docs/design.md,
 // "Numerics"). Weights are stored (In, Out); all arrays are row-major and contiguous.
+//
+// A term whose first factor is zero may be left out: with finite weights it changes nothing but the
+// sign of a zero. That sign is not passed on: outputs have no -0, and of gradients it is
+// unspecified (nothing that reads them depends on it).
 #pragma once
 
 #include "rltools/core/device.h"
@@ -19,7 +23,7 @@ Generic dense_forward(Generic, const T* weights, const T* bias, const T* input, 
       for (int in = 0; in < In; in++) {
         sum = math::fma(input[sample * In + in], weights[in * Out + out], sum);
       }
-      output[sample * Out + out] = activation_value<A>(sum);
+      output[sample * Out + out] = activation_value<A>(sum + T(0));
     }
   }
   return {};

@@ -136,7 +136,7 @@ inline PolicyVerdict check_numbers(const Policy& policy, std::uint64_t parameter
 }
 
 // output (Count) starting at `first`: output = input (in) . weights (in, out) + bias, each in index
-// order with fma.
+// order with fma; as in nn/dense.h there is no -0.
 template <int Count>
 inline void dense_outputs(int in, int out, int first, const PolicyImageFloat* weights,
                           const PolicyImageFloat* bias, const float* input, float* output) {
@@ -147,7 +147,7 @@ inline void dense_outputs(int in, int out, int first, const PolicyImageFloat* we
       sum[k] = math::fma(input[i], weights[i * out + first + k], sum[k]);
     }
   }
-  for (int k = 0; k < Count; k++) output[first + k] = sum[k];
+  for (int k = 0; k < Count; k++) output[first + k] = sum[k] + 0.0f;
 }
 
 template <Activation A>

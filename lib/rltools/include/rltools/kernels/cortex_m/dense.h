@@ -15,7 +15,7 @@ CortexM dense_forward(CortexM, const float* weights, const float* bias, const fl
   kernels::product<5, 4, Batch, 0, Out, In, kernels::Strides<In, 1>, kernels::Strides<Out, 1>>(
       input, weights, [=](int, int out) { return bias[out]; },
       [=](int sample, int out, float sum) {
-        output[sample * Out + out] = kernels::activation_value_on_bits<A>(sum);
+        output[sample * Out + out] = kernels::activation_of_sum<A>(sum);
       });
   return {};
 }

@@ -12,21 +12,20 @@ namespace rlt {
 
 namespace kernels {
 
-// x < 0 ? 0 : x. The floats below zero are 0x80000001 (the denormal next to -0) to 0xff800000
-// (minus infinity).
+// x <= 0 ? 0 : x. The floats to replace are 0x80000000 (-0) to 0xff800000 (minus infinity).
 inline float relu_value(float x) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
-  bits = bits - 0x80000001u <= 0x7f7fffffu ? 0u : bits;
+  bits = bits - 0x80000000u <= 0x7f800000u ? 0u : bits;
   __builtin_memcpy(&x, &bits, sizeof bits);
   return x;
 }
 
-// A(x), with ReLU on bits.
+// A(sum) of a dense layer, whose sums are never -0; with ReLU on bits.
 template <Activation A>
-inline float activation_value_on_bits(float x) {
-  if constexpr (A == Activation::relu) return relu_value(x);
-  return activation_value<A>(x);
+inline float activation_of_sum(float sum) {
+  if constexpr (A == Activation::relu) return relu_value(sum);
+  return activation_value<A>(sum + 0.0f);
 }
 
 }  // namespace kernels

@@ -1,125 +1,12 @@
-// The dense layer's products with the host's vectors: lanes are independent outputs, tiles of sums
-// stay in registers. Bits equal those of nn/dense.h: each lane accumulates in index order with fma.
+// The dense layer's products with the host's vectors. Terms whose first factor is zero are left out
+// where there are enough of them. Bits equal those of nn/dense.h.
 #pragma once
 
-#include "rltools/kernels/register_tile.h"
-#include "rltools/kernels/simd/vector.h"
+#include "rltools/kernels/simd/nonzero_product.h"
+#include "rltools/kernels/simd/product.h"
 #include "rltools/nn/dense.h"
 
 namespace rlt {
-
-namespace kernels {
-
-// Rows x (Vectors * kLanes) sums from (row, column) on; `start(r, c)` gives and `finish(r, c, v)`
-// takes a vector.
-template <int Rows, int Vectors, int Depth, class A, class B, class Start, class Finish>
-inline __attribute__((always_inline)) void vector_tile(const float* a, const float* b, int row,
-                                                       int column, const Start& start,
-                                                       const Finish& finish) {
-  Vector sum[Rows][Vectors];
-#pragma GCC unroll 32
-  for (int r = 0; r < Rows; r++) {
-#pragma GCC unroll 32
-    for (int v = 0; v < Vectors; v++) sum[r][v] = start(row + r, column + v * kLanes);
-  }
-  const float* a_tile = a + row * A::kRow;
-  const float* b_tile = b + column;
-  for (int k = 0; k < Depth; k++) {
-    Vector b_values[Vectors];
-#pragma GCC unroll 32
-    for (int v = 0; v < Vectors; v++) b_values[v] = load(b_tile + k * B::kRow + v * kLanes);
-#pragma GCC unroll 32
-    for (int r = 0; r < Rows; r++) {
-      const Vector a_value = broadcast(a_tile[r * A::kRow + k * A::kColumn]);
-#pragma GCC unroll 32
-      for (int v = 0; v < Vectors; v++) {
-        sum[r][v] = multiply_add(a_value, b_values[v], sum[r][v]);
-      }
-    }
-  }
-#pragma GCC unroll 32
-  for (int r = 0; r < Rows; r++) {
-#pragma GCC unroll 32
-    for (int v = 0; v < Vectors; v++) finish(row + r, column + v * kLanes, sum[r][v]);
-  }
-}
-
-template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
-inline void vector_row_of_tiles(const float* a, const float* b, int row, const Start& start,
-                                const Finish& finish) {
-  constexpr int kTileColumns = kTileVectors * kLanes;
-  constexpr int kWhole = Columns / kTileColumns * kTileColumns;
-  constexpr int kRest = (Columns - kWhole) / kLanes;
-  for (int column = 0; column < kWhole; column += kTileColumns) {
-    vector_tile<Rows, kTileVectors, Depth, A, B>(a, b, row, column, start, finish);
-  }
-  if constexpr (kRest > 0) {
-    vector_tile<Rows, kRest, Depth, A, B>(a, b, row, kWhole, start, finish);
-  }
-}
-
-// The whole vectors' columns of the product; returns nothing for the columns beyond, see
-// vector_columns().
-template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
-inline void vector_product(const float* a, const float* b, const Start& start,
-                           const Finish& finish) {
-  static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
-  constexpr int kWhole = Rows / kTileRows * kTileRows;
-  for (int row = 0; row < kWhole; row += kTileRows) {
-    vector_row_of_tiles<kTileRows, Columns, Depth, A, B>(a, b, row, start, finish);
-  }
-  if constexpr (kWhole < Rows) {
-    vector_row_of_tiles<Rows - kWhole, Columns, Depth, A, B>(a, b, kWhole, start, finish);
-  }
-}
-
-// Number of a product's columns that whole vectors cover.
-constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
-
-// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth;
-// contiguous rows) are transposed in registers; rows and depth beyond the last whole block go
-// through register tiles.
-template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
-inline void narrow_product(const float* a, const float* b, const Start& start,
-                           const Finish& finish) {
-  constexpr int kWholeRows = kLanes == 1 || Depth % kLanes != 0 ? 0 : Rows / kLanes * kLanes;
-  if constexpr (kWholeRows > 0) {
-    for (int row = 0; row < kWholeRows; row += kLanes) {
-      Vector sum[Columns];
-      for (int c = 0; c < Columns; c++) sum[c] = broadcast(start(row, c));
-      for (int depth = 0; depth < Depth; depth += kLanes) {
-        Vector block[kLanes];
-#pragma GCC unroll 16
-        for (int i = 0; i < kLanes; i++) block[i] = load(a + (row + i) * Depth + depth);
-        transpose(block);
-#pragma GCC unroll 16
-        for (int k = 0; k < kLanes; k++) {
-          for (int c = 0; c < Columns; c++) {
-            const float weight = b[(depth + k) * B::kRow + c * B::kColumn];
-            sum[c] = multiply_add(block[k], broadcast(weight), sum[c]);
-          }
-        }
-      }
-      for (int c = 0; c < Columns; c++) {
-        float values[kLanes];
-        store(values, sum[c]);
-        for (int i = 0; i < kLanes; i++) finish(row + i, c, values[i]);
-      }
-    }
-  }
-  if constexpr (kWholeRows < Rows) {
-    const auto start_rest = [&](int row, int c) { return start(kWholeRows + row, c); };
-    const auto finish_rest = [&](int row, int c, float sum) { finish(kWholeRows + row, c, sum); };
-    product < 4,
-        Columns<4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>, B>(
-            a + kWholeRows * Depth, b, start_rest, finish_rest);
-  }
-}
-
-// Below this number of columns a product takes its lanes from the rows.
-constexpr bool is_narrow(int columns) { return columns <= 8 && columns < kLanes; }
-
-}  // namespace kernels
 
 template <Activation A, int Batch, int In, int Out>
 HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const float* input,
@@ -130,16 +17,31 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
   constexpr bool kIsRelu = A == Activation::relu;
   const auto start = [=](int, int out) { return bias[out]; };
   const auto finish = [=](int sample, int out, float sum) {
-    output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum;
+    output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum + 0.0f;
   };
   if constexpr (kernels::is_narrow(Out)) {
     kernels::narrow_product<Batch, Out, In, WeightStrides>(input, weights, start, finish);
   } else {
-    kernels::vector_product<Batch, Out, In, InputStrides, WeightStrides>(
-        input, weights, [=](int, int out) { return kernels::load(bias + out); },
-        [=](int sample, int out, kernels::Vector sum) {
-          kernels::store(output + sample * Out + out, kIsRelu ? kernels::relu(sum) : sum);
-        });
+    const auto start_vector = [=](int, int out) { return kernels::load(bias + out); };
+    const auto finish_vector = [=](int sample, int out, kernels::Vector sum) {
+      kernels::store(output + sample * Out + out,
+                     kIsRelu ? kernels::relu(sum) : kernels::without_negative_zero(sum));
+    };
+    const auto skip_zeros = [&](const auto& masks) {
+      kernels::nonzero_product<Batch, Out, In, InputStrides, WeightStrides>(
+          masks, input, weights, start_vector, finish_vector);
+    };
+    const auto take_all = [&] {
+      kernels::vector_product<Batch, Out, In, InputStrides, WeightStrides>(
+          input, weights, start_vector, finish_vector);
+    };
+    if constexpr (kernels::may_skip_zeros(Out, In)) {
+      kernels::NonzeroMasks<Batch, In> masks;
+      kernels::mark_nonzeros(input, masks);
+      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
+    } else {
+      take_all();
+    }
     if constexpr (kVectorized < Out) {
       kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
           input, weights, start, finish);
@@ -165,12 +67,27 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
         [=](int, int in, kernels::Vector sum) { kernels::store(weights_gradient + in, sum); });
   }
   if constexpr (kVectorized > 0) {
-    kernels::vector_product<In, Out, Batch, InputStrides, GradientStrides>(
-        input, output_gradient,
-        [=](int in, int out) { return kernels::load(weights_gradient + in * Out + out); },
-        [=](int in, int out, kernels::Vector sum) {
-          kernels::store(weights_gradient + in * Out + out, sum);
-        });
+    const auto start = [=](int in, int out) {
+      return kernels::load(weights_gradient + in * Out + out);
+    };
+    const auto finish = [=](int in, int out, kernels::Vector sum) {
+      kernels::store(weights_gradient + in * Out + out, sum);
+    };
+    const auto skip_zeros = [&](const auto& masks) {
+      kernels::nonzero_product<In, Out, Batch, InputStrides, GradientStrides>(
+          masks, input, output_gradient, start, finish);
+    };
+    const auto take_all = [&] {
+      kernels::vector_product<In, Out, Batch, InputStrides, GradientStrides>(input, output_gradient,
+                                                                             start, finish);
+    };
+    if constexpr (kernels::may_skip_zeros(Out, Batch) && In >= kernels::kLanes) {
+      kernels::NonzeroMasks<In, Batch> masks;
+      kernels::mark_nonzeros_of_columns(input, masks);
+      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
+    } else {
+      take_all();
+    }
   }
   if constexpr (kVectorized < Out && kVectorizedIn < In) {
     kernels::product<8, 1, In - kVectorizedIn, kVectorized, Out, Batch, InputStrides,
@@ -181,9 +98,7 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
           weights_gradient[(kVectorizedIn + in) * Out + out] = sum;
         });
   }
-  for (int sample = 0; sample < Batch; sample++) {
-    for (int out = 0; out < Out; out++) bias_gradient[out] += output_gradient[sample * Out + out];
-  }
+  kernels::add_rows<Batch, Out>(output_gradient, bias_gradient);
   return {};
 }
 
@@ -204,14 +119,29 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
     return {};
   }
   if constexpr (kVectorized > 0) {
-    alignas(64) float transposed[Out == 1 ? 1 : Out * In];
-    if constexpr (Out > 1) kernels::transpose<In, Out>(weights, transposed);
-    kernels::vector_product<Batch, In, Out, GradientStrides, kernels::Strides<In, 1>>(
-        output_gradient, Out == 1 ? weights : transposed,
-        [](int, int) { return kernels::broadcast(0.0f); },
-        [=](int sample, int in, kernels::Vector sum) {
-          kernels::store(input_gradient + sample * In + in, sum);
-        });
+    using TransposedStrides = kernels::Strides<In, 1>;
+    alignas(64) float copy[Out == 1 ? 1 : Out * In];
+    if constexpr (Out > 1) kernels::transpose<In, Out>(weights, copy);
+    const float* transposed = Out == 1 ? weights : copy;
+    const auto start_vector = [](int, int) { return kernels::broadcast(0.0f); };
+    const auto finish_vector = [=](int sample, int in, kernels::Vector sum) {
+      kernels::store(input_gradient + sample * In + in, sum);
+    };
+    const auto skip_zeros = [&](const auto& masks) {
+      kernels::nonzero_product<Batch, In, Out, GradientStrides, TransposedStrides>(
+          masks, output_gradient, transposed, start_vector, finish_vector);
+    };
+    const auto take_all = [&] {
+      kernels::vector_product<Batch, In, Out, GradientStrides, TransposedStrides>(
+          output_gradient, transposed, start_vector, finish_vector);
+    };
+    if constexpr (kernels::may_skip_zeros(In, Out)) {
+      kernels::NonzeroMasks<Batch, Out> masks;
+      kernels::mark_nonzeros(output_gradient, masks);
+      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
+    } else {
+      take_all();
+    }
   }
   if constexpr (kVectorized < In) {
     kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides, kernels::Strides<1, Out>>(

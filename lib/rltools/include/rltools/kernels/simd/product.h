@@ -1,0 +1,135 @@
+// Matrix products with the host's vectors: lanes are independent elements, tiles of sums stay in
+// registers, each lane accumulates in index order with fma.
+#pragma once
+
+#include "rltools/kernels/register_tile.h"
+#include "rltools/kernels/simd/vector.h"
+
+namespace rlt::kernels {
+
+// Rows x (Vectors * kLanes) sums from (row, column) on; `start(r, c)` gives and `finish(r, c, v)`
+// takes a vector.
+template <int Rows, int Vectors, int Depth, class A, class B, class Start, class Finish>
+inline __attribute__((always_inline)) void vector_tile(const float* a, const float* b, int row,
+                                                       int column, const Start& start,
+                                                       const Finish& finish) {
+  Vector sum[Rows][Vectors];
+#pragma GCC unroll 32
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) sum[r][v] = start(row + r, column + v * kLanes);
+  }
+  const float* a_tile = a + row * A::kRow;
+  const float* b_tile = b + column;
+  for (int k = 0; k < Depth; k++) {
+    Vector b_values[Vectors];
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) b_values[v] = load(b_tile + k * B::kRow + v * kLanes);
+#pragma GCC unroll 32
+    for (int r = 0; r < Rows; r++) {
+      const Vector a_value = broadcast(a_tile[r * A::kRow + k * A::kColumn]);
+#pragma GCC unroll 32
+      for (int v = 0; v < Vectors; v++) {
+        sum[r][v] = multiply_add(a_value, b_values[v], sum[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 32
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 32
+    for (int v = 0; v < Vectors; v++) finish(row + r, column + v * kLanes, sum[r][v]);
+  }
+}
+
+template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void vector_row_of_tiles(const float* a, const float* b, int row, const Start& start,
+                                const Finish& finish) {
+  constexpr int kTileColumns = kTileVectors * kLanes;
+  constexpr int kWhole = Columns / kTileColumns * kTileColumns;
+  constexpr int kRest = (Columns - kWhole) / kLanes;
+  for (int column = 0; column < kWhole; column += kTileColumns) {
+    vector_tile<Rows, kTileVectors, Depth, A, B>(a, b, row, column, start, finish);
+  }
+  if constexpr (kRest > 0) {
+    vector_tile<Rows, kRest, Depth, A, B>(a, b, row, kWhole, start, finish);
+  }
+}
+
+// The whole vectors' columns of the product; returns nothing for the columns beyond, see
+// vector_columns().
+template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
+inline void vector_product(const float* a, const float* b, const Start& start,
+                           const Finish& finish) {
+  static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
+  constexpr int kWhole = Rows / kTileRows * kTileRows;
+  for (int row = 0; row < kWhole; row += kTileRows) {
+    vector_row_of_tiles<kTileRows, Columns, Depth, A, B>(a, b, row, start, finish);
+  }
+  if constexpr (kWhole < Rows) {
+    vector_row_of_tiles<Rows - kWhole, Columns, Depth, A, B>(a, b, kWhole, start, finish);
+  }
+}
+
+// Number of a product's columns that whole vectors cover.
+constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
+
+// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth;
+// contiguous rows) are transposed in registers; rows and depth beyond the last whole block go
+// through register tiles.
+template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
+inline void narrow_product(const float* a, const float* b, const Start& start,
+                           const Finish& finish) {
+  constexpr int kWholeRows = kLanes == 1 || Depth % kLanes != 0 ? 0 : Rows / kLanes * kLanes;
+  if constexpr (kWholeRows > 0) {
+    for (int row = 0; row < kWholeRows; row += kLanes) {
+      Vector sum[Columns];
+      for (int c = 0; c < Columns; c++) sum[c] = broadcast(start(row, c));
+      for (int depth = 0; depth < Depth; depth += kLanes) {
+        Vector block[kLanes];
+#pragma GCC unroll 16
+        for (int i = 0; i < kLanes; i++) block[i] = load(a + (row + i) * Depth + depth);
+        transpose(block);
+#pragma GCC unroll 16
+        for (int k = 0; k < kLanes; k++) {
+          for (int c = 0; c < Columns; c++) {
+            const float weight = b[(depth + k) * B::kRow + c * B::kColumn];
+            sum[c] = multiply_add(block[k], broadcast(weight), sum[c]);
+          }
+        }
+      }
+      for (int c = 0; c < Columns; c++) {
+        float values[kLanes];
+        store(values, sum[c]);
+        for (int i = 0; i < kLanes; i++) finish(row + i, c, values[i]);
+      }
+    }
+  }
+  if constexpr (kWholeRows < Rows) {
+    const auto start_rest = [&](int row, int c) { return start(kWholeRows + row, c); };
+    const auto finish_rest = [&](int row, int c, float sum) { finish(kWholeRows + row, c, sum); };
+    product < 4,
+        Columns<4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>, B>(
+            a + kWholeRows * Depth, b, start_rest, finish_rest);
+  }
+}
+
+// sum (Columns) += the rows of a (Rows, Columns), in order
+template <int Rows, int Columns>
+inline void add_rows(const float* a, float* sum) {
+  constexpr int kWhole = Columns / kLanes * kLanes;
+  for (int column = 0; column < kWhole; column += kLanes) {
+    Vector total = load(sum + column);
+    for (int row = 0; row < Rows; row++) total = add(total, load(a + row * Columns + column));
+    store(sum + column, total);
+  }
+  for (int column = kWhole; column < Columns; column++) {
+    float total = sum[column];
+    for (int row = 0; row < Rows; row++) total += a[row * Columns + column];
+    sum[column] = total;
+  }
+}
+
+// Below this number of columns a product takes its lanes from the rows.
+constexpr bool is_narrow(int columns) { return columns <= 8 && columns < kLanes; }
+
+}  // namespace rlt::kernels
