@@ -2,8 +2,7 @@
 // where there are enough of them. Bits equal those of nn/dense.h.
 #pragma once
 
-#include "rltools/kernels/simd/nonzero_product.h"
-#include "rltools/kernels/simd/product.h"
+#include "rltools/kernels/simd/blocked_product.h"
 #include "rltools/nn/dense.h"
 
 namespace rlt {
@@ -22,26 +21,15 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
   if constexpr (kernels::is_narrow(Out)) {
     kernels::narrow_product<Batch, Out, In, WeightStrides>(input, weights, start, finish);
   } else {
-    const auto start_vector = [=](int, int out) { return kernels::load(bias + out); };
-    const auto finish_vector = [=](int sample, int out, kernels::Vector sum) {
-      kernels::store(output + sample * Out + out,
-                     kIsRelu ? kernels::relu(sum) : kernels::without_negative_zero(sum));
-    };
-    const auto skip_zeros = [&](const auto& masks) {
-      kernels::nonzero_product<Batch, Out, In, InputStrides, WeightStrides>(
-          masks, input, weights, start_vector, finish_vector);
-    };
-    const auto take_all = [&] {
-      kernels::vector_product<Batch, Out, In, InputStrides, WeightStrides>(
-          input, weights, start_vector, finish_vector);
-    };
-    if constexpr (kernels::may_skip_zeros(Out, In)) {
-      kernels::NonzeroMasks<Batch, In> masks;
-      kernels::mark_nonzeros(input, masks);
-      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
-    } else {
-      take_all();
-    }
+    constexpr bool kCopy = Out > kernels::kBlock && Batch >= 16;
+    kernels::blocked_product<Batch, Out, In, InputStrides>(
+        input, kernels::RowPanels<Out, kCopy>(weights), output,
+        kernels::skipping_pays<Batch, In>(input),
+        [=](int, int out) { return kernels::load(bias + out); },
+        [=](int sample, int out, kernels::Vector sum) {
+          kernels::store(output + sample * Out + out,
+                         kIsRelu ? kernels::relu(sum) : kernels::without_negative_zero(sum));
+        });
     if constexpr (kVectorized < Out) {
       kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
           input, weights, start, finish);
@@ -67,27 +55,14 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
         [=](int, int in, kernels::Vector sum) { kernels::store(weights_gradient + in, sum); });
   }
   if constexpr (kVectorized > 0) {
-    const auto start = [=](int in, int out) {
-      return kernels::load(weights_gradient + in * Out + out);
-    };
-    const auto finish = [=](int in, int out, kernels::Vector sum) {
-      kernels::store(weights_gradient + in * Out + out, sum);
-    };
-    const auto skip_zeros = [&](const auto& masks) {
-      kernels::nonzero_product<In, Out, Batch, InputStrides, GradientStrides>(
-          masks, input, output_gradient, start, finish);
-    };
-    const auto take_all = [&] {
-      kernels::vector_product<In, Out, Batch, InputStrides, GradientStrides>(input, output_gradient,
-                                                                             start, finish);
-    };
-    if constexpr (kernels::may_skip_zeros(Out, Batch) && In >= kernels::kLanes) {
-      kernels::NonzeroMasks<In, Batch> masks;
-      kernels::mark_nonzeros_of_columns(input, masks);
-      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
-    } else {
-      take_all();
-    }
+    constexpr bool kCopy = Out > kernels::kBlock && In >= 16;
+    kernels::blocked_product<In, Out, Batch, InputStrides>(
+        input, kernels::RowPanels<Out, kCopy>(output_gradient), weights_gradient,
+        In >= kernels::kLanes && kernels::skipping_pays<Batch, In>(input),
+        [=](int in, int out) { return kernels::load(weights_gradient + in * Out + out); },
+        [=](int in, int out, kernels::Vector sum) {
+          kernels::store(weights_gradient + in * Out + out, sum);
+        });
   }
   if constexpr (kVectorized < Out && kVectorizedIn < In) {
     kernels::product<8, 1, In - kVectorizedIn, kVectorized, Out, Batch, InputStrides,
@@ -102,12 +77,13 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   return {};
 }
 
-// Lanes are neighbouring inputs, so the weights are read transposed; the transposed copy costs one
-// pass over them.
+// Lanes are neighbouring inputs, so the weights are read transposed, a block at a time.
 template <int Batch, int In, int Out>
 HostSimd dense_backward_input(HostSimd, const float* weights, const float* output_gradient,
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
+  using Panels =
+      std::conditional_t<Out == 1, kernels::RowPanels<In, false>, kernels::TransposedPanels<Out>>;
   constexpr int kVectorized = kernels::vector_columns(In);
   const auto start = [](int, int) { return 0.0f; };
   const auto finish = [=](int sample, int in, float sum) {
@@ -118,31 +94,13 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
                                                                       start, finish);
     return {};
   }
-  if constexpr (kVectorized > 0) {
-    using TransposedStrides = kernels::Strides<In, 1>;
-    alignas(64) float copy[Out == 1 ? 1 : Out * In];
-    if constexpr (Out > 1) kernels::transpose<In, Out>(weights, copy);
-    const float* transposed = Out == 1 ? weights : copy;
-    const auto start_vector = [](int, int) { return kernels::broadcast(0.0f); };
-    const auto finish_vector = [=](int sample, int in, kernels::Vector sum) {
-      kernels::store(input_gradient + sample * In + in, sum);
-    };
-    const auto skip_zeros = [&](const auto& masks) {
-      kernels::nonzero_product<Batch, In, Out, GradientStrides, TransposedStrides>(
-          masks, output_gradient, transposed, start_vector, finish_vector);
-    };
-    const auto take_all = [&] {
-      kernels::vector_product<Batch, In, Out, GradientStrides, TransposedStrides>(
-          output_gradient, transposed, start_vector, finish_vector);
-    };
-    if constexpr (kernels::may_skip_zeros(In, Out)) {
-      kernels::NonzeroMasks<Batch, Out> masks;
-      kernels::mark_nonzeros(output_gradient, masks);
-      kernels::skipping_pays(masks) ? skip_zeros(masks) : take_all();
-    } else {
-      take_all();
-    }
-  }
+  kernels::blocked_product<Batch, In, Out, GradientStrides>(
+      output_gradient, Panels(weights), input_gradient,
+      kernels::skipping_pays<Batch, Out>(output_gradient),
+      [](int, int) { return kernels::broadcast(0.0f); },
+      [=](int sample, int in, kernels::Vector sum) {
+        kernels::store(input_gradient + sample * In + in, sum);
+      });
   if constexpr (kVectorized < In) {
     kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides, kernels::Strides<1, Out>>(
         output_gradient, weights, start, finish);

@@ -2,8 +2,9 @@
 // behind a ReLU. Bits equal those of product.h but for the sign of a zero (nn/dense.h): what is
 // left accumulates in the same order.
 //
-// A row of the first operand is one mask of bits; rows are worked through two at a time, each with
-// its own mask, so that two times kNonzeroVectors sums are under way.
+// Which of a row's factors are not zero is one word of bits, so the depth is at most 64. Rows are
+// worked through two at a time, each with its own word, so that two times kNonzeroVectors sums are
+// under way.
 #pragma once
 
 #include <cstdint>
@@ -13,73 +14,57 @@
 
 namespace rlt::kernels {
 
-// Bit k % 64 of word[row][k / 64] is set where a(row, k) is not zero (a NaN is not).
-template <int Rows, int Depth>
-struct NonzeroMasks {
-  static constexpr int kWords = (Depth + 63) / 64;
-  std::uint64_t word[Rows][kWords];
-
-  int count() const {
-    int sum = 0;
-    for (int row = 0; row < Rows; row++) {
-      for (int w = 0; w < kWords; w++) sum += __builtin_popcountll(word[row][w]);
-    }
-    return sum;
+// Bit k is set where values[k] is not zero (NaN is not).
+template <int Count>
+inline std::uint64_t nonzero_bits(const float* values) {
+  static_assert(Count <= 64);
+  constexpr int kWhole = Count / kLanes * kLanes;
+  std::uint64_t bits = 0;
+#pragma GCC unroll 64
+  for (int k = 0; k < kWhole; k += kLanes) {
+    bits |= std::uint64_t{nonzero_lanes(load(values + k))} << k;
   }
-};
-
-// Of a (Rows, Depth), contiguous rows.
-template <int Rows, int Depth>
-inline void mark_nonzeros(const float* a, NonzeroMasks<Rows, Depth>& masks) {
-  for (int row = 0; row < Rows; row++) {
-    const float* values = a + row * Depth;
-    for (int first = 0; first < Depth; first += 64) {
-      const int count = Depth - first < 64 ? Depth - first : 64;
-      std::uint64_t word = 0;
-      int k = 0;
-      for (; k + kLanes <= count; k += kLanes) {
-        word |= std::uint64_t{nonzero_lanes(load(values + first + k))} << k;
-      }
-      for (; k < count; k++) word |= std::uint64_t{values[first + k] != 0.0f} << k;
-      masks.word[row][first / 64] = word;
-    }
-  }
+  for (int k = kWhole; k < Count; k++) bits |= std::uint64_t{values[k] != 0.0f} << k;
+  return bits;
 }
 
-// Of the transpose of a (Depth, Rows), contiguous rows.
-template <int Rows, int Depth>
-inline void mark_nonzeros_of_columns(const float* a, NonzeroMasks<Rows, Depth>& masks) {
-  constexpr int kWholeRows = Rows / kLanes * kLanes;
+// Bit k of bits[row] is set where a(k, row) is not zero; the rows of a (Depth, Rows) are Stride
+// apart.
+template <int Rows, int Depth, int Stride>
+inline void nonzero_bits_of_columns(const float* a, std::uint64_t* bits) {
+  static_assert(Depth <= 64);
+  constexpr int kWhole = Rows / kLanes * kLanes;
   for (int first = 0; first < Depth; first += 32) {
     const int count = Depth - first < 32 ? Depth - first : 32;
+    const float* a_half = a + first * Stride;
     std::uint32_t half[Rows];
-    for (int row = 0; row < kWholeRows; row += kLanes) {
-      Mask bits = no_bits();
+    for (int row = 0; row < kWhole; row += kLanes) {
+      Mask result = lanes_of(0), bit = lanes_of(1);
       for (int k = 0; k < count; k++) {
-        bits = set_bit_where_nonzero(bits, load(a + (first + k) * Rows + row), k);
+        result = add_where_nonzero(result, bit, load(a_half + k * Stride + row));
+        bit = twice(bit);
       }
-      store_bits(half + row, bits);
+      store_lanes(half + row, result);
     }
-    for (int row = kWholeRows; row < Rows; row++) {
+    for (int row = kWhole; row < Rows; row++) {
       half[row] = 0;
       for (int k = 0; k < count; k++) {
-        half[row] |= std::uint32_t{a[(first + k) * Rows + row] != 0.0f} << k;
+        half[row] |= std::uint32_t{a_half[k * Stride + row] != 0.0f} << k;
       }
     }
     for (int row = 0; row < Rows; row++) {
-      std::uint64_t& word = masks.word[row][first / 64];
-      word = first % 64 == 0 ? half[row] : word | std::uint64_t{half[row]} << 32;
+      bits[row] = first == 0 ? half[row] : bits[row] | std::uint64_t{half[row]} << 32;
     }
   }
 }
 
-// sum += a[k] * b(k, .) for the lowest bit k of the mask, which is cleared
+// sum += a[k] * b(k, .) for the lowest bit k, which is cleared
 template <int Vectors, class A, class B>
-inline __attribute__((always_inline)) void accumulate_lowest(std::uint64_t& mask, const float* a,
+inline __attribute__((always_inline)) void accumulate_lowest(std::uint64_t& bits, const float* a,
                                                              const float* b,
                                                              Vector (&sum)[Vectors]) {
-  const int k = __builtin_ctzll(mask);
-  mask &= mask - 1;
+  const int k = __builtin_ctzll(bits);
+  bits &= bits - 1;
   const Vector a_value = broadcast_beside_loads(a + k * A::kColumn);
   const float* b_row = b + k * B::kRow;
 #pragma GCC unroll 8
@@ -88,8 +73,9 @@ inline __attribute__((always_inline)) void accumulate_lowest(std::uint64_t& mask
   }
 }
 
-template <int Rows, int Vectors, int Words, class A, class B, class Start, class Finish>
-inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (*masks)[Words],
+// As vector_tile(), for rows of which word[r] tells the nonzero factors.
+template <int Rows, int Vectors, class A, class B, class Start, class Finish>
+inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (&word)[Rows],
                                                         const float* a, const float* b, int row,
                                                         int column, const Start& start,
                                                         const Finish& finish) {
@@ -102,23 +88,20 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (*ma
   }
   const float* a_row = a + row * A::kRow;
   const float* b_tile = b + column;
-  for (int w = 0; w < Words; w++) {
-    std::uint64_t mask = masks[row][w];
-    if constexpr (Rows == 2) {
-      std::uint64_t second_mask = masks[row + 1][w];
-      const int count = __builtin_popcountll(mask), second = __builtin_popcountll(second_mask);
-      for (int i = 0; i < (count < second ? count : second); i++) {
-        accumulate_lowest<Vectors, A, B>(mask, a_row, b_tile, sum[0]);
-        accumulate_lowest<Vectors, A, B>(second_mask, a_row + A::kRow, b_tile, sum[1]);
-      }
-      while (second_mask != 0) {
-        accumulate_lowest<Vectors, A, B>(second_mask, a_row + A::kRow, b_tile, sum[1]);
-      }
+  std::uint64_t first = word[0];
+  if constexpr (Rows == 2) {
+    std::uint64_t second = word[1];
+    const int first_count = __builtin_popcountll(first);
+    const int second_count = __builtin_popcountll(second);
+    for (int i = first_count < second_count ? first_count : second_count; i > 0; i--) {
+      accumulate_lowest<Vectors, A, B>(first, a_row, b_tile, sum[0]);
+      accumulate_lowest<Vectors, A, B>(second, a_row + A::kRow, b_tile, sum[1]);
     }
-    while (mask != 0) accumulate_lowest<Vectors, A, B>(mask, a_row, b_tile, sum[0]);
-    a_row += 64 * A::kColumn;
-    b_tile += 64 * B::kRow;
+    while (second != 0) {
+      accumulate_lowest<Vectors, A, B>(second, a_row + A::kRow, b_tile, sum[1]);
+    }
   }
+  while (first != 0) accumulate_lowest<Vectors, A, B>(first, a_row, b_tile, sum[0]);
 #pragma GCC unroll 2
   for (int r = 0; r < Rows; r++) {
 #pragma GCC unroll 8
@@ -126,32 +109,39 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (*ma
   }
 }
 
-template <int Rows, int Vectors, int Depth, class A, class B, class Start, class Finish>
-inline void nonzero_column_of_tiles(const NonzeroMasks<Rows, Depth>& masks, const float* a,
-                                    const float* b, int column, const Start& start,
-                                    const Finish& finish) {
-  constexpr int kWords = NonzeroMasks<Rows, Depth>::kWords;
-  for (int row = 0; row + 2 <= Rows; row += 2) {
-    nonzero_tile<2, Vectors, kWords, A, B>(masks.word, a, b, row, column, start, finish);
+// A pair's words are made before the multiply-adds of the pair before it, to be ready in time.
+template <int Rows, int Vectors, class A, class B, class Bits, class Start, class Finish>
+inline void nonzero_column_of_tiles(const Bits& bits, const float* a, const float* b, int column,
+                                    const Start& start, const Finish& finish) {
+  constexpr int kPaired = Rows / 2 * 2;
+  if constexpr (kPaired > 0) {
+    std::uint64_t word[2] = {bits(0), bits(1)};
+    for (int row = 0; row < kPaired; row += 2) {
+      const int next = row + 2 < kPaired ? row + 2 : row;
+      const std::uint64_t next_word[2] = {bits(next), bits(next + 1)};
+      nonzero_tile<2, Vectors, A, B>(word, a, b, row, column, start, finish);
+      word[0] = next_word[0], word[1] = next_word[1];
+    }
   }
-  if constexpr (Rows % 2 == 1) {
-    nonzero_tile<1, Vectors, kWords, A, B>(masks.word, a, b, Rows - 1, column, start, finish);
+  if constexpr (kPaired < Rows) {
+    const std::uint64_t word[1] = {bits(kPaired)};
+    nonzero_tile<1, Vectors, A, B>(word, a, b, kPaired, column, start, finish);
   }
 }
 
-// The whole vectors' columns of the product, as vector_product().
-template <int Rows, int Columns, int Depth, class A, class B, class Start, class Finish>
-inline void nonzero_product(const NonzeroMasks<Rows, Depth>& masks, const float* a, const float* b,
-                            const Start& start, const Finish& finish) {
+// The whole vectors' columns of the product, as vector_product(); `bits(row)` are those of a's row.
+template <int Rows, int Columns, class A, class B, class Bits, class Start, class Finish>
+inline void nonzero_product(const Bits& bits, const float* a, const float* b, const Start& start,
+                            const Finish& finish) {
   static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
   constexpr int kTileColumns = kNonzeroVectors * kLanes;
   constexpr int kWhole = Columns / kTileColumns * kTileColumns;
   constexpr int kRest = (Columns - kWhole) / kLanes;
   for (int column = 0; column < kWhole; column += kTileColumns) {
-    nonzero_column_of_tiles<Rows, kNonzeroVectors, Depth, A, B>(masks, a, b, column, start, finish);
+    nonzero_column_of_tiles<Rows, kNonzeroVectors, A, B>(bits, a, b, column, start, finish);
   }
   if constexpr (kRest > 0) {
-    nonzero_column_of_tiles<Rows, kRest, Depth, A, B>(masks, a, b, kWhole, start, finish);
+    nonzero_column_of_tiles<Rows, kRest, A, B>(bits, a, b, kWhole, start, finish);
   }
 }
 
@@ -161,10 +151,20 @@ constexpr bool may_skip_zeros(int columns, int depth) {
   return kLanes > 1 && columns >= kNonzeroVectors * kLanes && depth >= kLanes;
 }
 
-// Whether it does: a term costs about 1.2 of those of vector_product().
-template <int Rows, int Depth>
-inline bool skipping_pays(const NonzeroMasks<Rows, Depth>& masks) {
-  return Rows == 1 || masks.count() <= Rows * Depth / 16 * 13;
+// Whether it does, judged by 16 of the rows of a (Rows, Columns): a term that is not left out costs
+// about 1.2 times as much as in vector_product(). A single row is a matter of latency, not of terms
+// a second, and then always.
+template <int Rows, int Columns>
+inline bool skipping_pays(const float* a) {
+  if constexpr (Rows == 1) return true;
+  constexpr int kApart = Rows < 16 ? 1 : Rows / 16;
+  constexpr int kLooked = (Rows + kApart - 1) / kApart;
+  constexpr int kCount = Columns < 64 ? Columns : 64;
+  int nonzero = 0;
+  for (int row = 0; row < Rows; row += kApart) {
+    nonzero += __builtin_popcountll(nonzero_bits<kCount>(a + row * Columns));
+  }
+  return nonzero <= kLooked * kCount / 16 * 13;
 }
 
 }  // namespace rlt::kernels

@@ -113,19 +113,36 @@ inline void narrow_product(const float* a, const float* b, const Start& start,
   }
 }
 
+template <int Rows, int Columns, int Vectors>
+inline __attribute__((always_inline)) void add_rows_of_vectors(const float* a, float* sum) {
+  Vector total[Vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; v++) total[v] = load(sum + v * kLanes);
+  for (int row = 0; row < Rows; row++) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; v++)
+      total[v] = add(total[v], load(a + row * Columns + v * kLanes));
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; v++) store(sum + v * kLanes, total[v]);
+}
+
 // sum (Columns) += the rows of a (Rows, Columns), in order
 template <int Rows, int Columns>
 inline void add_rows(const float* a, float* sum) {
-  constexpr int kWhole = Columns / kLanes * kLanes;
-  for (int column = 0; column < kWhole; column += kLanes) {
-    Vector total = load(sum + column);
-    for (int row = 0; row < Rows; row++) total = add(total, load(a + row * Columns + column));
-    store(sum + column, total);
+  constexpr int kVectorized = vector_columns(Columns);
+  constexpr int kTileColumns = kTileVectors * kLanes;
+  constexpr int kWhole = kVectorized / kTileColumns * kTileColumns;
+  for (int column = 0; column < kWhole; column += kTileColumns) {
+    add_rows_of_vectors<Rows, Columns, kTileVectors>(a + column, sum + column);
   }
-  for (int column = kWhole; column < Columns; column++) {
-    float total = sum[column];
-    for (int row = 0; row < Rows; row++) total += a[row * Columns + column];
-    sum[column] = total;
+  if constexpr (kWhole < kVectorized) {
+    add_rows_of_vectors<Rows, Columns, (kVectorized - kWhole) / kLanes>(a + kWhole, sum + kWhole);
+  }
+  for (int row = 0; row < Rows; row++) {
+    for (int column = kVectorized; column < Columns; column++) {
+      sum[column] += a[row * Columns + column];
+    }
   }
 }
 

@@ -74,22 +74,23 @@ inline Vector relu(Vector x) { return x <= 0.0f ? 0.0f : x; }
 
 // ---- Where a vector is not zero -----------------------------------------------------------------
 
-constexpr int kNonzeroVectors = 4;  // of a tile's two rows in nonzero_product.h
+constexpr int kNonzeroVectors = 4;  // of each of a tile's two rows in nonzero_product.h
 
-// Lane i of a Mask is 32 bits about lane i of a vector.
+// A Mask has 32 bits beside each lane of a vector; nonzero_lanes() has one.
 #if defined(__AVX512F__)
 using Mask = __m512i;
-inline Mask no_bits() { return _mm512_setzero_si512(); }
-inline void store_bits(std::uint32_t* p, Mask bits) { _mm512_storeu_si512(p, bits); }
+inline Mask lanes_of(std::int32_t bits) { return _mm512_set1_epi32(bits); }
+inline void store_lanes(std::uint32_t* p, Mask mask) { _mm512_storeu_si512(p, mask); }
+inline Mask twice(Mask mask) { return _mm512_add_epi32(mask, mask); }
 inline std::uint32_t nonzero_lanes(Vector x) {
   return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
 }
-inline Mask set_bit_where_nonzero(Mask bits, Vector x, int bit) {
+inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   const __mmask16 nonzero = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-  return _mm512_mask_or_epi32(bits, nonzero, bits, _mm512_set1_epi32(1 << bit));
+  return _mm512_mask_add_epi32(sum, nonzero, sum, addend);
 }
 // A broadcast by way of an integer register: it does not take one of the vector loads, of which a
-// core does as many as multiply-adds (AMD Zen 4: 8 % faster).
+// core does as many as multiply-adds (8 % of a product on AMD Zen 4).
 inline Vector broadcast_beside_loads(const float* p) {
   std::int32_t bits;
   __builtin_memcpy(&bits, p, sizeof bits);
@@ -98,39 +99,40 @@ inline Vector broadcast_beside_loads(const float* p) {
 }
 #elif defined(__AVX2__) && defined(__FMA__)
 using Mask = __m256i;
-inline Mask no_bits() { return _mm256_setzero_si256(); }
-inline void store_bits(std::uint32_t* p, Mask bits) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bits);
+inline Mask lanes_of(std::int32_t bits) { return _mm256_set1_epi32(bits); }
+inline void store_lanes(std::uint32_t* p, Mask mask) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), mask);
 }
+inline Mask twice(Mask mask) { return _mm256_add_epi32(mask, mask); }
 inline Vector nonzero(Vector x) { return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ); }
 inline std::uint32_t nonzero_lanes(Vector x) {
   return static_cast<std::uint32_t>(_mm256_movemask_ps(nonzero(x)));
 }
-inline Mask set_bit_where_nonzero(Mask bits, Vector x, int bit) {
-  const __m256i set = _mm256_set1_epi32(1 << bit);
-  return _mm256_or_si256(bits, _mm256_and_si256(_mm256_castps_si256(nonzero(x)), set));
+inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
+  return _mm256_add_epi32(sum, _mm256_and_si256(_mm256_castps_si256(nonzero(x)), addend));
 }
 inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 using Mask = uint32x4_t;
-inline Mask no_bits() { return vdupq_n_u32(0); }
-inline void store_bits(std::uint32_t* p, Mask bits) { vst1q_u32(p, bits); }
-inline Mask set_bit_where_nonzero(Mask bits, Vector x, int bit) {
-  const Mask zero = vceqzq_f32(x), set = vdupq_n_u32(std::uint32_t{1} << bit);
-  return vorrq_u32(bits, vbicq_u32(set, zero));
-}
+inline Mask lanes_of(std::int32_t bits) { return vdupq_n_u32(static_cast<std::uint32_t>(bits)); }
+inline void store_lanes(std::uint32_t* p, Mask mask) { vst1q_u32(p, mask); }
+inline Mask twice(Mask mask) { return vaddq_u32(mask, mask); }
 inline std::uint32_t nonzero_lanes(Vector x) {
   const std::uint32_t lane_bits[4] = {1, 2, 4, 8};
   return vaddvq_u32(vbicq_u32(vld1q_u32(lane_bits), vceqzq_f32(x)));
 }
+inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
+  return vaddq_u32(sum, vbicq_u32(addend, vceqzq_f32(x)));
+}
 inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #else
 using Mask = std::uint32_t;
-inline Mask no_bits() { return 0; }
-inline void store_bits(std::uint32_t* p, Mask bits) { *p = bits; }
+inline Mask lanes_of(std::int32_t bits) { return static_cast<Mask>(bits); }
+inline void store_lanes(std::uint32_t* p, Mask mask) { *p = mask; }
+inline Mask twice(Mask mask) { return mask + mask; }
 inline std::uint32_t nonzero_lanes(Vector x) { return x != 0.0f; }
-inline Mask set_bit_where_nonzero(Mask bits, Vector x, int bit) {
-  return bits | static_cast<Mask>(x != 0.0f) << bit;
+inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
+  return x != 0.0f ? sum + addend : sum;
 }
 inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #endif
@@ -169,22 +171,27 @@ inline void transpose(Vector (&rows)[kLanes]) {
   }
 }
 
-// destination (Columns, Rows) = transpose of source (Rows, Columns)
-template <int Rows, int Columns>
+// destination (Columns, Rows) = transpose of source (Rows, Columns), whose rows are SourceStride
+// and DestinationStride apart
+template <int Rows, int Columns, int SourceStride, int DestinationStride>
 inline void transpose(const float* source, float* destination) {
   constexpr int kWholeRows = kLanes == 1 ? 0 : Rows / kLanes * kLanes;
   constexpr int kWholeColumns = kLanes == 1 ? 0 : Columns / kLanes * kLanes;
   for (int row = 0; row < kWholeRows; row += kLanes) {
     for (int column = 0; column < kWholeColumns; column += kLanes) {
       Vector block[kLanes];
-      for (int i = 0; i < kLanes; i++) block[i] = load(source + (row + i) * Columns + column);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; i++) block[i] = load(source + (row + i) * SourceStride + column);
       transpose(block);
-      for (int i = 0; i < kLanes; i++) store(destination + (column + i) * Rows + row, block[i]);
+#pragma GCC unroll 16
+      for (int i = 0; i < kLanes; i++) {
+        store(destination + (column + i) * DestinationStride + row, block[i]);
+      }
     }
   }
   for (int row = 0; row < Rows; row++) {
     for (int column = row < kWholeRows ? kWholeColumns : 0; column < Columns; column++) {
-      destination[column * Rows + row] = source[row * Columns + column];
+      destination[column * DestinationStride + row] = source[row * SourceStride + column];
     }
   }
 }
