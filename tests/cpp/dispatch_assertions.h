@@ -22,10 +22,10 @@ RLT_SELECTED(dense_backward_weights,
              (dense_backward_weights<20, 3, 64>(device, std::declval<const float*>(),
                                                 std::declval<const float*>(),
                                                 std::declval<float*>(), std::declval<float*>())));
-RLT_SELECTED(dense_backward_input,
-             (dense_backward_input<20, 3, 64>(device, std::declval<const float*>(),
-                                              std::declval<const float*>(),
-                                              std::declval<float*>())));
+RLT_SELECTED(dense_backward_input, (dense_backward_input<Activation::relu, 20, 3, 64>(
+                                       device, std::declval<const float*>(),
+                                       std::declval<const float*>(), std::declval<const float*>(),
+                                       std::declval<const float*>(), std::declval<float*>())));
 RLT_SELECTED(activation_forward,
              (activation_forward<Activation::tanh, 20>(device, std::declval<const float*>(),
                                                        std::declval<float*>())));

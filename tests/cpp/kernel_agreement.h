@@ -50,6 +50,20 @@ inline bool same_gradients(std::vector<float> a, std::vector<float> b) {
   return same_bits(a, b);
 }
 
+template <class Device, Activation A, int Batch, int In, int Out>
+void check_backward_input(const std::vector<float>& weights, const std::vector<float>& gradient,
+                          const std::vector<float>& input) {
+  CAPTURE(static_cast<int>(A));
+  std::vector<float> expected(Batch * In), actual(Batch * In);
+  dense_backward_input<A, Batch, In, Out>(Generic{}, weights.data(), gradient.data(),
+                                          static_cast<const float*>(nullptr), input.data(),
+                                          expected.data());
+  dense_backward_input<A, Batch, In, Out>(Device{}, weights.data(), gradient.data(),
+                                          static_cast<const float*>(nullptr), input.data(),
+                                          actual.data());
+  CHECK(same_gradients(expected, actual));
+}
+
 // `one_in`: the share of zeros among the first factors, as kernels leave them out where they are
 // many.
 template <class Device, int Batch, int In, int Out>
@@ -86,13 +100,9 @@ void check_dense(std::uint32_t one_in) {
     CHECK(same_gradients(expected, actual));
     CHECK(same_gradients(expected_bias, actual_bias));
   }
-  {
-    std::vector<float> expected(Batch * In), actual(Batch * In);
-    dense_backward_input<Batch, In, Out>(reference, weights.data(), gradient.data(),
-                                         expected.data());
-    dense_backward_input<Batch, In, Out>(device, weights.data(), gradient.data(), actual.data());
-    CHECK(same_gradients(expected, actual));
-  }
+  check_backward_input<Device, Activation::identity, Batch, In, Out>(weights, gradient, input);
+  check_backward_input<Device, Activation::relu, Batch, In, Out>(weights, gradient, input);
+  check_backward_input<Device, Activation::tanh, Batch, In, Out>(weights, gradient, input);
 }
 
 template <class Device, int Batch, int In, int Out>
@@ -127,8 +137,12 @@ void check_extreme_sums(const std::vector<float>& special) {
   CHECK(same_numbers(expected, actual));
   CHECK(std::none_of(expected.begin(), expected.end(),
                      [](float x) { return x == 0.0f && std::signbit(x); }));
-  dense_backward_input<kBatch, kIn, kOut>(Generic{}, weights.data(), input.data(), expected.data());
-  dense_backward_input<kBatch, kIn, kOut>(Device{}, weights.data(), input.data(), actual.data());
+  const auto previous = random_values(kBatch * kIn, 14);
+  const float* none = nullptr;
+  dense_backward_input<A, kBatch, kIn, kOut>(Generic{}, weights.data(), input.data(), none,
+                                             previous.data(), expected.data());
+  dense_backward_input<A, kBatch, kIn, kOut>(Device{}, weights.data(), input.data(), none,
+                                             previous.data(), actual.data());
   for (auto& value : expected) value += 0.0f;
   for (auto& value : actual) value += 0.0f;
   CHECK(same_numbers(expected, actual));

@@ -55,6 +55,18 @@ inline T activation_derivative(T x, T y) {
   }
 }
 
+// The gradient of the input from that of the output; x and y as for the derivative.
+template <Activation A, class T>
+inline T activation_gradient(T x, T y, T gradient) {
+  if constexpr (A == Activation::identity) {
+    return gradient;
+  } else if constexpr (A == Activation::relu) {
+    return y > T(0) ? gradient : T(0);
+  } else {
+    return gradient * activation_derivative<A>(x, y);
+  }
+}
+
 // output[i] = A(input[i]); the two may be the same array.
 template <Activation A, int Count, class T>
 Generic activation_forward(Generic, const T* input, T* output) {
@@ -65,16 +77,12 @@ Generic activation_forward(Generic, const T* input, T* output) {
 // gradient[i] *= A'(...): turns the gradient of the output into that of the input, in place.
 // `pre_activation` is read only where needs_pre_activation(A), and may be null otherwise.
 template <Activation A, int Count, class T>
-Generic activation_backward(Generic, const T* pre_activation, const T* output, T* gradient) {
-  if constexpr (A == Activation::identity) {
-    (void)pre_activation, (void)output, (void)gradient;
-  } else if constexpr (A == Activation::relu) {
-    (void)pre_activation;
-    for (int i = 0; i < Count; i++) gradient[i] = output[i] > T(0) ? gradient[i] : T(0);
-  } else {
+Generic activation_backward(Generic, [[maybe_unused]] const T* pre_activation,
+                            [[maybe_unused]] const T* output, [[maybe_unused]] T* gradient) {
+  if constexpr (A != Activation::identity) {
     for (int i = 0; i < Count; i++) {
       const T x = needs_pre_activation(A) ? pre_activation[i] : T(0);
-      gradient[i] *= activation_derivative<A>(x, output[i]);
+      gradient[i] = activation_gradient<A>(x, output[i], gradient[i]);
     }
   }
   return {};

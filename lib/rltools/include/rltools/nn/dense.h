@@ -51,11 +51,13 @@ Generic dense_backward_weights(Generic, const T* input, const T* output_gradient
   return {};
 }
 
-// input_gradient (Batch, In) = output_gradient (Batch, Out) . weights^T
-// Each element starts at zero and accumulates over the outputs in order.
-template <int Batch, int In, int Out, class T>
+// input_gradient (Batch, In) = output_gradient (Batch, Out) . weights^T, times the derivative of
+// the activation A that `input` came out of (identity for what came from nowhere). `pre_activation`
+// went into A; it is read only where needs_pre_activation(A), and may be null otherwise, as `input`
+// may for identity. Each element starts at zero and accumulates over the outputs in order.
+template <Activation A, int Batch, int In, int Out, class T>
 Generic dense_backward_input(Generic, const T* weights, const T* output_gradient,
-                             T* input_gradient) {
+                             const T* pre_activation, const T* input, T* input_gradient) {
   for (int sample = 0; sample < Batch; sample++) {
     for (int in = 0; in < In; in++) {
       T sum = T(0);
@@ -65,6 +67,7 @@ Generic dense_backward_input(Generic, const T* weights, const T* output_gradient
       input_gradient[sample * In + in] = sum;
     }
   }
+  activation_backward<A, Batch * In>(Generic{}, pre_activation, input, input_gradient);
   return {};
 }
 

@@ -112,25 +112,29 @@ inline void forward_layer(Device device, const Network& network, const T* input,
   if constexpr (!kIsLast) forward_layer<Layer + 1, Batch>(device, network, result, output, buffer);
 }
 
-// `gradient` holds the gradient of this layer's output and is consumed.
+// What went into a layer's activation; null where the derivative does not need it.
+template <int Layer, class Network, int Batch>
+inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, Batch>& buffer) {
+  if constexpr (!needs_pre_activation(Network::activation(Layer))) {
+    return nullptr;
+  } else if constexpr (Layer == Network::kLayerCount - 1) {
+    return buffer.output_pre;
+  } else {
+    return buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
+  }
+}
+
+// `gradient` is that of what goes into the layer's activation.
 template <int Layer, int Batch, bool WithParameters, class Device, class Network, class T,
           int Width>
-inline void backward_layer(Device device, const Network& network, const T* input, const T* output,
-                           const MlpBuffer<Network, Batch>& buffer, T* gradient,
+inline void backward_layer(Device device, const Network& network, const T* input,
+                           const MlpBuffer<Network, Batch>& buffer, const T* gradient,
                            Network* parameters_gradient, T* input_gradient,
                            GradientBuffer<T, Batch, Width>& scratch) {
-  constexpr Activation kActivation = Network::activation(Layer);
   constexpr int kIn = Network::input_dim(Layer);
   constexpr int kOut = Network::output_dim(Layer);
-  constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
-  const T* result = kIsLast ? output : buffer.hidden + Batch * Network::hidden_offset(Layer);
-  const T* pre = nullptr;
-  if constexpr (needs_pre_activation(kActivation)) {
-    pre = kIsLast ? buffer.output_pre : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
-  }
-  activation_backward<kActivation, Batch * kOut>(device, pre, result, gradient);
-  const T* layer_input =
-      Layer == 0 ? input : buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
+  const T* layer_input = input;
+  if constexpr (Layer > 0) layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
   if constexpr (WithParameters) {
     dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
                                              parameters_gradient->weights(Layer),
@@ -138,13 +142,29 @@ inline void backward_layer(Device device, const Network& network, const T* input
   }
   if constexpr (Layer > 0) {
     T* previous = scratch.values[Layer % 2];
-    dense_backward_input<Batch, kIn, kOut>(device, network.weights(Layer), gradient, previous);
-    backward_layer<Layer - 1, Batch, WithParameters>(device, network, input, output, buffer,
-                                                     previous, parameters_gradient, input_gradient,
-                                                     scratch);
+    dense_backward_input<Network::activation(Layer - 1), Batch, kIn, kOut>(
+        device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer), layer_input,
+        previous);
+    backward_layer<Layer - 1, Batch, WithParameters>(device, network, input, buffer, previous,
+                                                     parameters_gradient, input_gradient, scratch);
   } else if (input_gradient != nullptr) {
-    dense_backward_input<Batch, kIn, kOut>(device, network.weights(0), gradient, input_gradient);
+    dense_backward_input<Activation::identity, Batch, kIn, kOut>(
+        device, network.weights(0), gradient, static_cast<const T*>(nullptr),
+        static_cast<const T*>(nullptr), input_gradient);
   }
+}
+
+// From the gradient of the network's output, which is consumed.
+template <int Batch, bool WithParameters, class Device, class Network, class T, int Width>
+inline void backward_layers(Device device, const Network& network, const T* input, const T* output,
+                            const MlpBuffer<Network, Batch>& buffer, T* output_gradient,
+                            Network* parameters_gradient, T* input_gradient,
+                            GradientBuffer<T, Batch, Width>& scratch) {
+  constexpr int kLast = Network::kLayerCount - 1;
+  activation_backward<Network::activation(kLast), Batch * Network::kOutputDim>(
+      device, pre_activation<kLast>(buffer), output, output_gradient);
+  backward_layer<kLast, Batch, WithParameters>(device, network, input, buffer, output_gradient,
+                                               parameters_gradient, input_gradient, scratch);
 }
 
 }  // namespace detail
@@ -204,9 +224,9 @@ void backward(Device device, const Network& network, const Input& input, const O
               Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
-    detail::backward_layer<Network::kLayerCount - 1, Input::kRows, true>(
-        device, network, input.data(), output.data(), buffer, output_gradient, &parameters_gradient,
-        input_gradient, scratch);
+    detail::backward_layers<Input::kRows, true>(device, network, input.data(), output.data(),
+                                                buffer, output_gradient, &parameters_gradient,
+                                                input_gradient, scratch);
   }
 }
 
@@ -217,7 +237,7 @@ void backward_input(Device device, const Network& network, const Input& input, c
                     typename Network::Scalar* input_gradient, Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
-    detail::backward_layer<Network::kLayerCount - 1, Input::kRows, false>(
+    detail::backward_layers<Input::kRows, false>(
         device, network, input.data(), output.data(), buffer, output_gradient,
         static_cast<Network*>(nullptr), input_gradient, scratch);
   }

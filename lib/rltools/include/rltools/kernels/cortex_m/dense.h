@@ -47,12 +47,20 @@ CortexM dense_backward_weights(CortexM, const float* input, const float* output_
   return {};
 }
 
-template <int Batch, int In, int Out>
+template <Activation A, int Batch, int In, int Out>
 CortexM dense_backward_input(CortexM, const float* weights, const float* output_gradient,
+                             const float* pre_activation, const float* input,
                              float* input_gradient) {
+  constexpr bool kIsRelu = A == Activation::relu;
   kernels::product<5, 4, Batch, 0, In, Out, kernels::Strides<Out, 1>, kernels::Strides<1, Out>>(
       output_gradient, weights, [](int, int) { return 0.0f; },
-      [=](int sample, int in, float sum) { input_gradient[sample * In + in] = sum; });
+      [=](int sample, int in, float sum) {
+        const int i = sample * In + in;
+        input_gradient[i] = kIsRelu ? kernels::relu_gradient(input[i], sum) : sum;
+      });
+  if constexpr (!kIsRelu) {
+    activation_backward<A, Batch * In>(CortexM{}, pre_activation, input, input_gradient);
+  }
   return {};
 }
 

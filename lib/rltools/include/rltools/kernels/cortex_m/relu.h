@@ -21,6 +21,13 @@ inline float relu_value(float x) {
   return x;
 }
 
+// y > 0 ? gradient : 0. The floats above zero are 0x00000001 to 0x7f800000 (plus infinity).
+inline float relu_gradient(float y, float gradient) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &y, sizeof bits);
+  return bits - 1u < 0x7f800000u ? gradient : 0.0f;
+}
+
 // A(sum) of a dense layer, whose sums are never -0; with ReLU on bits.
 template <Activation A>
 inline float activation_of_sum(float sum) {
@@ -38,12 +45,7 @@ CortexM activation_forward(CortexM, const float* input, float* output) {
 
 template <Activation A, int Count, std::enable_if_t<A == Activation::relu, int> = 0>
 CortexM activation_backward(CortexM, const float*, const float* output, float* gradient) {
-  for (int i = 0; i < Count; i++) {
-    // output > 0: the floats 0x00000001 to 0x7f800000 (plus infinity)
-    std::uint32_t bits;
-    __builtin_memcpy(&bits, output + i, sizeof bits);
-    if (bits - 1u >= 0x7f800000u) gradient[i] = 0.0f;
-  }
+  for (int i = 0; i < Count; i++) gradient[i] = kernels::relu_gradient(output[i], gradient[i]);
   return {};
 }
 

@@ -18,7 +18,12 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
   const auto finish = [=](int sample, int out, float sum) {
     output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum + 0.0f;
   };
-  if constexpr (kernels::is_narrow(Out)) {
+  if constexpr (kernels::is_narrow(Out) && Batch == 1 && In >= kernels::kLanes) {
+    float sum[Out];
+    for (int out = 0; out < Out; out++) sum[out] = bias[out];
+    kernels::nonzero_row<Out, In>(input, weights, sum);
+    for (int out = 0; out < Out; out++) finish(0, out, sum[out]);
+  } else if constexpr (kernels::is_narrow(Out)) {
     kernels::narrow_product<Batch, Out, In, WeightStrides>(input, weights, start, finish);
   } else {
     constexpr bool kCopy = Out > kernels::kBlock && Batch >= 16;
@@ -78,32 +83,40 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
 }
 
 // Lanes are neighbouring inputs, so the weights are read transposed, a block at a time.
-template <int Batch, int In, int Out>
+template <Activation A, int Batch, int In, int Out>
 HostSimd dense_backward_input(HostSimd, const float* weights, const float* output_gradient,
+                              const float* pre_activation, const float* input,
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
   using Panels =
       std::conditional_t<Out == 1, kernels::RowPanels<In, false>, kernels::TransposedPanels<Out>>;
   constexpr int kVectorized = kernels::vector_columns(In);
+  constexpr bool kIsRelu = A == Activation::relu;
   const auto start = [](int, int) { return 0.0f; };
   const auto finish = [=](int sample, int in, float sum) {
-    input_gradient[sample * In + in] = sum;
+    const int i = sample * In + in;
+    input_gradient[i] = kIsRelu ? activation_gradient<Activation::relu>(0.0f, input[i], sum) : sum;
   };
   if constexpr (kernels::is_narrow(In)) {
     kernels::narrow_product<Batch, In, Out, kernels::Strides<1, Out>>(output_gradient, weights,
                                                                       start, finish);
-    return {};
+  } else {
+    kernels::blocked_product<Batch, In, Out, GradientStrides>(
+        output_gradient, Panels(weights), input_gradient,
+        kernels::skipping_pays<Batch, Out>(output_gradient),
+        [](int, int) { return kernels::broadcast(0.0f); },
+        [=](int sample, int in, kernels::Vector sum) {
+          const int i = sample * In + in;
+          kernels::store(input_gradient + i,
+                         kIsRelu ? kernels::relu_gradient(kernels::load(input + i), sum) : sum);
+        });
+    if constexpr (kVectorized < In) {
+      kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides,
+                       kernels::Strides<1, Out>>(output_gradient, weights, start, finish);
+    }
   }
-  kernels::blocked_product<Batch, In, Out, GradientStrides>(
-      output_gradient, Panels(weights), input_gradient,
-      kernels::skipping_pays<Batch, Out>(output_gradient),
-      [](int, int) { return kernels::broadcast(0.0f); },
-      [=](int sample, int in, kernels::Vector sum) {
-        kernels::store(input_gradient + sample * In + in, sum);
-      });
-  if constexpr (kVectorized < In) {
-    kernels::product<4, 4, Batch, kVectorized, In, Out, GradientStrides, kernels::Strides<1, Out>>(
-        output_gradient, weights, start, finish);
+  if constexpr (!kIsRelu) {
+    activation_backward<A, Batch * In>(HostSimd{}, pre_activation, input, input_gradient);
   }
   return {};
 }

@@ -145,6 +145,31 @@ inline void nonzero_product(const Bits& bits, const float* a, const float* b, co
   }
 }
 
+template <int Columns>
+inline __attribute__((always_inline)) void accumulate_lowest_of_row(std::uint64_t& bits,
+                                                                    const float* a, const float* b,
+                                                                    float (&sum)[Columns]) {
+  const int k = __builtin_ctzll(bits);
+  bits &= bits - 1;
+  const float a_value = a[k];
+#pragma GCC unroll 8
+  for (int c = 0; c < Columns; c++) sum[c] = math::fma(a_value, b[k * Columns + c], sum[c]);
+}
+
+// A row's few sums, over its nonzero factors: sum(c) += a(k) * b(k, c), contiguous rows of b.
+template <int Columns, int Depth>
+inline void nonzero_row(const float* a, const float* b, float (&sum)[Columns]) {
+  for (int first = 0; first < Depth / 64 * 64; first += 64) {
+    std::uint64_t bits = nonzero_bits<64>(a + first);
+    while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + first, b + first * Columns, sum);
+  }
+  if constexpr (Depth % 64 != 0) {
+    constexpr int kRest = Depth / 64 * 64;
+    std::uint64_t bits = nonzero_bits<Depth % 64>(a + kRest);
+    while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + kRest, b + kRest * Columns, sum);
+  }
+}
+
 // Whether looking for zeros can pay: a row of sums is long enough to hide the search, and a tile
 // has as many sums under way as the multiply-adds' latency needs.
 constexpr bool may_skip_zeros(int columns, int depth) {

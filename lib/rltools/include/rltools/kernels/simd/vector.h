@@ -72,6 +72,24 @@ inline Vector relu(Vector x) {
 inline Vector relu(Vector x) { return x <= 0.0f ? 0.0f : x; }
 #endif
 
+// gradient where y > 0, else 0: activation_gradient<relu>
+#if defined(__AVX512F__)
+inline Vector relu_gradient(Vector y, Vector gradient) {
+  return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), gradient);
+}
+#elif defined(__AVX2__) && defined(__FMA__)
+inline Vector relu_gradient(Vector y, Vector gradient) {
+  return _mm256_and_ps(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_GT_OQ), gradient);
+}
+#elif defined(__ARM_NEON) && defined(__aarch64__)
+inline Vector relu_gradient(Vector y, Vector gradient) {
+  const Vector zero = vdupq_n_f32(0.0f);
+  return vbslq_f32(vcgtq_f32(y, zero), gradient, zero);
+}
+#else
+inline Vector relu_gradient(Vector y, Vector gradient) { return y > 0.0f ? gradient : 0.0f; }
+#endif
+
 // ---- Where a vector is not zero -----------------------------------------------------------------
 
 constexpr int kNonzeroVectors = 4;  // of each of a tile's two rows in nonzero_product.h
