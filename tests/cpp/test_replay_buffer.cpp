@@ -120,11 +120,14 @@ void compare_with_model(std::uint32_t seed, int mean_episode_steps) {
     if (ends) pair.observe();  // the next episode's first observation
     disagreements += !pair.agrees();
     if (pair.transitions() == 0) continue;
-    for (std::uint32_t index = 0; index < 8; index++) {
-      const std::uint32_t slot =
-          sample_slot(*pair.buffer, {seed, Purpose::replay_sample, step}, index);
+    const RandomStream stream{seed, Purpose::replay_sample, step};
+    std::uint32_t batch[11];
+    sample_slots(Generic{}, *pair.buffer, stream, batch, 11);
+    for (std::uint32_t index = 0; index < 11; index++) {
+      const std::uint32_t slot = sample_slot(*pair.buffer, stream, index);
       wrong_samples +=
           slot >= pair.buffer->used() || !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
+      wrong_samples += batch[index] != slot;
     }
   }
   CHECK(disagreements == 0);

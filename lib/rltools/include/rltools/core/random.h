@@ -96,10 +96,30 @@ inline T uniform(RandomStream stream, std::uint32_t index, T low, T high) {
   return uniform_from_word(random_word(stream, index), low, high - low, predecessor(high));
 }
 
-// In [0, bound), for bound > 0: the high word of word * bound. The bias is below bound / 2^32.
+// The high word of word * bound: in [0, bound), for bound > 0. The bias is below bound / 2^32.
+[[gnu::always_inline]] inline std::uint32_t index_from_word(std::uint32_t word,
+                                                            std::uint32_t bound) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(word) * bound >> 32);
+}
+
 inline std::uint32_t uniform_index(RandomStream stream, std::uint32_t index, std::uint32_t bound) {
-  const std::uint64_t product = static_cast<std::uint64_t>(random_word(stream, index)) * bound;
-  return static_cast<std::uint32_t>(product >> 32);
+  return index_from_word(random_word(stream, index), bound);
+}
+
+// destination[i] = uniform_index(stream, i, bound)
+inline void fill_uniform_index(Generic, RandomStream stream, std::uint32_t* destination, int count,
+                               std::uint32_t bound) {
+  const int blocks = count / 4;
+  for (int block = 0; block < blocks; ++block) {
+    const RandomWords words = random_block(stream, static_cast<std::uint32_t>(block));
+    destination[4 * block] = index_from_word(words.word[0], bound);
+    destination[4 * block + 1] = index_from_word(words.word[1], bound);
+    destination[4 * block + 2] = index_from_word(words.word[2], bound);
+    destination[4 * block + 3] = index_from_word(words.word[3], bound);
+  }
+  for (int i = 4 * blocks; i < count; ++i) {
+    destination[i] = uniform_index(stream, static_cast<std::uint32_t>(i), bound);
+  }
 }
 
 // destination[i] = uniform(stream, i, low, high)

@@ -128,7 +128,7 @@ MatrixView<const typename E::Scalar, 1, E::Environment::kObservationDim> present
 
 // Draws a batch of transitions into the scratch memory.
 template <class Device, class E>
-void gather_batch(Device, Training<E>& training) {
+void gather_batch(Device device, Training<E>& training) {
   constexpr int kObservation = E::Environment::kObservationDim;
   constexpr int kAction = E::Environment::kActionDim;
   using T = typename E::Scalar;
@@ -136,8 +136,10 @@ void gather_batch(Device, Training<E>& training) {
   auto& scratch = training.scratch;
   const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
                             training.learner.progress.updates};
+  std::uint32_t slots[E::kBatchSize];
+  sample_slots(device, replay, random, slots, E::kBatchSize);
   for (int sample = 0; sample < E::kBatchSize; sample++) {
-    const std::uint32_t slot = sample_slot(replay, random, static_cast<std::uint32_t>(sample));
+    const std::uint32_t slot = slots[sample];
     const T* next = next_observation(replay, slot);
     for (int i = 0; i < kObservation; i++) {
       const T value = replay.observation[slot * kObservation + i];

@@ -84,6 +84,18 @@ std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream r
   return slot;
 }
 
+// slots[i] = sample_slot(replay, random, i)
+template <class Device, class T, int S, int O, int A>
+void sample_slots(Device device, const ReplayBuffer<T, S, O, A>& replay, RandomStream random,
+                  std::uint32_t* slots, int count) {
+  fill_uniform_index(device, random, slots, count, replay.used());
+  for (int i = 0; i < count; i++) {
+    if (!(replay.flags[slots[i]] & ReplayBuffer<T, S, O, A>::kTransition)) {
+      slots[i] = sample_slot(replay, random, static_cast<std::uint32_t>(i));
+    }
+  }
+}
+
 // False where the contents cannot have come from advance() and record(): a state from elsewhere is
 // checked with this before anything is sampled from it. `steps` is the number recorded in all.
 template <class T, int S, int O, int A>

@@ -1,19 +1,28 @@
 // The widest float vector with fused multiply-add that the compiler was told this machine has: 16
 // lanes (AVX-512), 8 (AVX2 with FMA), 4 (NEON); kLanes is 1 where there is none, and the kernels
-// then use plain register tiles.
+// then use plain register tiles. RLT_VECTOR_BITS, where it is defined, is an upper bound.
 #pragma once
 
 #include <cstdint>
 
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+#ifndef RLT_VECTOR_BITS
+#define RLT_VECTOR_BITS 512
+#endif
+
+#if defined(__AVX512F__) && RLT_VECTOR_BITS >= 512
+#define RLT_VECTORS_AVX512
 #include <immintrin.h>
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(__AVX2__) && defined(__FMA__) && RLT_VECTOR_BITS >= 256
+#define RLT_VECTORS_AVX2
+#include <immintrin.h>
+#elif defined(__ARM_NEON) && defined(__aarch64__) && RLT_VECTOR_BITS >= 128
+#define RLT_VECTORS_NEON
 #include <arm_neon.h>
 #endif
 
 namespace rlt::kernels {
 
-#if defined(__AVX512F__)
+#if defined(RLT_VECTORS_AVX512)
 constexpr int kLanes = 16;
 constexpr int kTileRows = 5, kTileVectors = 4;  // 20 sums + 4 operands of 32 registers
 using Vector = __m512;
@@ -22,7 +31,7 @@ inline void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
 inline Vector broadcast(float x) { return _mm512_set1_ps(x); }
 inline Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(RLT_VECTORS_AVX2)
 constexpr int kLanes = 8;
 constexpr int kTileRows = 4, kTileVectors = 2;  // 8 sums + 2 operands + 1 of 16 registers
 using Vector = __m256;
@@ -31,7 +40,7 @@ inline void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
 inline Vector broadcast(float x) { return _mm256_set1_ps(x); }
 inline Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(RLT_VECTORS_NEON)
 constexpr int kLanes = 4;
 constexpr int kTileRows = 5, kTileVectors = 4;
 using Vector = float32x4_t;
@@ -55,15 +64,15 @@ inline Vector multiply_add(Vector a, Vector b, Vector c) { return __builtin_fmaf
 inline Vector without_negative_zero(Vector x) { return add(x, broadcast(0.0f)); }
 
 // max(0, x) as activation_value<relu> defines it: a NaN passes through, -0 becomes 0.
-#if defined(__AVX512F__)
+#if defined(RLT_VECTORS_AVX512)
 inline Vector relu(Vector x) {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NLE_UQ), x);
 }
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(RLT_VECTORS_AVX2)
 inline Vector relu(Vector x) {
   return _mm256_and_ps(_mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NLE_UQ), x);
 }
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(RLT_VECTORS_NEON)
 inline Vector relu(Vector x) {
   const Vector zero = vdupq_n_f32(0.0f);
   return vbslq_f32(vcleq_f32(x, zero), zero, x);
@@ -73,15 +82,15 @@ inline Vector relu(Vector x) { return x <= 0.0f ? 0.0f : x; }
 #endif
 
 // gradient where y > 0, else 0: activation_gradient<relu>
-#if defined(__AVX512F__)
+#if defined(RLT_VECTORS_AVX512)
 inline Vector relu_gradient(Vector y, Vector gradient) {
   return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), gradient);
 }
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(RLT_VECTORS_AVX2)
 inline Vector relu_gradient(Vector y, Vector gradient) {
   return _mm256_and_ps(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_GT_OQ), gradient);
 }
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(RLT_VECTORS_NEON)
 inline Vector relu_gradient(Vector y, Vector gradient) {
   const Vector zero = vdupq_n_f32(0.0f);
   return vbslq_f32(vcgtq_f32(y, zero), gradient, zero);
@@ -95,7 +104,7 @@ inline Vector relu_gradient(Vector y, Vector gradient) { return y > 0.0f ? gradi
 constexpr int kNonzeroVectors = 4;  // of each of a tile's two rows in nonzero_product.h
 
 // A Mask has 32 bits beside each lane of a vector; nonzero_lanes() has one.
-#if defined(__AVX512F__)
+#if defined(RLT_VECTORS_AVX512)
 using Mask = __m512i;
 inline Mask lanes_of(std::int32_t bits) { return _mm512_set1_epi32(bits); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { _mm512_storeu_si512(p, mask); }
@@ -115,7 +124,7 @@ inline Vector broadcast_beside_loads(const float* p) {
   __asm__("" : "+r"(bits));
   return _mm512_castsi512_ps(_mm512_set1_epi32(bits));
 }
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(RLT_VECTORS_AVX2)
 using Mask = __m256i;
 inline Mask lanes_of(std::int32_t bits) { return _mm256_set1_epi32(bits); }
 inline void store_lanes(std::uint32_t* p, Mask mask) {
@@ -130,7 +139,7 @@ inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   return _mm256_add_epi32(sum, _mm256_and_si256(_mm256_castps_si256(nonzero(x)), addend));
 }
 inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(RLT_VECTORS_NEON)
 using Mask = uint32x4_t;
 inline Mask lanes_of(std::int32_t bits) { return vdupq_n_u32(static_cast<std::uint32_t>(bits)); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { vst1q_u32(p, mask); }
@@ -160,14 +169,14 @@ inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 // Interleaves the lower (or upper) halves of a and b: a0 b0 a1 b1 ...
 template <bool Upper>
 inline Vector interleave(Vector a, Vector b) {
-#if defined(__AVX512F__)
+#if defined(RLT_VECTORS_AVX512)
   const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const __m512i index = Upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower;
   return _mm512_permutex2var_ps(a, index, b);
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(RLT_VECTORS_AVX2)
   const Vector low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
   return _mm256_permute2f128_ps(low, high, Upper ? 0x31 : 0x20);
-#elif defined(__ARM_NEON) && defined(__aarch64__)
+#elif defined(RLT_VECTORS_NEON)
   return Upper ? vzip2q_f32(a, b) : vzip1q_f32(a, b);
 #else
   return Upper ? b : a;

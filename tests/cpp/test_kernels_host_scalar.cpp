@@ -1,0 +1,11 @@
+// The host's kernels with no vectors: plain register tiles, as on a machine that has no others.
+#define RLT_VECTOR_BITS 0
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "kernel_agreement.h"
+#include "rltools/devices/host.h"
+
+static_assert(rlt::kernels::kLanes <= 1);
+
+TEST_CASE("the host's kernels with no vectors give the reference's bits") {
+  kernel_agreement::run_briefly<rlt::Host>();
+}
