@@ -33,7 +33,7 @@ inline Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 #elif defined(RLT_VECTORS_AVX2)
 constexpr int kLanes = 8;
-constexpr int kTileRows = 4, kTileVectors = 2;  // 8 sums + 2 operands + 1 of 16 registers
+constexpr int kTileRows = 5, kTileVectors = 2;  // 10 sums + 2 operands + 1 of 16 registers
 using Vector = __m256;
 inline Vector load(const float* p) { return _mm256_loadu_ps(p); }
 inline void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
