@@ -14,7 +14,7 @@
 
 namespace rlt::kernels {
 
-// Bit k is set where values[k] is not zero (NaN is not).
+// Bit k is set where values[k] is not zero (as NaN is not); where it is -0, it may be.
 template <int Count>
 inline std::uint64_t nonzero_bits(const float* values) {
   static_assert(Count <= 64);

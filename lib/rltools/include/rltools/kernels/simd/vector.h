@@ -103,14 +103,15 @@ inline Vector relu_gradient(Vector y, Vector gradient) { return y > 0.0f ? gradi
 
 constexpr int kNonzeroVectors = 4;  // of each of a tile's two rows in nonzero_product.h
 
-// A Mask has 32 bits beside each lane of a vector; nonzero_lanes() has one.
+// A Mask has 32 bits beside each lane of a vector; nonzero_lanes() has one. Whether -0 counts as
+// zero does not matter.
 #if defined(RLT_VECTORS_AVX512)
 using Mask = __m512i;
 inline Mask lanes_of(std::int32_t bits) { return _mm512_set1_epi32(bits); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { _mm512_storeu_si512(p, mask); }
 inline Mask twice(Mask mask) { return _mm512_add_epi32(mask, mask); }
 inline std::uint32_t nonzero_lanes(Vector x) {
-  return _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+  return _mm512_test_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(x));
 }
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   const __mmask16 nonzero = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
