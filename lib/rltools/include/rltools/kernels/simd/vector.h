@@ -167,14 +167,50 @@ inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 
 // ---- Rearranging --------------------------------------------------------------------------------
 
+#if defined(RLT_VECTORS_AVX512)
+
+// Transposes the 16 x 16 matrix whose rows are `rows`: 4 x 4 within the groups of four lanes, then
+// the groups. (Shuffles within a group cost less than those by an index vector.)
+inline void transpose(Vector (&rows)[kLanes]) {
+  const auto low_pairs = [](Vector a, Vector b) {
+    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  const auto high_pairs = [](Vector a, Vector b) {
+    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(a), _mm512_castps_pd(b)));
+  };
+  // column[i][c]: in group g, column 4 g + c of the rows 4 i to 4 i + 3
+  Vector column[4][4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; i++) {
+    const Vector low01 = _mm512_unpacklo_ps(rows[4 * i], rows[4 * i + 1]);
+    const Vector high01 = _mm512_unpackhi_ps(rows[4 * i], rows[4 * i + 1]);
+    const Vector low23 = _mm512_unpacklo_ps(rows[4 * i + 2], rows[4 * i + 3]);
+    const Vector high23 = _mm512_unpackhi_ps(rows[4 * i + 2], rows[4 * i + 3]);
+    column[i][0] = low_pairs(low01, low23);
+    column[i][1] = high_pairs(low01, low23);
+    column[i][2] = low_pairs(high01, high23);
+    column[i][3] = high_pairs(high01, high23);
+  }
+  constexpr int kEven = 0x88, kOdd = 0xdd;  // groups 0 and 2, or 1 and 3, of either operand
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; c++) {
+    const Vector even01 = _mm512_shuffle_f32x4(column[0][c], column[1][c], kEven);
+    const Vector odd01 = _mm512_shuffle_f32x4(column[0][c], column[1][c], kOdd);
+    const Vector even23 = _mm512_shuffle_f32x4(column[2][c], column[3][c], kEven);
+    const Vector odd23 = _mm512_shuffle_f32x4(column[2][c], column[3][c], kOdd);
+    rows[c] = _mm512_shuffle_f32x4(even01, even23, kEven);
+    rows[4 + c] = _mm512_shuffle_f32x4(odd01, odd23, kEven);
+    rows[8 + c] = _mm512_shuffle_f32x4(even01, even23, kOdd);
+    rows[12 + c] = _mm512_shuffle_f32x4(odd01, odd23, kOdd);
+  }
+}
+
+#else
+
 // Interleaves the lower (or upper) halves of a and b: a0 b0 a1 b1 ...
 template <bool Upper>
 inline Vector interleave(Vector a, Vector b) {
-#if defined(RLT_VECTORS_AVX512)
-  const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  const __m512i index = Upper ? _mm512_add_epi32(lower, _mm512_set1_epi32(8)) : lower;
-  return _mm512_permutex2var_ps(a, index, b);
-#elif defined(RLT_VECTORS_AVX2)
+#if defined(RLT_VECTORS_AVX2)
   const Vector low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
   return _mm256_permute2f128_ps(low, high, Upper ? 0x31 : 0x20);
 #elif defined(RLT_VECTORS_NEON)
@@ -198,6 +234,8 @@ inline void transpose(Vector (&rows)[kLanes]) {
     for (int i = 0; i < kLanes; i++) rows[i] = shuffled[i];
   }
 }
+
+#endif
 
 // destination (Columns, Rows) = transpose of source (Rows, Columns), whose rows are SourceStride
 // and DestinationStride apart
