@@ -1,7 +1,9 @@
-// Matrix products in blocks that stay in the first-level cache: at most 64 terms deep and 64
-// columns wide, 16 KB of the second operand, which all rows are multiplied with before the next
-// block. Sums wait in the result's place between the blocks of a column. Bits are those of
-// product.h, since a sum's order stays.
+// Matrix products in blocks that suit the caches: 64 columns of the second operand, which all rows
+// are multiplied with before the next ones. Where zeros are left out, a block is 64 terms deep too
+// (16 KB, for the first-level cache): each term is a load for each multiply-add. Where they are
+// not, a tile of several rows shares the loads, and the second-level cache will do. Sums wait in
+// the result's place between the blocks of a column. Bits are those of product.h, since a sum's
+// order stays.
 #pragma once
 
 #include <type_traits>
@@ -12,15 +14,18 @@
 namespace rlt::kernels {
 
 constexpr int kBlock = 64;
-// The length of the blocks that `count` is cut into; the last may be shorter.
-constexpr int block_length(int count) {
-  const int blocks = (count + kBlock - 1) / kBlock;
+constexpr int kLongBlock = 1024;
+
+// The length of the equal blocks of at most `longest` that `count` is cut into; the last may be
+// shorter.
+constexpr int block_length(int count, int longest) {
+  const int blocks = (count + longest - 1) / longest;
   return (count + blocks - 1) / blocks;
 }
 
 // The second operand (Depth, Columns), contiguous rows. Blocks of wide rows are copied, as rows a
 // power of two apart compete for the same places in the cache.
-template <int Columns, bool Copy>
+template <int Depth, int Columns, bool Copy>
 class RowPanels {
  public:
   explicit RowPanels(const float* b) : b_(b) {}
@@ -46,7 +51,7 @@ class RowPanels {
 
  private:
   const float* b_;
-  alignas(64) float copy_[Copy ? kBlock * kBlock : 1];
+  alignas(64) float copy_[Copy ? block_length(Depth, kLongBlock) * kBlock : 1];
 };
 
 // The second operand is the transpose of (Columns, Depth), contiguous rows.
@@ -66,7 +71,7 @@ class TransposedPanels {
 
  private:
   const float* b_;
-  alignas(64) float copy_[kBlock * kBlock];
+  alignas(64) float copy_[block_length(Depth, kLongBlock) * kBlock];
 };
 
 // One product's operands and the place of its sums. A are the strides of `a`; start(r, c) gives the
@@ -90,15 +95,23 @@ struct BlockedProduct {
  private:
   template <int Width>
   void panel_column(int column) const {
-    constexpr int kLength = block_length(Depth);
-    constexpr int kLast = (Depth - 1) / kLength * kLength;
-    for (int depth = 0; depth < kLast; depth += kLength) {
-      block<kLength, Width, false>(depth, column);
+    if constexpr (may_skip_zeros(Columns, Depth)) {
+      if (skip_zeros) return blocks<Width, kBlock, true>(column);
     }
-    block<Depth - kLast, Width, true>(kLast, column);
+    blocks<Width, kLongBlock, false>(column);
   }
 
-  template <int Length, int Width, bool IsLast>
+  template <int Width, int Longest, bool SkipZeros>
+  void blocks(int column) const {
+    constexpr int kLength = block_length(Depth, Longest);
+    constexpr int kLast = (Depth - 1) / kLength * kLength;
+    for (int depth = 0; depth < kLast; depth += kLength) {
+      block<kLength, Width, SkipZeros, false>(depth, column);
+    }
+    block<Depth - kLast, Width, SkipZeros, true>(kLast, column);
+  }
+
+  template <int Length, int Width, bool SkipZeros, bool IsLast>
   void block(int depth, int column) const {
     using B = typename Panels::template Strides<Width>;
     const float* b = panels.template panel<Length, Width>(depth, column);
@@ -113,21 +126,17 @@ struct BlockedProduct {
         store(sums + r * Columns + column + c, sum);
       }
     };
-    if constexpr (may_skip_zeros(Columns, Depth)) {
-      if (skip_zeros) {
-        if constexpr (A::kColumn == 1) {
-          const auto bits = [=](int row) { return nonzero_bits<Length>(a_block + row * A::kRow); };
-          nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
-        } else {
-          std::uint64_t words[Rows];
-          nonzero_bits_of_columns<Rows, Length, A::kColumn>(a_block, words);
-          const auto bits = [&](int row) { return words[row]; };
-          nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
-        }
-        return;
-      }
+    if constexpr (!SkipZeros) {
+      vector_product<Rows, Width, Length, A, B>(a_block, b, begin, end);
+    } else if constexpr (A::kColumn == 1) {
+      const auto bits = [=](int row) { return nonzero_bits<Length>(a_block + row * A::kRow); };
+      nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
+    } else {
+      std::uint64_t words[Rows];
+      nonzero_bits_of_columns<Rows, Length, A::kColumn>(a_block, words);
+      const auto bits = [&](int row) { return words[row]; };
+      nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
     }
-    vector_product<Rows, Width, Length, A, B>(a_block, b, begin, end);
   }
 };
 

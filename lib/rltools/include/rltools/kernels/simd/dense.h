@@ -28,7 +28,7 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
   } else {
     constexpr bool kCopy = Out > kernels::kBlock && Batch >= 16;
     kernels::blocked_product<Batch, Out, In, InputStrides>(
-        input, kernels::RowPanels<Out, kCopy>(weights), output,
+        input, kernels::RowPanels<In, Out, kCopy>(weights), output,
         kernels::skipping_pays<Batch, In>(input),
         [=](int, int out) { return kernels::load(bias + out); },
         [=](int sample, int out, kernels::Vector sum) {
@@ -61,9 +61,11 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   }
   if constexpr (kVectorized > 0) {
     constexpr bool kCopy = Out > kernels::kBlock && In >= 16;
+    // An input's samples are read one by one: where they are pages apart, the cache holds few.
+    constexpr bool kMaySkip = In >= kernels::kLanes && In <= 512;
     kernels::blocked_product<In, Out, Batch, InputStrides>(
-        input, kernels::RowPanels<Out, kCopy>(output_gradient), weights_gradient,
-        In >= kernels::kLanes && kernels::skipping_pays<Batch, In>(input),
+        input, kernels::RowPanels<Batch, Out, kCopy>(output_gradient), weights_gradient,
+        kMaySkip && kernels::skipping_pays<Batch, In>(input),
         [=](int in, int out) { return kernels::load(weights_gradient + in * Out + out); },
         [=](int in, int out, kernels::Vector sum) {
           kernels::store(weights_gradient + in * Out + out, sum);
@@ -88,8 +90,8 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
                               const float* pre_activation, const float* input,
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
-  using Panels =
-      std::conditional_t<Out == 1, kernels::RowPanels<In, false>, kernels::TransposedPanels<Out>>;
+  using Panels = std::conditional_t<Out == 1, kernels::RowPanels<1, In, false>,
+                                    kernels::TransposedPanels<Out>>;
   constexpr int kVectorized = kernels::vector_columns(In);
   constexpr bool kIsRelu = A == Activation::relu;
   const auto start = [](int, int) { return 0.0f; };
