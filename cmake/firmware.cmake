@@ -5,10 +5,18 @@ if(RLT_SANITIZE)
   set(rlt_sanitizer_flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
 endif()
 
-# Flags and include directories of the board, for any target.
+foreach(library IN LISTS RLT_LIBRARIES)
+  find_library(RLT_LIBRARY_${library} ${library})
+  if(NOT RLT_LIBRARY_${library})
+    message(FATAL_ERROR "${RLT_BOARD} needs the library ${library}, which is not installed: ./rlt doctor says how to get it.")
+  endif()
+endforeach()
+
+# Flags, include directories and libraries of the board, for any target.
 function(rlt_use_board target)
   target_compile_options(${target} PRIVATE ${RLT_FLAGS} ${rlt_sanitizer_flags})
   target_link_options(${target} PRIVATE ${RLT_FLAGS} ${rlt_sanitizer_flags})
+  target_link_libraries(${target} PRIVATE ${RLT_LIBRARIES})
   target_include_directories(${target} PRIVATE ${RLT_INCLUDE_DIRECTORIES})
   target_compile_definitions(${target} PRIVATE ${RLT_DEFINITIONS})
 endfunction()

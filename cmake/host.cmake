@@ -38,7 +38,8 @@ function(rlt_add_programs pattern)
 endfunction()
 
 # tests/cpp/test_<name>.cpp becomes the test <name>, with doctest's own main unless it defines one.
-# They keep every flag that concerns numbers, but may throw, as doctest does.
+# They keep every flag that concerns numbers, but may throw, as doctest does. test_<name>_blas.cpp links OpenBLAS; where
+# that is not installed, ctest skips it and says so.
 function(rlt_add_cpp_tests)
   rlt_glob(sources "tests/cpp/test_*.cpp")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)
@@ -55,9 +56,17 @@ function(rlt_add_cpp_tests)
   target_compile_options(doctest_main PRIVATE -std=c++17 ${rlt_sanitizer_flags})
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
+    if(name MATCHES "_blas$" AND NOT RLT_OPENBLAS)
+      add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: OpenBLAS is not installed (./rlt doctor)")
+      set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: ")
+      continue()
+    endif()
     add_executable(${name} ${source})
     rlt_use_board(${name})
     rlt_use_generated_headers(${name})
+    if(name MATCHES "_blas$")
+      target_link_libraries(${name} PRIVATE openblas)
+    endif()
     target_compile_options(${name} PRIVATE ${test_flags})
     target_include_directories(${name} SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
     file(STRINGS ${source} own_main REGEX "define DOCTEST_CONFIG_IMPLEMENT")

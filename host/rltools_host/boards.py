@@ -44,11 +44,13 @@ class Emulator:
 class Board:
     name: str
     title: str
+    bit_identical: bool  # whether a run ends in the bits that it has on the other boards
     device: str
     device_header: str
     toolchain: str
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
+    libraries: tuple[str, ...]  # of the system, linked by CMake; names in toolchain.TOOLS
     linker_script: str | None
     sources: tuple[str, ...]
     defines: tuple[str, ...]
@@ -83,11 +85,13 @@ def parse_board(name: str, section: Mapping[str, Any]) -> Board:
     board = Board(
         name=name,
         title=section["title"],
+        bit_identical=bool(section.get("bit_identical", True)),
         device=section["device"],
         device_header=section["device_header"],
         toolchain=section["toolchain"],
         flags=tuple(section["flags"]),
         link_flags=tuple(section["link_flags"]),
+        libraries=tuple(section.get("libraries", [])),
         linker_script=section.get("linker_script"),
         sources=tuple(section["sources"]),
         defines=tuple(section["defines"]),
@@ -176,6 +180,7 @@ def summary(board: Board) -> dict[str, Any]:
         "name": board.name,
         "title": board.title,
         "device": board.device,
+        "bit_identical": board.bit_identical,
         "memory": [
             {"name": region.name, "bytes": region.bytes, "use": region.use}
             for region in board.memory

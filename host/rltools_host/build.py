@@ -207,9 +207,10 @@ def run_ninja(board: Board, directory: Path, targets: Sequence[str], announcemen
 
 
 def required_tools(board: Board) -> tuple[str, ...]:
-    return (
+    compilers = (
         ("g++",) if board.toolchain == "host" else ("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
     )
+    return (*compilers, *board.libraries)
 
 
 def build_targets(

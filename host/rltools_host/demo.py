@@ -61,9 +61,8 @@ def run(
             f"with `rlt flash {board} {EXPERIMENT}`, then use `rlt train`"
         )
     stream = sys.stderr if json_output else sys.stdout
-    story = Story(
-        chosen, QUICK_STEPS if quick else None, compare_host and board != HOST_BOARD, stream
-    )
+    comparable = chosen.bit_identical and board != HOST_BOARD
+    story = Story(chosen, QUICK_STEPS if quick else None, compare_host and comparable, stream)
     tell(story, steps_of(story))
     story.document["seconds"] = time.monotonic() - began
     close(story)

@@ -14,7 +14,7 @@ from pathlib import Path
 from rltools_host import toolchain
 from rltools_host.errors import MissingToolError
 
-WITHOUT_VERSION = ("doctest", "arm-none-eabi-libstdc++")
+WITHOUT_VERSION = ("doctest", "arm-none-eabi-libstdc++", "openblas")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Finding:
     version: str
     needed_for: str
     how_to_get: str
+    optional: bool = False  # missing is no failure
 
 
 def program_version(path: str) -> str:
@@ -49,8 +50,9 @@ def tool_finding(tool: toolchain.Tool) -> Finding:
         name=tool.name,
         found=path is not None,
         version=version,
-        needed_for=tool.needed_for,
+        needed_for=f"{tool.needed_for} (optional)" if tool.optional else tool.needed_for,
         how_to_get=f"sudo apt-get install --no-install-recommends {tool.package}",
+        optional=tool.optional,
     )
 
 
@@ -71,6 +73,7 @@ def group_finding(group: str, purpose: str) -> Finding:
         version="as locked" if installed else "",
         needed_for=purpose,
         how_to_get="installed when it is needed",
+        optional=True,
     )
 
 
@@ -97,7 +100,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def run(json_output: bool = False) -> int:
     """Prints the table; the exit code is that of a missing tool when a system tool is missing."""
     rows = findings()
-    missing = [row for row in rows if not row.found and not row.name.startswith("Python: ")]
+    missing = [row for row in rows if not row.found and not row.optional]
     table = [("tool", "found", "needed for")]
     table += [
         (row.name, row.version if row.found else f"no: {row.how_to_get}", row.needed_for)

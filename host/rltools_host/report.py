@@ -145,9 +145,17 @@ def find_companions(folder: RunFolder) -> list[RunFolder]:
             continue
         if other.metadata.get("board") == folder.metadata.get("board"):
             continue
+        if not (gives_the_same_bits(folder) and gives_the_same_bits(other)):
+            continue
         if other.metadata.get("state_sha256") and other.metadata.get("state") == "finished":
             companions[str(other.metadata.get("board"))] = other
     return list(companions.values())
+
+
+def gives_the_same_bits(folder: RunFolder) -> bool:
+    """Whether the run's board is meant to; one that is not described here any more is."""
+    board = known_board(folder.metadata)
+    return board is None or board.bit_identical
 
 
 def training_of(metadata: Mapping[str, Any]) -> dict[str, Any]:

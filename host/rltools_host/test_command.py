@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host import build, flash, paths, toolchain
-from rltools_host.boards import list_boards, load_board
+from rltools_host.boards import list_boards, load_board, missing_tools
 from rltools_host.errors import BuildError
 
 PYTEST_FOLDERS = ("tests/python", "tests/device", "tests/compile_fail")
@@ -103,16 +103,27 @@ def style_checks() -> list[Outcome]:
 def build_all() -> None:
     """Everything that CMake builds, for every board that it builds for."""
     host = load_board("host")
+    openblas = "OFF" if missing_tools(["openblas"]) else "ON"
     build.build_targets(
-        host, [], options={"RLT_TESTS": "ON"}, announcement="Building host, with tests"
+        host,
+        [],
+        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
+        announcement="Building host, with tests",
     )
     for board in list_boards():
-        if board.built_by_cmake and board.name != host.name:
-            build.build_targets(board, [], announcement=f"Building {board.name}")
-            for experiment in build.list_experiments():
-                program = paths.board_build_directory(board.name) / f"{experiment}.elf"
-                print(f"{experiment} on {board.name}")
-                print("\n".join(build.memory_lines(build.memory_usage(board, program))))
+        if not board.built_by_cmake or board.name == host.name:
+            continue
+        if missing := missing_tools(board.libraries):
+            print(f"{board.name} is not built: {', '.join(missing)} is not installed")
+            continue
+        experiments = build.list_experiments()
+        build.build_targets(board, experiments, announcement=f"Building {board.name}")
+        for experiment in experiments:
+            program = (
+                paths.board_build_directory(board.name) / f"{experiment}{board.program_suffix}"
+            )
+            print(f"{experiment} on {board.name}")
+            print("\n".join(build.memory_lines(build.memory_usage(board, program))))
 
 
 def counted(step: str, report: Path, code: int, started: float) -> Outcome:

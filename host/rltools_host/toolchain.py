@@ -40,10 +40,13 @@ class Tool:
     name: str
     package: str
     needed_for: str
+    optional: bool = False  # `rlt test` goes on without it where it may not install packages
 
     def path(self) -> str | None:
         if self.name == "arm-none-eabi-libstdc++":
             return compiler_file("arm-none-eabi-g++", "libstdc++.a")
+        if self.name == "openblas":
+            return compiler_file("g++", "libopenblas.so")
         if self.name == "doctest":
             return doctest_header()
         return shutil.which(self.name)
@@ -57,6 +60,7 @@ TOOLS = {
         Tool("arm-none-eabi-libstdc++", "libstdc++-arm-none-eabi-newlib", "building for Cortex-M"),
         Tool("qemu-system-arm", "qemu-system-arm", "emulating Cortex-M boards"),
         Tool("doctest", "doctest-dev", "the C++ tests"),
+        Tool("openblas", "libopenblas-dev", "the board host-blas", optional=True),
         Tool("git", "git", "the revision in firmware and runs"),
     )
 }
@@ -128,8 +132,9 @@ def require(*names: str) -> None:
 
 
 def install_system_packages() -> None:
-    """Every system package of the table, as `rlt test` needs."""
-    require(*TOOLS)
+    """What `rlt test` needs: every package of the table, optional ones where that is allowed."""
+    may_install = apt_prefix() is not None
+    require(*(name for name, tool in TOOLS.items() if may_install or not tool.optional))
 
 
 def apt_prefix() -> list[str] | None:

@@ -25,7 +25,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
 
 
 def test_the_boards_of_the_repository_are_listed() -> None:
-    assert {"host", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
+    assert {"host", "host-blas", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
     assert [board.name for board in boards.list_boards()] == NAMES
 
 
@@ -45,6 +45,18 @@ def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
     board = boards.load_board(name)
     sections = (paths.REPOSITORY / "platformio.ini").read_text()
     assert (f"[env:{name}]" in sections) == (board.toolchain != "host")
+
+
+def test_only_blas_gives_other_bits_and_its_title_says_so() -> None:
+    assert [board.name for board in boards.list_boards() if not board.bit_identical] == [
+        "host-blas"
+    ]
+    blas, host = boards.load_board("host-blas"), boards.load_board("host")
+    assert "not bit-identical" in blas.title
+    assert blas.libraries == ("openblas",)
+    # Everything else is the host's, so that the two differ in the kernels alone.
+    assert (blas.flags, blas.sources, blas.link) == (host.flags, host.sources, host.link)
+    assert set(blas.defines) == {*host.defines, "RLT_OPENBLAS"}
 
 
 def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:

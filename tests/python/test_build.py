@@ -14,7 +14,7 @@ import pytest
 
 from rltools_host import build, paths, toolchain
 from rltools_host.boards import load_board
-from rltools_host.errors import BuildError, UnknownNameError
+from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
@@ -306,6 +306,50 @@ def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path)
     assert result.returncode != 0
     message = " ".join(result.stderr.split())
     assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are host," in message
+
+
+def without_openblas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without OpenBLAS, and without the right to install it."""
+    compiler_file = toolchain.compiler_file
+    monkeypatch.setattr(
+        toolchain,
+        "compiler_file",
+        lambda compiler, name: None if "openblas" in name else compiler_file(compiler, name),
+    )
+    monkeypatch.setattr(toolchain, "apt_prefix", lambda: None)
+
+
+def test_building_for_a_board_without_its_library_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without_openblas(monkeypatch)
+    with pytest.raises(MissingToolError, match=r"^openblas not found: .*libopenblas-dev") as error:
+        build.build_firmware(load_board("host-blas"), EXPERIMENT)
+    assert len(str(error.value).splitlines()) == 1
+
+
+def configured(directory: Path, *definitions: str) -> subprocess.CompletedProcess[str]:
+    cmake, ninja = toolchain.program("cmake"), toolchain.program("ninja")
+    command = [cmake, "-S", str(paths.REPOSITORY), "-B", str(directory), "-G", "Ninja"]
+    command += [f"-DCMAKE_MAKE_PROGRAM={ninja}", *definitions]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_path: Path) -> None:
+    missing = "-DRLT_LIBRARY_openblas="
+    refused = configured(tmp_path / "host-blas", "-DRLT_BOARD=host-blas", missing)
+    assert refused.returncode != 0
+    message = " ".join(refused.stderr.split())
+    assert "host-blas needs the library openblas, which is not installed: ./rlt doctor" in message
+
+    options = ("-DRLT_BOARD=host", "-DRLT_TESTS=ON", "-DRLT_OPENBLAS=OFF", missing)
+    result = configured(tmp_path / "host", *options)
+    assert result.returncode == 0, result.stderr
+    ctest = str(Path(toolchain.program("cmake")).with_name("ctest"))
+    command = [ctest, "--test-dir", str(tmp_path / "host"), "-R", "blas", "-V"]
+    output = subprocess.run(command, capture_output=True, text=True).stdout
+    assert "skipped: OpenBLAS is not installed" in output
+    assert "test_kernels_blas (Skipped)" in output
 
 
 def test_presets_build_what_the_command_line_builds() -> None:

@@ -69,6 +69,15 @@ def test_the_host_is_compared_unless_it_is_the_board() -> None:
     assert len(demo.steps_of(story(compare_host=False))) == len(headings) - 1
 
 
+def test_a_board_with_other_bits_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[demo.Story] = []
+    monkeypatch.setattr(demo, "tell", lambda story, _steps: told.append(story))
+    monkeypatch.setattr(demo, "close", lambda _story: None)
+    for board in ("qemu-cortex-m7", "host-blas", "host"):
+        demo.run(board=board)
+    assert [story.compare_host for story in told] == [True, False, False]
+
+
 def test_equal_states_are_shown_side_by_side(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,11 +10,12 @@ import pytest
 
 from include_rules import violations
 from rltools_host import build, paths, toolchain
-from rltools_host.boards import list_boards, load_board
+from rltools_host.boards import list_boards, load_board, missing_tools
 
 COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
-HOST_ONLY = ("rltools/kernels/simd/", "rltools/devices/host.h")
+BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
+HOST_ONLY = ("rltools/kernels/simd/", "rltools/devices/host.h", *BLAS_ONLY)
 VENDOR_FOLDERS = tuple(
     f"{board.name.replace('-', '_')}/" for board in list_boards() if not board.built_by_cmake
 )
@@ -62,6 +63,8 @@ def compile_header(name: str, board_name: str, standard: str) -> subprocess.Comp
 def test_header_compiles_alone(name: str, board: str, standard: str) -> None:
     if board != "host" and name.startswith(HOST_ONLY):
         pytest.skip("for the host only")
+    if name.startswith(BLAS_ONLY) and missing_tools(["openblas"]):
+        pytest.skip("OpenBLAS is not installed (rlt doctor)")
     result = compile_header(name, board, standard)
     assert result.returncode == 0, result.stderr
 
@@ -91,6 +94,7 @@ def test_tree_follows_the_include_rules() -> None:
         ("core/a.h", "#include <Arduino.h>", "core may not include Arduino.h"),
         ("core/a.h", "#include <vector>", "core may not include vector"),
         ("nn/a.h", "#include <immintrin.h>", "nn may not include immintrin.h"),
+        ("kernels/simd/a.h", "#include <cblas.h>", "kernels may not include cblas.h"),
         ("rl/a.h", "#include RLT_DEVICE_HEADER", "rl may not include RLT_DEVICE_HEADER"),
     ],
 )

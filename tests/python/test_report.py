@@ -234,6 +234,18 @@ def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     assert "same bits</span>" not in text
 
 
+@pytest.mark.parametrize(("board", "other"), [("host", "host-blas"), ("host-blas", "host")])
+def test_runs_on_a_board_with_other_bits_are_not_compared(
+    tmp_path: Path, board: str, other: str
+) -> None:
+    policy = sample_images()["pendulum"]
+    folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
+    make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
+    make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
+    companions = {run.metadata["board"] for run in report.find_companions(folder)}
+    assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
+
+
 def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
     """A run that broke off before anything was fetched or measured."""
     path = tmp_path / "run"

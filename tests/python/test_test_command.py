@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host import paths, test_command, toolchain
+from rltools_host.boards import Board
 from rltools_host.errors import BuildError
 from rltools_host.test_command import Outcome
 
@@ -67,6 +68,28 @@ def test_pytest_and_ctest_are_run_and_counted(
     assert (outcome.passed, outcome.failed) == (1, 2)
     outcome = test_command.cpp_tests("good")
     assert (outcome.passed, outcome.failed) == (1, 0)
+
+
+@pytest.mark.parametrize("has_openblas", [True, False])
+def test_boards_whose_library_is_missing_are_left_out(
+    has_openblas: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built: dict[str, dict[str, str]] = {}
+
+    def build_targets(
+        board: Board, _targets: object, options: dict[str, str] | None = None, **_: object
+    ) -> None:
+        built[board.name] = options or {}
+
+    monkeypatch.setattr(test_command.build, "build_targets", build_targets)
+    monkeypatch.setattr(test_command.build, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(test_command, "missing_tools", lambda n: [] if has_openblas else list(n))
+    test_command.build_all()
+    assert built["host"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
+    assert "qemu-cortex-m7" in built
+    assert ("host-blas" in built) == has_openblas
+    notice = "host-blas is not built: openblas is not installed"
+    assert (notice in capsys.readouterr().out) != has_openblas
 
 
 @pytest.fixture

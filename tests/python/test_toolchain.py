@@ -207,6 +207,41 @@ def test_other_systems_are_told_the_names(machine: Path, monkeypatch: pytest.Mon
         toolchain.require("some-compiler")
 
 
+def test_optional_tools_are_installed_where_that_is_allowed(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = toolchain.Tool("some-compiler", "some-package", "this test", optional=True)
+    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
+    script(machine / "bin/sudo", "exit 1")
+    toolchain.install_system_packages()  # goes on without
+    assert not (machine / "apt").exists()
+    with pytest.raises(MissingToolError, match="some-compiler not found: run this line"):
+        toolchain.require("some-compiler")  # by who needs it
+    script(machine / "bin/sudo", 'shift\n"$@"')
+    toolchain.install_system_packages()
+    assert (machine / "bin/some-compiler").exists()
+
+
+def test_doctor_is_content_without_optional_tools(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert machine
+    tool = toolchain.Tool("some-compiler", "some-package", "this test", optional=True)
+    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
+    assert doctor.run() == 0
+    printed = capsys.readouterr()
+    assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
+    assert "this test (optional)" in printed.out
+    assert printed.err == ""
+
+
+def test_openblas_is_found_by_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
+    assert toolchain.TOOLS["openblas"].path() == "/g++/libopenblas.so"
+    assert toolchain.TOOLS["openblas"].optional
+    assert [tool.name for tool in toolchain.TOOLS.values() if tool.optional] == ["openblas"]
+
+
 def requirements(group: str) -> list[str]:
     """The requirements of a lock file, each as one line."""
     text = (paths.REQUIREMENTS_DIRECTORY / f"{group}.txt").read_text()

@@ -15,4 +15,8 @@ struct CortexM : Generic {};
 // The instruction set's vectors on a laptop or workstation: AVX-512, AVX2 with FMA, or NEON.
 struct HostSimd : Generic {};
 
+// The same machine's BLAS for the products of large layers, HostSimd's kernels for everything else.
+// The only tag whose results are not the reference's bits.
+struct Blas : HostSimd {};
+
 }  // namespace rlt
