@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <vector>
 
+#include "multiply_add_peak.h"
 #include "pendulum_td3.h"
 #include "rltools/core/sha256.h"
 #include RLT_DEVICE_HEADER
@@ -20,6 +20,8 @@
 namespace rlt {
 
 namespace roofline {
+
+using namespace multiply_add_peak;
 
 // As firmware/app/train/train_program.h does where memory is plenty.
 using Experiment = WithTileRows<PendulumTd3, PendulumTd3::kBatchSize>;
@@ -225,52 +227,7 @@ void count_operations(const Training<E>& training, double (&operations)[kPhaseCo
   operations[kTargets] = 2 * actor_updates * Count::kTargets;
 }
 
-// ---- What the core can do -----------------------------------------------------------------------
-
-// The processor time of this thread: the time that passes, less what other processes take.
-double seconds_now() {
-  std::timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// Enough independent sums to hide the latency of the multiply-add, few enough for the registers.
-constexpr int kSums = kernels::kLanes == 16 || kernels::kLanes == 4 ? 24 : 12;
-
-float add_products(long iterations, float factor, float term) {
-  using kernels::Vector;
-  const Vector factors = kernels::broadcast(factor), terms = kernels::broadcast(term);
-  Vector sums[kSums];
-#pragma GCC unroll 32
-  for (int i = 0; i < kSums; i++) sums[i] = kernels::broadcast(static_cast<float>(i));
-  for (long iteration = 0; iteration < iterations; iteration++) {
-#pragma GCC unroll 32
-    for (int i = 0; i < kSums; i++) sums[i] = kernels::multiply_add(sums[i], factors, terms);
-  }
-  float lanes[kernels::kLanes], total = 0.0f;
-  for (int i = 0; i < kSums; i++) {
-    kernels::store(lanes, sums[i]);
-    for (const float lane : lanes) total += lane;
-  }
-  return total;
-}
-
-volatile float sink;  // results go here, so that no compiler leaves their computation out
-
-double peak_gflops(double duration_s) {
-  const volatile float factor = 0.999f, term = 0.001f;
-  long iterations = 1000;
-  for (;;) {
-    const double started = seconds_now();
-    sink = add_products(iterations, factor, term);
-    const double elapsed = seconds_now() - started;
-    if (elapsed >= duration_s / 2) {
-      const double operations = 2.0 * kSums * kernels::kLanes * static_cast<double>(iterations);
-      return operations / elapsed / 1e9;
-    }
-    iterations *= 2;
-  }
-}
+// ---- What the memory can do ---------------------------------------------------------------------
 
 // McCalpin's triad a = b + s c: three floats moved per element.
 double triad_gb_s(std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c) {

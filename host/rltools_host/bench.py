@@ -81,20 +81,22 @@ def require_positive(**options: int) -> None:
             raise UsageError(f"--{name.replace('_', '-')} {value}: at least 1 is needed")
 
 
-def build_program(name: str) -> Path:
+def build_program(name: str, board: str = "host") -> Path:
     """benchmarks/<name>.cpp, built for this machine where it is not up to date."""
-    return build.build_targets(load_board("host"), [name]) / name
+    return build.build_targets(load_board(board), [name]) / name
 
 
-def run_program(name: str, *arguments: object) -> tuple[dict[str, Any], int | None]:
+def run_program(
+    name: str, *arguments: object, board: str = "host"
+) -> tuple[dict[str, Any], int | None]:
     """Runs a benchmark program on one core; what it printed, and the core."""
-    command = [str(build_program(name)), *map(str, arguments)]
+    command = [str(build_program(name, board)), *map(str, arguments)]
     with pinned() as core:
         result = run_to_end(name, command, PROGRAM_LIMIT_S)
     if result.returncode != 0:
         raise BuildError(
             f"{name} ended with code {result.returncode}: {result.stderr.strip()}; "
-            f"delete {paths.board_build_directory('host')}, it is made again"
+            f"delete {paths.board_build_directory(board)}, it is made again"
         )
     document = json.loads(result.stdout)
     if not isinstance(document, dict):

@@ -302,6 +302,24 @@ def bench_inference(
     module.run(json_output, peers, repetitions)
 
 
+@bench.command("layers", epilog=example("rlt bench layers --widths 512,1024 --batches 100"))
+def bench_layers(
+    widths: Annotated[
+        str, typer.Option(metavar="A,B", help="Of 16, 32, 64, 128, 256, 512, 1024.")
+    ] = "64,128,256,512,1024",
+    batches: Annotated[str, typer.Option(metavar="A,B", help="Of 1, 32, 100, 256.")] = "100,256",
+    zeros: Annotated[
+        int, typer.Option(metavar="PERCENT", help="Of inputs and gradients, as ReLU leaves them.")
+    ] = 0,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 7,
+    json_output: Json = False,
+) -> None:
+    """Dense layers by width, our kernels and OpenBLAS."""
+    from rltools_host import bench_layers as module
+
+    module.run(json_output, widths, batches, zeros, repetitions)
+
+
 def leave(code: int) -> None:
     """Ends the command with an exit code that a module returned."""
     if code:

@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from rltools_host import bench, bench_inference, bench_roofline, bench_train, build, cli, paths
+from rltools_host import (
+    bench,
+    bench_inference,
+    bench_layers,
+    bench_roofline,
+    bench_train,
+    boards,
+    build,
+    cli,
+    paths,
+)
 from rltools_host.errors import VerificationError
 
 PHASES = [
@@ -151,6 +161,82 @@ def test_inference_compares_and_refuses_another_network(
     assert "error" in rows["other"]
 
 
+PRODUCTS = ["forward", "weight gradient", "input gradient"]
+
+
+def measured_layers(
+    capsys: pytest.CaptureFixture[str], *words: str
+) -> tuple[dict[str, Any], dict[tuple[int, str], dict[str, Any]]]:
+    assert cli.run(["bench", "layers", "--repetitions", "2", "--json", *words]) == 0
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    rows = {(row["width"], row["product"]): row for row in document["rows"]}
+    assert document["peak_gflops"] > 0
+    for row in rows.values():
+        assert row["ours_gflops"] > 0
+        if not document["zeros_percent"]:  # which our kernels skip
+            assert row["ours_share"] < 1.2  # more than the peak is a mistake in the count
+    return document, rows
+
+
+@pytest.mark.skipif(
+    bool(boards.missing_tools(["openblas"])), reason="OpenBLAS is not installed (rlt doctor)"
+)
+def test_layers_compare_with_blas_and_say_where_it_is_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    document, rows = measured_layers(capsys, "--widths", "64,256", "--batches", "100")
+    assert set(rows) == {(width, product) for width in (64, 256) for product in PRODUCTS}
+    for (width, _), row in rows.items():
+        assert row["blas_gflops"] > 0
+        assert row["blas_share"] < 1.2
+        assert row["blas_is_selected"] == (width == 256)
+    assert document["blas"]["library"].startswith("OpenBLAS")
+    assert document["without_blas"] is None
+    # BLAS's products have the bias added last, ours begin with it: these are two kernels.
+    assert 0 < rows[256, "forward"]["largest_difference"] < 1e-5
+
+
+def test_layers_without_blas_are_ours_alone_and_the_reason_is_given(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(boards, "missing_tools", lambda names: list(names))
+    document, rows = measured_layers(capsys, "--widths", "16", "--batches", "32", "--zeros", "50")
+    assert set(rows) == {(16, product) for product in PRODUCTS}
+    assert not any("blas_gflops" in row for row in rows.values())
+    assert document["blas"] is None
+    assert document["zeros_percent"] == 50
+    assert "not measured: openblas is not installed" in "\n".join(bench_layers.lines(document))
+
+
+def test_layers_refuse_a_product_that_is_another() -> None:
+    product = {
+        "name": "forward",
+        "ours_gflops": [1.0],
+        "blas_gflops": [1.0],
+        "blas_is_selected": True,
+    }
+    for difference in (0.5, float("nan")):
+        raw = {"products": [{**product, "largest_difference": difference}], "peak_gflops": [2.0]}
+        with pytest.raises(VerificationError, match="another forward for width 256, batch 100"):
+            bench_layers.evaluated(raw, 256, 100)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--widths", "48"], "--widths 48: choose among 16, 32"),
+        (["--batches", "100,x"], "--batches 100,x: choose among 1, 32, 100, 256"),
+        (["--zeros", "101"], "--zeros 101: a percentage"),
+        (["--repetitions", "0"], "at least 1"),
+    ],
+)
+def test_layers_name_what_they_cannot_measure(
+    words: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["bench", "layers", *words]) == 2
+    assert reason in capsys.readouterr().err
+
+
 def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """All episodes at once give the returns of one after another."""
     import gymnasium
@@ -214,7 +300,7 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "roofline", "--repetitions", "0"]) == 2
 
 
-@pytest.mark.parametrize("command", ["roofline", "train", "inference"])
+@pytest.mark.parametrize("command", ["roofline", "train", "inference", "layers"])
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", command, "--help"]) == 0
     assert f"Example: rlt bench {command}" in capsys.readouterr().out
