@@ -11,7 +11,14 @@
 
 #if defined(__AVX512F__) && RLT_VECTOR_BITS >= 512
 #define RLT_VECTORS_AVX512
+// GCC 12 takes the header's own undefined values for a mistake (its bug 105593).
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #elif defined(__AVX2__) && defined(__FMA__) && RLT_VECTOR_BITS >= 256
 #define RLT_VECTORS_AVX2
 #include <immintrin.h>
