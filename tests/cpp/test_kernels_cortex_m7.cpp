@@ -15,7 +15,7 @@ RLT_ASSERT_DISPATCH(CortexM7, activation_forward, Generic);  // tanh
 RLT_ASSERT_DISPATCH(CortexM7, relu_forward, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, relu_backward, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, activation_backward, Generic);
-RLT_ASSERT_DISPATCH(CortexM7, adam_update, Generic);
+RLT_ASSERT_DISPATCH(CortexM7, adam_update, CortexM);
 RLT_ASSERT_DISPATCH(CortexM7, polyak_update, Generic);
 
 TEST_CASE("the Cortex-M kernels give the reference's bits") { kernel_agreement::run<CortexM7>(); }

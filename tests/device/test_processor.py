@@ -70,6 +70,18 @@ def test_math_and_random_numbers_have_the_hosts_bits(tmp_path: Path) -> None:
     assert lines == [f"{name} same" for name in names]
 
 
+def test_kernels_have_the_references_bits(tmp_path: Path) -> None:
+    """Dense layers, ReLU and Adam, also where they are written in the processor's instructions."""
+    program = compile_for(
+        load_board(EMULATED),
+        [f"{PROGRAMS}/kernels.cpp", *BOARD_SOURCES],
+        tmp_path / "kernels.elf",
+    )
+    lines = output_of(program, b".", limit_s=120.0).decode().split(".")[0].splitlines()
+    assert len(lines) == 8 * 4 * 3 + 2  # shapes, shares of zeros, products; ReLU and Adam
+    assert [line for line in lines if not line.endswith(" same")] == []
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "address"),
     [

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/cortex_m/dense.h"
-#include "rltools/nn/optimizer.h"
+#include "rltools/kernels/cortex_m/optimizer.h"
 
 namespace rlt {
 struct CortexM7 : CortexM {};

@@ -1,9 +1,11 @@
-// The dense layer's products for Arm Cortex-M with FPU: tiles of 5 x 4 sums stay in the 32
+// The dense layer's products for Arm Cortex-M with FPU. Terms whose first factor is zero are left
+// out where there are enough of them (term_list.h); else tiles of 5 x 4 sums stay in the 32
 // single-precision registers, so that a multiply-add costs 0.45 loads instead of 2. Bits equal
 // those of nn/dense.h.
 #pragma once
 
 #include "rltools/kernels/cortex_m/relu.h"
+#include "rltools/kernels/cortex_m/term_list.h"
 #include "rltools/kernels/register_tile.h"
 #include "rltools/nn/dense.h"
 
@@ -12,20 +14,57 @@ namespace rlt {
 template <Activation A, int Batch, int In, int Out>
 CortexM dense_forward(CortexM, const float* weights, const float* bias, const float* input,
                       float* output) {
-  kernels::product<5, 4, Batch, 0, Out, In, kernels::Strides<In, 1>, kernels::Strides<Out, 1>>(
-      input, weights, [=](int, int out) { return bias[out]; },
-      [=](int sample, int out, float sum) {
-        output[sample * Out + out] = kernels::activation_of_sum<A>(sum);
-      });
+  using InputStrides = kernels::Strides<In, 1>;
+  using WeightStrides = kernels::Strides<Out, 1>;
+  constexpr int kListed = kernels::list_columns(Out);
+  const auto start = [=](int, int out) { return bias[out]; };
+  const auto finish = [=](int sample, int out, float sum) {
+    output[sample * Out + out] = kernels::activation_of_sum<A>(sum);
+  };
+  if constexpr (kListed > 0) {
+    if (kernels::lists_pay<Batch, In, InputStrides>(input)) {
+      kernels::list_product<Batch, Out, In, InputStrides, WeightStrides>(
+          input, weights, [=](int) { return kernels::Start{bias, kernels::kListColumns}; },
+          [=](int sample) { return output + sample * Out; });
+      kernels::product<5, 4, Batch, kListed, Out, In, InputStrides, WeightStrides>(input, weights,
+                                                                                   start, finish);
+      for (int sample = 0; sample < Batch; sample++) {
+        kernels::activations_of_sums<A>(output + sample * Out, kListed);
+      }
+      return {};
+    }
+  }
+  kernels::product<5, 4, Batch, 0, Out, In, InputStrides, WeightStrides>(input, weights, start,
+                                                                         finish);
   return {};
 }
 
 template <int Batch, int In, int Out>
 CortexM dense_backward_weights(CortexM, const float* input, const float* output_gradient,
                                float* weights_gradient, float* bias_gradient) {
-  kernels::product<5, 4, In, 0, Out, Batch, kernels::Strides<1, In>, kernels::Strides<Out, 1>>(
-      input, output_gradient, [=](int in, int out) { return weights_gradient[in * Out + out]; },
-      [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; });
+  using InputStrides = kernels::Strides<1, In>;
+  using GradientStrides = kernels::Strides<Out, 1>;
+  constexpr int kListed = kernels::list_columns(Out);
+  const auto start = [=](int in, int out) { return weights_gradient[in * Out + out]; };
+  const auto finish = [=](int in, int out, float sum) { weights_gradient[in * Out + out] = sum; };
+  bool is_listed = false;
+  if constexpr (kListed > 0) {
+    is_listed = kernels::lists_pay<In, Batch, InputStrides>(input);
+    if (is_listed) {
+      kernels::list_product<In, Out, Batch, InputStrides, GradientStrides>(
+          input, output_gradient,
+          [=](int in) {
+            return kernels::Start{weights_gradient + in * Out, kernels::kListColumns};
+          },
+          [=](int in) { return weights_gradient + in * Out; });
+      kernels::product<5, 4, In, kListed, Out, Batch, InputStrides, GradientStrides>(
+          input, output_gradient, start, finish);
+    }
+  }
+  if (!is_listed) {
+    kernels::product<5, 4, In, 0, Out, Batch, InputStrides, GradientStrides>(input, output_gradient,
+                                                                             start, finish);
+  }
   // Column sums, of as many columns at a time as stay in registers.
   constexpr int kColumns = 16;
   for (int first = 0; first < Out / kColumns * kColumns; first += kColumns) {
@@ -51,16 +90,28 @@ template <Activation A, int Batch, int In, int Out>
 CortexM dense_backward_input(CortexM, const float* weights, const float* output_gradient,
                              const float* pre_activation, const float* input,
                              float* input_gradient) {
-  constexpr bool kIsRelu = A == Activation::relu;
-  kernels::product<5, 4, Batch, 0, In, Out, kernels::Strides<Out, 1>, kernels::Strides<1, Out>>(
-      output_gradient, weights, [](int, int) { return 0.0f; },
-      [=](int sample, int in, float sum) {
-        const int i = sample * In + in;
-        input_gradient[i] = kIsRelu ? kernels::relu_gradient(input[i], sum) : sum;
-      });
-  if constexpr (!kIsRelu) {
-    activation_backward<A, Batch * In>(CortexM{}, pre_activation, input, input_gradient);
+  using GradientStrides = kernels::Strides<Out, 1>;
+  using WeightStrides = kernels::Strides<1, Out>;
+  constexpr int kListed =
+      kernels::transposed_columns(Batch, In, Out) > 0 ? kernels::list_columns(In) : 0;
+  const auto start = [](int, int) { return 0.0f; };
+  const auto finish = [=](int sample, int in, float sum) {
+    input_gradient[sample * In + in] = sum;
+  };
+  bool is_listed = false;
+  if constexpr (kListed > 0) {
+    is_listed = kernels::lists_pay<Batch, Out, GradientStrides>(output_gradient);
+    if (is_listed) {
+      kernels::list_product_of_transposed<Batch, In, Out>(output_gradient, weights, input_gradient);
+      kernels::product<5, 4, Batch, kListed, In, Out, GradientStrides, WeightStrides>(
+          output_gradient, weights, start, finish);
+    }
   }
+  if (!is_listed) {
+    kernels::product<5, 4, Batch, 0, In, Out, GradientStrides, WeightStrides>(
+        output_gradient, weights, start, finish);
+  }
+  activation_backward<A, Batch * In>(CortexM{}, pre_activation, input, input_gradient);
   return {};
 }
 

@@ -1,0 +1,276 @@
+// Matrix products for Arm Cortex-M that leave out the terms whose first factor is zero, which are
+// about half of them behind a ReLU. Bits equal those of register_tile.h but for the sign of a zero
+// (nn/dense.h): what is left accumulates in the same order.
+//
+// A row of the first operand becomes a list of its terms: each factor that is not zero, and where
+// its row of the second operand begins. 16 neighbouring sums are in registers while the list is
+// worked through. On a Cortex-M7 no load goes beside a multiply-add, but one instruction loads
+// eight operands, two a cycle; so loads come eight at a time.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "rltools/kernels/register_tile.h"
+
+namespace rlt::kernels {
+
+constexpr int kListColumns = 16;  // sums under way
+
+// At most Capacity terms; the `count` in use are the last ones.
+template <int Capacity>
+struct TermList {
+  const float* rows[Capacity];
+  float factors[Capacity];
+  int count;
+};
+
+// Where 16 sums start; the next 16 start `step` floats further.
+struct Start {
+  const float* values;
+  int step;
+};
+
+inline constexpr float kZeros[kListColumns] = {};
+
+// count - 1 where x is not zero (a NaN is not), without a branch
+inline int minus_one_where_nonzero(int count, float x) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+#if defined(__thumb2__)
+  __asm__(
+      "cmp %[zero], %[bits], lsl #1\n\t"  // borrows where a bit but the sign is set
+      "sbc %[count], %[count], #0"
+      : [count] "+r"(count)
+      : [zero] "r"(0), [bits] "r"(bits)
+      : "cc");
+  return count;
+#else
+  return count - (bits << 1 != 0);
+#endif
+}
+
+// Writes a term to the place before the `-minus_count` that are there; if its factor is not zero,
+// it stays there.
+inline __attribute__((always_inline)) int add_term(const float** last_row, float* last_factor,
+                                                   int minus_count, const float* row,
+                                                   float factor) {
+#if defined(__thumb2__)
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &factor, sizeof bits);
+  __asm__(
+      "str %[row], [%[last_row], %[count], lsl #2]\n\t"
+      "str %[bits], [%[last_factor], %[count], lsl #2]\n\t"
+      "cmp %[zero], %[bits], lsl #1\n\t"
+      "sbc %[count], %[count], #0"
+      : [count] "+r"(minus_count)
+      : [row] "r"(row), [bits] "r"(bits), [last_row] "r"(last_row), [last_factor] "r"(last_factor),
+        [zero] "r"(0)
+      : "cc", "memory");
+  return minus_count;
+#else
+  last_row[minus_count] = row;
+  last_factor[minus_count] = factor;
+  return minus_one_where_nonzero(minus_count, factor);
+#endif
+}
+
+// The terms a(0, k) b(k, .) for k = 0 .. Depth-1; from the last to the first, so that each can be
+// written before it is known to count.
+template <int Depth, class A, class B>
+inline void list_terms(const float* a, const float* b, TermList<Depth>& list) {
+  int minus_count = 0;
+  a += Depth * A::kColumn;
+  b += Depth * B::kRow;
+#pragma GCC unroll 4
+  for (int k = 0; k < Depth; k++) {
+    a -= A::kColumn;
+    b -= B::kRow;
+    minus_count = add_term(list.rows + Depth - 1, list.factors + Depth - 1, minus_count, b, *a);
+  }
+  list.count = -minus_count;
+}
+
+#if defined(__ARM_FP) && defined(__thumb2__)
+
+// clang-format off
+// Eight columns of a term, and all 16.
+#define RLT_HALF_TERM(row, factor, c0, c1, c2, c3, c4, c5, c6, c7) \
+  "vldmia " row "!, {d0-d3}\n\t"                                   \
+  "vfma.f32 " c0 ", " factor ", s0\n\t"                            \
+  "vfma.f32 " c1 ", " factor ", s1\n\t"                            \
+  "vfma.f32 " c2 ", " factor ", s2\n\t"                            \
+  "vfma.f32 " c3 ", " factor ", s3\n\t"                            \
+  "vfma.f32 " c4 ", " factor ", s4\n\t"                            \
+  "vfma.f32 " c5 ", " factor ", s5\n\t"                            \
+  "vfma.f32 " c6 ", " factor ", s6\n\t"                            \
+  "vfma.f32 " c7 ", " factor ", s7\n\t"
+#define RLT_TERM(row, factor)                                                        \
+  RLT_HALF_TERM(row, factor, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23") \
+  RLT_HALF_TERM(row, factor, "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31")
+// clang-format on
+
+// sums[c] = start[c]; sums[c] = fma(factors[i], rows[i][c], sums[c]) for i = 0 .. count-1 and 16
+// columns c; then the next 16, `blocks` times in all. Afterwards `rows` are behind these columns.
+inline __attribute__((noinline)) void accumulate_terms(Start start, float* sums, const float** rows,
+                                                       const float* factors, int count,
+                                                       int blocks) {
+  do {
+    const float** next_rows = rows;
+    const float* next_factors = factors;
+    int left = count;
+    __asm__ volatile(
+        "vldmia %[start], {d8-d15}\n\t"
+        "subs %[left], #4\n\t"
+        "blt 2f\n"
+        "1:\n\t"
+        "ldmia %[rows], {r4, r5, r6, r8}\n\t"
+        "vldmia %[factors]!, {d4-d5}\n\t"  // clang-format off
+        RLT_TERM("r4", "s8")
+        RLT_TERM("r5", "s9")
+        RLT_TERM("r6", "s10")
+        RLT_TERM("r8", "s11")
+        "stmia %[rows]!, {r4, r5, r6, r8}\n\t"
+        "subs %[left], #4\n\t"
+        "bge 1b\n"
+        "2:\n\t"
+        "adds %[left], #4\n\t"
+        "beq 4f\n"
+        "3:\n\t"
+        "ldr r4, [%[rows]]\n\t"
+        "vldmia %[factors]!, {s8}\n\t"
+        RLT_TERM("r4", "s8")
+        "str r4, [%[rows]], #4\n\t"
+        "subs %[left], #1\n\t"
+        "bne 3b\n"
+        "4:\n\t"  // clang-format on
+        "vstmia %[sums]!, {d8-d15}"
+        : [sums] "+r"(sums), [rows] "+r"(next_rows), [factors] "+r"(next_factors), [left] "+r"(left)
+        : [start] "r"(start.values)
+        : "r4", "r5", "r6", "r8", "d0", "d1", "d2", "d3", "d4", "d5", "d8", "d9", "d10", "d11",
+          "d12", "d13", "d14", "d15", "cc", "memory");
+    start.values += start.step;
+  } while (--blocks > 0);
+}
+
+#undef RLT_TERM
+#undef RLT_HALF_TERM
+
+#else
+
+inline void accumulate_terms(Start start, float* sums, const float** rows, const float* factors,
+                             int count, int blocks) {
+  for (; blocks > 0; blocks--, start.values += start.step, sums += kListColumns) {
+    float sum[kListColumns];
+    for (int c = 0; c < kListColumns; c++) sum[c] = start.values[c];
+    for (int i = 0; i < count; i++, rows[i - 1] += kListColumns) {
+      for (int c = 0; c < kListColumns; c++) sum[c] = math::fma(factors[i], rows[i][c], sum[c]);
+    }
+    for (int c = 0; c < kListColumns; c++) sums[c] = sum[c];
+  }
+}
+
+#endif
+
+// Number of a product's columns that go by lists, where it does.
+constexpr int list_columns(int columns) { return columns / kListColumns * kListColumns; }
+
+// The first list_columns(Columns) columns of the product of a (Rows, Depth) and b (Depth, Columns).
+// `start(r)` gives where the sums of row r start, `finish(r)` where they go.
+template <int Rows, int Columns, int Depth, class A, class B, class RowStart, class Finish>
+inline void list_product(const float* a, const float* b, const RowStart& start,
+                         const Finish& finish) {
+  static_assert(B::kColumn == 1, "a term's row has its columns side by side");
+  for (int row = 0; row < Rows; row++) {
+    TermList<Depth> list;
+    list_terms<Depth, A, B>(a + row * A::kRow, b, list);
+    accumulate_terms(start(row), finish(row), list.rows + Depth - list.count,
+                     list.factors + Depth - list.count, list.count, Columns / kListColumns);
+  }
+}
+
+// The number of columns of a transposed second operand that are copied at a time: as many whole
+// sixteens as kTransposedFloats hold, or 0 where the copy is too large or not worth it.
+constexpr int kTransposedFloats = 4096;
+constexpr int transposed_columns(int rows, int columns, int depth) {
+  if (columns < kListColumns || (rows < 8 && depth > 1)) return 0;
+  const int fitting = kTransposedFloats / depth;
+  return list_columns(fitting < columns ? fitting : columns);
+}
+
+// destination (Depth, Columns) = transpose of the first Columns rows of source (, Depth)
+template <int Depth, int Columns>
+inline void transpose(const float* source, float* destination) {
+  for (int column = 0; column < Columns; column++) {
+    const float* row = source + column * Depth;
+    float* to = destination + column;
+    int k = 0;
+#if defined(__thumb2__)
+    constexpr int kRowBytes = Columns * static_cast<int>(sizeof(float));
+    constexpr int kLargestOffset = 4095;
+    if constexpr (3 * kRowBytes <= kLargestOffset) {
+      for (; k + 4 <= Depth; k += 4, to += 4 * Columns) {
+        __asm__ volatile(
+            "ldmia %[row]!, {r4, r5, r6, r8}\n\t"
+            "str r4, [%[to]]\n\t"
+            "str r5, [%[to], %[second]]\n\t"
+            "str r6, [%[to], %[third]]\n\t"
+            "str r8, [%[to], %[fourth]]"
+            : [row] "+r"(row)
+            : [to] "r"(to), [second] "i"(kRowBytes), [third] "i"(2 * kRowBytes),
+              [fourth] "i"(3 * kRowBytes)
+            : "r4", "r5", "r6", "r8", "memory");
+      }
+    }
+#endif
+    for (; k < Depth; k++, to += Columns) *to = *row++;
+  }
+}
+
+// The first list_columns(Columns) columns of the product of a (Rows, Depth) and the transpose of
+// b (Columns, Depth), both in contiguous rows; product (Rows, Columns).
+template <int Rows, int Columns, int Depth>
+inline void list_product_of_transposed(const float* a, const float* b, float* product) {
+  constexpr int kBlock =
+      Depth == 1 ? list_columns(Columns) : transposed_columns(Rows, Columns, Depth);
+  const auto multiply = [=](const float* transposed, int first, auto columns) {
+    constexpr int kColumns = decltype(columns)::value;
+    list_product<Rows, kColumns, Depth, Strides<Depth, 1>, Strides<kColumns, 1>>(
+        a, transposed, [](int) { return Start{kZeros, 0}; },
+        [=](int row) { return product + row * Columns + first; });
+  };
+  if constexpr (Depth == 1) {
+    multiply(b, 0, std::integral_constant<int, kBlock>{});
+  } else {
+    float transposed[Depth * kBlock];
+    constexpr int kWhole = list_columns(Columns) / kBlock * kBlock;
+    constexpr int kRest = list_columns(Columns) - kWhole;
+    for (int first = 0; first < kWhole; first += kBlock) {
+      transpose<Depth, kBlock>(b + first * Depth, transposed);
+      multiply(transposed, first, std::integral_constant<int, kBlock>{});
+    }
+    if constexpr (kRest > 0) {
+      transpose<Depth, kRest>(b + kWhole * Depth, transposed);
+      multiply(transposed, kWhole, std::integral_constant<int, kRest>{});
+    }
+  }
+}
+
+// Whether lists are faster than register tiles, by the share of zeros in up to four rows of `a`. On
+// a Cortex-M7 a term of a list takes about 2 cycles, one of a tile 1.5.
+template <int Rows, int Depth, class A>
+inline bool lists_pay(const float* a) {
+  constexpr int kSamples = Rows < 4 ? Rows : 4;
+  if constexpr (Rows < 4 || Depth <= 8) return true;  // tiles would be small or short
+  int minus_count = 0;
+  for (int i = 0; i < kSamples; i++) {
+    const float* row = a + i * (Rows / kSamples) * A::kRow;
+#pragma GCC unroll 4
+    for (int k = 0; k < Depth; k++) {
+      minus_count = minus_one_where_nonzero(minus_count, row[k * A::kColumn]);
+    }
+  }
+  return -minus_count <= kSamples * Depth / 4 * 3;
+}
+
+}  // namespace rlt::kernels

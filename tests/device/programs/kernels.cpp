@@ -1,0 +1,167 @@
+// The kernels that the board's device selects against the reference, bit by bit, on its processor:
+// what they have in its own instructions no test on the host compiles. Prints "<operation> <batch>
+// <in> <out> <one in so many is zero> same", or "differs".
+#include <initializer_list>
+
+#include "board_api.h"
+#include "rltools/core/random.h"
+#include "rltools/devices/cortex_m7.h"
+
+using namespace rlt;
+
+namespace {
+
+constexpr int kBatch = 20, kWidth = 100;
+using Device = CortexM7;
+
+float weights[kWidth * kWidth], bias[kWidth], input[kBatch * kWidth], gradient[kBatch * kWidth];
+float expected[kWidth * kWidth], actual[kWidth * kWidth], expected_bias[kWidth],
+    actual_bias[kWidth];
+float moments[4][kWidth];
+
+void print(const char* text) {
+  board::write(reinterpret_cast<const std::uint8_t*>(text), __builtin_strlen(text));
+}
+
+void print(int number) {
+  char text[12];
+  char* first = text + sizeof text;
+  *--first = 0;
+  do {
+    *--first = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number > 0);
+  print(" ");
+  print(first);
+}
+
+// Random values of which about one in `one_in` is zero, by turns 0 and -0; none where it is 0.
+template <int Capacity>
+void fill(float (&values)[Capacity], std::uint32_t stream, std::uint32_t one_in = 0) {
+  for (int i = 0; i < Capacity; i++) {
+    const auto index = static_cast<std::uint32_t>(i);
+    values[i] = uniform<float>({42, Purpose::shuffle, stream}, index, -1.0f, 1.0f);
+    const auto word = static_cast<std::uint32_t>(
+        uniform<float>({43, Purpose::shuffle, stream}, index, 0.0f, 16777216.0f));
+    if (one_in != 0 && word % one_in == 0) values[i] = word / one_in % 2 == 0 ? 0.0f : -0.0f;
+  }
+}
+
+// With NaN equal to NaN: which one an operation gives is not defined.
+bool same_number(float a, float b) {
+  return (a != a && b != b) || math::to_bits(a) == math::to_bits(b);
+}
+
+bool same_numbers(const float* a, const float* b, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!same_number(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+// Of gradients the sign of a zero is unspecified (nn/dense.h).
+bool same_gradients(const float* a, const float* b, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!same_number(a[i] + 0.0f, b[i] + 0.0f)) return false;
+  }
+  return true;
+}
+
+void report(const char* operation, int batch, int in, int out, std::uint32_t one_in, bool same) {
+  print(operation);
+  for (const int number : {batch, in, out, static_cast<int>(one_in)}) print(number);
+  print(same ? " same\n" : " differs\n");
+}
+
+template <Activation A, int Batch, int In, int Out>
+bool check_forward() {
+  dense_forward<A, Batch, In, Out>(Generic{}, weights, bias, input, expected);
+  dense_forward<A, Batch, In, Out>(Device{}, weights, bias, input, actual);
+  return same_numbers(expected, actual, Batch * Out);
+}
+
+template <int Batch, int In, int Out>
+void check_products(std::uint32_t one_in) {
+  report("forward", Batch, In, Out, one_in,
+         check_forward<Activation::relu, Batch, In, Out>() &&
+             check_forward<Activation::identity, Batch, In, Out>());
+  fill(expected, 5), fill(actual, 5), fill(expected_bias, 6), fill(actual_bias, 6);
+  dense_backward_weights<Batch, In, Out>(Generic{}, input, gradient, expected, expected_bias);
+  dense_backward_weights<Batch, In, Out>(Device{}, input, gradient, actual, actual_bias);
+  report("backward_weights", Batch, In, Out, one_in,
+         same_gradients(expected, actual, In * Out) &&
+             same_gradients(expected_bias, actual_bias, Out));
+  dense_backward_input<Batch, In, Out>(Generic{}, weights, gradient, expected);
+  dense_backward_input<Batch, In, Out>(Device{}, weights, gradient, actual);
+  report("backward_input", Batch, In, Out, one_in, same_gradients(expected, actual, Batch * In));
+}
+
+template <int Batch, int In, int Out>
+void check_products() {
+  for (const std::uint32_t one_in : {0u, 13u, 2u, 1u}) {
+    fill(weights, 1), fill(bias, 2, one_in), fill(input, 3, one_in), fill(gradient, 4, one_in);
+    check_products<Batch, In, Out>(one_in);
+  }
+}
+
+constexpr float kSpecial[] = {0.0f,
+                              -0.0f,
+                              0x1p-149f,
+                              -0x1p-149f,
+                              0x1p-126f,
+                              -0x1p-126f,
+                              0x1.fffffcp-127f,
+                              -0x1.fffffcp-127f,
+                              3.4e38f,
+                              -3.4e38f,
+                              math::kInfinity,
+                              -math::kInfinity,
+                              math::kQuietNan,
+                              -math::kQuietNan};
+constexpr int kSpecialCount = sizeof kSpecial / sizeof *kSpecial;
+
+void check_relu() {
+  constexpr int kCount = 57;
+  fill(input, 7), fill(expected, 8), fill(actual, 8);
+  for (int i = 0; i < kSpecialCount; i++) input[i] = expected[2 * i] = actual[2 * i] = kSpecial[i];
+  activation_backward<Activation::relu, kCount>(Generic{}, input, input, expected);
+  activation_backward<Activation::relu, kCount>(Device{}, input, input, actual);
+  bool same = true;
+  for (int i = 0; i < kCount; i++) same &= math::to_bits(expected[i]) == math::to_bits(actual[i]);
+  activation_forward<Activation::relu, kCount>(Generic{}, input, expected);
+  activation_forward<Activation::relu, kCount>(Device{}, input, actual);
+  for (int i = 0; i < kCount; i++) same &= math::to_bits(expected[i]) == math::to_bits(actual[i]);
+  report("relu", 1, kCount, kCount, 0, same);
+}
+
+void check_adam() {
+  const AdamStep<float> step{0.9f, 0.1f, 0.999f, 0.001f, 0.003f, 2.5f, 1e-8f};
+  fill(moments[0], 9), fill(moments[1], 10);
+  for (int i = 0; i < kWidth; i++) moments[1][i] *= moments[1][i];
+  for (int i = 0; i < kSpecialCount; i++) moments[0][i] = moments[1][i + 20] = kSpecial[i];
+  for (int i = 0; i < kWidth; i++) moments[2][i] = moments[0][i], moments[3][i] = moments[1][i];
+  fill(gradient, 11, 2), fill(expected, 12), fill(actual, 12);
+  adam_update<kWidth>(Generic{}, step, gradient, expected, moments[0], moments[1]);
+  adam_update<kWidth>(Device{}, step, gradient, actual, moments[2], moments[3]);
+  report("adam", 1, kWidth, kWidth, 2,
+         same_numbers(expected, actual, kWidth) && same_numbers(moments[0], moments[2], kWidth) &&
+             same_numbers(moments[1], moments[3], kWidth));
+}
+
+}  // namespace
+
+int main() {
+  board::initialize();
+  check_products<20, 64, 64>();
+  check_products<20, 4, 64>();
+  check_products<20, 64, 1>();
+  check_products<1, 64, 64>();
+  check_products<13, 100, 37>();
+  check_products<9, 3, 100>();
+  check_products<8, 100, 100>();
+  check_products<3, 17, 16>();
+  check_relu();
+  check_adam();
+  print(".");
+  for (;;) __asm__ volatile("wfi");
+}
