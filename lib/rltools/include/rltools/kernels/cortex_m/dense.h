@@ -24,7 +24,7 @@ CortexM dense_forward(CortexM, const float* weights, const float* bias, const fl
   if constexpr (kListed > 0) {
     if (kernels::lists_pay<Batch, In, InputStrides>(input)) {
       kernels::list_product<Batch, Out, In, InputStrides, WeightStrides>(
-          input, weights, [=](int) { return kernels::Start{bias, kernels::kListColumns}; },
+          input, weights, [=](int) { return kernels::SumStart{bias, kernels::kListColumns}; },
           [=](int sample) { return output + sample * Out; });
       kernels::product<5, 4, Batch, kListed, Out, In, InputStrides, WeightStrides>(input, weights,
                                                                                    start, finish);
@@ -54,7 +54,7 @@ CortexM dense_backward_weights(CortexM, const float* input, const float* output_
       kernels::list_product<In, Out, Batch, InputStrides, GradientStrides>(
           input, output_gradient,
           [=](int in) {
-            return kernels::Start{weights_gradient + in * Out, kernels::kListColumns};
+            return kernels::SumStart{weights_gradient + in * Out, kernels::kListColumns};
           },
           [=](int in) { return weights_gradient + in * Out; });
       kernels::product<5, 4, In, kListed, Out, Batch, InputStrides, GradientStrides>(

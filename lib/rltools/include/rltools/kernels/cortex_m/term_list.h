@@ -26,7 +26,7 @@ struct TermList {
 };
 
 // Where 16 sums start; the next 16 start `step` floats further.
-struct Start {
+struct SumStart {
   const float* values;
   int step;
 };
@@ -91,7 +91,7 @@ inline void list_terms(const float* a, const float* b, TermList<Depth>& list) {
   list.count = -minus_count;
 }
 
-#if defined(__ARM_FP) && defined(__thumb2__)
+#if defined(__ARM_FP) && defined(__thumb2__) && defined(__OPTIMIZE__)  // or registers run out
 
 // clang-format off
 // Eight columns of a term, and all 16.
@@ -112,9 +112,9 @@ inline void list_terms(const float* a, const float* b, TermList<Depth>& list) {
 
 // sums[c] = start[c]; sums[c] = fma(factors[i], rows[i][c], sums[c]) for i = 0 .. count-1 and 16
 // columns c; then the next 16, `blocks` times in all. Afterwards `rows` are behind these columns.
-inline __attribute__((noinline)) void accumulate_terms(Start start, float* sums, const float** rows,
-                                                       const float* factors, int count,
-                                                       int blocks) {
+inline __attribute__((noinline)) void accumulate_terms(SumStart start, float* sums,
+                                                       const float** rows, const float* factors,
+                                                       int count, int blocks) {
   do {
     const float** next_rows = rows;
     const float* next_factors = factors;
@@ -158,7 +158,7 @@ inline __attribute__((noinline)) void accumulate_terms(Start start, float* sums,
 
 #else
 
-inline void accumulate_terms(Start start, float* sums, const float** rows, const float* factors,
+inline void accumulate_terms(SumStart start, float* sums, const float** rows, const float* factors,
                              int count, int blocks) {
   for (; blocks > 0; blocks--, start.values += start.step, sums += kListColumns) {
     float sum[kListColumns];
@@ -236,7 +236,7 @@ inline void list_product_of_transposed(const float* a, const float* b, float* pr
   const auto multiply = [=](const float* transposed, int first, auto columns) {
     constexpr int kColumns = decltype(columns)::value;
     list_product<Rows, kColumns, Depth, Strides<Depth, 1>, Strides<kColumns, 1>>(
-        a, transposed, [](int) { return Start{kZeros, 0}; },
+        a, transposed, [](int) { return SumStart{kZeros, 0}; },
         [=](int row) { return product + row * Columns + first; });
   };
   if constexpr (Depth == 1) {
