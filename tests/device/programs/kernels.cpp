@@ -91,8 +91,11 @@ void check_products(std::uint32_t one_in) {
   report("backward_weights", Batch, In, Out, one_in,
          same_gradients(expected, actual, In * Out) &&
              same_gradients(expected_bias, actual_bias, Out));
-  dense_backward_input<Batch, In, Out>(Generic{}, weights, gradient, expected);
-  dense_backward_input<Batch, In, Out>(Device{}, weights, gradient, actual);
+  const float* none = nullptr;
+  dense_backward_input<Activation::relu, Batch, In, Out>(Generic{}, weights, gradient, none, input,
+                                                         expected);
+  dense_backward_input<Activation::relu, Batch, In, Out>(Device{}, weights, gradient, none, input,
+                                                         actual);
   report("backward_input", Batch, In, Out, one_in, same_gradients(expected, actual, Batch * In));
 }
 
