@@ -4,6 +4,7 @@
 
 #include <type_traits>
 
+#include "rltools/core/run_both.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 
@@ -45,6 +46,8 @@ RLT_SELECTED(adam_update, (adam_update<20>(device, std::declval<const AdamStep<f
                                            std::declval<float*>(), std::declval<float*>())));
 RLT_SELECTED(polyak_update, (polyak_update<20>(device, 0.0f, std::declval<const float*>(),
                                                std::declval<float*>())));
+RLT_SELECTED(call_both,
+             (call_both(device, std::declval<void (&)()>(), std::declval<void (&)()>())));
 
 #undef RLT_SELECTED
 

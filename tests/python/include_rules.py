@@ -26,6 +26,7 @@ STANDARD_HEADERS = {
 }
 INSTRUCTION_SET_HEADERS = {"immintrin.h", "arm_neon.h", "arm_acle.h"}  # in kernels only
 BLAS_HEADER = "cblas.h"  # in kernels/blas only
+THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
 HAS_MAIN = re.compile(
     r"\bint\s+main\s*\(|\bvoid\s+setup\s*\(|doctest/doctest\.h|DOCTEST_CONFIG_IMPLEMENT"
@@ -74,6 +75,8 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
             allowed = STANDARD_HEADERS | (INSTRUCTION_SET_HEADERS if layer == "kernels" else set())
             if layer == "kernels" and path.parent.name == "blas":
                 allowed = {*allowed, BLAS_HEADER}
+            if layer == "kernels" and path.parent.name == "threads":
+                allowed = allowed | THREAD_HEADERS
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"

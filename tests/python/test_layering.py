@@ -15,7 +15,12 @@ from rltools_host.boards import list_boards, load_board, missing_tools
 COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
 BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
-HOST_ONLY = ("rltools/kernels/simd/", "rltools/devices/host.h", *BLAS_ONLY)
+HOST_ONLY = (
+    "rltools/kernels/simd/",
+    "rltools/kernels/threads/",
+    "rltools/devices/host",
+    *BLAS_ONLY,
+)
 VENDOR_FOLDERS = tuple(
     f"{board.name.replace('-', '_')}/" for board in list_boards() if not board.built_by_cmake
 )
@@ -95,6 +100,7 @@ def test_tree_follows_the_include_rules() -> None:
         ("core/a.h", "#include <vector>", "core may not include vector"),
         ("nn/a.h", "#include <immintrin.h>", "nn may not include immintrin.h"),
         ("kernels/simd/a.h", "#include <cblas.h>", "kernels may not include cblas.h"),
+        ("kernels/x/a.h", "#include <pthread.h>", "kernels may not include pthread.h"),
         ("rl/a.h", "#include RLT_DEVICE_HEADER", "rl may not include RLT_DEVICE_HEADER"),
     ],
 )

@@ -19,4 +19,9 @@ struct HostSimd : Generic {};
 // The only tag whose results are not the reference's bits.
 struct Blas : HostSimd {};
 
+// The same with a second thread (core/run_both.h). What runs beside something else has one thread.
+struct HostSimdThreads : HostSimd {
+  using OneThread = HostSimd;
+};
+
 }  // namespace rlt

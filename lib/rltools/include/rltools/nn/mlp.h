@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "rltools/core/random.h"
+#include "rltools/core/run_both.h"
 #include "rltools/core/tensor.h"
 #include "rltools/nn/dense.h"
 
@@ -91,80 +92,128 @@ struct GradientBuffer {
 
 namespace detail {
 
-template <int Layer, int Batch, class Device, class Network, class T>
+// Multiply-adds of one sample in a forward pass, or in a backward pass that leaves the parameters.
+template <class Network>
+constexpr long multiply_adds() {
+  long count = 0;
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    count += long{Network::input_dim(layer)} * Network::output_dim(layer);
+  }
+  return count;
+}
+
+// Where a hidden layer's activations, or pre-activations, of sample `first` begin.
+template <int Layer, int Batch, class Network, class T>
+inline T* hidden_rows(T* hidden, int first) {
+  return hidden + Batch * Network::hidden_offset(Layer) + first * Network::output_dim(Layer);
+}
+
+// The samples of Range of a batch; `input` and `output` are those of the whole batch, or of a
+// hidden layer's.
+template <int Layer, int Batch, class Range, class Device, class Network, class T>
 inline void forward_layer(Device device, const Network& network, const T* input, T* output,
                           MlpBuffer<Network, Batch>& buffer) {
   constexpr Activation kActivation = Network::activation(Layer);
   constexpr int kIn = Network::input_dim(Layer);
   constexpr int kOut = Network::output_dim(Layer);
+  constexpr int kRows = Range::kCount;
+  constexpr int kFirst = Range::kFirst;
   constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
-  T* result = kIsLast ? output : buffer.hidden + Batch * Network::hidden_offset(Layer);
+  T* whole = kIsLast ? output : hidden_rows<Layer, Batch, Network>(buffer.hidden, 0);
+  T* result = whole + kFirst * kOut;
+  const T* own_input = input + kFirst * kIn;
   if constexpr (needs_pre_activation(kActivation)) {
-    T* pre =
-        kIsLast ? buffer.output_pre : buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
-    dense_forward<Activation::identity, Batch, kIn, kOut>(device, network.weights(Layer),
-                                                          network.bias(Layer), input, pre);
-    activation_forward<kActivation, Batch * kOut>(device, pre, result);
+    T* pre = kIsLast ? buffer.output_pre + kFirst * kOut
+                     : hidden_rows<Layer, Batch, Network>(buffer.hidden_pre, kFirst);
+    dense_forward<Activation::identity, kRows, kIn, kOut>(device, network.weights(Layer),
+                                                          network.bias(Layer), own_input, pre);
+    activation_forward<kActivation, kRows * kOut>(device, pre, result);
   } else {
-    dense_forward<kActivation, Batch, kIn, kOut>(device, network.weights(Layer),
-                                                 network.bias(Layer), input, result);
+    dense_forward<kActivation, kRows, kIn, kOut>(device, network.weights(Layer),
+                                                 network.bias(Layer), own_input, result);
   }
-  if constexpr (!kIsLast) forward_layer<Layer + 1, Batch>(device, network, result, output, buffer);
+  if constexpr (!kIsLast) {
+    forward_layer<Layer + 1, Batch, Range>(device, network, static_cast<const T*>(whole), output,
+                                           buffer);
+  }
 }
 
-// What went into a layer's activation; null where the derivative does not need it.
+// What went into a layer's activation, from sample `first` on; null where the derivative does not
+// need it.
 template <int Layer, class Network, int Batch>
-inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, Batch>& buffer) {
+inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, Batch>& buffer,
+                                                      int first) {
   if constexpr (!needs_pre_activation(Network::activation(Layer))) {
     return nullptr;
   } else if constexpr (Layer == Network::kLayerCount - 1) {
-    return buffer.output_pre;
+    return buffer.output_pre + first * Network::kOutputDim;
   } else {
-    return buffer.hidden_pre + Batch * Network::hidden_offset(Layer);
+    return hidden_rows<Layer, Batch, Network>(buffer.hidden_pre, first);
   }
 }
 
-// `gradient` is that of what goes into the layer's activation.
-template <int Layer, int Batch, bool WithParameters, class Device, class Network, class T,
-          int Width>
-inline void backward_layer(Device device, const Network& network, const T* input,
-                           const MlpBuffer<Network, Batch>& buffer, const T* gradient,
-                           Network* parameters_gradient, T* input_gradient,
-                           GradientBuffer<T, Batch, Width>& scratch) {
+// For the samples of Range: from the gradient of what goes into this layer's activation that of
+// what goes into the activation before it; of the first layer, of the network's input, unless that
+// is null. Both gradients begin at the first sample of Range.
+template <int Layer, int Batch, class Range, class Device, class Network, class T>
+inline void backward_input_layer(Device device, const Network& network,
+                                 const MlpBuffer<Network, Batch>& buffer, const T* gradient,
+                                 T* input_gradient) {
   constexpr int kIn = Network::input_dim(Layer);
   constexpr int kOut = Network::output_dim(Layer);
-  const T* layer_input = input;
-  if constexpr (Layer > 0) layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
-  if constexpr (WithParameters) {
-    dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
-                                             parameters_gradient->weights(Layer),
-                                             parameters_gradient->bias(Layer));
-  }
   if constexpr (Layer > 0) {
-    T* previous = scratch.values[Layer % 2];
-    dense_backward_input<Network::activation(Layer - 1), Batch, kIn, kOut>(
-        device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer), layer_input,
-        previous);
-    backward_layer<Layer - 1, Batch, WithParameters>(device, network, input, buffer, previous,
-                                                     parameters_gradient, input_gradient, scratch);
+    dense_backward_input<Network::activation(Layer - 1), Range::kCount, kIn, kOut>(
+        device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer, Range::kFirst),
+        hidden_rows<Layer - 1, Batch, Network>(buffer.hidden, Range::kFirst), input_gradient);
   } else if (input_gradient != nullptr) {
-    dense_backward_input<Activation::identity, Batch, kIn, kOut>(
+    dense_backward_input<Activation::identity, Range::kCount, kIn, kOut>(
         device, network.weights(0), gradient, static_cast<const T*>(nullptr),
         static_cast<const T*>(nullptr), input_gradient);
   }
 }
 
-// From the gradient of the network's output, which is consumed.
-template <int Batch, bool WithParameters, class Device, class Network, class T, int Width>
-inline void backward_layers(Device device, const Network& network, const T* input, const T* output,
-                            const MlpBuffer<Network, Batch>& buffer, T* output_gradient,
-                            Network* parameters_gradient, T* input_gradient,
+// As backward_input_layer, down to the first layer. Each Range has a part of the scratch memory
+// that does not depend on the layers' widths: threads are not at the same layer.
+template <int Layer, int Batch, class Range, class Device, class Network, class T, int Width>
+inline void backward_input_layers(Device device, const Network& network,
+                                  const MlpBuffer<Network, Batch>& buffer, const T* gradient,
+                                  T* input_gradient, GradientBuffer<T, Batch, Width>& scratch) {
+  if constexpr (Layer > 0) {
+    T* previous = scratch.values[Layer % 2] + Range::kFirst * Width;
+    backward_input_layer<Layer, Batch, Range>(device, network, buffer, gradient, previous);
+    backward_input_layers<Layer - 1, Batch, Range>(
+        device, network, buffer, static_cast<const T*>(previous), input_gradient, scratch);
+  } else {
+    backward_input_layer<0, Batch, Range>(device, network, buffer, gradient, input_gradient);
+  }
+}
+
+// The whole batch, with the gradient of the parameters: it needs all rows of a layer, so that
+// threads meet at each.
+template <int Layer, int Batch, class Device, class Network, class T, int Width>
+inline void backward_layers(Device device, const Network& network, const T* input,
+                            const MlpBuffer<Network, Batch>& buffer, const T* gradient,
+                            Network& parameters_gradient, T* input_gradient,
                             GradientBuffer<T, Batch, Width>& scratch) {
-  constexpr int kLast = Network::kLayerCount - 1;
-  activation_backward<Network::activation(kLast), Batch * Network::kOutputDim>(
-      device, pre_activation<kLast>(buffer), output, output_gradient);
-  backward_layer<kLast, Batch, WithParameters>(device, network, input, buffer, output_gradient,
-                                               parameters_gradient, input_gradient, scratch);
+  constexpr int kIn = Network::input_dim(Layer);
+  constexpr int kOut = Network::output_dim(Layer);
+  const T* layer_input = input;
+  if constexpr (Layer > 0) layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
+  dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
+                                           parameters_gradient.weights(Layer),
+                                           parameters_gradient.bias(Layer));
+  T* previous = Layer > 0 ? scratch.values[Layer % 2] : input_gradient;
+  for_rows<Batch, long{kIn} * kOut>(device, [&](auto one_device, auto range) {
+    constexpr int kFirst = decltype(range)::kFirst;
+    backward_input_layer<Layer, Batch, decltype(range)>(
+        one_device, network, buffer, gradient + kFirst * kOut,
+        previous == nullptr ? nullptr : previous + kFirst * kIn);
+  });
+  if constexpr (Layer > 0) {
+    backward_layers<Layer - 1, Batch>(device, network, input, buffer,
+                                      static_cast<const T*>(previous), parameters_gradient,
+                                      input_gradient, scratch);
+  }
 }
 
 }  // namespace detail
@@ -210,7 +259,11 @@ template <class Device, class Network, class Input, class Output, class Buffer>
 void forward(Device device, const Network& network, const Input& input, Output&& output,
              Buffer& buffer) {
   if constexpr (PassShapesOf<Network, Input, std::remove_reference_t<Output>, Buffer>::kFit) {
-    detail::forward_layer<0, Input::kRows>(device, network, input.data(), output.data(), buffer);
+    for_rows<Input::kRows, detail::multiply_adds<Network>()>(
+        device, [&](auto one_device, auto range) {
+          detail::forward_layer<0, Input::kRows, decltype(range)>(one_device, network, input.data(),
+                                                                  output.data(), buffer);
+        });
   }
 }
 
@@ -224,22 +277,32 @@ void backward(Device device, const Network& network, const Input& input, const O
               Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
-    detail::backward_layers<Input::kRows, true>(device, network, input.data(), output.data(),
-                                                buffer, output_gradient, &parameters_gradient,
-                                                input_gradient, scratch);
+    constexpr int kLast = Network::kLayerCount - 1;
+    activation_backward<Network::activation(kLast), Input::kRows * Network::kOutputDim>(
+        device, detail::pre_activation<kLast>(buffer, 0), output.data(), output_gradient);
+    detail::backward_layers<kLast, Input::kRows>(
+        device, network, input.data(), buffer,
+        static_cast<const typename Network::Scalar*>(output_gradient), parameters_gradient,
+        input_gradient, scratch);
   }
 }
 
 // As backward, but only the gradient of the input (the parameters are not touched).
 template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
-void backward_input(Device device, const Network& network, const Input& input, const Output& output,
+void backward_input(Device device, const Network& network, const Input&, const Output& output,
                     const Buffer& buffer, typename Network::Scalar* output_gradient,
                     typename Network::Scalar* input_gradient, Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
-    detail::backward_layers<Input::kRows, false>(
-        device, network, input.data(), output.data(), buffer, output_gradient,
-        static_cast<Network*>(nullptr), input_gradient, scratch);
+    constexpr int kLast = Network::kLayerCount - 1;
+    activation_backward<Network::activation(kLast), Input::kRows * Network::kOutputDim>(
+        device, detail::pre_activation<kLast>(buffer, 0), output.data(), output_gradient);
+    for_rows<Input::kRows, detail::multiply_adds<Network>()>(device, [&](auto one_device,
+                                                                         auto range) {
+      detail::backward_input_layers<kLast, Input::kRows, decltype(range)>(
+          one_device, network, buffer,
+          static_cast<const typename Network::Scalar*>(output_gradient), input_gradient, scratch);
+    });
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "rltools/core/run_both.h"
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
@@ -44,7 +45,8 @@ using OffPolicyReplay =
                      (E::kReplayCapacity + E::kEpisodeSteps - 1) / E::kEpisodeSteps + 1,
                  E::Environment::kObservationDim, E::Environment::kActionDim>;
 
-template <class E>
+// `BothCritics` where the algorithm needs what both critics leave for the backward pass.
+template <class E, bool BothCritics = false>
 struct OffPolicyScratch {
   using T = typename E::Scalar;
   static constexpr int kBatch = E::kBatchSize;
@@ -53,6 +55,11 @@ struct OffPolicyScratch {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr int kWidest =
       E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
+  // Both critics use the same in turn, or each has its own. Then there is a third for passes whose
+  // rows two threads share: memory that goes from core to core costs more than it takes.
+  static constexpr bool kAtOnce = std::is_base_of_v<SecondCriticScratch, E>;
+  static constexpr int kGradients = kAtOnce ? 3 : 1;
+  static constexpr int kPasses = kAtOnce ? 3 : BothCritics ? 2 : 1;
 
   // The batch, gathered from the replay buffer.
   Matrix<T, kBatch, kObservation + kAction> observation_action;
@@ -65,14 +72,16 @@ struct OffPolicyScratch {
 
   // A tile of it.
   MlpBuffer<typename E::Actor, kTile> actor_buffer;
-  MlpBuffer<typename E::Critic, kTile> critic_buffer;
-  GradientBuffer<T, kTile, kWidest> gradient_buffer;
   Matrix<T, kTile, kAction> action, action_gradient;
-  Matrix<T, kTile, kObservation + kAction> critic_input, critic_input_gradient;
-  Matrix<T, kTile, 1> value_1, value_2, value_gradient;
+  Matrix<T, kTile, kObservation + kAction> critic_input;
+  Matrix<T, kTile, 1> value[2];
+  MlpBuffer<typename E::Critic, kTile> critic_buffer[kPasses];
+  Matrix<T, kTile, 1> value_gradient[kPasses];
+  Matrix<T, kTile, kObservation + kAction> critic_input_gradient[kPasses];
+  GradientBuffer<T, kTile, kWidest> gradient_buffer[kGradients];
 
   typename E::Actor actor_gradient;
-  typename E::Critic critic_gradient;
+  typename E::Critic critic_gradient[kGradients];
   MlpBuffer<typename E::Actor, 1> acting_buffer;
 };
 
@@ -167,20 +176,69 @@ void set_critic_input(const Observation& observation, Scratch<E>& scratch) {
   }
 }
 
-// value_1 = min(Q1', Q2')(critic_input), for a tile
-template <class Device, class E>
-void evaluate_target_critics(Device device, Training<E>& training) {
+// A critic of the two, and the scratch memory that it uses.
+template <class E>
+struct CriticWork {
+  using T = typename E::Scalar;
+  int index;
+  typename E::Critic& critic;
+  typename E::Critic& target;
+  AdamState<typename E::Critic>& optimizer;
+  Matrix<T, E::kTileRows, 1>& value;
+  MlpBuffer<typename E::Critic, E::kTileRows>& buffer;
+  Matrix<T, E::kTileRows, 1>& value_gradient;
+  decltype(Scratch<E>::critic_input)& input_gradient;
+  GradientBuffer<T, E::kTileRows, Scratch<E>::kWidest>& gradient_buffer;
+  typename E::Critic& gradient;
+};
+
+// The critic `index`, 0 or 1, with the scratch memory `memory`, of which 2 is the one for passes
+// that threads share.
+template <class E>
+CriticWork<E> critic_work(Training<E>& training, int index, int memory) {
+  auto& learner = training.learner;
   auto& scratch = training.scratch;
-  forward(device, training.learner.critic_1_target, scratch.critic_input, scratch.value_1,
-          scratch.critic_buffer);
-  forward(device, training.learner.critic_2_target, scratch.critic_input, scratch.value_2,
-          scratch.critic_buffer);
-  for (int row = 0; row < E::kTileRows; row++) {
-    scratch.value_1(row, 0) = math::min(scratch.value_1(row, 0), scratch.value_2(row, 0));
+  const int pass = memory % Scratch<E>::kPasses;
+  const int gradient = memory % Scratch<E>::kGradients;
+  return {index,
+          index == 0 ? learner.critic_1 : learner.critic_2,
+          index == 0 ? learner.critic_1_target : learner.critic_2_target,
+          index == 0 ? learner.critic_1_optimizer : learner.critic_2_optimizer,
+          scratch.value[index],
+          scratch.critic_buffer[pass],
+          scratch.value_gradient[pass],
+          scratch.critic_input_gradient[pass],
+          scratch.gradient_buffer[gradient],
+          scratch.critic_gradient[gradient]};
+}
+
+// Calls function(device, critic_work) for both critics: at once where each has its own memory and
+// the device a second thread.
+template <class Device, class E, class Function>
+void for_both_critics(Device device, Training<E>& training, Function&& function) {
+  const auto first = [&](auto one_device) { function(one_device, critic_work(training, 0, 0)); };
+  const auto second = [&](auto one_device) { function(one_device, critic_work(training, 1, 1)); };
+  if constexpr (Scratch<E>::kAtOnce) {
+    run_both(device, first, second);
+  } else {
+    first(device);
+    second(device);
   }
 }
 
-// target_value = reward + discount (1 - terminated) value_1, for the tile that begins at row
+// value[0] = min(Q1', Q2')(critic_input), for a tile
+template <class Device, class E>
+void evaluate_target_critics(Device device, Training<E>& training) {
+  auto& scratch = training.scratch;
+  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
+    forward(one_device, work.target, scratch.critic_input, work.value, work.buffer);
+  });
+  for (int row = 0; row < E::kTileRows; row++) {
+    scratch.value[0](row, 0) = math::min(scratch.value[0](row, 0), scratch.value[1](row, 0));
+  }
+}
+
+// target_value = reward + discount (1 - terminated) value[0], for the tile that begins at row
 // `first`
 template <class E>
 void set_target_values(Training<E>& training, int first) {
@@ -189,7 +247,7 @@ void set_target_values(Training<E>& training, int first) {
   const T discount = static_cast<T>(training.hyperparameters.discount);
   for (int row = 0; row < E::kTileRows; row++) {
     scratch.target_value(first + row, 0) =
-        math::fma(discount * scratch.not_terminated(first + row, 0), scratch.value_1(row, 0),
+        math::fma(discount * scratch.not_terminated(first + row, 0), scratch.value[0](row, 0),
                   scratch.reward(first + row, 0));
   }
 }
@@ -203,24 +261,22 @@ AdamParameters<typename E::Scalar> adam_parameters(const typename E::Hyperparame
 
 // One Adam step on the mean of (Q(s, a) - target_value)^2; returns that mean.
 template <class Device, class E>
-typename E::Scalar update_critic(Device device, Training<E>& training, typename E::Critic& critic,
-                                 AdamState<typename E::Critic>& optimizer) {
+typename E::Scalar update_critic(Device device, const Training<E>& training, CriticWork<E> work) {
   using T = typename E::Scalar;
-  auto& scratch = training.scratch;
+  const auto& scratch = training.scratch;
   T loss = T(0);
-  set_zero(scratch.critic_gradient);
+  set_zero(work.gradient);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto input = rows<E::kTileRows>(scratch.observation_action, first);
-    forward(device, critic, input, scratch.value_1, scratch.critic_buffer);
-    loss += mean_squared_error<E::kTileRows>(
-        device, scratch.value_1.data(), scratch.target_value.row(first),
-        static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
-    backward(device, critic, input, scratch.value_1, scratch.critic_buffer,
-             scratch.value_gradient.data(), scratch.critic_gradient, static_cast<T*>(nullptr),
-             scratch.gradient_buffer);
+    forward(device, work.critic, input, work.value, work.buffer);
+    loss +=
+        mean_squared_error<E::kTileRows>(device, work.value.data(), scratch.target_value.row(first),
+                                         static_cast<T>(E::kBatchSize), work.value_gradient.data());
+    backward(device, work.critic, input, work.value, work.buffer, work.value_gradient.data(),
+             work.gradient, static_cast<T*>(nullptr), work.gradient_buffer);
   }
-  adam_step(device, adam_parameters<E>(training.hyperparameters), optimizer,
-            scratch.critic_gradient, critic);
+  adam_step(device, adam_parameters<E>(training.hyperparameters), work.optimizer, work.gradient,
+            work.critic);
   return loss;
 }
 
@@ -228,23 +284,23 @@ typename E::Scalar update_critic(Device device, Training<E>& training, typename 
 // losses.
 template <class Device, class E>
 typename E::Scalar update_critics(Device device, Training<E>& training, StepReport& report) {
-  auto& learner = training.learner;
-  const auto loss_1 = update_critic(device, training, learner.critic_1, learner.critic_1_optimizer);
-  const auto loss_2 = update_critic(device, training, learner.critic_2, learner.critic_2_optimizer);
+  typename E::Scalar loss[2];
+  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
+    loss[work.index] = update_critic(one_device, training, work);
+  });
   report.updated = true;
-  report.critic_1_loss = static_cast<float>(loss_1);
-  report.critic_2_loss = static_cast<float>(loss_2);
-  return loss_1 + loss_2;
+  report.critic_1_loss = static_cast<float>(loss[0]);
+  report.critic_2_loss = static_cast<float>(loss[1]);
+  return loss[0] + loss[1];
 }
 
 template <class Device, class E>
 void update_critic_targets(Device device, Training<E>& training) {
-  auto& learner = training.learner;
   const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.polyak);
-  polyak_update<E::Critic::kParameterCount>(device, rate, learner.critic_1.values,
-                                            learner.critic_1_target.values);
-  polyak_update<E::Critic::kParameterCount>(device, rate, learner.critic_2.values,
-                                            learner.critic_2_target.values);
+  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
+    polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
+                                              work.target.values);
+  });
 }
 
 // False for NaN, infinities and what a float cannot hold.

@@ -26,6 +26,12 @@ struct WithTileRows : E {
   static constexpr int kTileRows = Rows;
 };
 
+// The experiment E with scratch memory of its own for the second critic, so that a device with a
+// second thread works on both critics at once: the same bits.
+struct SecondCriticScratch {};
+template <class E>
+struct WithSecondCriticScratch : E, SecondCriticScratch {};
+
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {

@@ -116,19 +116,15 @@ struct Sac {
   template <class E>
   using Replay = OffPolicyReplay<E>;
 
+  // Which critic gives the smaller value is known only when both have been evaluated.
   template <class E>
-  struct Scratch : OffPolicyScratch<E> {
+  struct Scratch : OffPolicyScratch<E, true> {
     using T = typename E::Scalar;
     static constexpr int kTile = E::kTileRows;
-    static constexpr int kObservation = E::Environment::kObservationDim;
     static constexpr int kAction = E::Environment::kActionDim;
     Matrix<T, E::kBatchSize, kAction> policy_noise;
     Matrix<T, kTile, 2 * kAction> actor_output, actor_output_gradient;  // mean, then log_std
     Matrix<T, kTile, 1> log_probability;
-    // Which critic gives the smaller value is known only when both have been evaluated.
-    MlpBuffer<typename E::Critic, kTile> critic_2_buffer;
-    Matrix<T, kTile, 1> value_2_gradient;
-    Matrix<T, kTile, kObservation + kAction> critic_2_input_gradient;
     PolicyNetwork<E> policy;
   };
 };
@@ -294,8 +290,8 @@ void compute_target_values(Device device, Training<E>& training) {
     set_critic_input<E>(next_observation, scratch);
     evaluate_target_critics(device, training);
     for (int row = 0; row < E::kTileRows; row++) {
-      scratch.value_1(row, 0) =
-          math::fma(-alpha, scratch.log_probability(row, 0), scratch.value_1(row, 0));
+      scratch.value[0](row, 0) =
+          math::fma(-alpha, scratch.log_probability(row, 0), scratch.value[0](row, 0));
     }
     set_target_values(training, first);
   }
@@ -315,23 +311,20 @@ void compute_action_gradient(Device device, Training<E>& training) {
   using T = typename E::Scalar;
   constexpr int kObservation = E::Environment::kObservationDim;
   constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
-  auto& learner = training.learner;
   auto& scratch = training.scratch;
   for (int row = 0; row < E::kTileRows; row++) {
-    const bool first_is_smaller = scratch.value_1(row, 0) <= scratch.value_2(row, 0);
-    scratch.value_gradient(row, 0) = first_is_smaller ? kShare : T(0);
-    scratch.value_2_gradient(row, 0) = first_is_smaller ? T(0) : kShare;
+    const bool first_is_smaller = scratch.value[0](row, 0) <= scratch.value[1](row, 0);
+    scratch.value_gradient[0](row, 0) = first_is_smaller ? kShare : T(0);
+    scratch.value_gradient[1](row, 0) = first_is_smaller ? T(0) : kShare;
   }
-  backward_input(device, learner.critic_1, scratch.critic_input, scratch.value_1,
-                 scratch.critic_buffer, scratch.value_gradient.data(),
-                 scratch.critic_input_gradient.data(), scratch.gradient_buffer);
-  backward_input(device, learner.critic_2, scratch.critic_input, scratch.value_2,
-                 scratch.critic_2_buffer, scratch.value_2_gradient.data(),
-                 scratch.critic_2_input_gradient.data(), scratch.gradient_buffer);
+  for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
+    backward_input(one_device, work.critic, scratch.critic_input, work.value, work.buffer,
+                   work.value_gradient.data(), work.input_gradient.data(), work.gradient_buffer);
+  });
   for (int row = 0; row < E::kTileRows; row++) {
     for (int i = 0; i < E::Environment::kActionDim; i++) {
-      scratch.action_gradient(row, i) = scratch.critic_input_gradient(row, kObservation + i) +
-                                        scratch.critic_2_input_gradient(row, kObservation + i);
+      scratch.action_gradient(row, i) = scratch.critic_input_gradient[0](row, kObservation + i) +
+                                        scratch.critic_input_gradient[1](row, kObservation + i);
     }
   }
 }
@@ -355,11 +348,11 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
     const T* noise = scratch.policy_noise.row(first);
     sample_policy(device, training, observation, noise);
     set_critic_input<E>(observation, scratch);
-    forward(device, learner.critic_1, scratch.critic_input, scratch.value_1, scratch.critic_buffer);
-    forward(device, learner.critic_2, scratch.critic_input, scratch.value_2,
-            scratch.critic_2_buffer);
+    for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
+      forward(one_device, work.critic, scratch.critic_input, work.value, work.buffer);
+    });
     for (int row = 0; row < E::kTileRows; row++) {
-      const T value = math::min(scratch.value_1(row, 0), scratch.value_2(row, 0));
+      const T value = math::min(scratch.value[0](row, 0), scratch.value[1](row, 0));
       const T log_probability = scratch.log_probability(row, 0);
       report.loss += math::fma(alpha, log_probability, -value);
       report.log_probability += log_probability;
@@ -370,7 +363,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
         scratch.action_gradient.data(), alpha / kBatch, scratch.actor_output_gradient.data());
     backward(device, learner.actor, observation, scratch.actor_output, scratch.actor_buffer,
              scratch.actor_output_gradient.data(), scratch.actor_gradient, static_cast<T*>(nullptr),
-             scratch.gradient_buffer);
+             scratch.gradient_buffer[Scratch<E>::kGradients - 1]);
   }
   adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
             scratch.actor_gradient, learner.actor);

@@ -150,28 +150,29 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
   auto& learner = training.learner;
   auto& scratch = training.scratch;
+  const CriticWork<E> critic = critic_work(training, 0, 2);
   T loss = T(0);
   set_zero(scratch.actor_gradient);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto observation = rows<E::kTileRows>(scratch.observation, first);
     forward(device, learner.actor, observation, scratch.action, scratch.actor_buffer);
     set_critic_input<E>(observation, scratch);
-    forward(device, learner.critic_1, scratch.critic_input, scratch.value_1, scratch.critic_buffer);
+    forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
     for (int row = 0; row < E::kTileRows; row++) {
-      loss -= scratch.value_1(row, 0) / kBatch;
-      scratch.value_gradient(row, 0) = T(-1) / kBatch;
+      loss -= critic.value(row, 0) / kBatch;
+      critic.value_gradient(row, 0) = T(-1) / kBatch;
     }
-    backward_input(device, learner.critic_1, scratch.critic_input, scratch.value_1,
-                   scratch.critic_buffer, scratch.value_gradient.data(),
-                   scratch.critic_input_gradient.data(), scratch.gradient_buffer);
+    backward_input(device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
+                   critic.value_gradient.data(), critic.input_gradient.data(),
+                   critic.gradient_buffer);
     for (int row = 0; row < E::kTileRows; row++) {
       for (int i = 0; i < E::Environment::kActionDim; i++) {
-        scratch.action_gradient(row, i) = scratch.critic_input_gradient(row, kObservation + i);
+        scratch.action_gradient(row, i) = critic.input_gradient(row, kObservation + i);
       }
     }
     backward(device, learner.actor, observation, scratch.action, scratch.actor_buffer,
              scratch.action_gradient.data(), scratch.actor_gradient, static_cast<T*>(nullptr),
-             scratch.gradient_buffer);
+             critic.gradient_buffer);
   }
   adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
             scratch.actor_gradient, learner.actor);

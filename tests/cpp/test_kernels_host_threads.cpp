@@ -1,0 +1,23 @@
+// The kernels that device HostThreads selects: which one for each operation, and the same bits as
+// the reference.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "dispatch_assertions.h"
+#include "kernel_agreement.h"
+#include "rltools/devices/host_threads.h"
+
+using namespace rlt;
+
+// A lost optimisation is a failed build. The forward product and the input gradient are split by
+// rows before they come to a kernel.
+RLT_ASSERT_DISPATCH(HostThreads, call_both, HostSimdThreads);
+RLT_ASSERT_DISPATCH(HostThreads, dense_forward, HostSimd);
+RLT_ASSERT_DISPATCH(HostThreads, dense_backward_weights, HostSimdThreads);
+RLT_ASSERT_DISPATCH(HostThreads, dense_backward_input, HostSimd);
+RLT_ASSERT_DISPATCH(HostThreads, activation_forward, Generic);
+RLT_ASSERT_DISPATCH(HostThreads, activation_backward, Generic);
+RLT_ASSERT_DISPATCH(HostThreads, adam_update, HostSimdThreads);
+RLT_ASSERT_DISPATCH(HostThreads, polyak_update, Generic);
+
+TEST_CASE("two threads' kernels give the reference's bits") {
+  kernel_agreement::run<HostThreads>();
+}
