@@ -25,7 +25,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
 
 
 def test_the_boards_of_the_repository_are_listed() -> None:
-    assert {"host", "host-blas", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
+    assert {"host", "host-blas", "host-threads", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
     assert [board.name for board in boards.list_boards()] == NAMES
 
 

@@ -729,7 +729,7 @@ def test_words_for_numbers_and_times() -> None:
     assert [duration(v) for v in (7, 760, 7380, float("nan"))] == ["0:07", "12:40", "2:03:00", "-"]
 
 
-# -- the real program of board host ----------------------------------------------------------------
+# -- the real programs of this machine -------------------------------------------------------------
 
 
 def train_here(out: Path | None = None, **options: Any) -> dict[str, Any]:
@@ -756,6 +756,18 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
         (r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")
     ]
     assert [row[0] for row in rows] == list(range(100, 601, 100))
+
+
+@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
+def test_two_threads_train_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
+    settings = ["eval_every=100"]
+    one, two = (
+        train.run(experiment, board, seed=3, steps=300, settings=settings, out=tmp_path / board)
+        for board in ("host", "host-threads")
+    )
+    assert two["board"] == "host-threads"
+    assert two["state_sha256"] == one["state_sha256"]
+    assert two["return_mean"] == one["return_mean"]
 
 
 def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,10 @@
 #include RLT_DEVICE_HEADER
 #include RLT_EXPERIMENT_HEADER
 
+#include <type_traits>
+
 #include "app/train/train_application.h"
+#include "rltools/core/run_both.h"
 
 #define RLT_QUOTE_TOKENS(x) #x
 #define RLT_QUOTE(x) RLT_QUOTE_TOKENS(x)
@@ -15,10 +18,12 @@ namespace rlt::train_program {
 
 // Where memory is plenty a batch is worked through at once.
 #if defined(RLT_WHOLE_BATCH)
-using Experiment = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
+using Tiled = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
 #else
-using Experiment = RLT_EXPERIMENT;
+using Tiled = RLT_EXPERIMENT;
 #endif
+using Experiment = std::conditional_t<OneThreadOf<RLT_DEVICE>::kHasSecondThread,
+                                      WithSecondCriticScratch<Tiled>, Tiled>;
 
 RLT_FAST Learner<Experiment> learner;
 RLT_FAST Scratch<Experiment> scratch;

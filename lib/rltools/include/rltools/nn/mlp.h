@@ -297,12 +297,16 @@ void backward_input(Device device, const Network& network, const Input&, const O
     constexpr int kLast = Network::kLayerCount - 1;
     activation_backward<Network::activation(kLast), Input::kRows * Network::kOutputDim>(
         device, detail::pre_activation<kLast>(buffer, 0), output.data(), output_gradient);
-    for_rows<Input::kRows, detail::multiply_adds<Network>()>(device, [&](auto one_device,
-                                                                         auto range) {
-      detail::backward_input_layers<kLast, Input::kRows, decltype(range)>(
-          one_device, network, buffer,
-          static_cast<const typename Network::Scalar*>(output_gradient), input_gradient, scratch);
-    });
+    for_rows<Input::kRows, detail::multiply_adds<Network>()>(
+        device, [&](auto one_device, auto range) {
+          using T = typename Network::Scalar;
+          constexpr int kFirst = decltype(range)::kFirst;
+          detail::backward_input_layers<kLast, Input::kRows, decltype(range)>(
+              one_device, network, buffer,
+              static_cast<const T*>(output_gradient + kFirst * Network::kOutputDim),
+              input_gradient == nullptr ? nullptr : input_gradient + kFirst * Network::kInputDim,
+              scratch);
+        });
   }
 }
 
