@@ -3,6 +3,8 @@
 set(rlt_sanitizer_flags)
 if(RLT_SANITIZE)
   set(rlt_sanitizer_flags -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+elseif(RLT_SANITIZE_THREADS)
+  set(rlt_sanitizer_flags -O1 -fsanitize=thread -fno-omit-frame-pointer -g)
 endif()
 
 foreach(library IN LISTS RLT_LIBRARIES)
@@ -39,7 +41,7 @@ function(rlt_add_firmware header)
   rlt_use_board(${name})
   rlt_use_experiment(${name} ${header})
   rlt_use_generated_headers(${name})
-  if(APPLE OR RLT_SANITIZE)
+  if(APPLE OR rlt_sanitizer_flags)
     return()  # no --wrap in Apple's linker; the sanitizers allocate
   endif()
   target_link_options(${name} PRIVATE ${RLT_LINK_FLAGS})
