@@ -37,16 +37,19 @@ class MeasurementError(RltError):
 
 
 @contextlib.contextmanager
-def pinned() -> Iterator[int | None]:
-    """Holds this process, and what it starts, to one core; None where the system cannot."""
+def pinned(cores: int = 1) -> Iterator[int | None]:
+    """Holds this process, and what it starts, to one core or as many as there are up to `cores`.
+
+    The last of them, or None where the system cannot.
+    """
     if not hasattr(os, "sched_setaffinity"):
         yield None
         return
     before = os.sched_getaffinity(0)
-    core = max(before)  # interrupts mostly go to the first
-    os.sched_setaffinity(0, {core})
+    last = sorted(before)[-cores:]  # interrupts mostly go to the first
+    os.sched_setaffinity(0, last)
     try:
-        yield core
+        yield last[-1]
     finally:
         os.sched_setaffinity(0, before)
 
@@ -87,11 +90,11 @@ def build_program(name: str, board: str = "host") -> Path:
 
 
 def run_program(
-    name: str, *arguments: object, board: str = "host"
+    name: str, *arguments: object, board: str = "host", cores: int = 1
 ) -> tuple[dict[str, Any], int | None]:
-    """Runs a benchmark program on one core; what it printed, and the core."""
+    """Runs a benchmark program on one core, or on several; what it printed, and the last core."""
     command = [str(build_program(name, board)), *map(str, arguments)]
-    with pinned() as core:
+    with pinned(cores) as core:
         result = run_to_end(name, command, PROGRAM_LIMIT_S)
     if result.returncode != 0:
         raise BuildError(

@@ -1,6 +1,7 @@
 """`rlt bench roofline`: one TD3 step against the multiply-add peak of the core that it runs on.
 
 benchmarks/roofline.cpp measures; here medians become ratios, which hold on a busy machine too.
+benchmarks/two_threads.cpp compares the run with one that has a second thread.
 """
 
 from __future__ import annotations
@@ -42,7 +43,14 @@ def run(
     bench.require_positive(steps=steps, repetitions=repetitions)
     load = bench.load_average()
     raw, core = bench.run_program("roofline", steps, repetitions, buffer or buffer_mb())
-    document = {**evaluated(raw), "core": core, "load_average": load, "machine": bench.machine()}
+    raw_two, _ = bench.run_program("two_threads", steps, repetitions, cores=2)
+    document = {
+        **evaluated(raw),
+        "two_threads": two_threads(raw_two),
+        "core": core,
+        "load_average": load,
+        "machine": bench.machine(),
+    }
     print("\n".join(lines(document)))
     if json_output:
         print(json.dumps(document))
@@ -98,6 +106,37 @@ def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def two_threads(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the second thread gains, from what the program measured in turn."""
+    if not raw["same_bits"]:
+        raise VerificationError(
+            "the run with two threads ended in other bits than the run with one: "
+            "see tests/cpp/test_host_threads.cpp"
+        )
+    runs = raw["runs"]
+    if raw["processors"] < 2:
+        return {"processors": raw["processors"], "ratio": None}
+    return {
+        "processors": raw["processors"],
+        "run_s": bench.median([run["two_threads_s"] for run in runs]),
+        "one_thread_s": bench.median([run["one_thread_s"] for run in runs]),
+        "ratio": bench.median([run["two_threads_s"] / run["one_thread_s"] for run in runs]),
+        "ratios": [run["two_threads_s"] / run["one_thread_s"] for run in runs],
+    }
+
+
+def two_threads_line(measured: Mapping[str, Any]) -> str:
+    if measured["ratio"] is None:
+        return (
+            "  two threads         not measured: this process may use one core only, "
+            "and a second thread needs another"
+        )
+    return (
+        f"  two threads         {measured['run_s']:.3f} s   {measured['ratio']:.2f} of the "
+        f"{measured['one_thread_s']:.3f} s that one thread takes in turn with it"
+    )
+
+
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
     machine = document["machine"]
@@ -130,9 +169,10 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         f"  memory bandwidth    {document['bandwidth_gb_s']:.1f} GB/s   triad",
         f"  training            {document['achieved_gflops']:.1f} GFLOP/s   "
         f"{100 * document['share']:.1f} % of the peak   {document['run_s']:.3f} s",
+        two_threads_line(document["two_threads"]),
         "",
         *aligned([header, *rows, whole]),
         "",
-        "Times are processor time. The phases' shares are of a second run that reads the clock "
-        f"between them ({100 * document['clocks_cost']:+.1f} %).",
+        "Times are processor time, with two threads time on the clock. The phases' shares are of a "
+        f"second run that reads the clock between them ({100 * document['clocks_cost']:+.1f} %).",
     ]

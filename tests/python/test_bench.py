@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -73,6 +74,14 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
         assert document[key] > 0, key
     assert document["share"] < 1.2  # more than the peak is a mistake in the count
     assert re.search(r"^whole step +100 %", out, re.MULTILINE)
+    two_threads = document["two_threads"]
+    if two_threads["processors"] > 1:
+        assert len(two_threads["ratios"]) == 2
+        assert two_threads["run_s"] > 0
+        assert two_threads["one_thread_s"] > 0
+        assert re.search(r"^ +two threads +[\d.]+ s ", out, re.MULTILINE)
+    else:
+        assert "one core only" in out
 
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
@@ -104,6 +113,20 @@ def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
 def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
     with pytest.raises(VerificationError, match="other bits"):
         bench_roofline.evaluated({"same_bits": False})
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that pins")
+def test_second_thread_on_one_core_is_not_measured() -> None:
+    raw, _ = bench.run_program("two_threads", 120, 1, cores=1)
+    assert raw["same_bits"]
+    measured = bench_roofline.two_threads(raw)
+    assert measured == {"processors": 1, "ratio": None}
+    assert "one core only" in bench_roofline.two_threads_line(measured)
+
+
+def test_second_thread_with_other_bits_is_refused() -> None:
+    with pytest.raises(VerificationError, match="two threads ended in other bits"):
+        bench_roofline.two_threads({"same_bits": False, "processors": 2, "runs": []})
 
 
 def test_train_compares_and_goes_on_without_who_fails(
