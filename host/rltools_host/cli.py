@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -385,6 +383,9 @@ def command_line_message(error: Any) -> str:
 
 def internal_message(error: Exception) -> str:
     """Names the log that the traceback was written to."""
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile(
         "w", prefix="rlt-internal-error-", suffix=".log", delete=False
     ) as log:

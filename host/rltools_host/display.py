@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from rltools_host.session import Evaluation, StatusText, TrainingProgress
 
 if TYPE_CHECKING:
-    from rich.console import Console, Group
+    from rich.console import Group
+    from rich.live import Live
     from rich.text import Text
 
-REFRESH_S = 0.1
+REFRESH_S = 0.5
+DRAWING_SHARE = 0.02  # of the time at most: a board on this machine may share the core
+LOADING_S = 0.02  # of processor time, about what importing rich takes
+NARROWEST = 40
 PLAIN_LINE_S = 10.0  # between plain lines when no evaluation comes
 RATE_WINDOW_S = 5.0
 CHART_ROWS = (5, 14)  # fewest and most
@@ -72,7 +78,7 @@ class TrainingView:
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
         """Takes in what the board reports."""
         if isinstance(event, StatusText):
-            self.texts.append(event.text)
+            self.texts.append(printable(event.text))
             return
         self.reach(event.step)
         if isinstance(event, Evaluation):
@@ -163,15 +169,12 @@ class PlainScreen(Screen):
         super().__init__(view)
         self._stream = stream
         self._line_at = view.clock()
-        self._print(
-            f"{view.experiment} on {view.board}, seed {view.seed}: "
-            f"steps {view.first_step:,} to {view.steps:,}, run {view.run}"
-        )
+        self._print(heading(view))
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
         super().take(event)
         if isinstance(event, StatusText):
-            self._print(f"  the board says: {event.text}")
+            self._print(f"  the board says: {printable(event.text)}")
         elif isinstance(event, Evaluation) or self.view.clock() - self._line_at > PLAIN_LINE_S:
             self._line_at = self.view.clock()
             self._print(f"  {plain_line(self.view, isinstance(event, Evaluation))}")
@@ -183,6 +186,19 @@ class PlainScreen(Screen):
 
     def _print(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
+
+
+def heading(view: TrainingView) -> str:
+    """`pendulum-td3 on host, seed 1: steps 0 to 10,000, run runs/x`."""
+    return (
+        f"{view.experiment} on {view.board}, seed {view.seed}: "
+        f"steps {view.first_step:,} to {view.steps:,}, run {view.run}"
+    )
+
+
+def printable(text: str) -> str:
+    """Without characters that would move a terminal's cursor."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def plain_line(view: TrainingView, with_evaluation: bool) -> str:
@@ -201,54 +217,87 @@ def plain_line(view: TrainingView, with_evaluation: bool) -> str:
     return "   ".join(parts)
 
 
+class Pace:
+    """When to do again what costs time: not before a while, and not for more than a share of it."""
+
+    def __init__(self, interval_s: float, share: float) -> None:
+        self._interval_s = interval_s
+        self._share = share
+        self._due_at = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._due_at
+
+    def done(self, now: float, cost_s: float) -> None:
+        """It was done just now, and cost this much."""
+        self._due_at = now + max(self._interval_s, cost_s / self._share)
+
+    def hurry(self) -> None:
+        """It is due at once."""
+        self._due_at = -math.inf
+
+
 class LiveScreen(Screen):
-    """A picture that stays in place, drawn at most ten times a second."""
+    """A picture that stays in place, drawn at most twice a second.
 
-    def __init__(self, view: TrainingView, console: Console) -> None:
-        from rich.live import Live
+    It begins when the run is so long that importing rich is a small share of it; a shorter run
+    shows its last picture only.
+    """
 
+    def __init__(self, view: TrainingView, stream: IO[str]) -> None:
         super().__init__(view)
-        self._console = console
-        self._drawn_at = -math.inf
-        self._live = Live(
-            console=console, auto_refresh=False, vertical_overflow="crop", transient=False
-        )
-        self._live.start()
-        self.refresh()
+        self._stream = stream
+        self._live: Live | None = None
+        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._pace.done(view.clock(), LOADING_S)
+        print(heading(view), file=stream, flush=True)
 
     def refresh(self) -> None:
-        now = self.view.clock()
-        if now - self._drawn_at >= REFRESH_S:
-            self._drawn_at = now
+        if self._pace.is_due(self.view.clock()):
             self._draw()
 
     def activity(self, text: str, share: float | None = None) -> None:
         changed = text != self.view.activity
         super().activity(text, share)
-        if changed:
-            self._drawn_at = -math.inf
+        if changed and self._live is not None:
+            self._pace.hurry()
         self.refresh()
 
     def close(self) -> None:
         self.view.activity, self.view.activity_share = "", None
+        if self._live is None and self.view.began is None:
+            return  # nothing has been shown, and there is nothing to show
         self._draw()
-        self._live.stop()
+        if self._live is not None:
+            self._live.stop()
 
     def _draw(self) -> None:
-        width, height = self._console.size
+        if self._live is None:
+            self._live = open_live(self._stream)
+        began = time.thread_time()
+        width, height = self._live.console.size
         self._live.update(picture(self.view, width, height), refresh=True)
+        self._pace.done(self.view.clock(), time.thread_time() - began)
+
+
+def open_live(stream: IO[str]) -> Live:
+    """rich's picture in place. It draws when it is told to, and has no thread."""
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(file=stream), auto_refresh=False, vertical_overflow="crop")
+    live.start()
+    return live
 
 
 def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
     """The live screen where `stream` is a terminal that can show it, else plain lines."""
-    if not stream.isatty():
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return PlainScreen(view, stream)
-    from rich.console import Console
-
-    console = Console(file=stream)
-    if console.is_dumb_terminal or console.width < 40:
-        return PlainScreen(view, stream)
-    return LiveScreen(view, console)
+    with contextlib.suppress(OSError):
+        if 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST:
+            return PlainScreen(view, stream)
+    return LiveScreen(view, stream)
 
 
 def picture(view: TrainingView, width: int, height: int) -> Group:
@@ -358,11 +407,17 @@ def chart(view: TrainingView, width: int, rows: int) -> list[Text]:
     for row in range(rows):
         label = labels.get(row, "")
         text = Text(f"{label:>{margin}} {'┤' if label else '│'}", "dim")
-        for on_line, on_dots in zip(line_cells.bits[row], dot_cells.bits[row], strict=True):
-            cell = on_line | on_dots
-            text.append(chr(BRAILLE + cell) if cell else " ", "bold cyan" if on_line else "yellow")
+        cells = zip(line_cells.bits[row], dot_cells.bits[row], strict=True)
+        for style, group in groupby(cells, style_of):
+            text.append("".join(chr(BRAILLE + (a | b)) if a | b else " " for a, b in group), style)
         result.append(text)
     return [*result, *step_axis(view.steps, columns, margin), legend(view)]
+
+
+def style_of(cell: tuple[int, int]) -> str:
+    """Of a cell with the dots of the line and those of the episodes."""
+    on_line, on_dots = cell
+    return "bold cyan" if on_line else "yellow" if on_dots else ""
 
 
 def step_axis(steps: int, columns: int, margin: int) -> list[Text]:

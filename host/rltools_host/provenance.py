@@ -13,8 +13,8 @@ import rltools_host
 from rltools_host import paths
 
 
-def timestamp() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+def timestamp(precision: str = "seconds") -> str:
+    return datetime.now(timezone.utc).isoformat(timespec=precision)
 
 
 def git_revision() -> dict[str, Any]:
@@ -46,12 +46,12 @@ def machine() -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    from importlib import metadata
+    from pymavlink import __version__ as pymavlink_version  # importlib.metadata takes longer
 
     return {
         "rltools_host": rltools_host.__version__,
         "python": platform.python_version(),
-        "pymavlink": metadata.version("pymavlink"),
+        "pymavlink": pymavlink_version,
     }
 
 

@@ -35,6 +35,8 @@ ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for gone; a step on an emulated board takes a while
 SILENCE_LIMIT_S = 20.0  # without any message, heartbeats included
 QUIET_S = 2.0  # without a report: ask how the board stands
+GATHER_S = 0.05  # reports that come within this time are taken in together
+GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers must not fill
 SEVERITY_ERROR = 3  # MAV_SEVERITY: this and smaller numbers
 
 Value = TypeVar("Value")
@@ -421,17 +423,24 @@ class BoardSession:
         return events
 
     def events(
-        self, idle: Callable[[], None] | None = None, idle_s: float = 0.1
+        self,
+        idle: Callable[[], None] | None = None,
+        idle_s: float = 0.1,
+        gather: Callable[[float], None] | None = None,
     ) -> Iterator[Event]:
         """Events until training is at rest: the last one is a Result.
 
-        `idle` is called at least every `idle_s`. A lost RLT_RESULT is asked for again;
-        LinkLostError after a long silence, TrainingFaultError on a fault.
+        `idle` is called at least every `idle_s`. `gather`, called with the longest time that it
+        may take, waits for more reports to come: a board that is a process on this machine may
+        have to share a core with this one, and each awakening takes from its time. A lost
+        RLT_RESULT is asked for again; LinkLostError after a long silence, TrainingFaultError on a
+        fault.
         """
         last_sign = self._last_heard = (
             self._clock()
         )  # last report, or question how the board stands
         while True:
+            received_before = self._bytes_received
             for event in self.poll(idle_s):
                 last_sign = self._clock()
                 yield event
@@ -451,6 +460,8 @@ class BoardSession:
             if now - last_sign > QUIET_S:
                 last_sign = now
                 self._request_message(self._dialect.MAVLINK_MSG_ID_RLT_IDENTITY)
+            if gather is not None and self._bytes_received - received_before <= GATHER_BYTES:
+                gather(GATHER_S)
 
     def _check_standing(self) -> None:
         """Acts on an identity that came among the events: a fault, a restart, a lost result."""

@@ -212,9 +212,10 @@ class TrainingRun:
         else:
             session.start()
         self._began = self._clock()
+        self._folder.metadata["sessions"][-1]["training_began"] = timestamp("milliseconds")
         view.begin()
         self._interruption.armed = True
-        for event in session.events(self._idle):
+        for event in session.events(self._idle, gather=self._gather):
             self._train_s = self._clock() - self._began
             self._take(event)
             if isinstance(event, Result):
@@ -282,6 +283,13 @@ class TrainingRun:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
             self._session.pause()
 
+    def _gather(self, longest_s: float) -> None:
+        """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
+        left_s = self._screen.view.left_s
+        if self._interruption.requested or not left_s > 0.0:  # also where it is not a number
+            return
+        time.sleep(min(longest_s, left_s))
+
     def _take(self, event: Event) -> None:
         if isinstance(event, Result):
             self._counter = event.counter
@@ -295,10 +303,10 @@ class TrainingRun:
         elif isinstance(event, Evaluation):
             self._counter = event.counter
             self._evaluation = event
-            row |= {"kind": "evaluation", **asdict(event)}
+            row |= {"kind": "evaluation", **vars(event)}
         else:
             self._counter = event.counter
-            row |= {"kind": "progress", **asdict(event)}
+            row |= {"kind": "progress", **vars(event)}
         self._rows.append(row)
         if self._log is not None:
             self._log.add(*scalars_of(event, row["step"]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import io
+import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -32,6 +34,8 @@ from rltools_host.build import load_dialect
 from rltools_host.checkpoint import load_checkpoint
 from rltools_host.display import (
     Canvas,
+    LiveScreen,
+    Pace,
     PlainScreen,
     TrainingView,
     duration,
@@ -622,17 +626,20 @@ def filled_view(steps: int = 10_000) -> TrainingView:
     return view
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (80, 40), (120, 30), (200, 60)])
-def test_picture_fits_the_terminal(width: int, height: int) -> None:
+def drawn(view: TrainingView, width: int, height: int) -> list[str]:
     from rich.console import Console
 
     stream = io.StringIO()
     console = Console(
         file=stream, width=width, height=height, force_terminal=True, color_system=None
     )
-    view = filled_view()
     console.print(picture(view, width, height))
-    lines = stream.getvalue().rstrip("\n").split("\n")
+    return stream.getvalue().rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (80, 40), (120, 30), (200, 60)])
+def test_picture_fits_the_terminal(width: int, height: int) -> None:
+    lines = drawn(filled_view(), width, height)
     assert max(map(len, lines)) <= width
     assert len(lines) <= height
     text = "\n".join(lines)
@@ -651,13 +658,138 @@ def test_picture_fits_the_terminal(width: int, height: int) -> None:
 
 
 def test_picture_of_a_run_that_has_just_begun() -> None:
-    from rich.console import Console
-
-    console = Console(file=io.StringIO(), width=80, height=24)
     view = TrainingView("a", "b", 1, 10, Path("runs/x"))
-    console.print(picture(view, 80, 24))
+    waiting = "the learning curve begins with the first episode"
+    assert waiting in "\n".join(drawn(view, 80, 24))
     view.take(Evaluation(1, 1, 10, 0.0, 0.0, 0.0, 0.0))
-    console.print(picture(view, 80, 24))
+    assert waiting not in "\n".join(drawn(view, 80, 24))
+
+
+def test_what_a_board_says_cannot_move_the_cursor() -> None:
+    view, stream = filled_view(), io.StringIO()
+    PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
+    for text in (stream.getvalue(), "\n".join(drawn(view, 120, 40))):
+        assert "the board says: all ?[2J well?" in text
+
+
+def test_pace_bounds_rate_and_share_of_time() -> None:
+    pace = Pace(0.1, 0.01)
+    assert pace.is_due(5.0), "the first time is due at once"
+    pace.done(5.0, 0.0005)
+    assert not pace.is_due(5.09)
+    assert pace.is_due(5.1)
+    pace.done(5.1, 0.004)  # four times as long as a hundredth of the interval
+    assert not pace.is_due(5.49)
+    assert pace.is_due(5.5)
+    pace.done(5.5, 0.004)
+    pace.hurry()
+    assert pace.is_due(5.5)
+
+
+class Terminal(io.StringIO):
+    """As wide and high as the environment says."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    for name, value in {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()
+
+
+def screen_after(
+    stream: Terminal, seconds: float, act: Callable[[LiveScreen], None] = lambda _: None
+) -> str:
+    """What a live screen wrote in some seconds of training with a report each millisecond."""
+    now = 0.0
+    view = TrainingView("a", "b", 1, 10_000, Path("r"), clock=lambda: now)
+    screen = make_screen(view, stream)
+    assert isinstance(screen, LiveScreen)
+    view.begin()
+    for _ in range(round(1000 * seconds)):
+        now += 0.001
+        view.reach(view.step + 1)
+        screen.refresh()
+    act(screen)
+    screen.close()
+    return stream.getvalue()
+
+
+def test_live_screen_draws_twice_a_second_at_most(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    threads = threading.active_count()
+    drawings: list[int] = []
+    original = LiveScreen._draw
+
+    def draw(screen: LiveScreen) -> None:
+        original(screen)
+        drawings.append(screen.view.step)
+        assert threading.active_count() == threads, "rich draws by itself"
+
+    monkeypatch.setattr(LiveScreen, "_draw", draw)
+    text = screen_after(terminal, 2.25)
+    assert drawings == pytest.approx([1000, 1500, 2000, 2250], abs=5)
+    assert text.endswith("\x1b[?25h"), "the cursor stays hidden"
+
+
+def test_drawing_that_takes_long_is_done_less_often(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(step=0.03)  # of processor time, for each drawing
+    monkeypatch.setattr(time, "thread_time", lambda: next(ticks))
+    drawings: list[int] = []
+    original = LiveScreen._draw
+    monkeypatch.setattr(
+        LiveScreen, "_draw", lambda s: (drawings.append(s.view.step), original(s))[1]
+    )
+    screen_after(terminal, 4.25)
+    assert drawings == pytest.approx([1000, 2500, 4000, 4250], abs=5)
+
+
+def test_a_short_run_shows_its_last_picture_only(terminal: Terminal) -> None:
+    text = screen_after(terminal, 0.5)
+    assert text.startswith("a on b, seed 1: steps 0 to 10,000, run r\n")
+    assert "500 of 10,000 steps" in text
+    assert not re.search(r" [1-4]\d\d of 10,000 steps", text)
+
+
+def test_what_ends_before_training_shows_no_picture(terminal: Terminal) -> None:
+    view = TrainingView("a", "b", 1, 10_000, Path("r"))
+    make_screen(view, terminal).close()
+    assert terminal.getvalue() == "a on b, seed 1: steps 0 to 10,000, run r\n"
+
+
+def test_live_screen_shows_at_once_what_goes_on(terminal: Terminal) -> None:
+    text = screen_after(terminal, 1.2, lambda screen: screen.activity("fetching the policy"))
+    assert "fetching the policy" in text
+
+
+def test_colours_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[36m" in screen_after(terminal, 0.5)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[36m" not in screen_after(Terminal(), 0.5)
+
+
+@pytest.mark.parametrize(("term", "columns"), [("dumb", 100), ("xterm", 39)])
+def test_terminals_that_cannot_show_it_get_lines(
+    term: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(Terminal):
+        def fileno(self) -> int:
+            return 1
+
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 30)))
+    assert isinstance(make_screen(filled_view(), Narrow()), PlainScreen)
 
 
 def test_view_of_a_resumed_run_shows_what_was_before() -> None:
@@ -675,6 +807,26 @@ def test_view_of_a_resumed_run_shows_what_was_before() -> None:
 
 def test_no_terminal_no_live_screen() -> None:
     assert isinstance(make_screen(filled_view(), io.StringIO()), PlainScreen)
+
+
+def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
+    """A board that reports each millisecond awakens the host a few times, and nothing is lost."""
+    bench.options = {"seconds_per_step": 0.001}
+    awakenings = 0
+    original = session.BoardSession.poll
+
+    def poll(self: session.BoardSession, timeout_s: float) -> list[session.Event]:
+        nonlocal awakenings
+        events = original(self, timeout_s)
+        awakenings += bool(events)
+        return events
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session.BoardSession, "poll", poll)
+        bench.train(tmp_path / "run", "report_every=2", steps=600, tensorboard=False)
+    rows = metrics(tmp_path / "run", "progress")
+    assert [row["step"] for row in rows] == list(range(2, 601, 2))
+    assert awakenings < len(rows) / 2
 
 
 def test_rate_is_that_of_the_last_seconds() -> None:
