@@ -9,6 +9,8 @@ function(rlt_add_description header)
     rlt_use_experiment(${program}-${name} ${header})
     rlt_use_generated_headers(${program}-${name})
   endforeach()
+  # It computes nothing that a board computes too, and training waits for it.
+  target_compile_options(describe-${name} PRIVATE -O0)
 endfunction()
 
 # host/native/<name>_library.cpp becomes lib<name>.so.

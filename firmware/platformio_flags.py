@@ -35,13 +35,14 @@ def generate_headers() -> list[str]:
     interpreter = str(python) if python.exists() else environment.subst("$PYTHONEXE")
     protocol = repository / "build" / "protocol"
     revision = Path(environment.subst("$BUILD_DIR")) / "revision"
+    generator = str(repository / "lib" / "protocol" / "generate.py")
     commands = [
-        [str(repository / "lib" / "protocol" / "generate.py"), str(protocol)],
-        [str(repository / "cmake" / "write_revision.py"), str(revision / "rlt_revision.h")],
+        [interpreter, "-I", generator, str(protocol)],
+        [str(repository / "cmake" / "write_revision.sh"), str(revision / "rlt_revision.h")],
     ]
     for command in commands:
-        if subprocess.run([interpreter, "-I", *command]).returncode != 0:
-            sys.exit(f"{command[0]} failed: run ./rlt doctor, which sets up .venv")
+        if subprocess.run(command).returncode != 0:
+            sys.exit(f"{' '.join(command)} failed: run ./rlt doctor, which sets up .venv")
     return [f"-I{revision}", f"-isystem{protocol / 'c'}"]
 
 

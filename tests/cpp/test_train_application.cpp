@@ -314,8 +314,9 @@ TEST_CASE("start: repeated with its token it has no effect, even after the end")
 
 TEST_CASE("commands that are not for this application") {
   Board board;
-  CHECK(board.command(MAV_CMD_NAV_TAKEOFF) == MAV_RESULT_UNSUPPORTED);
-  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_ATTITUDE) == MAV_RESULT_UNSUPPORTED);
+  constexpr std::uint16_t kTakeOff = 22, kAttitude = 30;  // MAV_CMD_NAV_TAKEOFF, ATTITUDE
+  CHECK(board.command(kTakeOff) == MAV_RESULT_UNSUPPORTED);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, kAttitude) == MAV_RESULT_UNSUPPORTED);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, std::nanf("")) == MAV_RESULT_UNSUPPORTED);
   auto for_another = Board::command_of(MAV_CMD_RLT_START);
   for_another.target_system = 2;

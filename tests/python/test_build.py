@@ -156,7 +156,7 @@ def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
 
 def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
     header = tmp_path / "new folder" / "rlt_revision.h"
-    command = [toolchain.sys.executable, paths.REPOSITORY / "cmake/write_revision.py", header]
+    command = [paths.REPOSITORY / "cmake/write_revision.sh", header]
     subprocess.run(command, check=True)
     assert re.fullmatch(
         r'#pragma once\n#define RLT_REVISION "([0-9a-f]{9}(-dirty)?)?"\n', header.read_text()
