@@ -1,6 +1,6 @@
 """What every peer of `rlt bench train` shares: the setting, the stopwatch, the evaluation.
 
-benchmarks/peers/<name>/run.py imports it first, trains in its own way, and calls run().
+benchmarks/peers/<name>/<algorithm>.py imports it first, trains in its own way, and calls run().
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ STARTED_S = time.perf_counter()  # before the imports of the peer
 
 @dataclass(frozen=True)
 class Settings:
-    """Those of experiments/pendulum_td3.h; noise is relative to the largest action."""
+    """Those of experiments/pendulum_td3.h and pendulum_sac.h.
+
+    Noise is relative to the largest action.
+    """
 
     seed: int
     steps: int
@@ -33,6 +36,8 @@ class Settings:
     target_std: float = 0.2
     target_clip: float = 0.5
     policy_delay: int = 2
+    temperature: float = 1.0  # SAC's, at the start
+    target_entropy: float = -1.0
     maximum_action: float = 2.0
 
 

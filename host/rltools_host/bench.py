@@ -113,12 +113,14 @@ def run_to_end(
     limit_s: float,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    error_stream: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
     """What a program printed; one that does not end is an error that names it."""
     try:
         return subprocess.run(
             command,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=error_stream,
             text=True,
             errors="replace",
             stdin=subprocess.DEVNULL,

@@ -65,7 +65,7 @@ def run(
 ) -> dict[str, Any]:
     """Measures, prints the table and returns what `--json` prints."""
     bench.require_positive(repetitions=repetitions)
-    names = chosen_peers(peers, False, peers_directory)
+    names = chosen_peers("run", peers, False, peers_directory)
     values, expected = case()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "case.bin"

@@ -1,44 +1,55 @@
-"""`rlt bench train`: TD3 on Pendulum-v1, ours against other libraries, as in the paper's figure 1.
+"""`rlt bench train`: Pendulum-v1, ours against other libraries, as in the paper's figure 1.
 
 All are held to one core and one thread and take turns, so that what else the machine does meets
-all of them. Only the training loop is timed; imports and compilation are reported apart.
+all of them. Only the training loop is timed; imports and compilation are reported apart. The
+newest result of this machine stays in build/bench, from where a run's report takes it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
-import subprocess
+import os
+import pty
+import struct
 import sys
 import tempfile
+import termios
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import rltools_host
-from rltools_host import bench, bench_environment, build, evaluate, paths, toolchain
+from rltools_host import bench, bench_build, bench_environment, build, evaluate, paths
 from rltools_host.boards import load_board
 from rltools_host.doctor import aligned
-from rltools_host.errors import RltError, UsageError, near_matches
+from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
 from rltools_host.policy_image import read_run_policy
-from rltools_host.run_folder import RunFolder
+from rltools_host.run_folder import RunFolder, write_atomically
 
-EXPERIMENT = "pendulum-td3"
+ALGORITHMS = ("td3", "sac")
 STEPS = 10_000
 EPISODES = 100
 REPETITIONS = 3
-QUICK_PEER = "pytorch_td3"
+QUICK_PEER = "pytorch"
 PEER_LIMIT_S = 1800.0
 PEERS_DIRECTORY = bench.BENCHMARKS_DIRECTORY / "peers"
-CHART = paths.REPOSITORY / "docs" / "images" / "bench_train.svg"
+CHARTS = {
+    "td3": paths.REPOSITORY / "docs" / "images" / "bench_train.svg",
+    "sac": paths.REPOSITORY / "docs" / "images" / "bench_train_sac.svg",
+}
+TERMINAL_SIZE = (40, 120)  # lines, columns
 
 OURS = "ours"
 LOOP = "ours, loop alone"
 TITLES = {
     OURS: "this repository, rlt train",
     LOOP: "this repository, loop alone",
-    "pytorch_td3": "PyTorch, single file",
+    "pytorch": "PyTorch, single file",
     "rltools": "PyPI rltools, MKL",
     "sbx": "sbx",
     "skrl": "skrl",
@@ -49,12 +60,13 @@ TITLES = {
 Row = dict[str, Any]
 
 
-def peer_names(directory: Path = PEERS_DIRECTORY) -> list[str]:
-    return sorted(script.parent.name for script in directory.glob("*/run.py"))
+def peer_names(script: str, directory: Path = PEERS_DIRECTORY) -> list[str]:
+    """Peers with a script of this name: each algorithm has its own."""
+    return sorted(path.parent.name for path in directory.glob(f"*/{script}.py"))
 
 
-def chosen_peers(peers: str | None, quick: bool, directory: Path) -> list[str]:
-    known = peer_names(directory)
+def chosen_peers(script: str, peers: str | None, quick: bool, directory: Path) -> list[str]:
+    known = peer_names(script, directory)
     if peers is None:
         return [QUICK_PEER] if quick else known
     names = [name.strip() for name in peers.split(",") if name.strip()]
@@ -62,6 +74,11 @@ def chosen_peers(peers: str | None, quick: bool, directory: Path) -> list[str]:
         if name not in known:
             raise UsageError(f'--peers: unknown peer "{name}": {near_matches(name, known)}')
     return list(dict.fromkeys(names))
+
+
+def result_path(algorithm: str, directory: Path = bench.ENVIRONMENTS_DIRECTORY) -> Path:
+    """Where this machine's newest result lies."""
+    return directory / f"train-{algorithm}.json"
 
 
 def run(
@@ -72,34 +89,41 @@ def run(
     steps: int = STEPS,
     episodes: int = EPISODES,
     chart: Path | None = None,
+    algorithm: str = "td3",
     peers_directory: Path = PEERS_DIRECTORY,
     environments_directory: Path = bench.ENVIRONMENTS_DIRECTORY,
 ) -> dict[str, Any]:
     """Measures, prints the table, draws the chart and returns what `--json` prints."""
     count = repetitions or (1 if quick else REPETITIONS)
     bench.require_positive(repetitions=count, steps=steps, episodes=episodes)
-    names = chosen_peers(peers, quick, peers_directory)
-    build.build_firmware(load_board("host"), EXPERIMENT)
-    build.describe(EXPERIMENT)
+    if algorithm not in ALGORITHMS:
+        raise unknown_name("algorithm", algorithm, ALGORITHMS)
+    names = chosen_peers(algorithm, peers, quick, peers_directory)
+    experiment = f"pendulum-{algorithm}"
+    build.describe(experiment)
+    build.build_firmware(load_board("host"), experiment)
     build.host_library("policy")
-    bench.build_program("roofline")
+    bench.build_program("training_loop")
     contenders: dict[str, Callable[[int], Row]] = {
-        OURS: lambda seed: train_ours(seed, steps, episodes),
-        LOOP: lambda _: train_loop(steps),
+        OURS: lambda seed: train_ours(experiment, seed, steps, episodes),
+        LOOP: lambda _: train_loop(algorithm, steps),
     }
     rows: list[Row] = []
     for name in names:
         try:
+            folder = peers_directory / name
             contenders[name] = peer(
-                name, peers_directory / name, environments_directory, steps, episodes
+                name, folder, algorithm, environments_directory, steps, episodes
             )
         except RltError as error:
             rows.append({"name": name, "error": str(error)})
     rows += take_turns(contenders, count)
     document = {
+        "algorithm": algorithm,
         "rows": rows,
-        "build": build_times(environments_directory / "build-time"),
+        "build": bench_build.build_times(experiment, environments_directory / "build-time"),
         "summary": summary(rows),
+        "logging_share": logging_share(rows),
         "steps": steps,
         "episodes": episodes,
         "repetitions": count,
@@ -108,29 +132,16 @@ def run(
         "date": datetime.now(timezone.utc).date().isoformat(),
     }
     print("\n".join(lines(document)))
-    whole = steps == STEPS and names == peer_names()
+    path = result_path(algorithm, environments_directory)
+    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
+    whole = steps == STEPS and names == peer_names(algorithm)
     if chart is not None or whole:
-        path = chart or CHART
-        draw_chart(document, path)
-        print(f"wrote {path}")
+        chart_path = chart or CHARTS[algorithm]
+        draw_chart(document, chart_path)
+        print(f"wrote {chart_path}")
     if json_output:
         print(json.dumps(document))
     return document
-
-
-def build_times(directory: Path) -> dict[str, float]:
-    """Seconds to build what `rlt train` needs: from nothing, and where nothing has changed."""
-    board = load_board("host")
-    targets = [EXPERIMENT, f"describe-{EXPERIMENT}"]
-    build.build_targets(board, targets, directory=directory)
-    clean = [toolchain.program("ninja"), "-C", str(directory), "-t", "clean", *targets]
-    subprocess.run(clean, check=True, capture_output=True, timeout=60)
-    seconds = []
-    for _ in range(2):
-        started = time.monotonic()
-        build.build_targets(board, targets, directory=directory, announcement="Timing a build")
-        seconds.append(time.monotonic() - started)
-    return {"from_nothing_s": seconds[0], "unchanged_s": seconds[1]}
 
 
 def take_turns(contenders: Mapping[str, Callable[[int], Row]], count: int) -> list[Row]:
@@ -157,23 +168,27 @@ def take_turns(contenders: Mapping[str, Callable[[int], Row]], count: int) -> li
 # -- contenders --------------------------------------------------------------------------------
 
 
-def train_ours(seed: int, steps: int, episodes: int) -> Row:
-    """`rlt train --board host` as users run it: with screen, log and checkpoint."""
-    with tempfile.TemporaryDirectory() as directory:
+def train_ours(experiment: str, seed: int, steps: int, episodes: int) -> Row:
+    """`rlt train --board host` as users run it: with the live screen, log and checkpoint."""
+    with tempfile.TemporaryDirectory() as directory, terminal() as screen:
         folder = Path(directory) / "run"
         command = [
-            *(sys.executable, "-m", "rltools_host", "train", EXPERIMENT, "--board", "host"),
+            *(sys.executable, "-m", "rltools_host", "train", experiment, "--board", "host"),
             *("--seed", str(seed), "--steps", str(steps), "--out", str(folder), "--json"),
         ]
-        variables = {"PYTHONPATH": str(paths.REPOSITORY / "host")}
+        variables = {"PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm-256color"}
         started = time.monotonic()
         result = bench.run_to_end(
-            "rlt train", command, PEER_LIMIT_S, bench.one_thread_environment(variables)
+            "rlt train",
+            command,
+            PEER_LIMIT_S,
+            bench.one_thread_environment(variables),
+            error_stream=screen,
         )
         total_s = time.monotonic() - started
+        document = last_document(result.stdout)
         if result.returncode != 0:
-            raise bench.MeasurementError(f"rlt train: {bench_environment.last_line(result.stderr)}")
-        document = json.loads(result.stdout.splitlines()[-1])
+            raise bench.MeasurementError(f"rlt train: {document.get('error', 'it said nothing')}")
         image = read_run_policy(RunFolder.open(str(folder)))
         outcome = evaluate.evaluate_policy(image, str(folder), episodes, 0, evaluate.GYMNASIUM)
     return {
@@ -186,14 +201,43 @@ def train_ours(seed: int, steps: int, episodes: int) -> Row:
     }
 
 
-def train_loop(steps: int) -> Row:
+def last_document(output: str) -> dict[str, Any]:
+    """The object that `--json` prints on the last line."""
+    text = (output.splitlines() or ["{}"])[-1]
+    document = json.loads(text) if text.startswith("{") else {}
+    return document if isinstance(document, dict) else {}
+
+
+@contextmanager
+def terminal() -> Iterator[int]:
+    """A terminal to write to, whose other side takes all there is as a terminal's window would."""
+    reader, writer = pty.openpty()
+    fcntl.ioctl(writer, termios.TIOCSWINSZ, struct.pack("HHHH", *TERMINAL_SIZE, 0, 0))
+
+    def take_all() -> None:
+        with suppress(OSError):  # EIO: nobody writes any more
+            while os.read(reader, 65536):
+                pass
+
+    window = threading.Thread(target=take_all, daemon=True)
+    window.start()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        window.join(1.0)
+        os.close(reader)
+
+
+def train_loop(algorithm: str, steps: int) -> Row:
     """The same training in one process, without link, screen and log."""
-    raw, _ = bench.run_program("roofline", steps, 1, 1)
+    raw, _ = bench.run_program("training_loop", algorithm, steps)
     return {
         "version": rltools_host.__version__,
         "setup_s": 0.0,
-        "train_s": raw["wall_s"][0],
-        "cpu_s": raw["plain_s"][0],
+        "train_s": raw["wall_s"],
+        "cpu_s": raw["cpu_s"],
+        "evaluations_s": raw["evaluations_s"],
         "return_mean": None,
         "seed": 0,
         "steps": steps,
@@ -201,11 +245,11 @@ def train_loop(steps: int) -> Row:
 
 
 def peer(
-    name: str, folder: Path, environments: Path, steps: int, episodes: int
+    name: str, folder: Path, algorithm: str, environments: Path, steps: int, episodes: int
 ) -> Callable[[int], Row]:
     """A peer in its own environment, which is made here and now."""
     python = bench_environment.python_of(name, folder / "requirements.txt", environments)
-    script = folder / "run.py"
+    script = folder / f"{algorithm}.py"
 
     def measure(seed: int) -> Row:
         arguments = ["--seed", seed, "--steps", steps, "--episodes", episodes]
@@ -252,6 +296,24 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     return sorted(entries, key=lambda entry: entry.get("train_s", float("inf")))
 
 
+def logging_share(rows: Sequence[Row]) -> float | None:
+    """What link, log, checkpoints' bookkeeping and screen add to the loop's time.
+
+    The returns that a run reports on its way are training's, and do not count as logging.
+    """
+    ours = [row["train_s"] for row in rows if row["name"] == OURS and "error" not in row]
+    loops = [row for row in rows if row["name"] == LOOP and "error" not in row]
+    if not ours or not loops:
+        return None
+    loop_s = bench.median([row["train_s"] for row in loops])
+    evaluations_s = bench.median([row["evaluations_s"] for row in loops])
+    return (bench.median(ours) - loop_s - evaluations_s) / loop_s
+
+
+def title(document: Mapping[str, Any]) -> str:
+    return f"{document['algorithm'].upper()} on Pendulum-v1, {document['steps']:,} steps"
+
+
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
     machine = document["machine"]
@@ -275,16 +337,18 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 f"{entry['setup_s']:.1f} s",
             )
         )
+    share = document["logging_share"]
+    logging = "" if share is None else f"Link, log and screen add {100 * share:.1f} % to the loop."
     return [
-        f"TD3 on Pendulum-v1, {document['steps']:,} steps, median of {document['repetitions']}, "
+        f"{title(document)}, median of {document['repetitions']}, "
         f"{document['episodes']} evaluation episodes; one core of {machine['processor']} "
         f"({machine['cores']} cores, load average {document['load_average']})",
         "",
         *aligned(table),
         *reasons,
         "",
-        f"Building {EXPERIMENT}: {document['build']['from_nothing_s']:.1f} s from nothing, "
-        f"{document['build']['unchanged_s']:.2f} s where nothing has changed.",
+        logging,
+        *bench_build.lines(document["build"]),
     ]
 
 
@@ -311,8 +375,7 @@ def draw_chart(document: Mapping[str, Any], path: Path) -> None:
         axes.margins(x=0.12)
         axes.set_xlabel("seconds")
         figure.suptitle(
-            f"TD3 on Pendulum-v1, {document['steps']:,} steps, one core of "
-            f"{machine['processor']}, {document['date']}",
+            f"{title(document)}, one core of {machine['processor']}, {document['date']}",
             fontsize=11,
         )
         for side in ("top", "right"):

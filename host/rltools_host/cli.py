@@ -277,12 +277,29 @@ def bench_train(
         Path | None,
         typer.Option(metavar="PATH", help="Draw bars. [default: docs/images, with all peers]"),
     ] = None,
+    algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
     json_output: Json = False,
 ) -> None:
     """Training time against other libraries."""
     from rltools_host import bench_train as module
 
-    module.run(json_output, quick, peers, repetitions, steps, chart=chart)
+    module.run(
+        json_output, quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
+    )
+
+
+@bench.command("build", epilog=example("rlt bench build --json"))
+def bench_build(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[EXPERIMENT]", help="What is built and started.")
+    ] = "pendulum-td3",
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 3,
+    json_output: Json = False,
+) -> None:
+    """How long an experiment takes to build and to start."""
+    from rltools_host import bench_build as module
+
+    module.run(json_output, experiment, repetitions)
 
 
 @bench.command("inference", epilog=example("rlt bench inference --peers onnxruntime,litert"))

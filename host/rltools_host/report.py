@@ -6,6 +6,7 @@ from the experiment's description; what is unknown is left out.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host import build, evaluate, report_charts
+from rltools_host import bench, bench_train, build, evaluate, report_charts
 from rltools_host.boards import Board, load_board
 from rltools_host.errors import RltError
 from rltools_host.evaluate import Episode, Evaluation
@@ -25,6 +26,7 @@ from rltools_host.report_charts import Curve, EpisodePanel, LearningData, Values
 from rltools_host.run_folder import REPORT_FILE, RunFolder, run_names, write_atomically
 
 EVALUATION_EPISODES = 100
+BENCHMARK_RESULTS = bench.ENVIRONMENTS_DIRECTORY
 STYLE_SHEET = Path(__file__).with_name("report.css")
 MINUS = "\N{MINUS SIGN}"
 
@@ -43,6 +45,7 @@ class ReportData:
     companions: Sequence[RunFolder]  # the same training on other boards
     board_title: str
     board_report_every: int | None
+    benchmark: Mapping[str, Any] | None  # this machine's newest of the same algorithm
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -96,7 +99,20 @@ def collect(folder: RunFolder) -> ReportData:
         companions=find_companions(folder),
         board_title=board.title if board else str(folder.metadata.get("board", "")),
         board_report_every=board.report_every if board else None,
+        benchmark=newest_benchmark(str(folder.metadata.get("algorithm", "")).lower()),
     )
+
+
+def newest_benchmark(algorithm: str) -> Mapping[str, Any] | None:
+    """What `rlt bench train` measured last on this machine; None where it never did."""
+    if algorithm not in bench_train.ALGORITHMS:
+        return None
+    try:
+        document = json.loads(bench_train.result_path(algorithm, BENCHMARK_RESULTS).read_bytes())
+        bench_train.lines(document)  # that of another version lacks what is shown here
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return document if any("train_s" in entry for entry in document["summary"]) else None
 
 
 def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Episode | None]:
@@ -183,6 +199,7 @@ def page(data: ReportData) -> str:
         section_same_bits(data),
         section_memory(data),
         section_timings(data),
+        section_benchmark(data),
         section_losses(data),
         section_hyperparameters(data),
         section_provenance(data),
@@ -582,6 +599,45 @@ def section_timings(data: ReportData) -> str:
         for name, value in rows
     )
     return section("Timings", lead, f"<table><tbody>{body}</tbody></table>")
+
+
+def section_benchmark(data: ReportData) -> str:
+    document = data.benchmark
+    if document is None:
+        return ""
+    entries = document["summary"]
+    ours = (bench_train.OURS, bench_train.LOOP)
+    bars = [(e["title"], e["train_s"], e["name"] in ours) for e in entries if "train_s" in e]
+    rows = "".join(benchmark_row(entry) for entry in entries)
+    machine, load = document["machine"], document["load_average"]
+    lead = (
+        f"{text(bench_train.title(document))}, by <code>rlt bench train</code> on "
+        f"{text(document['date'])}: one core of {text(machine['processor'])} "
+        f"({text(machine['cores'])} cores, {text(machine['system'])}, load average {text(load)}), "
+        f"median of {text(document['repetitions'])}; returns of {text(document['episodes'])} "
+        "episodes. Only the training loop is timed; imports and compilation are setup. The policy "
+        "of this page is not part of it."
+    )
+    table = f'<table class="stacked"><tbody>{rows}</tbody></table>'
+    chart = report_charts.training_time_bars(bars)
+    return section("Training time against other libraries", lead, chart + table)
+
+
+def benchmark_row(entry: Mapping[str, Any]) -> str:
+    """A library's medians, or why there are none."""
+    name = f"<tr><th>{text(entry['title'])}</th>"
+    if "train_s" not in entry:
+        reason = text(entry.get("error", ""))
+        return f'{name}<td class="soft sentence" colspan="5">not measured: {reason}</td></tr>'
+    mean, ratio = entry.get("return_mean"), entry.get("times_ours")
+    cells = (
+        text(entry.get("version", "")),
+        f"{number(entry['train_s'], 2)} s",
+        "" if ratio is None else f"{number(ratio, 1)} \N{MULTIPLICATION SIGN} ours",
+        "" if mean is None else f"return {number(mean, 1)}",
+        f"setup {number(entry['setup_s'], 1)} s",
+    )
+    return name + "".join(f'<td class="number">{cell}</td>' for cell in cells) + "</tr>"
 
 
 def median_of_updates(progress: Sequence[Mapping[str, Any]]) -> float | None:

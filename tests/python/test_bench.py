@@ -14,6 +14,7 @@ import pytest
 
 from rltools_host import (
     bench,
+    bench_build,
     bench_inference,
     bench_layers,
     bench_roofline,
@@ -23,6 +24,7 @@ from rltools_host import (
     cli,
     paths,
 )
+from rltools_host.boards import load_board
 from rltools_host.errors import VerificationError
 
 PHASES = [
@@ -36,6 +38,14 @@ PHASES = [
     "optimiser",
     "targets",
 ]
+BUILD_TIMES = {
+    "from_nothing_s": 6.0,
+    "unchanged_start_s": 0.2,
+    "changed_header_start_s": 3.0,
+    "experiment": "pendulum-td3",
+    "header": "td3.h",
+    "repetitions": 1,
+}
 STUB = """
 import json, sys
 steps = int(sys.argv[sys.argv.index("--steps") + 1])
@@ -46,10 +56,12 @@ print(json.dumps({"version": "1.2", "setup_s": 0.5, "train_s": steps / 8, "retur
 """
 
 
-def add_peer(peers: Path, environments: Path, name: str, script: str) -> None:
+def add_peer(
+    peers: Path, environments: Path, name: str, script: str, file_name: str = "td3.py"
+) -> None:
     """A peer whose environment is there already: this interpreter with what it has installed."""
     (peers / name).mkdir(parents=True)
-    (peers / name / "run.py").write_text(script)
+    (peers / name / file_name).write_text(script)
     (peers / name / "requirements.txt").write_text("# nothing\n")
     environment = environments / name
     (environment / "bin").mkdir(parents=True)
@@ -130,14 +142,15 @@ def test_second_thread_with_other_bits_is_refused() -> None:
 
 
 def test_train_compares_and_goes_on_without_who_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bench_build, "build_times", lambda *_: BUILD_TIMES)
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     add_peer(peers, environments, "stub", STUB)
     add_peer(peers, environments, "silent", "print('nothing')")
     add_peer(peers, environments, "broken", "raise SystemExit('out of luck')")
     (peers / "missing").mkdir()
-    (peers / "missing" / "run.py").write_text(STUB)
+    (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
     document = bench_train.run(
@@ -164,7 +177,69 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert names == 2 * ["ours", bench_train.LOOP, "stub"], "they do not take turns"
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
     assert "Pendulum-v1" in chart.read_text()
-    assert 0 < document["build"]["unchanged_s"] < document["build"]["from_nothing_s"]
+    assert document["build"] == BUILD_TIMES
+    assert document["logging_share"] == bench_train.logging_share(document["rows"])
+    assert "Link, log and screen add" in out
+    stored = bench_train.result_path("td3", environments)
+    assert json.loads(stored.read_text()) == json.loads(json.dumps(document))
+
+
+def test_train_runs_the_other_algorithm_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_build, "build_times", lambda *_: BUILD_TIMES)
+    peers, environments = tmp_path / "peers", tmp_path / "environments"
+    add_peer(peers, environments, "pytorch", STUB, "sac.py")
+    add_peer(peers, environments, "without", STUB)
+    document = bench_train.run(
+        quick=True,
+        steps=110,
+        episodes=1,
+        algorithm="sac",
+        peers_directory=peers,
+        environments_directory=environments,
+    )
+    assert [row["name"] for row in document["rows"]] == ["ours", bench_train.LOOP, "pytorch"]
+    assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
+    assert bench_train.result_path("sac", environments).is_file()
+    assert not bench_train.result_path("td3", environments).exists()
+    assert bench_train.peer_names("sac", peers) == ["pytorch"]
+
+
+def test_logging_is_what_is_neither_loop_nor_evaluation() -> None:
+    rows: list[dict[str, Any]] = [
+        {"name": bench_train.OURS, "train_s": 1.13},
+        {"name": bench_train.OURS, "train_s": 1.19},
+        {"name": bench_train.OURS, "train_s": 1.15},
+        {"name": bench_train.LOOP, "train_s": 1.0, "evaluations_s": 0.12},
+    ]
+    assert bench_train.logging_share(rows) == pytest.approx(0.03)
+    assert bench_train.logging_share([*rows[:3], {"name": bench_train.LOOP, "error": "x"}]) is None
+
+
+def test_screen_of_the_measured_run_is_a_terminal() -> None:
+    script = "import sys, os; print(os.get_terminal_size(2).columns, file=sys.stderr); print(1)"
+    with bench_train.terminal() as screen:
+        result = bench.run_to_end("x", [sys.executable, "-c", script], 60, error_stream=screen)
+    assert (result.returncode, result.stdout) == (0, "1\n")
+
+
+def test_build_measures_what_a_user_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = bench_build.header_of_algorithm("pendulum-td3")
+    directory = build.build_firmware(load_board("host"), "pendulum-td3").parent
+    objects = bench_build.objects_of(header, directory, "pendulum-td3")
+    assert sorted(path.name for path in objects) == ["describe.cpp.o", "main.cpp.o"]
+    before = [path.stat().st_mtime_ns for path in objects]
+    document = bench_build.run(True, "pendulum-td3", 1, tmp_path / "build-time")
+    out = capsys.readouterr().out
+    assert json.loads(out.splitlines()[-1]) == document
+    for key in ("from_nothing_s", "unchanged_start_s", "changed_header_start_s"):
+        assert document[key] > 0, key
+    assert document["header"].endswith("rl/algorithms/td3.h")
+    after = [path.stat().st_mtime_ns for path in objects]
+    assert all(a > b for a, b in zip(after, before, strict=True)), "nothing was built again"
 
 
 def test_inference_compares_and_refuses_another_network(
@@ -172,8 +247,9 @@ def test_inference_compares_and_refuses_another_network(
 ) -> None:
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     script = (bench_inference.PEERS_DIRECTORY / "numpy" / "run.py").read_text()
-    add_peer(peers, environments, "numpy", script)
-    add_peer(peers, environments, "other", script.replace("inputs @ weights + bias", "bias", 1))
+    other = script.replace("inputs @ weights + bias", "bias", 1)
+    add_peer(peers, environments, "numpy", script, "run.py")
+    add_peer(peers, environments, "other", other, "run.py")
     document = bench_inference.run(True, None, 1, peers, environments)
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == document
     rows: dict[str, dict[str, Any]] = {row["name"]: row for row in document["rows"]}
@@ -285,16 +361,22 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
     assert peer_run.episode_returns(policy, "Pendulum-v1", 2) == pytest.approx(expected)
 
 
-def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("experiment", "names"),
+    [
+        ("pendulum-td3", "policy_delay exploration_std target_std target_clip"),
+        ("pendulum-sac", "temperature target_entropy"),
+    ],
+)
+def test_peers_have_the_experiment_s_settings(
+    experiment: str, names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(bench.BENCHMARKS_DIRECTORY))
     import peer_run
 
     settings = peer_run.Settings(seed=0, steps=1)
-    description = build.describe("pendulum-td3")
-    for name in (
-        *("warmup_steps", "learning_rate", "discount", "polyak", "policy_delay"),
-        *("exploration_std", "target_std", "target_clip"),
-    ):
+    description = build.describe(experiment)
+    for name in ("warmup_steps", "learning_rate", "discount", "polyak", *names.split()):
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
     assert settings.batch_size == description.document["batch_size"]
@@ -306,12 +388,15 @@ def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     "folder",
     [
-        pytest.param(script.parent, id=f"{script.parent.parent.name}/{script.parent.name}")
-        for script in sorted((paths.REPOSITORY / "benchmarks").glob("*peers/*/run.py"))
+        pytest.param(path.parent, id=f"{path.parent.parent.name}/{path.parent.name}")
+        for path in sorted((paths.REPOSITORY / "benchmarks").glob("*peers/*/requirements.txt"))
     ],
 )
 def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
-    compile((folder / "run.py").read_text(), "run.py", "exec")
+    scripts = sorted(path.name for path in folder.glob("*.py"))
+    assert {"run.py", "td3.py"} & set(scripts)
+    for script in scripts:
+        compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
     assert folder.name in {**bench_train.TITLES, **bench_inference.TITLES}
@@ -323,7 +408,7 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "roofline", "--repetitions", "0"]) == 2
 
 
-@pytest.mark.parametrize("command", ["roofline", "train", "inference", "layers"])
+@pytest.mark.parametrize("command", ["roofline", "train", "build", "inference", "layers"])
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", command, "--help"]) == 0
     assert f"Example: rlt bench {command}" in capsys.readouterr().out

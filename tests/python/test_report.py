@@ -8,13 +8,14 @@ import math
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rltools_host import build, paths, report, report_charts, toolchain
+from rltools_host import bench_train, build, paths, report, report_charts, toolchain
 from rltools_host import memory_map as memory_map_module
 from rltools_host.errors import VerificationError
 from rltools_host.evaluate import Evaluation
@@ -58,6 +59,7 @@ def metadata(**changes: Any) -> dict[str, Any]:
     }
     return {
         "experiment": "pendulum-td3",
+        "algorithm": "TD3",
         "environment": "Pendulum-v1",
         "fingerprint": "0393dfd8",
         "board": "qemu-cortex-m7",
@@ -123,6 +125,60 @@ def make_run(path: Path, policy: bytes | None, **changes: Any) -> RunFolder:
     if policy is not None:
         (path / "policy.rltp").write_bytes(policy)
     return RunFolder.open(path)
+
+
+BENCHMARK = {
+    "algorithm": "td3",
+    "summary": [
+        {
+            "name": "ours",
+            "title": "this repository, rlt train",
+            "version": "0.1.0",
+            "runs": 1,
+            "setup_s": 0.4,
+            "train_s": 1.25,
+            "cpu_s": None,
+            "return_mean": -165.25,
+            "times_ours": 1.0,
+        },
+        {
+            "name": "sbx",
+            "title": "sbx",
+            "version": "0.28.0",
+            "runs": 1,
+            "setup_s": 11.6,
+            "train_s": 9.5,
+            "cpu_s": 9.4,
+            "return_mean": -175.75,
+            "times_ours": 7.6,
+        },
+        {"name": "skrl", "title": "skrl", "error": "no <network>"},
+    ],
+    "build": {
+        "experiment": "pendulum-td3",
+        "header": "td3.h",
+        "repetitions": 1,
+        "from_nothing_s": 5.0,
+        "unchanged_start_s": 0.2,
+        "changed_header_start_s": 3.0,
+    },
+    "logging_share": 0.02,
+    "steps": 10000,
+    "episodes": 100,
+    "repetitions": 1,
+    "machine": {"processor": "Some CPU & Co.", "cores": 2, "system": "Linux"},
+    "load_average": 0.5,
+    "date": "2026-02-03",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the tests' results of `rlt bench train` lie, and not those of this machine."""
+    directory = tmp_path_factory.mktemp("results")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "BENCHMARK_RESULTS", directory)
+        yield directory
 
 
 @pytest.fixture(scope="module")
@@ -393,3 +449,53 @@ def test_angles_are_not_joined_across_their_wrap() -> None:
     times, values = report_charts.broken_at_wraps(np.arange(4.0), panel)
     assert np.isnan(values).tolist() == [False, False, True, False, False]
     assert np.isnan(times).tolist() == np.isnan(values).tolist()
+
+
+# -- the benchmark against other libraries ---------------------------------------------------------
+
+HEADING = "Training time against other libraries"
+
+
+def test_newest_benchmark_is_on_the_page(tmp_path: Path, benchmark_results: Path) -> None:
+    stored = bench_train.result_path("td3", benchmark_results)
+    stored.write_text(json.dumps(BENCHMARK))
+    try:
+        page = report.run(make_run(tmp_path / "run", None)).read_text()
+        other = report.run(make_run(tmp_path / "other", None, algorithm="SAC")).read_text()
+    finally:
+        stored.unlink()
+    assert HEADING in page
+    section = page[page.index(HEADING) :]
+    section = section[: section.index("</section>")]
+    for part in (
+        *("TD3 on Pendulum-v1, 10,000 steps", "Some CPU &amp; Co.", "2026-02-03", "0.28.0"),
+        *(
+            "9.50 s",
+            "7.6 \N{MULTIPLICATION SIGN} ours",
+            "return \N{MINUS SIGN}165.2",
+            "setup 11.6 s",
+        ),
+        "not measured: no &lt;network&gt;",
+    ):
+        assert part in section
+    assert section.count("<svg ") == 2
+    for svg in re.findall(r"<svg .*?</svg>", section, re.DOTALL):
+        assert "1.25 s" in svg
+        assert svg.index("this repository") < svg.index(">sbx<") or "narrow" in svg
+        assert "skrl" not in svg
+    assert HEADING not in other, "another algorithm's result"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [None, "{", "[]", "{}", json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]})],
+)
+def test_no_benchmark_no_section(text: str | None, tmp_path: Path, benchmark_results: Path) -> None:
+    stored = bench_train.result_path("td3", benchmark_results)
+    if text is not None:
+        stored.write_text(text)
+    try:
+        page = report.run(make_run(tmp_path / "run", None)).read_text()
+    finally:
+        stored.unlink(missing_ok=True)
+    assert HEADING not in page

@@ -1,0 +1,55 @@
+"""PyPI's rltools' SAC with MKL, on gymnasium's pendulum as its documentation has it.
+
+It compiles the training loop when SAC() is called, which counts as setup.
+"""
+
+from typing import Any
+
+import peer_run  # first: the stopwatch of the imports below
+
+
+def make_environment(name: str, seed: int) -> Any:
+    """Gymnasium's environment as the package's documentation wraps it."""
+    import gymnasium
+    from gymnasium.wrappers import RescaleAction
+
+    environment = RescaleAction(gymnasium.make(name), -1.0, 1.0)
+    environment.reset(seed=seed)
+    return environment
+
+
+def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_run.Policy:
+    import numpy as np
+    from rltools import SAC
+
+    algorithm = SAC(
+        lambda: make_environment(settings.environment, settings.seed),
+        enable_evaluation=False,
+        GAMMA=settings.discount,
+        ACTOR_BATCH_SIZE=settings.batch_size,
+        CRITIC_BATCH_SIZE=settings.batch_size,
+        ACTOR_POLYAK=1.0 - settings.polyak,
+        CRITIC_POLYAK=1.0 - settings.polyak,
+        N_WARMUP_STEPS=settings.warmup_steps,
+        STEP_LIMIT=settings.steps,
+        REPLAY_BUFFER_CAP=settings.buffer_size,
+        ACTOR_HIDDEN_DIM=settings.hidden[0],
+        CRITIC_HIDDEN_DIM=settings.hidden[0],
+        OPTIMIZER_ALPHA=settings.learning_rate,
+        ALPHA=settings.temperature,
+        TARGET_ENTROPY=settings.target_entropy,
+    )
+    state = algorithm.State(settings.seed)
+    with stopwatch:
+        while not state.step():
+            pass
+
+    def policy(observations: Any) -> Any:
+        actions = np.array([state.action(observation) for observation in observations])
+        return settings.maximum_action * np.clip(actions, -1.0, 1.0)
+
+    return policy
+
+
+if __name__ == "__main__":
+    peer_run.run("rltools", train)

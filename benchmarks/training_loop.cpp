@@ -1,0 +1,76 @@
+// training_loop ALGORITHM STEPS: a training run on Pendulum-v1 in one process, exactly as firmware
+// does it but without link, screen and log, as JSON. `rlt bench train` compares `rlt train` with
+// it.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "pendulum_sac.h"
+#include "pendulum_td3.h"
+#include "rltools/rl/training.h"
+#include RLT_DEVICE_HEADER
+
+namespace {
+
+struct Seconds {
+  double wall, processor;
+};
+
+template <class Work>
+Seconds timed(Work&& work) {
+  using Clock = std::chrono::steady_clock;
+  const auto processor_now = [] {
+    std::timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  const auto wall_began = Clock::now();
+  const double processor_began = processor_now();
+  work();
+  const double processor = processor_now() - processor_began;
+  return {std::chrono::duration<double>(Clock::now() - wall_began).count(), processor};
+}
+
+// As the firmware of board host has it: a batch is worked through at once.
+template <class E>
+using Whole = rlt::WithTileRows<E, E::kBatchSize>;
+
+template <class E>
+int run(std::uint32_t steps) {
+  static rlt::Learner<E> learner;
+  static rlt::Replay<E> replay;
+  static rlt::Scratch<E> scratch;
+  rlt::Training<E> training{{}, learner, replay, scratch};
+  training.hyperparameters.steps = steps;
+  rlt::initialize(rlt::RLT_DEVICE{}, training);
+  const Seconds loop = timed([&] {
+    while (!rlt::finished(training)) rlt::train_step(rlt::RLT_DEVICE{}, training);
+  });
+  rlt::EvaluationReport report{};
+  const Seconds evaluation = timed([&] { report = rlt::evaluate(rlt::RLT_DEVICE{}, training); });
+  // One every eval_every steps, and one at the end where none falls there.
+  const std::uint32_t every = training.hyperparameters.eval_every;
+  const std::uint32_t evaluations = steps / every + (steps % every != 0 ? 1 : 0);
+  std::printf(
+      "{\"steps\": %u, \"wall_s\": %.9g, \"cpu_s\": %.9g, \"evaluations_s\": %.9g, "
+      "\"return_mean\": %.9g}\n",
+      steps, loop.wall, loop.processor, evaluations * evaluation.processor,
+      static_cast<double>(report.mean));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  const unsigned long steps = argument_count == 3 ? std::strtoul(arguments[2], nullptr, 10) : 0;
+  if (steps > 0 && std::strcmp(arguments[1], "td3") == 0) {
+    return run<Whole<rlt::PendulumTd3>>(static_cast<std::uint32_t>(steps));
+  }
+  if (steps > 0 && std::strcmp(arguments[1], "sac") == 0) {
+    return run<Whole<rlt::PendulumSac>>(static_cast<std::uint32_t>(steps));
+  }
+  std::fprintf(stderr, "usage: training_loop td3|sac STEPS\n");
+  return 2;
+}
