@@ -35,7 +35,7 @@ ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for gone; a step on an emulated board takes a while
 SILENCE_LIMIT_S = 20.0  # without any message, heartbeats included
 QUIET_S = 2.0  # without a report: ask how the board stands
-GATHER_S = 0.05  # reports that come within this time are taken in together
+GATHER_S = 0.1  # reports that come within this time are taken in together
 GATHER_BYTES = 2048  # as long as they are no more than this: the link's buffers must not fill
 SEVERITY_ERROR = 3  # MAV_SEVERITY: this and smaller numbers
 
@@ -430,11 +430,11 @@ class BoardSession:
     ) -> Iterator[Event]:
         """Events until training is at rest: the last one is a Result.
 
-        `idle` is called at least every `idle_s`. `gather`, called with the longest time that it
-        may take, waits for more reports to come: a board that is a process on this machine may
-        have to share a core with this one, and each awakening takes from its time. A lost
-        RLT_RESULT is asked for again; LinkLostError after a long silence, TrainingFaultError on a
-        fault.
+        `idle` is called at least every `idle_s` and GATHER_S. `gather`, called with the longest
+        time that it may take, waits for more reports to come: a board that is a process on this
+        machine may have to share a core with this one, and each awakening takes from its time. A
+        lost RLT_RESULT is asked for again; LinkLostError after a long silence, TrainingFaultError
+        on a fault.
         """
         last_sign = self._last_heard = (
             self._clock()

@@ -276,7 +276,7 @@ class TrainingRun:
     # -- reports -----------------------------------------------------------------------------------
 
     def _idle(self) -> None:
-        """Between the board's reports, at least ten times a second."""
+        """Between the board's reports, at least five times a second."""
         self._flush()
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
