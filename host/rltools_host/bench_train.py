@@ -123,7 +123,7 @@ def run(
         "rows": rows,
         "build": bench_build.build_times(experiment, environments_directory / "build-time"),
         "summary": summary(rows),
-        "logging_share": logging_share(rows),
+        "overhead": overhead(rows),
         "steps": steps,
         "episodes": episodes,
         "repetitions": count,
@@ -195,6 +195,7 @@ def train_ours(experiment: str, seed: int, steps: int, episodes: int) -> Row:
         "version": rltools_host.__version__,
         "setup_s": total_s - document["train_s"],
         "train_s": document["train_s"],
+        "host_cpu_s": document["host_cpu_s"],
         "return_mean": outcome.mean,
         "seed": seed,
         "steps": steps,
@@ -296,18 +297,27 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     return sorted(entries, key=lambda entry: entry.get("train_s", float("inf")))
 
 
-def logging_share(rows: Sequence[Row]) -> float | None:
-    """What link, log, checkpoints' bookkeeping and screen add to the loop's time.
+def overhead(rows: Sequence[Row]) -> dict[str, float] | None:
+    """What link, log and screen add to the loop, as shares of the loop's time.
 
-    The returns that a run reports on its way are training's, and do not count as logging.
+    "wall": the difference of the two times, which what else the machine does blurs. "host_cpu": the
+    processor time of the host tools meanwhile, which is what they take from a board that has to
+    share its core with them. The returns that a run reports on its way are training's, and do not
+    count.
     """
-    ours = [row["train_s"] for row in rows if row["name"] == OURS and "error" not in row]
+    ours = [row for row in rows if row["name"] == OURS and "error" not in row]
     loops = [row for row in rows if row["name"] == LOOP and "error" not in row]
     if not ours or not loops:
         return None
-    loop_s = bench.median([row["train_s"] for row in loops])
-    evaluations_s = bench.median([row["evaluations_s"] for row in loops])
-    return (bench.median(ours) - loop_s - evaluations_s) / loop_s
+
+    def middle(of: Sequence[Row], key: str) -> float:
+        return bench.median([row[key] for row in of])
+
+    added_s = middle(ours, "train_s") - middle(loops, "train_s") - middle(loops, "evaluations_s")
+    return {
+        "wall": added_s / middle(loops, "train_s"),
+        "host_cpu": middle(ours, "host_cpu_s") / middle(loops, "cpu_s"),
+    }
 
 
 def title(document: Mapping[str, Any]) -> str:
@@ -337,8 +347,13 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 f"{entry['setup_s']:.1f} s",
             )
         )
-    share = document["logging_share"]
-    logging = "" if share is None else f"Link, log and screen add {100 * share:.1f} % to the loop."
+    added = document["overhead"]
+    logging = []
+    if added is not None:
+        logging.append(
+            f"Link, log and screen add {100 * added['wall']:.1f} % to the loop's time; the host "
+            f"tools' processor time is {100 * added['host_cpu']:.1f} % of the loop's."
+        )
     return [
         f"{title(document)}, median of {document['repetitions']}, "
         f"{document['episodes']} evaluation episodes; one core of {machine['processor']} "
@@ -347,7 +362,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         *aligned(table),
         *reasons,
         "",
-        logging,
+        *logging,
         *bench_build.lines(document["build"]),
     ]
 

@@ -637,7 +637,8 @@ def benchmark_row(entry: Mapping[str, Any]) -> str:
         "" if mean is None else f"return {number(mean, 1)}",
         f"setup {number(entry['setup_s'], 1)} s",
     )
-    return name + "".join(f'<td class="number">{cell}</td>' for cell in cells) + "</tr>"
+    # a space between cells, as a narrow page sets them as a line of text
+    return name + "".join(f' <td class="number">{cell}</td>' for cell in cells) + "</tr>"
 
 
 def median_of_updates(progress: Sequence[Mapping[str, Any]]) -> float | None:

@@ -166,6 +166,7 @@ class TrainingRun:
         self._began = clock()
         self._train_s = 0.0
         self._train_s_before = 0.0
+        self._host_cpu_s = 0.0  # what this process took of its core while the board trained
         self._counter = 0
         self._evaluation: Evaluation | None = None
         self._rows: list[dict[str, Any]] = []
@@ -214,12 +215,14 @@ class TrainingRun:
         self._began = self._clock()
         self._folder.metadata["sessions"][-1]["training_began"] = timestamp("milliseconds")
         view.begin()
+        cpu_began = time.process_time()
         self._interruption.armed = True
         for event in session.events(self._idle, gather=self._gather):
             self._train_s = self._clock() - self._began
             self._take(event)
             if isinstance(event, Result):
                 view.end()
+                self._host_cpu_s = time.process_time() - cpu_began
                 self._flush()
                 return event
         raise AssertionError("events end with a result")
@@ -393,6 +396,7 @@ class TrainingRun:
         latest |= {
             "last_step": step,
             "train_s": self._train_s,
+            "host_cpu_s": self._host_cpu_s,
             "messages_lost": session.decoder.messages_lost,
             "bytes_skipped": session.decoder.bytes_skipped,
         }
@@ -471,6 +475,7 @@ class TrainingRun:
             "return_mean": metadata.get("return_mean"),
             "return_std": metadata.get("return_std"),
             "state_sha256": result.state_sha256,
+            "host_cpu_s": self._host_cpu_s,
             "guest_instructions": metadata["guest_instructions"],
             "messages_lost": metadata["messages_lost"],
         }

@@ -178,7 +178,8 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
     assert "Pendulum-v1" in chart.read_text()
     assert document["build"] == BUILD_TIMES
-    assert document["logging_share"] == bench_train.logging_share(document["rows"])
+    assert document["overhead"] == bench_train.overhead(document["rows"])
+    assert document["overhead"]["host_cpu"] > 0
     assert "Link, log and screen add" in out
     stored = bench_train.result_path("td3", environments)
     assert json.loads(stored.read_text()) == json.loads(json.dumps(document))
@@ -206,15 +207,16 @@ def test_train_runs_the_other_algorithm_too(
     assert bench_train.peer_names("sac", peers) == ["pytorch"]
 
 
-def test_logging_is_what_is_neither_loop_nor_evaluation() -> None:
+def test_overhead_is_neither_loop_nor_evaluation() -> None:
     rows: list[dict[str, Any]] = [
-        {"name": bench_train.OURS, "train_s": 1.13},
-        {"name": bench_train.OURS, "train_s": 1.19},
-        {"name": bench_train.OURS, "train_s": 1.15},
-        {"name": bench_train.LOOP, "train_s": 1.0, "evaluations_s": 0.12},
+        {"name": bench_train.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
+        {"name": bench_train.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
+        {"name": bench_train.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
+        {"name": bench_train.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
     ]
-    assert bench_train.logging_share(rows) == pytest.approx(0.03)
-    assert bench_train.logging_share([*rows[:3], {"name": bench_train.LOOP, "error": "x"}]) is None
+    expected = {"wall": 0.03, "host_cpu": 0.025}
+    assert bench_train.overhead(rows) == pytest.approx(expected)
+    assert bench_train.overhead([*rows[:3], {"name": bench_train.LOOP, "error": "x"}]) is None
 
 
 def test_screen_of_the_measured_run_is_a_terminal() -> None:

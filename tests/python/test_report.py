@@ -162,7 +162,7 @@ BENCHMARK = {
         "unchanged_start_s": 0.2,
         "changed_header_start_s": 3.0,
     },
-    "logging_share": 0.02,
+    "overhead": {"wall": 0.02, "host_cpu": 0.015},
     "steps": 10000,
     "episodes": 100,
     "repetitions": 1,
