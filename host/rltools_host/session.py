@@ -219,6 +219,12 @@ class BoardSession:
 
     def identity(self) -> Identity:
         """Who the board is, and its state at present."""
+        # A question that was asked twice has a second answer, which tells an earlier state.
+        self._inbox = deque(
+            item
+            for item in self._inbox
+            if isinstance(item, StatusText) or _identity_of(item) is None
+        )
         return self._ask(
             lambda: self._request_message(self._dialect.MAVLINK_MSG_ID_RLT_IDENTITY),
             _identity_of,

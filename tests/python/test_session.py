@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_board import FINGERPRINT, FakeBoard, Faults, fake_experiment
+from fake_board import FINGERPRINT, FakeBoard, Faults, fake_experiment, initial_state
 from rltools_host import session as session_module
 from rltools_host.build import load_dialect
 from rltools_host.checkpoint import build_image, parse_image
@@ -385,6 +385,17 @@ def test_checkpoint_goes_round() -> None:
         other, _ = connect(second)
         other.upload_checkpoint(build_image(parsed.fingerprint, parsed.step, parsed.payload))
         assert other.result().state_sha256 == result.state_sha256
+
+
+def test_late_answer_does_not_tell_how_the_board_stands_now() -> None:
+    """A question asked twice is answered twice: the second answer is older than the checkpoint."""
+    image = build_image(FINGERPRINT, 5, initial_state(0))
+    with FakeBoard(DIALECT) as board:
+        session, identity = connect(board)
+        assert identity.state == State.IDLE
+        session._request_message(DIALECT.MAVLINK_MSG_ID_RLT_IDENTITY)
+        session.upload_checkpoint(image)
+        assert session.identity().state == State.PAUSED
 
 
 def test_refused_checkpoint_names_the_reason() -> None:
