@@ -62,8 +62,8 @@ struct Trainer {
     const float loss = rlt::softmax_cross_entropy<kBatchSize, kClasses>(
         device, logits.data(), labels, float{kBatchSize}, logits_gradient.data());
     rlt::set_zero(gradient);
-    rlt::backward(device, network, input, logits, buffer, logits_gradient.data(), gradient,
-                  static_cast<float*>(nullptr), gradient_buffer);
+    rlt::backward(device, network, input, logits, buffer, logits_gradient.data(), gradient, nullptr,
+                  gradient_buffer);
     rlt::adam_step(device, kAdam, optimizer, gradient, network);
     return loss;
   }

@@ -258,11 +258,17 @@ def host_library(name: str) -> Path:
     return build_targets(load_board("host"), [name]) / f"lib{name}.so"
 
 
-def describe(experiment: str) -> ExperimentDescription:
-    """The experiment's description, from the program describe-<experiment>."""
+def describe(experiment: str, board: Board | None = None) -> ExperimentDescription:
+    """The experiment's description, from the program describe-<experiment>.
+
+    Where it is to be trained on `board` and that one is built in the same tree, the firmware is
+    built beside it: both at once.
+    """
     require_experiment(experiment)
+    host = load_board("host")
     target = f"describe-{experiment}"
-    program = build_targets(load_board("host"), [target]) / target
+    targets = [target, experiment] if board is not None and board.name == host.name else [target]
+    program = build_targets(host, targets) / target
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
     if result.returncode != 0:
         raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")

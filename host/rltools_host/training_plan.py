@@ -87,7 +87,7 @@ def make_plan(
     chosen = boards.load_board(board or DEFAULT_BOARD)
     if out is not None:
         require_empty(out)
-    description = build.describe(experiment)
+    description = build.describe(experiment, chosen)
     values = default_values(description)
     values["report_every"] = chosen.report_every
     values |= given_values(description, seed, steps, settings)
@@ -111,7 +111,7 @@ def plan_resumption(
     if seed is not None:
         raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
     chosen = boards.load_board(board or str(folder.metadata.get("board")))
-    description = build.describe(experiment or str(folder.metadata.get("experiment")))
+    description = build.describe(experiment or str(folder.metadata.get("experiment")), chosen)
     given = given_values(description, None, steps, settings)
     if fixed := [name for name in given if name not in SET_ON_RESUME]:
         raise UsageError(

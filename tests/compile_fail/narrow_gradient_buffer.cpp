@@ -18,5 +18,5 @@ int main() {
   rlt::Matrix<float, 1, 1> action, action_gradient{};
   rlt::forward(rlt::Generic{}, actor, observation, action, buffer);
   rlt::backward(rlt::Generic{}, actor, observation, action, buffer, action_gradient.data(),
-                gradient, static_cast<float*>(nullptr), gradient_buffer);
+                gradient, nullptr, gradient_buffer);
 }

@@ -201,7 +201,7 @@ Network tiled_gradient(Problem<Network, Batch>& problem) {
     mean_squared_error<TileRows * Network::kOutputDim>(
         Generic{}, output.data(), problem.target.row(first), T(Batch), output_gradient.data());
     backward(Generic{}, problem.network, input, output, *buffer, output_gradient.data(), gradient,
-             static_cast<T*>(nullptr), *scratch);
+             nullptr, *scratch);
   }
   return gradient;
 }

@@ -27,7 +27,7 @@ struct Sha256 {
 
   void restart() { *this = Sha256{}; }
 
-  void update(const void* data, std::size_t count) {
+  [[gnu::noinline]] void update(const void* data, std::size_t count) {
     const std::uint8_t* bytes = static_cast<const std::uint8_t*>(data);
     std::size_t used = static_cast<std::size_t>(message_bytes_ % kBlockBytes);
     message_bytes_ += count;
@@ -70,7 +70,7 @@ struct Sha256 {
  private:
   static std::uint32_t rotate_right(std::uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
 
-  void compress(const std::uint8_t* block) {
+  [[gnu::noinline]] void compress(const std::uint8_t* block) {
     std::uint32_t w[16];  // the message schedule's latest 16 words, word t in w[t % 16]
     for (int t = 0; t < 16; ++t) {
       w[t] = static_cast<std::uint32_t>(block[4 * t]) << 24 |

@@ -153,8 +153,8 @@ inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, B
 }
 
 // For the samples of Range: from the gradient of what goes into this layer's activation that of
-// what goes into the activation before it; of the first layer, of the network's input, unless that
-// is null. Both gradients begin at the first sample of Range.
+// what goes into the activation before it; of the first layer, of the network's input. Both
+// gradients begin at the first sample of Range.
 template <int Layer, int Batch, class Range, class Device, class Network, class T>
 inline void backward_input_layer(Device device, const Network& network,
                                  const MlpBuffer<Network, Batch>& buffer, const T* gradient,
@@ -165,7 +165,7 @@ inline void backward_input_layer(Device device, const Network& network,
     dense_backward_input<Network::activation(Layer - 1), Range::kCount, kIn, kOut>(
         device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer, Range::kFirst),
         hidden_rows<Layer - 1, Batch, Network>(buffer.hidden, Range::kFirst), input_gradient);
-  } else if (input_gradient != nullptr) {
+  } else {
     dense_backward_input<Activation::identity, Range::kCount, kIn, kOut>(
         device, network.weights(0), gradient, static_cast<const T*>(nullptr),
         static_cast<const T*>(nullptr), input_gradient);
@@ -189,30 +189,40 @@ inline void backward_input_layers(Device device, const Network& network,
 }
 
 // The whole batch, with the gradient of the parameters: it needs all rows of a layer, so that
-// threads meet at each.
-template <int Layer, int Batch, class Device, class Network, class T, int Width>
+// threads meet at each. `input_gradient` is a pointer, or nullptr itself where it is not wanted.
+template <int Layer, int Batch, class Device, class Network, class T, class InputGradient,
+          int Width>
 inline void backward_layers(Device device, const Network& network, const T* input,
                             const MlpBuffer<Network, Batch>& buffer, const T* gradient,
-                            Network& parameters_gradient, T* input_gradient,
+                            Network& parameters_gradient, InputGradient input_gradient,
                             GradientBuffer<T, Batch, Width>& scratch) {
   constexpr int kIn = Network::input_dim(Layer);
   constexpr int kOut = Network::output_dim(Layer);
+  constexpr bool kIsFirst = Layer == 0;
   const T* layer_input = input;
-  if constexpr (Layer > 0) layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
+  if constexpr (!kIsFirst) {
+    layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
+  }
   dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
                                            parameters_gradient.weights(Layer),
                                            parameters_gradient.bias(Layer));
-  T* previous = Layer > 0 ? scratch.values[Layer % 2] : input_gradient;
-  for_rows<Batch, long{kIn} * kOut>(device, [&](auto one_device, auto range) {
-    constexpr int kFirst = decltype(range)::kFirst;
-    backward_input_layer<Layer, Batch, decltype(range)>(
-        one_device, network, buffer, gradient + kFirst * kOut,
-        previous == nullptr ? nullptr : previous + kFirst * kIn);
-  });
-  if constexpr (Layer > 0) {
-    backward_layers<Layer - 1, Batch>(device, network, input, buffer,
-                                      static_cast<const T*>(previous), parameters_gradient,
-                                      input_gradient, scratch);
+  if constexpr (!kIsFirst || !std::is_null_pointer_v<InputGradient>) {
+    T* previous;
+    if constexpr (kIsFirst) {
+      previous = input_gradient;
+    } else {
+      previous = scratch.values[Layer % 2];
+    }
+    for_rows<Batch, long{kIn} * kOut>(device, [&](auto one_device, auto range) {
+      constexpr int kFirst = decltype(range)::kFirst;
+      backward_input_layer<Layer, Batch, decltype(range)>(
+          one_device, network, buffer, gradient + kFirst * kOut, previous + kFirst * kIn);
+    });
+    if constexpr (!kIsFirst) {
+      backward_layers<Layer - 1, Batch>(device, network, input, buffer,
+                                        static_cast<const T*>(previous), parameters_gradient,
+                                        input_gradient, scratch);
+    }
   }
 }
 
@@ -267,14 +277,14 @@ void forward(Device device, const Network& network, const Input& input, Output&&
   }
 }
 
-// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is null,
-// writes the gradient of the input to `input_gradient` (Batch, InputDim). `output_gradient` (Batch,
-// OutputDim) is consumed.
-template <class Device, class Network, class Input, class Output, class Buffer, class Scratch>
+// Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is
+// `nullptr`, writes the gradient of the input to `input_gradient` (Batch, InputDim).
+// `output_gradient` (Batch, OutputDim) is consumed.
+template <class Device, class Network, class Input, class Output, class Buffer, class Scratch,
+          class InputGradient>
 void backward(Device device, const Network& network, const Input& input, const Output& output,
               const Buffer& buffer, typename Network::Scalar* output_gradient,
-              Network& parameters_gradient, typename Network::Scalar* input_gradient,
-              Scratch& scratch) {
+              Network& parameters_gradient, InputGradient input_gradient, Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
     constexpr int kLast = Network::kLayerCount - 1;
@@ -304,8 +314,7 @@ void backward_input(Device device, const Network& network, const Input&, const O
           detail::backward_input_layers<kLast, Input::kRows, decltype(range)>(
               one_device, network, buffer,
               static_cast<const T*>(output_gradient + kFirst * Network::kOutputDim),
-              input_gradient == nullptr ? nullptr : input_gradient + kFirst * Network::kInputDim,
-              scratch);
+              input_gradient + kFirst * Network::kInputDim, scratch);
         });
   }
 }

@@ -273,7 +273,7 @@ typename E::Scalar update_critic(Device device, const Training<E>& training, Cri
         mean_squared_error<E::kTileRows>(device, work.value.data(), scratch.target_value.row(first),
                                          static_cast<T>(E::kBatchSize), work.value_gradient.data());
     backward(device, work.critic, input, work.value, work.buffer, work.value_gradient.data(),
-             work.gradient, static_cast<T*>(nullptr), work.gradient_buffer);
+             work.gradient, nullptr, work.gradient_buffer);
   }
   adam_step(device, adam_parameters<E>(training.hyperparameters), work.optimizer, work.gradient,
             work.critic);

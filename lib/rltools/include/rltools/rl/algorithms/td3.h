@@ -171,7 +171,7 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
       }
     }
     backward(device, learner.actor, observation, scratch.action, scratch.actor_buffer,
-             scratch.action_gradient.data(), scratch.actor_gradient, static_cast<T*>(nullptr),
+             scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);
   }
   adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
