@@ -93,7 +93,7 @@ class Bench:
         self.built += 1
 
     @staticmethod
-    def describe(name: str) -> build.ExperimentDescription:
+    def describe(name: str, _board: object = None) -> build.ExperimentDescription:
         if name not in ("fake-td3", "other-td3"):
             raise build.unknown_name("experiment", name, ["fake-td3", "other-td3"])
         return fake_experiment(name)

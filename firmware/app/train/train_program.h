@@ -3,27 +3,13 @@
 // (docs/design.md, "Names").
 #pragma once
 
-#include RLT_DEVICE_HEADER
-#include RLT_EXPERIMENT_HEADER
-
-#include <type_traits>
-
 #include "app/train/train_application.h"
-#include "rltools/core/run_both.h"
+#include "app/train/trained_experiment.h"
 
 #define RLT_QUOTE_TOKENS(x) #x
 #define RLT_QUOTE(x) RLT_QUOTE_TOKENS(x)
 
 namespace rlt::train_program {
-
-// Where memory is plenty a batch is worked through at once.
-#if defined(RLT_WHOLE_BATCH)
-using Tiled = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
-#else
-using Tiled = RLT_EXPERIMENT;
-#endif
-using Experiment = std::conditional_t<OneThreadOf<RLT_DEVICE>::kHasSecondThread,
-                                      WithSecondCriticScratch<Tiled>, Tiled>;
 
 RLT_FAST Learner<Experiment> learner;
 RLT_FAST Scratch<Experiment> scratch;

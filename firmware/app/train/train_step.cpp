@@ -1,0 +1,6 @@
+// One step of learning, for the experiment and the device of this build.
+#include "app/train/trained_experiment.h"
+
+namespace rlt {
+template StepReport train_step(RLT_DEVICE, Training<train_program::Experiment>&);
+}  // namespace rlt

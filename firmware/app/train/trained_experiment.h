@@ -1,0 +1,30 @@
+// What is trained, and on which device: the build defines both (docs/design.md, "Names"). Included
+// by the two translation units of a train program.
+#pragma once
+
+#include RLT_DEVICE_HEADER
+#include RLT_EXPERIMENT_HEADER
+
+#include <type_traits>
+
+#include "rltools/core/run_both.h"
+
+namespace rlt {
+
+namespace train_program {
+
+// Where memory is plenty a batch is worked through at once.
+#if defined(RLT_WHOLE_BATCH)
+using Tiled = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
+#else
+using Tiled = RLT_EXPERIMENT;
+#endif
+using Experiment = std::conditional_t<OneThreadOf<RLT_DEVICE>::kHasSecondThread,
+                                      WithSecondCriticScratch<Tiled>, Tiled>;
+
+}  // namespace train_program
+
+// Learning is compiled beside the application, in train_step.cpp: at once, in half the time.
+extern template StepReport train_step(RLT_DEVICE, Training<train_program::Experiment>&);
+
+}  // namespace rlt
