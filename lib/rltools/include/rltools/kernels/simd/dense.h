@@ -29,7 +29,7 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
     constexpr bool kCopy = Out > kernels::kBlock && Batch >= 16;
     kernels::blocked_product<Batch, Out, In, InputStrides>(
         input, kernels::RowPanels<In, Out, kCopy>(weights), output,
-        kernels::skipping_pays<Batch, In>(input),
+        kernels::may_skip_zeros(Out, In) && kernels::skipping_pays<Batch, In>(input),
         [=](int, int out) { return kernels::load(bias + out); },
         [=](int sample, int out, kernels::Vector sum) {
           kernels::store(output + sample * Out + out,
@@ -62,7 +62,8 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
   if constexpr (kVectorized > 0) {
     constexpr bool kCopy = Out > kernels::kBlock && In >= 16;
     // An input's samples are read one by one: where they are pages apart, the cache holds few.
-    constexpr bool kMaySkip = In >= kernels::kLanes && In <= 512;
+    constexpr bool kMaySkip =
+        kernels::may_skip_zeros(Out, Batch) && In >= kernels::kLanes && In <= 512;
     kernels::blocked_product<In, Out, Batch, InputStrides>(
         input, kernels::RowPanels<Batch, Out, kCopy>(output_gradient), weights_gradient,
         kMaySkip && kernels::skipping_pays<Batch, In>(input),
@@ -105,7 +106,7 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
   } else {
     kernels::blocked_product<Batch, In, Out, GradientStrides>(
         output_gradient, Panels(weights), input_gradient,
-        kernels::skipping_pays<Batch, Out>(output_gradient),
+        kernels::may_skip_zeros(In, Out) && kernels::skipping_pays<Batch, Out>(output_gradient),
         [](int, int) { return kernels::broadcast(0.0f); },
         [=](int sample, int in, kernels::Vector sum) {
           const int i = sample * In + in;
