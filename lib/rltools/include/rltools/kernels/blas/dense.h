@@ -21,13 +21,12 @@ struct SingleThread {
 inline const SingleThread kSingleThread;
 
 // The shapes that the tag Blas leaves to BLAS; all others select the kernels of HostSimd and keep
-// their bits. Measured with `rlt bench layers`, widths 16 to 1024, batches 1, 32, 100 and 256
-// (docs/performance.md, "Large layers"). Time of BLAS in units of ours: in these shapes 0.7 to 1.3
-// with AVX-512 (below 1 at 1024 in large batches) and 0.4 to 1.1 with AVX2 (below 1 from 512 on),
-// and more where factors are zero, which ours skip; in smaller ones there is little to gain, as our
-// kernels are near the core's peak, and up to a factor of 2 to lose; of a single sample 0.2 to 5.6.
-// Single samples stay with our kernels also so that acting, evaluation and a policy's examples have
-// everybody's bits.
+// their bits. Measured with `rlt bench layers`, batches 100 and 256 (docs/performance.md, "Large
+// layers"): with AVX-512 BLAS takes 0.99 to 1.29 times our time in these shapes, and more where
+// factors are zero, which ours leave out; with AVX2 it took 0.4 to 1.1 times that of our kernels
+// before they worked in blocks. In smaller shapes there is little to gain, as our kernels are near
+// the core's peak. Single samples stay with our kernels also so that acting, evaluation and a
+// policy's examples have everybody's bits.
 constexpr bool takes(int batch, int in, int out) { return batch >= 32 && in >= 256 && out >= 256; }
 
 // output (Batch, Out) = A(input (Batch, In) . weights (In, Out) + bias (Out))
