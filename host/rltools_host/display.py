@@ -406,7 +406,7 @@ def chart(view: TrainingView, width: int, rows: int) -> list[Text]:
     result = []
     for row in range(rows):
         label = labels.get(row, "")
-        text = Text(f"{label:>{margin}} {'┤' if label else '│'}", "dim")
+        text = Text.assemble((f"{label:>{margin}} {'┤' if label else '│'}", "dim"))
         cells = zip(line_cells.bits[row], dot_cells.bits[row], strict=True)
         for style, group in groupby(cells, style_of):
             text.append("".join(chr(BRAILLE + (a | b)) if a | b else " " for a, b in group), style)
@@ -433,7 +433,7 @@ def legend(view: TrainingView) -> Text:
 
     count = view.evaluation.episodes if view.evaluation else 0
     episodes = f", mean of {count} episodes" if count else ""
-    text = Text(" return:  ", "dim")
+    text = Text.assemble((" return:  ", "dim"))
     text.append("⣀⠤⠒ ", "bold cyan")
     text.append(f"evaluation{episodes}   ", "dim")
     text.append("⠂ ", "yellow")
