@@ -56,7 +56,7 @@ def connect(programs: dict[str, Path], dialect: ModuleType) -> Iterator[Connect]
 @pytest.fixture(scope="session")
 def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host's firmware with the reference kernels in place of the vectorised ones."""
-    folders = ("firmware/app", "firmware/host")
+    folders = ("firmware/app", "firmware/app/train", "firmware/host")
     sources = [
         str(path.relative_to(paths.REPOSITORY))
         for folder in folders
