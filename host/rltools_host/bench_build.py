@@ -74,14 +74,27 @@ def header_of_algorithm(experiment: str) -> Path:
 
 
 def build_from_nothing(experiment: str, directory: Path) -> float:
-    """Compiling and linking what `rlt train` needs, in a build tree that is configured."""
-    board = load_board("host")
+    """Compiling and linking what `rlt train` needs, in a build tree that is configured.
+
+    What is generated lies in that tree too: cleaning it must not remove what others share.
+    """
+    options = {"RLT_PROTOCOL_DIRECTORY": str(directory / "protocol")}
     targets = [experiment, f"describe-{experiment}"]
-    build.build_targets(board, targets, directory=directory, announcement="Preparing a build")
+
+    def build_all(announcement: str) -> None:
+        build.build_targets(
+            load_board("host"),
+            targets,
+            directory=directory,
+            options=options,
+            announcement=announcement,
+        )
+
+    build_all("Preparing a build")
     clean = [toolchain.program("ninja"), "-C", str(directory), "-t", "clean", *targets]
     subprocess.run(clean, check=True, capture_output=True, timeout=60)
     began = time.monotonic()
-    build.build_targets(board, targets, directory=directory, announcement="Timing a build")
+    build_all("Timing a build")
     return time.monotonic() - began
 
 
