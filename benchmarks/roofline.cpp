@@ -23,7 +23,7 @@ namespace roofline {
 
 using namespace multiply_add_peak;
 
-// As firmware/app/train/train_program.h does where memory is plenty.
+// As firmware/app/train/trained_experiment.h does where memory is plenty.
 using Experiment = WithTileRows<PendulumTd3, PendulumTd3::kBatchSize>;
 
 // ---- Phases -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ namespace rlt {
 
 namespace two_threads {
 
-// As firmware/app/train/train_program.h does for these devices.
+// As firmware/app/train/trained_experiment.h does for these devices.
 using WholeBatch = WithTileRows<PendulumTd3, PendulumTd3::kBatchSize>;
 using BothCritics = WithSecondCriticScratch<WholeBatch>;
 
