@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltools_host import evaluate, train
+from rltools_host.commands import train
 from rltools_host.errors import RltError
-from rltools_host.policy_image import read_run_policy
-from rltools_host.run_folder import RunFolder
+from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
+from rltools_host.policies.image import read_run_policy
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.plan import TrainingRequest
 
 EPISODES = 100
 FIRST_EPISODE_SEED = 0
@@ -43,13 +45,11 @@ def learn(experiment: str, board: str, seed: int, steps: int | None, folder: Pat
     """Trains into `folder`, as `rlt train` does, and evaluates as `rlt evaluate --in gymnasium`."""
     with contextlib.redirect_stdout(io.StringIO()):  # its progress
         document = train.run(
-            experiment, board, seed, steps, out=folder, tensorboard=False, json_output=False
+            TrainingRequest(experiment, board, seed, steps, out=folder), tensorboard=False
         )
     image = read_run_policy(RunFolder.open(str(folder)))
     image.verify()
-    evaluation = evaluate.evaluate_policy(
-        image, str(folder), EPISODES, FIRST_EPISODE_SEED, evaluate.GYMNASIUM
-    )
+    evaluation = evaluate_policy(image, str(folder), EPISODES, FIRST_EPISODE_SEED, GYMNASIUM)
     return SeedResult(
         seed=seed,
         train_s=document["train_s"],

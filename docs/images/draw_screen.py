@@ -13,7 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from rltools_host.display import TrainingView, picture
+from rltools_host.training.view import TrainingView
+from rltools_host.ui.training_screen import picture
 
 WIDTH, HEIGHT = 96, 26
 

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from rltools_host import build
-from rltools_host.boards import load_board
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
 from rltools_host.errors import RltError
 
 
@@ -33,7 +33,7 @@ def write_data(path: Path) -> None:
 
 def run() -> str:
     """What the program prints; the last line is the test accuracy."""
-    program = build.build_targets(load_board("host"), ["digits"]) / "digits"
+    program = cmake.build_targets(load_board("host"), ["digits"]) / "digits"
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory) / "digits.bin"
         write_data(data)

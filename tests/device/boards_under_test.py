@@ -7,12 +7,15 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rltools_host import build, paths, toolchain
-from rltools_host.boards import Board, load_board
-from rltools_host.build import ExperimentDescription
-from rltools_host.emulator import EmulatedLink, Emulator
-from rltools_host.link import Link, ProcessLink
-from rltools_host.session import BoardSession, Event, Result, TrainingProgress
+from rltools_host import paths
+from rltools_host.boards.description import Board, load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.build import cmake, protocol
+from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.clients.session import BoardSession, Event, Result, TrainingProgress
+from rltools_host.link.emulated import EmulatedLink
+from rltools_host.link.transport import Link, ProcessLink
+from rltools_host.toolchain import tools
 
 EXPERIMENT = "pendulum-td3"
 EMULATED = "qemu-cortex-m7"
@@ -41,14 +44,14 @@ def compile_for(
     defines: Iterable[str] = (),
 ) -> Path:
     """Compiles sources as the board's firmware is compiled; for another device tag if given."""
-    toolchain.require(*build.required_tools(board))
+    tools.require(*cmake.required_tools(board))
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     device = device or {"header": board.device_header, "name": board.device}
     command = [
         "g++" if board.toolchain == "host" else "arm-none-eabi-g++",
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
-        *("-isystem", str(build.generate_protocol() / "c")),
+        *("-isystem", str(protocol.generate_protocol() / "c")),
         *(f"-D{definition}" for definition in (*board.defines, *defines)),
         f'-DRLT_EXPERIMENT_HEADER="{EXPERIMENT.replace("-", "_")}.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",

@@ -16,26 +16,29 @@ from boards_under_test import (
     compile_for,
     open_board,
 )
-from rltools_host import build, paths
-from rltools_host.boards import load_board
-from rltools_host.build import ExperimentDescription
-from rltools_host.session import BoardSession
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments, firmware, protocol
+from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.clients.session import BoardSession
 
 
 @pytest.fixture(scope="session")
 def dialect() -> ModuleType:
-    return build.load_dialect()
+    return protocol.load_dialect()
 
 
 @pytest.fixture(scope="session")
 def description() -> ExperimentDescription:
-    return build.describe(EXPERIMENT)
+    return experiments.describe(EXPERIMENT)
 
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, Path]:
     """The firmware of each board, built."""
-    return {name: build.build_firmware(load_board(name), EXPERIMENT) for name in ("host", EMULATED)}
+    return {
+        name: firmware.build_firmware(load_board(name), EXPERIMENT) for name in ("host", EMULATED)
+    }
 
 
 @pytest.fixture

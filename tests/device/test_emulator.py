@@ -14,13 +14,17 @@ from typing import Any
 
 import pytest
 
-from rltools_host import build, paths, train
-from rltools_host.boards import load_board
-from rltools_host.display import PlainScreen
-from rltools_host.emulator import EmulatedLink, Emulator
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.build import experiments, firmware, protocol
+from rltools_host.clients.session import BoardSession, Evaluation, StatusText, TrainingProgress
+from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
-from rltools_host.run_folder import RunFolder
-from rltools_host.session import BoardSession, Evaluation, StatusText, TrainingProgress
+from rltools_host.link.emulated import EmulatedLink
+from rltools_host.runs.folder import RunFolder
+from rltools_host.ui.training_screen import PlainScreen
+from training_calls import train_here
 
 pytestmark = pytest.mark.device
 BOARD = load_board("qemu-cortex-m7")
@@ -29,7 +33,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return build.build_firmware(BOARD, "pendulum-td3")
+    return firmware.build_firmware(BOARD, "pendulum-td3")
 
 
 @pytest.fixture
@@ -56,8 +60,8 @@ def wait_until_ended(process_id: int) -> None:
 def test_identity_comes_over_the_pty(emulator: Emulator) -> None:
     assert re.fullmatch(r"/dev/pts/\d+", emulator.port)
     link = EmulatedLink(emulator, BOARD.name)
-    session, identity = BoardSession.connect(link, build.load_dialect())
-    description = build.describe("pendulum-td3")
+    session, identity = BoardSession.connect(link, protocol.load_dialect())
+    description = experiments.describe("pendulum-td3")
     session.require(identity, "pendulum-td3", description.fingerprint, "qemu-cortex-m7", "")
     assert identity.counts_instructions
     assert identity.device == "CortexM7"
@@ -97,20 +101,20 @@ def test_program_that_qemu_cannot_load(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("program")
 def test_emulate_command_prints_a_port_that_train_uses(tmp_path: Path) -> None:
     options: dict[str, Any] = {"seed": 5, "steps": 20, "settings": ["report_every=5"]}
-    host = train.run("pendulum-td3", "host", out=tmp_path / "host", **options)
+    host = train_here("pendulum-td3", "host", out=tmp_path / "host", **options)
     command = [sys.executable, "-m", "rltools_host", "emulate", "qemu-cortex-m7"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT)
     try:
         assert process.stdout is not None
         port = next(m.group() for line in process.stdout if (m := re.search(r"/dev/pts/\d+", line)))
         run = tmp_path / "run"
-        document = train.run("pendulum-td3", "qemu-cortex-m7", port=port, out=run, **options)
+        document = train_here("pendulum-td3", "qemu-cortex-m7", port=port, out=run, **options)
         # What the board holds now is what the next run starts from: it must not matter.
-        again = train.run(
+        again = train_here(
             "pendulum-td3", "qemu-cortex-m7", port=port, out=tmp_path / "2", **options
         )
         with pytest.raises(BoardMismatchError, match='is a "qemu-cortex-m7", not a "host": give'):
-            train.run("pendulum-td3", "host", port=port, out=tmp_path / "3", **options)
+            train_here("pendulum-td3", "host", port=port, out=tmp_path / "3", **options)
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     finally:
@@ -153,17 +157,17 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
     run = tmp_path / "run"
     settings = ["report_every=5", "eval_every=100"]
     with monkeypatch.context() as patch:
-        patch.setattr(train, "make_screen", PressingScreen)
+        patch.setattr(train_command, "make_screen", PressingScreen)
         with pytest.raises(Interrupted, match="checkpoint saved"):
-            train.run(
+            train_here(
                 "pendulum-td3", "qemu-cortex-m7", seed=2, steps=300, settings=settings, out=run
             )
     paused = RunFolder.open(run).metadata
     assert 120 <= paused["checkpoint_step"] < 300
     assert paused["guest_instructions"] > 1_000_000
     assert [memory["name"] for memory in paused["memory"]] == ["RAM1", "RAM2"]
-    resumed = train.run(board="host", resume=str(run))
-    whole = train.run("pendulum-td3", "host", seed=2, steps=300, out=tmp_path / "whole")
+    resumed = train_here(board="host", resume=str(run))
+    whole = train_here("pendulum-td3", "host", seed=2, steps=300, out=tmp_path / "whole")
     assert resumed["state_sha256"] == whole["state_sha256"]
 
 
@@ -183,12 +187,12 @@ def test_emulator_killed_while_training(tmp_path: Path, monkeypatch: pytest.Monk
                 os.kill(emulators[0].process_id, signal.SIGKILL)
 
     monkeypatch.setattr(Emulator, "__init__", remember)
-    monkeypatch.setattr(train, "make_screen", KillingScreen)
+    monkeypatch.setattr(train_command, "make_screen", KillingScreen)
     run = tmp_path / "run"
     with pytest.raises(
         LinkLostError, match="it was ended by SIGKILL; what was received up to step"
     ):
-        train.run("pendulum-td3", "qemu-cortex-m7", settings=["report_every=10"], out=run)
+        train_here("pendulum-td3", "qemu-cortex-m7", settings=["report_every=10"], out=run)
     folder = RunFolder.open(run)
     assert folder.metadata["state"] == "link lost"
     assert [row["step"] for row in folder.read_metrics()][:3] == [10, 20, 30]

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rltools_host import paths, toolchain
-from rltools_host.boards import load_board
-from rltools_host.policy_image import REASONS
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.policies.image import REASONS
+from rltools_host.toolchain import tools
 
 from ..python.policy_samples import NETWORKS, patched, sample_images
 
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.device
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    toolchain.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++", "qemu-system-arm")
+    tools.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++", "qemu-system-arm")
     flags = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
     path = tmp_path_factory.mktemp("device") / "check_policy_image.elf"
     command = [

@@ -11,9 +11,10 @@ import pytest
 
 from boards_under_test import EMULATED, compile_for
 from rltools_host import paths
-from rltools_host.boards import load_board
-from rltools_host.emulator import EmulatedLink, Emulator
-from rltools_host.framing import FrameDecoder
+from rltools_host.boards.description import load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.link.emulated import EmulatedLink
+from rltools_host.link.framing import FrameDecoder
 
 pytestmark = pytest.mark.device
 

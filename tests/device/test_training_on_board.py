@@ -25,13 +25,13 @@ from boards_under_test import (
     set_run,
     train,
 )
-from rltools_host.boards import load_board
-from rltools_host.build import ExperimentDescription
-from rltools_host.checkpoint import build_image, parse_image
-from rltools_host.emulator import Emulator
+from rltools_host.boards.description import load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.clients.session import BoardSession, Evaluation, Event, State, TrainingProgress
 from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
-from rltools_host.link import ProcessLink, SerialLink
-from rltools_host.session import BoardSession, Evaluation, Event, State, TrainingProgress
+from rltools_host.link.transport import ProcessLink, SerialLink
+from rltools_host.runs.checkpoint import build_image, parse_image
 
 BOARDS = ["host", pytest.param(EMULATED, marks=pytest.mark.device)]
 emulated = pytest.mark.device

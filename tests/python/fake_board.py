@@ -21,13 +21,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rltools_host.build import ExperimentDescription, Hyperparameter, StateTensor
-from rltools_host.checkpoint import IMAGE_HEADER, build_image, parse_image
+from rltools_host.build.experiments import ExperimentDescription, Hyperparameter, StateTensor
+from rltools_host.clients.file_transfer import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
+from rltools_host.clients.session import State, value_bits
 from rltools_host.errors import RltError
-from rltools_host.file_transfer import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
-from rltools_host.framing import FrameDecoder, FrameEncoder, payload_of
-from rltools_host.link import DescriptorLink
-from rltools_host.session import State, value_bits
+from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
+from rltools_host.link.transport import DescriptorLink
+from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
 
 FINGERPRINT = 0x1234ABCD
 POLICY = bytes(range(256)) * 3

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rltools_host import build
-from rltools_host.boards import load_board
-from rltools_host.policy_image import image_crc32
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
+from rltools_host.policies.image import image_crc32
 
 PROGRAM = "write_policy_images"
 NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
@@ -29,7 +29,7 @@ class CoreEvaluation:
 @cache
 def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
     """Runs tests/cpp/write_policy_images.cpp."""
-    program = build.build_targets(load_board("host"), [PROGRAM]) / PROGRAM
+    program = cmake.build_targets(load_board("host"), [PROGRAM]) / PROGRAM
     with tempfile.TemporaryDirectory() as folder:
         command = [str(program), folder]
         result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)

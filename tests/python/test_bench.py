@@ -12,20 +12,16 @@ from typing import Any
 
 import pytest
 
-from rltools_host import (
-    bench,
-    bench_build,
-    bench_inference,
-    bench_layers,
-    bench_roofline,
-    bench_train,
-    boards,
-    build,
-    cli,
-    paths,
-)
-from rltools_host.boards import load_board
+from rltools_host import cli, paths
+from rltools_host.bench import build_times, harness
+from rltools_host.bench import inference as bench_inference
+from rltools_host.bench import layers as bench_layers
+from rltools_host.bench import roofline as bench_roofline
+from rltools_host.bench import training as bench_training
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import VerificationError
+from rltools_host.toolchain import tools
 
 PHASES = [
     "act",
@@ -97,7 +93,7 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
     """Counted a second time, from the description of the experiment."""
-    document = build.describe("pendulum-td3").document
+    document = experiments.describe("pendulum-td3").document
     batch = document["batch_size"]
 
     def products(network: str) -> list[int]:
@@ -111,7 +107,7 @@ def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
         "critic backward": batch * 2 * (2 * sum(critic) - critic[0]),
         "actor": batch * (3 * sum(actor) - actor[0] + 2 * sum(critic)) / 2,
     }
-    raw, _ = bench.run_program("roofline", 300, 1, 1)
+    raw, _ = harness.run_program("roofline", 300, 1, 1)
     assert raw["updates"] == 200
     for phase in raw["phases"]:
         if phase["name"] in expected:
@@ -128,7 +124,7 @@ def test_roofline_refuses_a_run_that_is_not_the_one_it_times() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a system that pins")
 def test_second_thread_on_one_core_is_not_measured() -> None:
-    raw, _ = bench.run_program("two_threads", 120, 1, cores=1)
+    raw, _ = harness.run_program("two_threads", 120, 1, cores=1)
     assert raw["same_bits"]
     measured = bench_roofline.two_threads(raw)
     assert measured == {"processors": 1, "ratio": None}
@@ -143,7 +139,7 @@ def test_second_thread_with_other_bits_is_refused() -> None:
 def test_train_compares_and_goes_on_without_who_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_build, "build_times", lambda *_: BUILD_TIMES)
+    monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     add_peer(peers, environments, "stub", STUB)
     add_peer(peers, environments, "silent", "print('nothing')")
@@ -152,7 +148,7 @@ def test_train_compares_and_goes_on_without_who_fails(
     (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
-    document = bench_train.run(
+    document = bench_training.run(
         json_output=True,
         repetitions=2,
         steps=120,
@@ -168,30 +164,30 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert entries["stub"]["version"] == "1.2"
     assert entries["stub"]["times_ours"] == 15 / entries["ours"]["train_s"]
     assert entries["ours"]["return_mean"] < 0
-    assert entries[bench_train.LOOP]["train_s"] > 0
+    assert entries[bench_training.LOOP]["train_s"] > 0
     assert "printed no measurement" in entries["silent"]["error"]
     assert "out of luck" in entries["broken"]["error"]
     assert "cannot be installed" in entries["missing"]["error"]
     names = [row["name"] for row in document["rows"] if "error" not in row]
-    assert names == 2 * ["ours", bench_train.LOOP, "stub"], "they do not take turns"
+    assert names == 2 * ["ours", bench_training.LOOP, "stub"], "they do not take turns"
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
     assert "Pendulum-v1" in chart.read_text()
     assert document["build"] == BUILD_TIMES
-    assert document["overhead"] == bench_train.overhead(document["rows"])
+    assert document["overhead"] == bench_training.overhead(document["rows"])
     assert document["overhead"]["host_cpu"] > 0
     assert "Link, log and screen add" in out
-    stored = bench_train.result_path("td3", environments)
+    stored = bench_training.result_path("td3", environments)
     assert json.loads(stored.read_text()) == json.loads(json.dumps(document))
 
 
 def test_train_runs_the_other_algorithm_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bench_build, "build_times", lambda *_: BUILD_TIMES)
+    monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     add_peer(peers, environments, "pytorch", STUB, "sac.py")
     add_peer(peers, environments, "without", STUB)
-    document = bench_train.run(
+    document = bench_training.run(
         quick=True,
         steps=110,
         episodes=1,
@@ -199,47 +195,49 @@ def test_train_runs_the_other_algorithm_too(
         peers_directory=peers,
         environments_directory=environments,
     )
-    assert [row["name"] for row in document["rows"]] == ["ours", bench_train.LOOP, "pytorch"]
+    assert [row["name"] for row in document["rows"]] == ["ours", bench_training.LOOP, "pytorch"]
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
-    assert bench_train.result_path("sac", environments).is_file()
-    assert not bench_train.result_path("td3", environments).exists()
-    assert bench_train.peer_names("sac", peers) == ["pytorch"]
+    assert bench_training.result_path("sac", environments).is_file()
+    assert not bench_training.result_path("td3", environments).exists()
+    assert bench_training.peer_names("sac", peers) == ["pytorch"]
 
 
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
     rows: list[dict[str, Any]] = [
-        {"name": bench_train.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
-        {"name": bench_train.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
-        {"name": bench_train.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
-        {"name": bench_train.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
+        {"name": bench_training.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
+        {"name": bench_training.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
+        {"name": bench_training.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
+        {"name": bench_training.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
     ]
     expected = {"wall": 0.03, "host_cpu": 0.025}
-    assert bench_train.overhead(rows) == pytest.approx(expected)
-    assert bench_train.overhead([*rows[:3], {"name": bench_train.LOOP, "error": "x"}]) is None
+    assert bench_training.overhead(rows) == pytest.approx(expected)
+    assert bench_training.overhead([*rows[:3], {"name": bench_training.LOOP, "error": "x"}]) is None
 
 
 def test_screen_of_the_measured_run_is_a_terminal() -> None:
     script = "import sys, os; print(os.get_terminal_size(2).columns, file=sys.stderr); print(1)"
-    with bench_train.terminal() as screen:
-        result = bench.run_to_end("x", [sys.executable, "-c", script], 60, error_stream=screen)
+    with bench_training.terminal() as screen:
+        result = harness.run_to_end("x", [sys.executable, "-c", script], 60, error_stream=screen)
     assert (result.returncode, result.stdout) == (0, "1\n")
 
 
 def test_build_measures_what_a_user_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    header = bench_build.header_of_algorithm("pendulum-td3")
-    directory = build.build_firmware(load_board("host"), "pendulum-td3").parent
-    objects = bench_build.objects_of(header, directory, "pendulum-td3")
+    header = build_times.header_of_algorithm("pendulum-td3")
+    directory = firmware.build_firmware(load_board("host"), "pendulum-td3").parent
+    objects = build_times.objects_of(header, directory, "pendulum-td3")
     assert sorted(path.name for path in objects) == [
         "describe.cpp.o",
         "main.cpp.o",
         "train_step.cpp.o",
     ]
     before = [path.stat().st_mtime_ns for path in objects]
-    stamp = build.generate_protocol() / "stamp"  # what it is for is compiled again when it is newer
+    stamp = (
+        protocol.generate_protocol() / "stamp"
+    )  # what it is for is compiled again when it is newer
     generated = stamp.stat().st_mtime_ns
-    document = bench_build.run(True, "pendulum-td3", 1, tmp_path / "build-time")
+    document = build_times.run(True, "pendulum-td3", 1, tmp_path / "build-time")
     assert stamp.stat().st_mtime_ns == generated
     out = capsys.readouterr().out
     assert json.loads(out.splitlines()[-1]) == document
@@ -286,7 +284,7 @@ def measured_layers(
 
 
 @pytest.mark.skipif(
-    bool(boards.missing_tools(["openblas"])), reason="OpenBLAS is not installed (rlt doctor)"
+    bool(tools.missing_tools(["openblas"])), reason="OpenBLAS is not installed (rlt doctor)"
 )
 def test_layers_compare_with_blas_and_say_where_it_is_taken(
     capsys: pytest.CaptureFixture[str],
@@ -306,7 +304,7 @@ def test_layers_compare_with_blas_and_say_where_it_is_taken(
 def test_layers_without_blas_are_ours_alone_and_the_reason_is_given(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(boards, "missing_tools", lambda names: list(names))
+    monkeypatch.setattr(tools, "missing_names", lambda names: list(names))
     document, rows = measured_layers(capsys, "--widths", "16", "--batches", "32", "--zeros", "50")
     assert set(rows) == {(16, product) for product in PRODUCTS}
     assert not any("blas_gflops" in row for row in rows.values())
@@ -349,7 +347,7 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
     import gymnasium
     import numpy as np
 
-    monkeypatch.syspath_prepend(str(bench.BENCHMARKS_DIRECTORY))
+    monkeypatch.syspath_prepend(str(harness.BENCHMARKS_DIRECTORY))
     import peer_run
 
     def policy(observations: Any) -> Any:
@@ -379,18 +377,18 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
 def test_peers_have_the_experiment_s_settings(
     experiment: str, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(bench.BENCHMARKS_DIRECTORY))
+    monkeypatch.syspath_prepend(str(harness.BENCHMARKS_DIRECTORY))
     import peer_run
 
     settings = peer_run.Settings(seed=0, steps=1)
-    description = build.describe(experiment)
+    description = experiments.describe(experiment)
     for name in ("warmup_steps", "learning_rate", "discount", "polyak", *names.split()):
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
     assert settings.batch_size == description.document["batch_size"]
     assert settings.buffer_size == description.document["replay_capacity"]
     assert settings.hidden == tuple(description.document["actor"]["dimensions"][1:-1])
-    assert description.hyperparameter("steps").default == bench_train.STEPS
+    assert description.hyperparameter("steps").default == bench_training.STEPS
 
 
 @pytest.mark.parametrize(
@@ -407,7 +405,7 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
-    assert folder.name in {**bench_train.TITLES, **bench_inference.TITLES}
+    assert folder.name in {**bench_training.TITLES, **bench_inference.TITLES}
 
 
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:

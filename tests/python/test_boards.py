@@ -9,10 +9,14 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from rltools_host import boards, flash, paths
+from rltools_host import paths
+from rltools_host.boards import discovery
+from rltools_host.boards.description import board_names, list_boards, load_board
+from rltools_host.build import platformio
+from rltools_host.commands import boards, flash
 from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
 
-NAMES = boards.board_names()
+NAMES = board_names()
 
 
 def port(device: str, usb_id: str | None) -> SimpleNamespace:
@@ -26,12 +30,12 @@ def connect(monkeypatch: pytest.MonkeyPatch, *ports: SimpleNamespace) -> None:
 
 def test_the_boards_of_the_repository_are_listed() -> None:
     assert {"host", "host-blas", "host-threads", "qemu-cortex-m7", "teensy41"} <= set(NAMES)
-    assert [board.name for board in boards.list_boards()] == NAMES
+    assert [board.name for board in list_boards()] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_board_names_exists(name: str) -> None:
-    board = boards.load_board(name)
+    board = load_board(name)
     include = paths.REPOSITORY / "lib/rltools/include"
     assert (include / board.device_header).is_file()
     assert board.linker_script is None or (paths.REPOSITORY / board.linker_script).is_file()
@@ -42,16 +46,14 @@ def test_what_a_board_names_exists(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
-    board = boards.load_board(name)
+    board = load_board(name)
     sections = (paths.REPOSITORY / "platformio.ini").read_text()
     assert (f"[env:{name}]" in sections) == (board.toolchain != "host")
 
 
 def test_only_blas_gives_other_bits_and_its_title_says_so() -> None:
-    assert [board.name for board in boards.list_boards() if not board.bit_identical] == [
-        "host-blas"
-    ]
-    blas, host = boards.load_board("host-blas"), boards.load_board("host")
+    assert [board.name for board in list_boards() if not board.bit_identical] == ["host-blas"]
+    blas, host = load_board("host-blas"), load_board("host")
     assert "not bit-identical" in blas.title
     assert blas.libraries == ("openblas",)
     # Everything else is the host's, so that the two differ in the kernels alone.
@@ -60,7 +62,7 @@ def test_only_blas_gives_other_bits_and_its_title_says_so() -> None:
 
 
 def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
-    emulated, real = boards.load_board("qemu-cortex-m7"), boards.load_board("teensy41")
+    emulated, real = load_board("qemu-cortex-m7"), load_board("teensy41")
     assert [(region.name, region.bytes) for region in emulated.memory] == [
         ("RAM1", 512 * 1024),
         ("RAM2", 512 * 1024),
@@ -71,7 +73,7 @@ def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
 
 def test_unknown_board_names_near_ones() -> None:
     with pytest.raises(UnknownNameError, match=r'unknown board "teensy40": did you mean teensy41'):
-        boards.load_board("teensy40")
+        load_board("teensy40")
 
 
 @pytest.mark.parametrize(
@@ -91,14 +93,14 @@ def test_wrong_description_is_named(tmp_path: Path, change: dict[str, object], r
     }
     (tmp_path / "mine.json").write_text(json.dumps(document))
     with pytest.raises(BuildError, match=reason) as error:
-        boards.load_board("mine", tmp_path)
+        load_board("mine", tmp_path)
     assert "mine.json" in str(error.value)
 
 
 def test_description_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text("{")
     with pytest.raises(BuildError, match=r"mine\.json: not a board description"):
-        boards.load_board("mine", tmp_path)
+        load_board("mine", tmp_path)
 
 
 def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,10 +111,10 @@ def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch)
         port("/dev/ttyS0", None),
         port("/dev/ttyACM0", "16c0:0483"),
     )
-    teensy = boards.load_board("teensy41")
-    assert boards.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
-    assert boards.connected_ports(teensy)[0].serial_number == "1234567"
-    assert boards.find_connected(boards.load_board("host")) == []
+    teensy = load_board("teensy41")
+    assert discovery.find_connected(teensy) == ["/dev/ttyACM0", "/dev/ttyACM1"]
+    assert discovery.connected_ports(teensy)[0].serial_number == "1234567"
+    assert discovery.find_connected(load_board("host")) == []
 
 
 def test_overview_shows_ports(
@@ -135,23 +137,23 @@ def usb_device(directory: Path, name: str, vendor: str, product: str) -> None:
 
 
 def test_usb_ids_are_read_also_without_a_port(tmp_path: Path) -> None:
-    assert flash.usb_ids_present(tmp_path / "none") is None
+    assert discovery.usb_ids_present(tmp_path / "none") is None
     usb_device(tmp_path, "1-1", "16c0", "0478")
     (tmp_path / "1-1:1.0").mkdir()
-    assert flash.usb_ids_present(tmp_path) == {"16C0:0478"}
+    assert discovery.usb_ids_present(tmp_path) == {"16C0:0478"}
 
 
 def test_flashing_without_the_board_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch)
-    monkeypatch.setattr(flash, "usb_ids_present", lambda: {"1D6B:0002"})
+    monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"1D6B:0002"})
     with pytest.raises(PortError, match=r"no teensy41 found on USB \(ids 16C0:0478, 16C0:0483\)"):
         flash.run("teensy41", "pendulum-td3")
 
 
 def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch)
-    monkeypatch.setattr(flash, "usb_ids_present", lambda: {"16C0:0478"})
-    flash.require_connected(boards.load_board("teensy41"))
+    monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"16C0:0478"})
+    discovery.require_connected(load_board("teensy41"))
 
 
 def test_an_emulated_board_is_not_flashed() -> None:
@@ -164,12 +166,14 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
 ) -> None:
     calls: list[list[str]] = []
 
-    def platformio(arguments: list[str], experiment: str, *, show: bool = False) -> tuple[int, str]:
+    def run_platformio(
+        arguments: list[str], experiment: str, *, show: bool = False
+    ) -> tuple[int, str]:
         calls.append([*arguments, experiment, str(show)])
         return 0, ""
 
     connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
-    monkeypatch.setattr(flash, "run_platformio", platformio)
+    monkeypatch.setattr(platformio, "run_platformio", run_platformio)
     assert flash.run("teensy41", "pendulum-td3", json_output=True) == 0
     assert calls == [
         ["run", "-e", "teensy41", "pendulum-td3", "False"],

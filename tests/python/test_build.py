@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import build, paths, toolchain
-from rltools_host.boards import load_board
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.toolchain import tools
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
@@ -32,7 +34,7 @@ def compile_commands(directory: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("name", CMAKE_BOARDS)
 def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) -> None:
     board = load_board(name)
-    build.build_firmware(board, EXPERIMENT)
+    firmware.build_firmware(board, EXPERIMENT)
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     sources = {
         str(path)
@@ -53,8 +55,8 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
 
 
 def test_names_of_an_experiment_are_derived_from_its_file() -> None:
-    assert EXPERIMENT in build.list_experiments()
-    directory = build.build_firmware(load_board("host"), EXPERIMENT).parent
+    assert EXPERIMENT in experiments.list_experiments()
+    directory = firmware.build_firmware(load_board("host"), EXPERIMENT).parent
     outputs = {entry["output"]: entry["command"] for entry in compile_commands(directory)}
     command = next(text for name, text in outputs.items() if f"/{EXPERIMENT}.dir/" in name)
     words = command.replace("\\", "")
@@ -65,23 +67,23 @@ def test_names_of_an_experiment_are_derived_from_its_file() -> None:
 @pytest.mark.parametrize("name", CMAKE_BOARDS)
 def test_an_unchanged_build_is_silent(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     board = load_board(name)
-    program = build.build_firmware(board, EXPERIMENT)
+    program = firmware.build_firmware(board, EXPERIMENT)
     before = program.stat().st_mtime_ns
     capfd.readouterr()
-    assert build.build_firmware(board, EXPERIMENT) == program
+    assert firmware.build_firmware(board, EXPERIMENT) == program
     assert capfd.readouterr() == ("", "")
     assert program.stat().st_mtime_ns == before
 
 
 def test_unknown_experiment_names_near_ones() -> None:
     with pytest.raises(UnknownNameError, match="did you mean pendulum-td3"):
-        build.build_firmware(load_board("host"), "pendulum-td4")
+        firmware.build_firmware(load_board("host"), "pendulum-td4")
     with pytest.raises(UnknownNameError):
-        build.describe("nothing")
+        experiments.describe("nothing")
 
 
 def test_description_of_an_experiment() -> None:
-    description = build.describe(EXPERIMENT)
+    description = experiments.describe(EXPERIMENT)
     assert description.name == EXPERIMENT
     assert description.hyperparameter("discount").default == pytest.approx(0.99)
     with pytest.raises(UnknownNameError, match="did you mean discount"):
@@ -101,15 +103,15 @@ def test_output_that_is_no_description(
     program = tmp_path / f"describe-{EXPERIMENT}"
     program.write_text(f"#!/bin/sh\necho '{json.dumps(document)}'\n")
     program.chmod(0o755)
-    monkeypatch.setattr(build, "build_targets", lambda *_: tmp_path)
+    monkeypatch.setattr(cmake, "build_targets", lambda *_: tmp_path)
     with pytest.raises(BuildError, match="printed no experiment description"):
-        build.describe(EXPERIMENT)
+        experiments.describe(EXPERIMENT)
 
 
 def test_c_and_python_speak_the_same_wire_format() -> None:
     """The checksum seeds of our messages, which cover every field's name and type."""
-    dialect = build.load_dialect()
-    folder = build.generate_protocol() / "c" / "rltools"
+    dialect = protocol.load_dialect()
+    folder = protocol.generate_protocol() / "c" / "rltools"
     found = 0
     for header in folder.glob("mavlink_msg_rlt_*.h"):
         text = header.read_text()
@@ -123,8 +125,8 @@ def test_c_and_python_speak_the_same_wire_format() -> None:
 
 
 def test_protocol_has_the_standard_messages_that_are_named_and_no_others() -> None:
-    dialect = build.load_dialect()
-    generator = build.load_generator()
+    dialect = protocol.load_dialect()
+    generator = protocol.load_generator()
     messages = {kind.msgname for kind in dialect.mavlink_map.values()}
     standard = {name for name in messages if not name.startswith("RLT_")}
     assert standard == generator.STANDARD_MESSAGES
@@ -136,7 +138,7 @@ def test_protocol_has_the_standard_messages_that_are_named_and_no_others() -> No
 
 
 def test_protocol_is_generated_only_when_something_changed(tmp_path: Path) -> None:
-    generator = build.load_generator()
+    generator = protocol.load_generator()
     assert generator.generate(tmp_path)
     module = tmp_path / "python/rltools_dialect.py"
     before = module.stat().st_mtime_ns
@@ -151,7 +153,7 @@ def test_protocol_is_generated_only_when_something_changed(tmp_path: Path) -> No
 def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generator = build.load_generator()
+    generator = protocol.load_generator()
     generator.generate(tmp_path / "output")
     wrong = tmp_path / "rltools.xml"
     wrong.write_text(generator.DIALECT.read_text().replace('type="uint32_t"', 'type="text"', 1))
@@ -179,8 +181,8 @@ def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
 
 def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     board = load_board("qemu-cortex-m7")
-    program = build.build_firmware(board, EXPERIMENT)
-    ninja = [toolchain.program("ninja"), "-C", str(program.parent), "-t", "commands", EXPERIMENT]
+    program = firmware.build_firmware(board, EXPERIMENT)
+    ninja = [tools.program("ninja"), "-C", str(program.parent), "-t", "commands", EXPERIMENT]
     commands = subprocess.run(ninja, capture_output=True, text=True, check=True).stdout
     link = next(line for line in commands.splitlines() if "--print-memory-usage" in line)
     link = re.sub(r"-o \S+\.elf", "-o /dev/null", link)
@@ -189,7 +191,7 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
         ["sh", "-c", link], cwd=program.parent, capture_output=True, text=True, check=True
     ).stdout
     counted = dict(re.findall(r"(\w+):\s+(\d+) B\s", printed))
-    usage = {entry["name"]: entry for entry in build.memory_usage(board, program)}
+    usage = {entry["name"]: entry for entry in memory.memory_usage(board, program)}
     assert set(usage) == {"RAM1", "RAM2"}
     for name, entry in usage.items():
         assert entry["used_bytes"] == int(counted[name])
@@ -198,7 +200,7 @@ def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
 
 def test_memory_lines_name_bytes_and_use() -> None:
     usage = [{"name": "RAM1", "use": "code", "used_bytes": 131072, "bytes": 524288}]
-    assert build.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
+    assert memory.memory_lines(usage) == ["  RAM1    131,072 of 524,288 bytes (25.0 %)  code"]
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +258,7 @@ def test_linking_fails_when_firmware_allocates_or_throws(
     )
     (copied_tree / PROBE).write_text(probe(statement, declarations))
     with pytest.raises(BuildError, match="building for qemu-cortex-m7 failed") as error:
-        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+        firmware.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
     shown = capfd.readouterr().err
     assert f"undefined reference to `{symbol}" in shown
     log = Path(str(error.value).partition(" are in ")[2])
@@ -272,13 +274,13 @@ def test_linking_fails_when_a_memory_is_exceeded(
     declarations = f'#include "board_api.h"\n{placement} volatile char big[600 * 1024];'
     (copied_tree / PROBE).write_text(probe("big[0] = 1;", declarations))
     with pytest.raises(BuildError):
-        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+        firmware.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
     assert re.search(rf"{region} is exceeded|region `{region}' overflowed", capfd.readouterr().err)
 
 
 def test_the_probe_itself_builds(copied_tree: Path) -> None:
     (copied_tree / PROBE).write_text(probe("keep = 1;", "volatile int keep;"))
-    assert build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT).is_file()
+    assert firmware.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT).is_file()
 
 
 def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) -> None:
@@ -291,7 +293,7 @@ def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) ->
     def compiled() -> list[str]:
         """The source files that a build compiles."""
         calls.write_text("")
-        build.build_targets(
+        cmake.build_targets(
             load_board("host"),
             [f"describe-{EXPERIMENT}", EXPERIMENT],
             directory=tmp_path / "build",
@@ -315,7 +317,7 @@ def test_compile_error_is_shown_as_it_is(
 ) -> None:
     (copied_tree / PROBE).write_text("int f() { return no_such_name; }\n")
     with pytest.raises(BuildError):
-        build.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
+        firmware.build_firmware(load_board("qemu-cortex-m7"), EXPERIMENT)
     shown = capfd.readouterr().err
     assert "'no_such_name' was not declared in this scope" in shown
     assert "-fno-exceptions" not in shown
@@ -330,7 +332,7 @@ def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -
     )
     try:
         target = "describe-pendulum-td3-slow"
-        program = build.build_targets(load_board("host"), [target]) / target
+        program = cmake.build_targets(load_board("host"), [target]) / target
         output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         assert json.loads(output)["name"] == "pendulum-td3-slow"
     finally:
@@ -338,7 +340,7 @@ def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -
 
 
 def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path) -> None:
-    command = [toolchain.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=esp8266"]
+    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=esp8266"]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode != 0
     message = " ".join(result.stderr.split())
@@ -347,13 +349,13 @@ def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path)
 
 def without_openblas(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without OpenBLAS, and without the right to install it."""
-    compiler_file = toolchain.compiler_file
+    compiler_file = tools.compiler_file
     monkeypatch.setattr(
-        toolchain,
+        tools,
         "compiler_file",
         lambda compiler, name: None if "openblas" in name else compiler_file(compiler, name),
     )
-    monkeypatch.setattr(toolchain, "apt_prefix", lambda: None)
+    monkeypatch.setattr(tools, "apt_prefix", lambda: None)
 
 
 def test_building_for_a_board_without_its_library_says_what_to_install(
@@ -361,12 +363,12 @@ def test_building_for_a_board_without_its_library_says_what_to_install(
 ) -> None:
     without_openblas(monkeypatch)
     with pytest.raises(MissingToolError, match=r"^openblas not found: .*libopenblas-dev") as error:
-        build.build_firmware(load_board("host-blas"), EXPERIMENT)
+        firmware.build_firmware(load_board("host-blas"), EXPERIMENT)
     assert len(str(error.value).splitlines()) == 1
 
 
 def configured(directory: Path, *definitions: str) -> subprocess.CompletedProcess[str]:
-    cmake, ninja = toolchain.program("cmake"), toolchain.program("ninja")
+    cmake, ninja = tools.program("cmake"), tools.program("ninja")
     command = [cmake, "-S", str(paths.REPOSITORY), "-B", str(directory), "-G", "Ninja"]
     command += [f"-DCMAKE_MAKE_PROGRAM={ninja}", *definitions]
     return subprocess.run(command, capture_output=True, text=True)
@@ -382,7 +384,7 @@ def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_pat
     options = ("-DRLT_BOARD=host", "-DRLT_TESTS=ON", "-DRLT_OPENBLAS=OFF", missing)
     result = configured(tmp_path / "host", *options)
     assert result.returncode == 0, result.stderr
-    ctest = str(Path(toolchain.program("cmake")).with_name("ctest"))
+    ctest = str(Path(tools.program("cmake")).with_name("ctest"))
     command = [ctest, "--test-dir", str(tmp_path / "host"), "-R", "blas", "-V"]
     output = subprocess.run(command, capture_output=True, text=True).stdout
     assert "skipped: OpenBLAS is not installed" in output
@@ -414,7 +416,7 @@ def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
         '#include "rltools/devices/generic.h"\n#include "rltools/rl/algorithms/td3.h"\n'
         "int main() { return rlt::math::floor(0.5f) == 0.0f ? 0 : 1; }\n"
     )
-    cmake, ninja = toolchain.program("cmake"), toolchain.program("ninja")
+    cmake, ninja = tools.program("cmake"), tools.program("ninja")
     directory = tmp_path / "build"
     configure = [cmake, "-S", tmp_path, "-B", directory, "-G", "Ninja"]
     configure.append(f"-DCMAKE_MAKE_PROGRAM={ninja}")

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from fake_board import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment, initial_state
-from rltools_host.checkpoint import (
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    RltError,
+    UnknownNameError,
+)
+from rltools_host.runs.checkpoint import (
     Checkpoint,
     build_image,
     from_safetensors,
@@ -24,12 +30,6 @@ from rltools_host.checkpoint import (
     parse_image,
     save_checkpoint,
     to_safetensors,
-)
-from rltools_host.errors import (
-    BoardMismatchError,
-    DamagedFileError,
-    RltError,
-    UnknownNameError,
 )
 
 EXPERIMENT = fake_experiment()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli, errors, paths
-from rltools_host import train as train_module
+from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -30,6 +30,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.training.plan import TrainingRequest
 
 COMMANDS = (
     "demo",
@@ -81,7 +82,7 @@ def test_help_of_each_command_has_an_example(
 
 def test_example_of_train_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_module, "run", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(train_command, "run", lambda *arguments: called.append(arguments))
     assert (
         cli.run(
             [
@@ -97,19 +98,19 @@ def test_example_of_train_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         == 0
     )
-    assert called == [
-        ("pendulum-td3", "host", 1, None, ["learning_rate=5e-4"], None, None, None, True, False)
-    ]
+    request = TrainingRequest("pendulum-td3", "host", 1, settings=("learning_rate=5e-4",))
+    assert called == [(request, True, False)]
 
 
 def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_module, "run", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(train_command, "run", lambda *arguments: called.append(arguments))
     words = (
         "train --steps 5 --set a=1 --set b=2 --out d --resume r --port p --no-tensorboard --json"
     )
     assert cli.run(words.split()) == 0
-    assert called == [(None, None, None, 5, ["a=1", "b=2"], Path("d"), "r", "p", False, True)]
+    request = TrainingRequest(steps=5, settings=("a=1", "b=2"), out=Path("d"), resume="r", port="p")
+    assert called == [(request, False, True)]
 
 
 def test_help_loads_little() -> None:
@@ -139,7 +140,7 @@ def test_help_loads_little() -> None:
 
 def test_training_does_not_load_what_it_does_not_need() -> None:
     program = (
-        "import sys; import rltools_host.train, rltools_host.emulator\n"
+        "import sys; import rltools_host.commands.train, rltools_host.boards.emulator\n"
         "heavy = {'numpy', 'gymnasium', 'matplotlib', 'tensorboardX', 'safetensors', 'rich'}\n"
         "print('loaded', sorted(heavy & set(sys.modules)))"
     )
@@ -179,7 +180,7 @@ def test_each_error_is_one_line_and_its_exit_code(
     def fail(*_: Any) -> None:
         raise kind("the disk is full: free some space")
 
-    monkeypatch.setattr(train_module, "run", fail)
+    monkeypatch.setattr(train_command, "run", fail)
     assert cli.run(["train", "x"]) == kind.exit_code
     captured = capsys.readouterr()
     prefix = "" if kind is Interrupted else "error: "
@@ -201,7 +202,7 @@ def test_details_of_a_pause_are_in_the_json(
         error.details = {"run": "runs/x", "step": 5}
         raise error
 
-    monkeypatch.setattr(train_module, "run", pause)
+    monkeypatch.setattr(train_command, "run", pause)
     assert cli.run(["train", "x", "--json"]) == 130
     assert json.loads(capsys.readouterr().out) == {
         "error": "paused",
@@ -217,7 +218,7 @@ def test_interrupt_before_training(
     def interrupt(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train_module, "run", interrupt)
+    monkeypatch.setattr(train_command, "run", interrupt)
     assert cli.run(["train", "x"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -228,7 +229,7 @@ def test_internal_error_is_one_line_that_names_a_log(
     def fail(*_: Any) -> None:
         raise KeyError("not foreseen")
 
-    monkeypatch.setattr(train_module, "run", fail)
+    monkeypatch.setattr(train_command, "run", fail)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     assert cli.run(["train", "x", "--json"]) == 70
@@ -307,14 +308,15 @@ def test_board_that_cannot_be_emulated() -> None:
 
 def test_missing_emulator(tmp_path: Path) -> None:
     """A PATH with what building needs, but without QEMU and without apt-get."""
-    from rltools_host import boards, build
+    from rltools_host.boards.description import load_board
+    from rltools_host.build import firmware
 
-    program = build.build_firmware(boards.load_board("host"), "pendulum-td3")
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
     assert program.exists()
     code = (
-        "import sys; from rltools_host import cli, emulator, build\n"
+        "import sys; from rltools_host import cli; from rltools_host.build import firmware\n"
         "from pathlib import Path\n"
-        "build.build_firmware = lambda *_: Path('firmware.elf')\n"
+        "firmware.build_firmware = lambda *_: Path('firmware.elf')\n"
         "sys.exit(cli.run(['emulate', 'qemu-cortex-m7']))"
     )
     environment = {
@@ -381,7 +383,7 @@ def test_pipe_that_closes_early() -> None:
 def test_every_error_kind_is_used() -> None:
     """Each kind of error is raised somewhere in the package."""
     sources = "\n".join(
-        path.read_text() for path in (paths.REPOSITORY / "host" / "rltools_host").glob("*.py")
+        path.read_text() for path in (paths.REPOSITORY / "host" / "rltools_host").rglob("*.py")
     )
     kinds: list[type[RltError]] = [
         BoardMismatchError,

@@ -19,8 +19,10 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import build, paths, toolchain
-from rltools_host.boards import load_board
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import protocol
+from rltools_host.toolchain import tools
 
 DIRECTORY = paths.TESTS_DIRECTORY / "compile_fail"
 MAXIMUM_BYTES = 2000
@@ -69,9 +71,9 @@ def experiment_type(path: Path) -> str:
 def firmware_flags(board_name: str, experiment: Path) -> list[str]:
     """As CMake compiles a firmware's main file."""
     board = load_board(board_name)
-    protocol = build.generate_protocol() / "c"
+    generated = protocol.generate_protocol() / "c"
     return [
-        *("-isystem", str(protocol.relative_to(paths.REPOSITORY))),
+        *("-isystem", str(generated.relative_to(paths.REPOSITORY))),
         f'-DRLT_EXPERIMENT_HEADER="{experiment.relative_to(paths.REPOSITORY)}"',
         f"-DRLT_EXPERIMENT={experiment_type(experiment)}",
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
@@ -101,7 +103,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def compile_file(compiler: str, path: Path, macro: str | None) -> subprocess.CompletedProcess[str]:
-    toolchain.require("g++")
+    tools.require("g++")
     command = [compiler, *COMMON["flags"], *include_flags(), "-fsyntax-only"]
     if path.suffix == ".h":
         command += [*firmware_flags("host", path), "firmware/host/main.cpp"]
@@ -147,7 +149,7 @@ extern "C" void reset_handler() { replay.flags[0] = 1; }
 
 def link_replay(header: Path, corrected: bool, directory: Path) -> subprocess.CompletedProcess[str]:
     """A program for the emulated board that holds the experiment's replay buffer only."""
-    toolchain.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
+    tools.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
     board = load_board("qemu-cortex-m7")
     source = directory / "replay.cpp"
     source.write_text(PLACED_REPLAY)

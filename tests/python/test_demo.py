@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rltools_host import demo, paths, train
+from rltools_host import paths
+from rltools_host.commands import demo
+from rltools_host.commands import train as train_command
 from rltools_host.errors import MissingToolError, UnknownNameError, UsageError, VerificationError
-from rltools_host.run_folder import RunFolder
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.plan import TrainingRequest
 
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Runs go to a folder of the test."""
-    original = train.run
+    original = train_command.run
 
-    def run_here(experiment: str, board: str, seed: int, steps: int | None) -> dict[str, Any]:
+    def run_here(request: TrainingRequest) -> dict[str, Any]:
         number = len(list(tmp_path.iterdir()))
-        out = tmp_path / f"2026010{number}-000000-{experiment}-{board}-s{seed}"
-        return original(experiment, board, seed, steps, out=out)
+        name = f"2026010{number}-000000-{request.experiment}-{request.board}-s{request.seed}"
+        return original(replace(request, out=tmp_path / name))
 
-    monkeypatch.setattr(train, "run", run_here)
+    monkeypatch.setattr(train_command, "run", run_here)
     return tmp_path
 
 
@@ -102,7 +106,7 @@ def fake_training(monkeypatch: pytest.MonkeyPatch, digest: str) -> demo.Story:
         print("noise of the training screen")
         return {"state_sha256": digest, "steps": 10_000, "train_s": 1.5, "run": "runs/x"}
 
-    monkeypatch.setattr(train, "run", train_elsewhere)
+    monkeypatch.setattr(train_command, "run", train_elsewhere)
     told = story()
     told.document = {"state_sha256": "ab" * 32, "train_s": 200.0}
     return told
@@ -115,7 +119,7 @@ def test_a_missing_tool_ends_the_demo_in_its_first_step(
         assert "qemu-system-arm" in names
         raise MissingToolError("qemu-system-arm not found: run this line, then try again: ...")
 
-    monkeypatch.setattr(demo.toolchain, "require", refuse)
+    monkeypatch.setattr(demo.tools, "require", refuse)
     with pytest.raises(MissingToolError):
         demo.run()
     assert "[1/7]" in capsys.readouterr().out

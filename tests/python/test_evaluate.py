@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rltools_host import evaluate
+from rltools_host.commands import evaluate
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -19,7 +19,8 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.policy_image import PolicyImage, parse_policy
+from rltools_host.policies import evaluation
+from rltools_host.policies.image import PolicyImage, parse_policy
 
 from .policy_samples import patched, sample_images, untrained_pendulum_evaluation
 
@@ -54,7 +55,7 @@ def plain_return(image: PolicyImage, seed: int) -> float:
 
 
 def test_gymnasium_returns_are_those_of_a_plain_loop(pendulum: PolicyImage) -> None:
-    episodes = evaluate.gymnasium_episodes(pendulum, 4, seed=11)
+    episodes = evaluation.gymnasium_episodes(pendulum, 4, seed=11)
     for index, episode in enumerate(episodes):
         assert episode.episode_return == pytest.approx(plain_return(pendulum, 11 + index), abs=1e-9)
         assert episode.observations.shape == (200, 3)
@@ -63,25 +64,25 @@ def test_gymnasium_returns_are_those_of_a_plain_loop(pendulum: PolicyImage) -> N
 
 
 def test_an_episode_depends_on_its_seed_alone(pendulum: PolicyImage) -> None:
-    many = evaluate.evaluate_policy(pendulum, "run", 3, 5, "gymnasium")
-    one = evaluate.evaluate_policy(pendulum, "run", 1, 7, "gymnasium")
+    many = evaluation.evaluate_policy(pendulum, "run", 3, 5, "gymnasium")
+    one = evaluation.evaluate_policy(pendulum, "run", 1, 7, "gymnasium")
     assert many.returns[2] == one.returns[0]
     assert len(set(many.returns)) == 3
 
 
 def test_the_core_simulator_runs_the_episodes_that_boards_evaluate(pendulum: PolicyImage) -> None:
     expected = untrained_pendulum_evaluation()
-    result = evaluate.evaluate_policy(pendulum, "run", 10, 0, "core")
+    result = evaluation.evaluate_policy(pendulum, "run", 10, 0, "core")
     assert np.float32(min(result.returns)) == np.float32(expected.smallest)
     assert np.float32(max(result.returns)) == np.float32(expected.largest)
     assert result.mean == pytest.approx(expected.mean, rel=1e-6)
-    assert evaluate.evaluate_policy(pendulum, "run", 10, 1, "core").returns != result.returns
+    assert evaluation.evaluate_policy(pendulum, "run", 10, 1, "core").returns != result.returns
 
 
 def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
     """Other random numbers, the same distribution: the means are within 4 standard errors."""
-    core = evaluate.evaluate_policy(pendulum, "run", 400, 0, "core")
-    reference = evaluate.evaluate_policy(pendulum, "run", 400, 0, "gymnasium")
+    core = evaluation.evaluate_policy(pendulum, "run", 400, 0, "core")
+    reference = evaluation.evaluate_policy(pendulum, "run", 400, 0, "gymnasium")
     standard_error = np.hypot(core.std, reference.std) / np.sqrt(400)
     assert abs(core.mean - reference.mean) < 4 * standard_error
 
@@ -112,15 +113,15 @@ def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, cap
     assert "success  0 %   episodes with a return of at least -200" in text
 
 
-def evaluation(*returns: float, environment: str = "Pendulum-v1") -> evaluate.Evaluation:
-    return evaluate.Evaluation("run", "pendulum-td3", environment, "core", 0, returns)
+def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluation.Evaluation:
+    return evaluation.Evaluation("run", "pendulum-td3", environment, "core", 0, returns)
 
 
 def test_success_is_a_return_of_at_least_the_threshold() -> None:
-    assert evaluation(-100.0, -200.0, -200.1, -0.01).success_rate == 0.75
-    assert evaluation(-100.0, environment="Other-v0").success_rate is None
-    assert "success" not in "\n".join(evaluation(-1.0, environment="Other-v0").lines())
-    assert "best 0.0" in evaluation(-100.0, -0.01).lines()[1]
+    assert evaluation_of(-100.0, -200.0, -200.1, -0.01).success_rate == 0.75
+    assert evaluation_of(-100.0, environment="Other-v0").success_rate is None
+    assert "success" not in "\n".join(evaluation_of(-1.0, environment="Other-v0").lines())
+    assert "best 0.0" in evaluation_of(-100.0, -0.01).lines()[1]
 
 
 @pytest.mark.parametrize(
@@ -136,30 +137,30 @@ def test_mistakes_are_named(
     pendulum: PolicyImage, episodes: int, seed: int, simulator: str, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        evaluate.evaluate_policy(pendulum, "run", episodes, seed, simulator)
+        evaluation.evaluate_policy(pendulum, "run", episodes, seed, simulator)
 
 
 def test_an_environment_that_gymnasium_lacks_is_named(pendulum: PolicyImage) -> None:
     other = parse_policy(patched(pendulum.data, ENVIRONMENT_OFFSET, "32s", b"Kite-v7"))
     with pytest.raises(UnknownNameError, match="gymnasium has no environment Kite-v7"):
-        evaluate.evaluate_policy(other, "run", 1, 0, "gymnasium")
+        evaluation.evaluate_policy(other, "run", 1, 0, "gymnasium")
 
 
 def test_an_environment_with_another_action_range_is_refused(pendulum: PolicyImage) -> None:
     other = parse_policy(patched(pendulum.data, TORQUE_MAXIMUM_OFFSET, "f", 2.5))
     with pytest.raises(BoardMismatchError, match="takes other observations or actions"):
-        evaluate.evaluate_policy(other, "run", 1, 0, "gymnasium")
+        evaluation.evaluate_policy(other, "run", 1, 0, "gymnasium")
 
 
 def test_a_policy_of_another_contract_is_refused_by_the_core(pendulum: PolicyImage) -> None:
     interval = patched(pendulum.data, 28, "I", 49_999)
     with pytest.raises(VerificationError, match="made for other observations, actions or rate"):
-        evaluate.evaluate_policy(parse_policy(interval), "run", 1, 0, "core")
+        evaluation.evaluate_policy(parse_policy(interval), "run", 1, 0, "core")
 
 
 def test_a_simulator_that_crashes_is_one_sentence(pendulum: PolicyImage) -> None:
     with pytest.raises(
         BuildError, match="/bin/sh ended with code 3 and printed no returns"
     ) as error:
-        evaluate.simulator_returns(["/bin/sh", "-c", "exit 3 # false"], pendulum)
+        evaluation.simulator_returns(["/bin/sh", "-c", "exit 3 # false"], pendulum)
     assert "\n" not in str(error.value)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths, toolchain
+from rltools_host import paths
+from rltools_host.toolchain import tools
 
 SOURCE = paths.REPOSITORY / "tests" / "cpp" / "exhaustive_math.cpp"
 
@@ -16,7 +17,7 @@ SOURCE = paths.REPOSITORY / "tests" / "cpp" / "exhaustive_math.cpp"
 @pytest.mark.exhaustive
 @pytest.mark.timeout(5400)
 def test_all_floats(tmp_path: Path) -> None:
-    toolchain.require("g++")
+    tools.require("g++")
     # The command that the program's own comment gives.
     command = " ".join(re.findall(r"^// {3,}(.+)$", SOURCE.read_text(), re.MULTILINE))
     arguments = command.split(" -o ")[0].split()

@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltools_host import export
+from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
-from rltools_host.policy_image import PolicyImage, parse_policy
+from rltools_host.policies import export
+from rltools_host.policies.image import PolicyImage, parse_policy
 
 from .policy_samples import NETWORKS, patched, sample_images
 
@@ -199,9 +200,9 @@ def test_texts_cannot_leave_their_literals() -> None:
 def test_an_image_is_copied_byte_for_byte(tmp_path: Path) -> None:
     image = sample_images()["pendulum"]
     run = make_run(tmp_path / "run", image)
-    path = export.run(str(run), "image", tmp_path / "copy.rltp")
+    path = export_run(str(run), "image", tmp_path / "copy.rltp")
     assert path.read_bytes() == image
-    assert export.run(str(run), "c", tmp_path) == tmp_path / "pendulum_td3_policy.h"
+    assert export_run(str(run), "c", tmp_path) == tmp_path / "pendulum_td3_policy.h"
 
 
 def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:
@@ -210,14 +211,14 @@ def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None
     (run / "policy.rltp").write_bytes(damaged)
     output = tmp_path / "policy.h"
     with pytest.raises(DamagedFileError, match=r"not_finite.*layer 1 is infinite or not a number"):
-        export.run(str(run), "c", output)
+        export_run(str(run), "c", output)
     assert not output.exists()
 
 
 def test_a_policy_of_another_state_is_refused(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", sample_images()["pendulum"], "00" * 32)
     with pytest.raises(VerificationError, match="comes from another training state"):
-        export.run(str(run), "image", tmp_path / "copy.rltp")
+        export_run(str(run), "image", tmp_path / "copy.rltp")
     assert not (tmp_path / "copy.rltp").exists()
 
 
@@ -225,14 +226,14 @@ def test_a_policy_that_computes_other_bits_is_not_exported(tmp_path: Path) -> No
     damaged = patched(sample_images()["pendulum"], len(sample_images()["pendulum"]) - 4, "f", 0.5)
     run = make_run(tmp_path / "run", damaged)
     with pytest.raises(VerificationError, match="example 7 gives other bits"):
-        export.run(str(run), "c", tmp_path / "policy.h")
+        export_run(str(run), "c", tmp_path / "policy.h")
     assert not (tmp_path / "policy.h").exists()
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", sample_images()["pendulum"])
     with pytest.raises(UsageError, match='unknown export format "onx": known are image and c'):
-        export.run(str(run), "onx")
+        export_run(str(run), "onx")
     (run / "policy.rltp").unlink()
     with pytest.raises(UnknownNameError, match="run run has no policy yet"):
-        export.run(str(run), "image")
+        export_run(str(run), "image")

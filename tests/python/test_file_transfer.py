@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_board import FINGERPRINT, POLICY, STATE_BYTES, FakeBoard, Faults, initial_state
-from rltools_host.build import load_dialect
-from rltools_host.checkpoint import build_image, parse_image
-from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
-from rltools_host.file_transfer import (
+from rltools_host.build.protocol import load_dialect
+from rltools_host.clients.file_transfer import (
     DATA_BYTES,
     PAYLOAD_BYTES,
     FileTransfer,
@@ -22,7 +20,9 @@ from rltools_host.file_transfer import (
     Packet,
     _place,
 )
-from rltools_host.session import BoardSession, State
+from rltools_host.clients.session import BoardSession, State
+from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
+from rltools_host.runs.checkpoint import build_image, parse_image
 
 DIALECT: Any = load_dialect()
 CHECKPOINT = build_image(FINGERPRINT, 7, initial_state(3))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltools_host.build import load_dialect
-from rltools_host.framing import FrameDecoder, FrameEncoder, payload_of
+from rltools_host.build.protocol import load_dialect
+from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 
 DIALECT: Any = load_dialect()
 # Damage that the 16-bit checksum detects for certain: up to three flipped bits, or a burst of two

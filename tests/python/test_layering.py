@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from include_rules import violations
-from rltools_host import build, paths, toolchain
-from rltools_host.boards import list_boards, load_board, missing_tools
+from rltools_host import paths
+from rltools_host.boards.description import list_boards, load_board
+from rltools_host.build import cmake, protocol
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.tools import missing_tools
 
 COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
@@ -38,12 +41,12 @@ def headers() -> list[str]:
 def compile_header(name: str, board_name: str, standard: str) -> subprocess.CompletedProcess[str]:
     board = load_board(board_name)
     compiler = "g++" if board.toolchain == "host" else "arm-none-eabi-g++"
-    toolchain.require(*build.required_tools(board))
+    tools.require(*cmake.required_tools(board))
     flags = [flag for flag in [*COMMON["flags"], *board.flags] if not flag.startswith("-std=")]
     command = [
         *(compiler, f"-std={standard}", "-fsyntax-only", *flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
-        *("-isystem", str(build.generate_protocol() / "c")),
+        *("-isystem", str(protocol.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',

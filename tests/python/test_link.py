@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 import serial
 
-from rltools_host import link as link_module
 from rltools_host.child_process import start_child
 from rltools_host.errors import LinkLostError, PortError
-from rltools_host.link import Link, ProcessLink, SerialLink, TcpLink, open_link
+from rltools_host.link import transport
+from rltools_host.link.transport import Link, ProcessLink, SerialLink, TcpLink, open_link
 
 ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
 
@@ -83,7 +83,7 @@ def test_program_that_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "WRITE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(transport, "WRITE_TIMEOUT_S", 0.2)
     link = ProcessLink([sys.executable, "-c", "import time; time.sleep(60)"])
     began = time.monotonic()
     with pytest.raises(LinkLostError, match="has taken no bytes"):
@@ -198,7 +198,7 @@ def test_no_permission_names_the_group(
         gr_name = group
 
     monkeypatch.setattr(serial, "Serial", refuse)
-    monkeypatch.setattr(link_module.grp, "getgrgid", lambda _: Group())
+    monkeypatch.setattr(transport.grp, "getgrgid", lambda _: Group())
     with pytest.raises(PortError, match=f"no permission to open {re.escape(str(path))}: {remedy}"):
         open_link(str(path))
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
-from rltools_host import build
+from rltools_host.build import cmake, experiments
 
 EPISODES = 1000
 STEPS = 200
@@ -24,7 +24,7 @@ class Simulator:
 
     def __init__(self, dtype: type[np.floating[Any]]) -> None:
         self.dtype = dtype
-        self.library = ctypes.CDLL(str(build.host_library("simulator")))
+        self.library = ctypes.CDLL(str(cmake.host_library("simulator")))
         self.suffix = "f32" if dtype is np.float32 else "f64"
 
     def _call(self, name: str, *arguments: Array | int) -> None:
@@ -160,7 +160,7 @@ def test_double_episodes_agree_to_1e_9(double_episodes: Episodes) -> None:
 def test_experiment_has_gymnasium_s_episodes_and_spaces() -> None:
     specification = gymnasium.spec("Pendulum-v1")
     environment = gymnasium.make("Pendulum-v1")
-    described = build.describe("pendulum-td3").environment
+    described = experiments.describe("pendulum-td3").environment
     assert described["name"] == specification.id
     assert described["episode_steps"] == specification.max_episode_steps
     for channels, space in (

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import build, flash, paths, toolchain
-from rltools_host.boards import load_board
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import firmware, platformio
 from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.toolchain import tools
 
 BOARD = "qemu-cortex-m7"
 EXPERIMENT = "pendulum-td3"
@@ -24,7 +26,7 @@ NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://1
 @pytest.fixture(scope="module", autouse=True)
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No network, and no PlatformIO that this user has set up before."""
-    toolchain.ensure_group("platformio")
+    tools.ensure_group("platformio")
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name, value in NO_NETWORK.items():
             monkeypatch.setenv(name, value)
@@ -33,21 +35,21 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def platformio(*arguments: str, experiment: str = EXPERIMENT) -> str:
-    code, output = flash.run_platformio(arguments, experiment)
+def run_in_repository(*arguments: str, experiment: str = EXPERIMENT) -> str:
+    code, output = platformio.run_platformio(arguments, experiment)
     assert code == 0, output
     return output
 
 
 @pytest.fixture(scope="module")
-def firmware(offline: None) -> Path:  # noqa: ARG001 - the order
-    platformio("run", "-e", BOARD)
-    platformio("run", "-e", BOARD, "-t", "compiledb")
+def built_firmware(offline: None) -> Path:  # noqa: ARG001 - the order
+    run_in_repository("run", "-e", BOARD)
+    run_in_repository("run", "-e", BOARD, "-t", "compiledb")
     return DIRECTORY / "firmware.elf"
 
 
 def test_configuration_is_accepted() -> None:
-    settings = dict(json.loads(platformio("project", "config", "--json-output")))
+    settings = dict(json.loads(run_in_repository("project", "config", "--json-output")))
     assert {f"env:{BOARD}", "env:teensy41"} <= set(settings)
     teensy = dict(settings["env:teensy41"])
     assert teensy["framework"] == ["arduino"]
@@ -55,16 +57,16 @@ def test_configuration_is_accepted() -> None:
 
 
 def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:
-    output = platformio("boards", "--installed", "--json-output")
+    output = run_in_repository("boards", "--installed", "--json-output")
     known = {entry["id"]: entry for entry in json.loads(output)}
     assert known[BOARD]["platform"] == "rltools_emulated"
 
 
-def test_build_without_a_download(firmware: Path) -> None:
-    assert firmware.read_bytes()[:4] == b"\x7fELF"
+def test_build_without_a_download(built_firmware: Path) -> None:
+    assert built_firmware.read_bytes()[:4] == b"\x7fELF"
     packages = {path.name for path in (paths.REPOSITORY / "platforms/packages").iterdir()}
     assert "tool-scons" in packages
-    output = platformio("run", "-e", BOARD)
+    output = run_in_repository("run", "-e", BOARD)
     assert "is up to date" in output
 
 
@@ -89,25 +91,25 @@ def flags_by_source(commands: list[dict[str, str]]) -> dict[str, set[str]]:
     return flags
 
 
-def test_same_sources_and_flags_as_cmake(firmware: Path) -> None:
-    program = build.build_firmware(load_board(BOARD), EXPERIMENT)
+def test_same_sources_and_flags_as_cmake(built_firmware: Path) -> None:
+    program = firmware.build_firmware(load_board(BOARD), EXPERIMENT)
     cmake = [
         entry
         for entry in json.loads((program.parent / "compile_commands.json").read_text())
         if f"{EXPERIMENT}.dir/" in entry["output"]
     ]
-    scons = json.loads((firmware.parent / "compile_commands.json").read_text())
+    scons = json.loads((built_firmware.parent / "compile_commands.json").read_text())
     expected = flags_by_source(cmake)
     assert len(expected) >= 3
     assert flags_by_source(scons) == expected
 
 
 @pytest.mark.parametrize("section", [".text", ".data"])
-def test_same_bytes_as_cmake(firmware: Path, tmp_path: Path, section: str) -> None:
-    program = build.build_firmware(load_board(BOARD), EXPERIMENT)
-    platformio("run", "-e", BOARD)
+def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str) -> None:
+    program = firmware.build_firmware(load_board(BOARD), EXPERIMENT)
+    run_in_repository("run", "-e", BOARD)
     contents = []
-    for elf in (program, firmware):
+    for elf in (program, built_firmware):
         output = tmp_path / "bytes"
         subprocess.run(
             ["arm-none-eabi-objcopy", "-O", "binary", "-j", section, elf, output], check=True
@@ -118,7 +120,7 @@ def test_same_bytes_as_cmake(firmware: Path, tmp_path: Path, section: str) -> No
 
 
 def test_experiment_is_chosen_by_the_environment() -> None:
-    code, output = flash.run_platformio(["run", "-e", BOARD], "pendulum-td4")
+    code, output = platformio.run_platformio(["run", "-e", BOARD], "pendulum-td4")
     assert code != 0
     assert 'unknown experiment "pendulum-td4": known are' in output
 
@@ -142,13 +144,13 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
-    monkeypatch.setattr(flash, "run_platformio", lambda *_, **__: (1, output))
+    monkeypatch.setattr(platformio, "run_platformio", lambda *_, **__: (1, output))
 
 
 def test_registry_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, "Platform Manager: Installing platformio/teensy\nHTTPClientError: \n")
     with pytest.raises(MissingToolError, match="could not download what it needs for teensy41"):
-        flash.build_with_platformio(load_board("teensy41"), EXPERIMENT)
+        platformio.build_with_platformio(load_board("teensy41"), EXPERIMENT)
 
 
 def test_compile_error_is_shown(
@@ -156,7 +158,7 @@ def test_compile_error_is_shown(
 ) -> None:
     answer(monkeypatch, "a.cpp:1: error: no\n")
     with pytest.raises(BuildError, match="building pendulum-td3 for teensy41 failed"):
-        build.build_firmware(load_board("teensy41"), EXPERIMENT)
+        firmware.build_firmware(load_board("teensy41"), EXPERIMENT)
     assert "a.cpp:1: error: no" in capsys.readouterr().err
 
 
@@ -167,7 +169,7 @@ def test_neither_telemetry_nor_searches_for_updates() -> None:
     )
     result = subprocess.run(
         [sys.executable, "-c", script],
-        env=flash.platformio_environment(EXPERIMENT),
+        env=platformio.platformio_environment(EXPERIMENT),
         capture_output=True,
         text=True,
         check=True,

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rltools_host import policy_image
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
-from rltools_host.policy_image import DamagedPolicyError, parse_policy, read_policy
+from rltools_host.policies import image as image_module
+from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
 
 from .policy_samples import NETWORKS, patched, sample_images, with_crc32
 
@@ -34,12 +34,12 @@ def reason_of_reader(image: bytes) -> str:
 
 
 def reason_of_board(image: bytes) -> str:
-    library = policy_image.policy_library()
+    library = image_module.policy_library()
     memory = np.frombuffer(image, np.uint8).copy()
     policy = ctypes.create_string_buffer(library.rlt_policy_object_bytes())
     where = ctypes.c_uint32()
     reason = library.rlt_policy_open(memory.ctypes.data, memory.size, policy, ctypes.byref(where))
-    return policy_image.REASONS[reason]
+    return image_module.REASONS[reason]
 
 
 def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
@@ -53,7 +53,7 @@ def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
         "sin_angle",
         "velocity",
     ]
-    assert image.actions == (policy_image.Channel("torque", "N*m", -2.0, 2.0),)
+    assert image.actions == (image_module.Channel("torque", "N*m", -2.0, 2.0),)
     assert image.shape == "3-64-64-1"
     assert image.parameter_count == 4481
     assert [layer.activation for layer in image.layers] == ["relu", "relu", "tanh"]
@@ -184,9 +184,9 @@ def test_an_image_that_computes_other_bits_is_refused() -> None:
 
 
 def test_the_reasons_are_those_of_the_board() -> None:
-    library = policy_image.policy_library()
-    assert library.rlt_policy_reason_count() == len(policy_image.REASONS)
-    texts = [library.rlt_policy_reason_text(number) for number in range(len(policy_image.REASONS))]
+    library = image_module.policy_library()
+    assert library.rlt_policy_reason_count() == len(image_module.REASONS)
+    texts = [library.rlt_policy_reason_text(number) for number in range(len(image_module.REASONS))]
     assert len(set(texts)) == len(texts)
 
 

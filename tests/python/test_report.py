@@ -15,14 +15,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rltools_host import bench_train, build, paths, report, report_charts, toolchain
-from rltools_host import memory_map as memory_map_module
+from rltools_host import paths
+from rltools_host.bench import training as bench_training
+from rltools_host.build import memory
 from rltools_host.errors import VerificationError
-from rltools_host.evaluate import Evaluation
-from rltools_host.memory_map import MemoryPart, memory_map, section_sizes
-from rltools_host.policy_image import parse_policy
-from rltools_host.report_charts import EpisodePanel
-from rltools_host.run_folder import RunFolder
+from rltools_host.policies.evaluation import Evaluation
+from rltools_host.policies.image import parse_policy
+from rltools_host.report import charts
+from rltools_host.report import memory_map as memory_map_module
+from rltools_host.report import page as page_module
+from rltools_host.report.charts import EpisodePanel
+from rltools_host.report.memory_map import MemoryPart, memory_map, section_sizes
+from rltools_host.runs.folder import RunFolder
+from rltools_host.toolchain import tools
 
 from .policy_samples import sample_images
 
@@ -177,7 +182,7 @@ def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     """Where the tests' results of `rlt bench train` lie, and not those of this machine."""
     directory = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "BENCHMARK_RESULTS", directory)
+        patch.setattr(page_module, "BENCHMARK_RESULTS", directory)
         yield directory
 
 
@@ -190,7 +195,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
     make_run(runs / "20260101-000001-b", None, board="host")
     make_run(runs / "20260101-000002-c", None, board="host", seed=1)
     make_run(runs / "20260101-000003-d", None, board="teensy41", state="paused")
-    path = report.run(folder)
+    path = page_module.write_report(folder)
     assert path == folder.report_path
     return path.read_text(encoding="utf-8")
 
@@ -247,7 +252,7 @@ def test_identifiers_are_unique_and_all_references_lead_somewhere(finished: str)
 
 
 def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
-    for name, placeholder in report_charts.COLOURS.items():
+    for name, placeholder in charts.COLOURS.items():
         assert placeholder not in finished
         assert finished.count(f"--{name}:") == 3  # light, dark, print
     drawn = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", finished)
@@ -285,7 +290,7 @@ def test_runs_on_other_boards_are_compared(finished: str) -> None:
 def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "20260101-000000-a", sample_images()["pendulum"])
     make_run(tmp_path / "20260101-000001-b", None, board="host", state_sha256="11" * 32)
-    text = report.section_same_bits(report.collect(folder))
+    text = page_module.section_same_bits(page_module.collect(folder))
     assert "other bits" in text
     assert "same bits</span>" not in text
 
@@ -298,7 +303,7 @@ def test_runs_on_a_board_with_other_bits_are_not_compared(
     folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
     make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
     make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
-    companions = {run.metadata["board"] for run in report.find_companions(folder)}
+    companions = {run.metadata["board"] for run in page_module.find_companions(folder)}
     assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
 
 
@@ -307,7 +312,9 @@ def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.mkdir()
     (path / "run.json").write_text("{}")
-    text = Path(report.run(str(path), tmp_path / "report.html")).read_text(encoding="utf-8")
+    text = Path(page_module.write_report(str(path), tmp_path / "report.html")).read_text(
+        encoding="utf-8"
+    )
     page = Page(text)
     headings = [tag for tag, _ in page.elements if tag == "h2"]
     assert "no policy has been fetched yet" in text
@@ -318,7 +325,7 @@ def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
 
 def test_a_paused_run_shows_its_learning(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", None, state="paused", state_sha256=None)
-    text = "".join(Page(report.run(folder).read_text(encoding="utf-8")).text)
+    text = "".join(Page(page_module.write_report(folder).read_text(encoding="utf-8")).text)
     assert "Training has done 400 steps and is paused" in text
     assert "Learning" in text
     assert "gymnasium" not in text.lower()
@@ -335,7 +342,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     changes["versions"] = {HOSTILE: HOSTILE}
     changes["memory"] = [{"name": HOSTILE, "use": "", "used_bytes": 1, "bytes": 10}]
     folder = make_run(tmp_path / "run", sample_images()["pendulum"], **changes)
-    text = report.run(folder, tmp_path).read_text(encoding="utf-8")
+    text = page_module.write_report(folder, tmp_path).read_text(encoding="utf-8")
     assert "<script" not in text
     page = Page(text)
     assert HOSTILE in "".join(page.text)
@@ -344,7 +351,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
 
 def test_hostile_labels_stay_text_in_plots() -> None:
     values = np.linspace(0.0, 1.0, 20)
-    svg = report_charts.episode_panels([EpisodePanel(HOSTILE, values)], 0.05)
+    svg = charts.episode_panels([EpisodePanel(HOSTILE, values)], 0.05)
     assert "<script" not in svg
     assert svg.count("&lt;script&gt;") == 2
 
@@ -352,14 +359,14 @@ def test_hostile_labels_stay_text_in_plots() -> None:
 def test_a_policy_of_another_state_gives_no_report(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", sample_images()["pendulum"], state_sha256="22" * 32)
     with pytest.raises(VerificationError):
-        report.run(folder)
+        page_module.write_report(folder)
     assert not folder.report_path.exists()
 
 
 def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", sample_images()["pendulum"])
-    first = report.run(folder).read_bytes()
-    assert report.run(folder).read_bytes() == first
+    first = page_module.write_report(folder).read_bytes()
+    assert page_module.write_report(folder).read_bytes() == first
 
 
 @pytest.mark.parametrize(
@@ -367,10 +374,10 @@ def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
     [(-149.0, "better than the customary"), (-200.0, "better"), (-200.1, "worse than")],
 )
 def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
-    data = report.collect(make_run(tmp_path / "run", None, state_sha256=None))
+    data = page_module.collect(make_run(tmp_path / "run", None, state_sha256=None))
     evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,))
-    changed = report.ReportData(**{**vars(data), "evaluation": evaluation})
-    assert expected in report.verdict(changed)
+    changed = page_module.ReportData(**{**vars(data), "evaluation": evaluation})
+    assert expected in page_module.verdict(changed)
 
 
 @pytest.mark.parametrize(
@@ -384,7 +391,7 @@ def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str
     ],
 )
 def test_numbers(value: float, digits: int, expected: str) -> None:
-    assert report.number(value, digits) == expected
+    assert page_module.number(value, digits) == expected
 
 
 @pytest.mark.parametrize(
@@ -392,7 +399,7 @@ def test_numbers(value: float, digits: int, expected: str) -> None:
     [(2.5, "2.5 s"), (59.94, "59.9 s"), (212.4, "3 min 32 s"), (7260.0, "2 h 1 min")],
 )
 def test_durations(seconds: float, expected: str) -> None:
-    assert report.duration(seconds) == expected
+    assert page_module.duration(seconds) == expected
 
 
 def test_the_memory_map_fills_each_region_exactly() -> None:
@@ -415,7 +422,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     (tmp_path / "pendulum-td3.elf").write_bytes(b"")
     sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
     monkeypatch.setattr(paths, "board_build_directory", lambda _board: tmp_path)
-    monkeypatch.setattr(build, "memory_usage", lambda _board, _program: values["memory"])
+    monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
     monkeypatch.setattr(memory_map_module, "section_sizes", lambda _program: sections)
     assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
     os.utime(tmp_path / "pendulum-td3.elf", (0, 0))
@@ -427,7 +434,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
 
 
 def test_sections_are_those_of_the_toolchain(tmp_path: Path) -> None:
-    toolchain.require("arm-none-eabi-g++")
+    tools.require("arm-none-eabi-g++")
     program = tmp_path / "program.o"
     command = ["arm-none-eabi-g++", "-x", "c++", "-", "-c", "-o", str(program)]
     subprocess.run(command, input=b"int array[100]; int f() { return 1; }", check=True)
@@ -446,7 +453,7 @@ def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
 
 def test_angles_are_not_joined_across_their_wrap() -> None:
     panel = EpisodePanel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
-    times, values = report_charts.broken_at_wraps(np.arange(4.0), panel)
+    times, values = charts.broken_at_wraps(np.arange(4.0), panel)
     assert np.isnan(values).tolist() == [False, False, True, False, False]
     assert np.isnan(times).tolist() == np.isnan(values).tolist()
 
@@ -457,11 +464,13 @@ HEADING = "Training time against other libraries"
 
 
 def test_newest_benchmark_is_on_the_page(tmp_path: Path, benchmark_results: Path) -> None:
-    stored = bench_train.result_path("td3", benchmark_results)
+    stored = bench_training.result_path("td3", benchmark_results)
     stored.write_text(json.dumps(BENCHMARK))
     try:
-        page = report.run(make_run(tmp_path / "run", None)).read_text()
-        other = report.run(make_run(tmp_path / "other", None, algorithm="SAC")).read_text()
+        page = page_module.write_report(make_run(tmp_path / "run", None)).read_text()
+        other = page_module.write_report(
+            make_run(tmp_path / "other", None, algorithm="SAC")
+        ).read_text()
     finally:
         stored.unlink()
     assert HEADING in page
@@ -491,11 +500,11 @@ def test_newest_benchmark_is_on_the_page(tmp_path: Path, benchmark_results: Path
     [None, "{", "[]", "{}", json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]})],
 )
 def test_no_benchmark_no_section(text: str | None, tmp_path: Path, benchmark_results: Path) -> None:
-    stored = bench_train.result_path("td3", benchmark_results)
+    stored = bench_training.result_path("td3", benchmark_results)
     if text is not None:
         stored.write_text(text)
     try:
-        page = report.run(make_run(tmp_path / "run", None)).read_text()
+        page = page_module.write_report(make_run(tmp_path / "run", None)).read_text()
     finally:
         stored.unlink(missing_ok=True)
     assert HEADING not in page

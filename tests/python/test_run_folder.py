@@ -16,8 +16,9 @@ from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
-from rltools_host.run_folder import RunFolder, new_run_path, run_names, write_atomically
-from rltools_host.tensorboard_log import TensorBoardLog
+from rltools_host.files import write_atomically
+from rltools_host.runs.folder import RunFolder, new_run_path, run_names
+from rltools_host.runs.tensorboard_log import TensorBoardLog
 
 
 class FullDisk:
@@ -92,7 +93,7 @@ def test_limit_of_the_file_size(tmp_path: Path) -> None:
     program = (
         "import resource, signal, sys; from pathlib import Path\n"
         "from rltools_host.errors import DiskError\n"
-        "from rltools_host.run_folder import write_atomically\n"
+        "from rltools_host.files import write_atomically\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))\n"
         "try: write_atomically(Path(sys.argv[1]), bytes(10000))\n"

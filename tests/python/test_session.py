@@ -13,18 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fake_board import FINGERPRINT, FakeBoard, Faults, fake_experiment, initial_state
-from rltools_host import session as session_module
-from rltools_host.build import load_dialect
-from rltools_host.checkpoint import build_image, parse_image
-from rltools_host.errors import (
-    BoardMismatchError,
-    DamagedFileError,
-    LinkLostError,
-    PortError,
-    TrainingFaultError,
-    VerificationError,
-)
-from rltools_host.session import (
+from rltools_host.build.protocol import load_dialect
+from rltools_host.clients import session as session_module
+from rltools_host.clients.session import (
     BoardSession,
     Evaluation,
     Event,
@@ -35,6 +26,15 @@ from rltools_host.session import (
     TrainingProgress,
     value_bits,
 )
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    LinkLostError,
+    PortError,
+    TrainingFaultError,
+    VerificationError,
+)
+from rltools_host.runs.checkpoint import build_image, parse_image
 
 DIALECT: Any = load_dialect()
 EXPERIMENT = fake_experiment()

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths, test_command, toolchain
-from rltools_host.boards import Board
+from rltools_host import paths
+from rltools_host.boards.description import Board
+from rltools_host.commands import test as test_command
+from rltools_host.commands.test import Outcome
 from rltools_host.errors import BuildError
-from rltools_host.test_command import Outcome
+from rltools_host.toolchain import tools
 
 REPORT = """<testsuites>
 <testsuite name="a" tests="7" failures="1" errors="1" skipped="2"></testsuite>
@@ -81,9 +83,9 @@ def test_boards_whose_library_is_missing_are_left_out(
     ) -> None:
         built[board.name] = options or {}
 
-    monkeypatch.setattr(test_command.build, "build_targets", build_targets)
-    monkeypatch.setattr(test_command.build, "memory_usage", lambda *_: [])
-    monkeypatch.setattr(test_command, "missing_tools", lambda n: [] if has_openblas else list(n))
+    monkeypatch.setattr(test_command.cmake, "build_targets", build_targets)
+    monkeypatch.setattr(test_command.memory, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(test_command, "missing_names", lambda n: [] if has_openblas else list(n))
     test_command.build_all()
     assert built["host"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
     assert "qemu-cortex-m7" in built
@@ -96,8 +98,8 @@ def test_boards_whose_library_is_missing_are_left_out(
 def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
     """Stands in for all that takes long; notes what was asked for."""
     asked: dict[str, list[object]] = {"groups": [], "pytest": []}
-    monkeypatch.setattr(toolchain, "ensure_group", asked["groups"].append)
-    monkeypatch.setattr(toolchain, "install_system_packages", lambda: None)
+    monkeypatch.setattr(tools, "ensure_group", asked["groups"].append)
+    monkeypatch.setattr(tools, "install_system_packages", lambda: None)
     monkeypatch.setattr(test_command, "build_all", lambda: None)
     monkeypatch.setattr(test_command, "cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
 
@@ -117,7 +119,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
 def test_all_passed(steps: dict[str, list[object]], capsys: pytest.CaptureFixture[str]) -> None:
     assert test_command.run() == 0
     assert last_line(capsys) == "26 passed, 0 failed, 3 skipped"
-    assert steps["groups"] == list(toolchain.GROUPS)
+    assert steps["groups"] == list(tools.GROUPS)
     assert steps["pytest"] == []
 
 

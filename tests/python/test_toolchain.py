@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import doctor, paths, toolchain
+from rltools_host import paths
+from rltools_host.commands import doctor
 from rltools_host.errors import MissingToolError
+from rltools_host.toolchain import tools
 
-LOCKED_GROUPS = sorted(toolchain.GROUPS)
+LOCKED_GROUPS = sorted(tools.GROUPS)
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
 
 
@@ -156,16 +158,16 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"{bin_directory}/some-compiler;; esac",
     )
     monkeypatch.setenv("PATH", f"{bin_directory}:/bin:/usr/bin")
-    tool = toolchain.Tool("some-compiler", "some-package", "this test")
-    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
+    tool = tools.Tool("some-compiler", "some-package", "this test")
+    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
+    monkeypatch.setattr(tools.os, "geteuid", lambda: 1000)
     return tmp_path
 
 
 def test_apt_line_for_an_ordinary_user(machine: Path) -> None:
     script(machine / "bin/sudo", "exit 1")
     with pytest.raises(MissingToolError) as error:
-        toolchain.require("some-compiler")
+        tools.require("some-compiler")
     assert str(error.value).endswith("sudo apt-get install -y --no-install-recommends some-package")
     assert not (machine / "apt").exists()
 
@@ -174,20 +176,20 @@ def test_apt_runs_with_sudo_that_asks_nothing(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script(machine / "bin/sudo", 'shift\n"$@"')
-    toolchain.require("some-compiler")
+    tools.require("some-compiler")
     assert (machine / "apt").read_text().splitlines() == [
         "update -qq",
         "install -y --no-install-recommends some-package -qq",
     ]
     assert capsys.readouterr().err == "Installing some-package (apt-get)\n"
-    toolchain.require("some-compiler")
+    tools.require("some-compiler")
     assert capsys.readouterr().err == ""
 
 
 def test_apt_runs_as_root(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(machine / "bin/sudo", "exit 1")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
-    toolchain.require("some-compiler")
+    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
+    tools.require("some-compiler")
     assert (machine / "bin/some-compiler").exists()
 
 
@@ -195,30 +197,30 @@ def test_apt_that_fails_is_shown(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
     with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
-        toolchain.require("some-compiler")
+        tools.require("some-compiler")
     assert "E: no such package" in capsys.readouterr().err
 
 
 def test_other_systems_are_told_the_names(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(machine / "nothing"))
     with pytest.raises(MissingToolError, match=r"some-compiler not found: .*package manager"):
-        toolchain.require("some-compiler")
+        tools.require("some-compiler")
 
 
 def test_optional_tools_are_installed_where_that_is_allowed(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = toolchain.Tool("some-compiler", "some-package", "this test", optional=True)
-    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
+    tool = tools.Tool("some-compiler", "some-package", "this test", optional=True)
+    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
     script(machine / "bin/sudo", "exit 1")
-    toolchain.install_system_packages()  # goes on without
+    tools.install_system_packages()  # goes on without
     assert not (machine / "apt").exists()
     with pytest.raises(MissingToolError, match="some-compiler not found: run this line"):
-        toolchain.require("some-compiler")  # by who needs it
+        tools.require("some-compiler")  # by who needs it
     script(machine / "bin/sudo", 'shift\n"$@"')
-    toolchain.install_system_packages()
+    tools.install_system_packages()
     assert (machine / "bin/some-compiler").exists()
 
 
@@ -226,8 +228,8 @@ def test_doctor_is_content_without_optional_tools(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert machine
-    tool = toolchain.Tool("some-compiler", "some-package", "this test", optional=True)
-    monkeypatch.setattr(toolchain, "TOOLS", {"some-compiler": tool})
+    tool = tools.Tool("some-compiler", "some-package", "this test", optional=True)
+    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
     assert doctor.run() == 0
     printed = capsys.readouterr()
     assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
@@ -236,10 +238,10 @@ def test_doctor_is_content_without_optional_tools(
 
 
 def test_openblas_is_found_by_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
-    assert toolchain.TOOLS["openblas"].path() == "/g++/libopenblas.so"
-    assert toolchain.TOOLS["openblas"].optional
-    assert [tool.name for tool in toolchain.TOOLS.values() if tool.optional] == ["openblas"]
+    monkeypatch.setattr(tools, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
+    assert tools.TOOLS["openblas"].path() == "/g++/libopenblas.so"
+    assert tools.TOOLS["openblas"].optional
+    assert [tool.name for tool in tools.TOOLS.values() if tool.optional] == ["openblas"]
 
 
 def requirements(group: str) -> list[str]:

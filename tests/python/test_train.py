@@ -28,22 +28,13 @@ from fake_board import (
     initial_state,
     next_state,
 )
-from rltools_host import boards, build, session, train
-from rltools_host.boards import load_board
-from rltools_host.build import load_dialect
-from rltools_host.checkpoint import load_checkpoint
-from rltools_host.display import (
-    Canvas,
-    LiveScreen,
-    Pace,
-    PlainScreen,
-    TrainingView,
-    duration,
-    make_screen,
-    nice_range,
-    number,
-    picture,
-)
+from rltools_host.boards import discovery
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments, firmware, memory
+from rltools_host.build.protocol import load_dialect
+from rltools_host.clients import session
+from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress, value_bits
+from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,
@@ -56,12 +47,27 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
     VerificationError,
+    unknown_name,
 )
-from rltools_host.hyperparameters import as_float32, default_values, given_values, shortest
-from rltools_host.link import Link
-from rltools_host.run_folder import RunFolder, plain_json
-from rltools_host.session import Evaluation, StatusText, TrainingProgress, value_bits
-from rltools_host.training_plan import Plan
+from rltools_host.files import plain_json
+from rltools_host.link.transport import Link
+from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training import run as training_run
+from rltools_host.training.hyperparameters import as_float32, default_values, given_values, shortest
+from rltools_host.training.plan import Plan
+from rltools_host.training.view import TrainingView
+from rltools_host.ui.curve import Canvas, nice_range
+from rltools_host.ui.training_screen import (
+    LiveScreen,
+    Pace,
+    PlainScreen,
+    duration,
+    make_screen,
+    number,
+    picture,
+)
+from training_calls import train_here
 
 DIALECT: Any = load_dialect()
 EXPERIMENT = fake_experiment()
@@ -93,9 +99,9 @@ class Bench:
         self.built += 1
 
     @staticmethod
-    def describe(name: str, _board: object = None) -> build.ExperimentDescription:
+    def describe(name: str, _board: object = None) -> experiments.ExperimentDescription:
         if name not in ("fake-td3", "other-td3"):
-            raise build.unknown_name("experiment", name, ["fake-td3", "other-td3"])
+            raise unknown_name("experiment", name, ["fake-td3", "other-td3"])
         return fake_experiment(name)
 
     def train(self, path: Path, *settings: str, **options: Any) -> dict[str, Any]:
@@ -103,7 +109,7 @@ class Bench:
         if "resume" not in options:
             options = {"experiment": "fake-td3", "seed": 3, "out": path, **options}
         options = {"board": "host", **options}
-        return train.run(settings=settings, **options)
+        return train_here(settings=settings, **options)
 
     def close(self) -> None:
         for board in self.boards:
@@ -113,10 +119,10 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench = Bench()
-    monkeypatch.setattr(train, "open_board", bench.open_board)
-    monkeypatch.setattr(build, "describe", bench.describe)
-    monkeypatch.setattr(build, "build_firmware", bench.build_firmware)
-    monkeypatch.setattr(build, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(training_run, "open_board", bench.open_board)
+    monkeypatch.setattr(experiments, "describe", bench.describe)
+    monkeypatch.setattr(firmware, "build_firmware", bench.build_firmware)
+    monkeypatch.setattr(memory, "memory_usage", lambda *_: [])
     monkeypatch.setattr(session, "QUIET_S", 0.3)
     yield bench
     bench.close()
@@ -233,7 +239,7 @@ def interrupted(
     bench.options = {"seconds_per_step": 0.0005}
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(train, "make_screen", interrupt_at(200))
+        patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted) as caught:
             bench.train(tmp_path / "run", "report_every=20")
     return bench, tmp_path / "run", caught.value
@@ -382,7 +388,7 @@ def test_second_interrupt_quits_at_once(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.options = {"seconds_per_step": 0.0005}
-    monkeypatch.setattr(train, "make_screen", interrupt_at(200, times=2))
+    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200, times=2))
     with pytest.raises(
         Interrupted, match=r"quit without a new checkpoint; .* up to step 2\d0 is in"
     ):
@@ -398,7 +404,9 @@ def test_termination_pauses_as_an_interrupt_does(
 ) -> None:
     bench.options = {"seconds_per_step": 0.0005}
     timer = threading.Timer(0.25, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    monkeypatch.setattr(train, "make_screen", lambda *_: (timer.start(), PlainScreen(*_))[1])
+    monkeypatch.setattr(
+        train_command, "make_screen", lambda *_: (timer.start(), PlainScreen(*_))[1]
+    )
     with pytest.raises(Interrupted, match="checkpoint saved"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "paused"
@@ -575,30 +583,30 @@ def teensy_plan(port: str | None = None) -> Plan:
 
 
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(boards, "find_connected", lambda _: [])
+    monkeypatch.setattr(discovery, "find_connected", lambda _: [])
     with pytest.raises(PortError, match="no teensy41 is connected: plug it in and `rlt flash"):
-        train.open_board(teensy_plan())
+        training_run.open_board(teensy_plan())
 
 
 def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
-    monkeypatch.setattr(boards, "find_connected", lambda _: ports)
+    monkeypatch.setattr(discovery, "find_connected", lambda _: ports)
     with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
-        train.open_board(teensy_plan())
+        training_run.open_board(teensy_plan())
 
 
 def test_port_that_does_not_exist() -> None:
     with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
-        train.open_board(teensy_plan("/dev/ttyACM99"))
+        training_run.open_board(teensy_plan("/dev/ttyACM99"))
 
 
 def test_board_on_a_pty_is_trained_as_on_a_serial_port(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(build, "describe", bench.describe)
+    monkeypatch.setattr(experiments, "describe", bench.describe)
     with FakeBoard(DIALECT, pty=True, board="teensy41") as board:
-        document = train.run(
+        document = train_here(
             "fake-td3", "teensy41", seed=3, out=tmp_path / "run", port=board.port, tensorboard=False
         )
         assert document["state_sha256"] == board.state_sha256
@@ -884,23 +892,23 @@ def test_words_for_numbers_and_times() -> None:
 # -- the real programs of this machine -------------------------------------------------------------
 
 
-def train_here(out: Path | None = None, **options: Any) -> dict[str, Any]:
-    return train.run(None if "resume" in options else "pendulum-td3", "host", out=out, **options)
+def train_pendulum(out: Path | None = None, **options: Any) -> dict[str, Any]:
+    return train_here(None if "resume" in options else "pendulum-td3", "host", out=out, **options)
 
 
 def test_host_program_pauses_and_resumes_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = ["eval_every=100", "report_every=10"]
-    whole = train_here(tmp_path / "whole", seed=7, steps=600, settings=settings)
+    whole = train_pendulum(tmp_path / "whole", seed=7, steps=600, settings=settings)
     with monkeypatch.context() as patch:
-        patch.setattr(train, "make_screen", interrupt_at(200))
+        patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted, match="checkpoint saved"):
-            train_here(tmp_path / "run", seed=7, steps=600, settings=settings)
+            train_pendulum(tmp_path / "run", seed=7, steps=600, settings=settings)
     paused = RunFolder.open(tmp_path / "run").metadata
     assert 200 <= paused["checkpoint_step"] < 600
     assert paused["state_sha256"] != whole["state_sha256"]
-    resumed = train_here(resume=str(tmp_path / "run"))
+    resumed = train_pendulum(resume=str(tmp_path / "run"))
     assert resumed["state_sha256"] == whole["state_sha256"]
     assert resumed["return_mean"] == whole["return_mean"]
     rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
@@ -914,7 +922,7 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
 def test_two_threads_train_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
     settings = ["eval_every=100"]
     one, two = (
-        train.run(experiment, board, seed=3, steps=300, settings=settings, out=tmp_path / board)
+        train_here(experiment, board, seed=3, steps=300, settings=settings, out=tmp_path / board)
         for board in ("host", "host-threads")
     )
     assert two["board"] == "host-threads"
@@ -924,7 +932,7 @@ def test_two_threads_train_to_the_same_bits(experiment: str, tmp_path: Path) -> 
 
 def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     links: list[Any] = []
-    real_open = train.open_board
+    real_open = training_run.open_board
 
     def open_and_remember(plan: Plan) -> Link:
         links.append(real_open(plan))
@@ -936,12 +944,12 @@ def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
             if self.view.step == 200:
                 os.kill(links[0].process_id, signal.SIGKILL)
 
-    monkeypatch.setattr(train, "open_board", open_and_remember)
-    monkeypatch.setattr(train, "make_screen", KillingScreen)
+    monkeypatch.setattr(training_run, "open_board", open_and_remember)
+    monkeypatch.setattr(train_command, "make_screen", KillingScreen)
     with pytest.raises(
         LinkLostError, match="lost the program of board host: it was ended by SIGKILL"
     ):
-        train_here(tmp_path / "run", steps=100_000, settings=["report_every=100"])
+        train_pendulum(tmp_path / "run", steps=100_000, settings=["report_every=100"])
     folder = RunFolder.open(tmp_path / "run")
     assert folder.metadata["state"] == "link lost"
     steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
@@ -951,7 +959,7 @@ def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
     """The board's own bounds agree with the description's: each bound is accepted."""
-    description = build.describe("pendulum-td3")
+    description = experiments.describe("pendulum-td3")
     for end in ("minimum", "maximum"):
         settings = [
             f"{entry.name}={getattr(entry, end)!r}"
@@ -960,7 +968,7 @@ def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
         ]
         path = tmp_path / end
         try:
-            train_here(path, steps=20, settings=settings)
+            train_pendulum(path, steps=20, settings=settings)
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
@@ -968,6 +976,6 @@ def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
 def test_host_overhead_is_small(tmp_path: Path) -> None:
     """The receiving side is idle most of the time of a run whose reports come densely."""
     began = time.process_time()
-    document = train_here(tmp_path / "run", steps=2000, settings=["report_every=20"])
+    document = train_pendulum(tmp_path / "run", steps=2000, settings=["report_every=20"])
     used = time.process_time() - began
     assert used < max(1.0, document["train_s"])

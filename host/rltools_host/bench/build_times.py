@@ -1,0 +1,158 @@
+"""`rlt bench build`: what a user waits for before an experiment trains on this machine.
+
+From the word `rlt train` to the first training step: where nothing has changed, and where a header
+of the core has. Beside it the build from nothing. Nothing is pinned: a build takes what there is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from rltools_host import paths
+from rltools_host.bench import harness, peer_environment
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, experiments, firmware
+from rltools_host.toolchain import tools
+
+REPETITIONS = 3
+LIMIT_S = 300.0
+LAUNCHER = paths.REPOSITORY / "rlt"
+DEPENDENCIES_OF = re.compile(r"^(\S+): #deps")
+
+
+def run(
+    json_output: bool = False,
+    experiment: str = "pendulum-td3",
+    repetitions: int = REPETITIONS,
+    directory: Path = harness.ENVIRONMENTS_DIRECTORY / "build-time",
+) -> dict[str, Any]:
+    """Measures, prints it and returns what `--json` prints."""
+    harness.require_positive(repetitions=repetitions)
+    experiments.require_experiment(experiment)
+    document = {
+        **build_times(experiment, directory, repetitions),
+        "machine": harness.machine(),
+        "load_average": harness.load_average(),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+    }
+    print("\n".join(lines(document)))
+    if json_output:
+        print(json.dumps(document))
+    return document
+
+
+def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS) -> dict[str, Any]:
+    """Seconds, medians; `directory` is where the build from nothing goes."""
+    header = header_of_algorithm(experiment)
+    experiments.describe(experiment)
+    firmware.build_firmware(load_board("host"), experiment)
+    start(experiment)  # so that what Python compiles once is compiled
+    return {
+        "experiment": experiment,
+        "header": str(header.relative_to(paths.REPOSITORY)),
+        "repetitions": repetitions,
+        "from_nothing_s": harness.median(
+            [build_from_nothing(experiment, directory) for _ in range(repetitions)]
+        ),
+        "unchanged_start_s": harness.median([start(experiment) for _ in range(repetitions)]),
+        "changed_header_start_s": harness.median(
+            [start_after_change(experiment, header) for _ in range(repetitions)]
+        ),
+    }
+
+
+def header_of_algorithm(experiment: str) -> Path:
+    """Of the core, and included by nothing but what trains with it."""
+    algorithm = experiments.describe(experiment).algorithm.lower()
+    include = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools"
+    return include / "rl" / "algorithms" / f"{algorithm}.h"
+
+
+def build_from_nothing(experiment: str, directory: Path) -> float:
+    """Compiling and linking what `rlt train` needs, in a build tree that is configured.
+
+    What is generated lies in that tree too: cleaning it must not remove what others share.
+    """
+    options = {"RLT_PROTOCOL_DIRECTORY": str(directory / "protocol")}
+    targets = [experiment, f"describe-{experiment}"]
+
+    def build_all(announcement: str) -> None:
+        cmake.build_targets(
+            load_board("host"),
+            targets,
+            directory=directory,
+            options=options,
+            announcement=announcement,
+        )
+
+    build_all("Preparing a build")
+    clean = [tools.program("ninja"), "-C", str(directory), "-t", "clean", *targets]
+    subprocess.run(clean, check=True, capture_output=True, timeout=60)
+    began = time.monotonic()
+    build_all("Timing a build")
+    return time.monotonic() - began
+
+
+def start(experiment: str) -> float:
+    """From the command to its first training step."""
+    with tempfile.TemporaryDirectory() as folder:
+        run_path = Path(folder) / "run"
+        words = [experiment, "--board", "host", "--steps", "100", "--out", str(run_path)]
+        began = time.time()
+        result = harness.run_to_end("rlt train", [str(LAUNCHER), "train", *words], LIMIT_S)
+        if result.returncode != 0:
+            raise harness.MeasurementError(
+                f"rlt train: {peer_environment.last_line(result.stderr)}"
+            )
+        metadata = json.loads((run_path / "run.json").read_bytes())
+    training_began = datetime.fromisoformat(metadata["sessions"][-1]["training_began"])
+    return training_began.timestamp() - began
+
+
+def start_after_change(experiment: str, header: Path) -> float:
+    """The same where everything that was compiled from a header is to be compiled again.
+
+    The objects are removed; the header itself, which may lie in an editor, stays untouched.
+    """
+    for compiled in objects_of(header, paths.board_build_directory("host"), experiment):
+        compiled.unlink()
+    return start(experiment)
+
+
+def objects_of(header: Path, directory: Path, experiment: str) -> list[Path]:
+    """What `rlt train` of the experiment needs and was compiled from the header."""
+    ninja = [tools.program("ninja"), "-C", str(directory)]
+    targets = [experiment, f"describe-{experiment}"]
+    commands = ninja_output([*ninja, "-t", "commands", *targets])
+    dependencies = ninja_output([*ninja, "-t", "deps"])
+    compiled = ""
+    found = []
+    for line in dependencies.splitlines():
+        if match := DEPENDENCIES_OF.match(line):
+            compiled = match.group(1)
+        elif line.strip() == str(header) and f" -o {compiled} " in commands:
+            found.append(directory / compiled)
+    return [path for path in found if path.is_file()]
+
+
+def ninja_output(command: list[str]) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    return [
+        f"{document['experiment']} on this machine, median of {document['repetitions']}:",
+        f"  built from nothing in {document['from_nothing_s']:.2f} s",
+        f"  training {document['unchanged_start_s']:.2f} s after `rlt train`, nothing changed",
+        f"  training {document['changed_header_start_s']:.2f} s after `rlt train`, with a change "
+        f"of {document['header']}",
+    ]

@@ -1,0 +1,153 @@
+"""`rlt bench layers`: a dense layer's three products by width, our kernels and OpenBLAS's.
+
+benchmarks/layers.cpp measures one shape at a time, all sides taking turns with the core's peak.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rltools_host.bench import harness
+from rltools_host.boards.description import load_board
+from rltools_host.errors import UsageError, VerificationError
+from rltools_host.toolchain import tools
+from rltools_host.ui.table import aligned
+
+WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # what benchmarks/layers.cpp is compiled for
+BATCHES = (1, 32, 100, 256)
+DEFAULT_WIDTHS = "64,128,256,512,1024"
+DEFAULT_BATCHES = "100,256"
+OURS_BOARD = "host"
+BLAS_BOARD = "host-blas"
+# Of the largest element. Rounding is 2 n 2^-24 of the sum of absolute products for n = 1,024 terms
+# at most, and far less in fact; another product is off by about 1.
+TOLERANCE = 1e-3
+
+
+def run(
+    json_output: bool = False,
+    widths: str = DEFAULT_WIDTHS,
+    batches: str = DEFAULT_BATCHES,
+    zeros: int = 0,
+    repetitions: int = 7,
+) -> dict[str, Any]:
+    """Measures, prints the table and returns what `--json` prints."""
+    harness.require_positive(repetitions=repetitions)
+    if not 0 <= zeros <= 100:
+        raise UsageError(f"--zeros {zeros}: a percentage from 0 to 100 is needed")
+    chosen_widths = chosen("widths", widths, WIDTHS)
+    chosen_batches = chosen("batches", batches, BATCHES)
+    missing = tools.missing_names(load_board(BLAS_BOARD).libraries)
+    board = OURS_BOARD if missing else BLAS_BOARD
+    load = harness.load_average()
+    rows: list[dict[str, Any]] = []
+    core: int | None = None
+    blas = None
+    for batch in chosen_batches:
+        for width in chosen_widths:
+            raw, core = harness.run_program("layers", width, batch, zeros, repetitions, board=board)
+            rows += evaluated(raw, width, batch)
+            blas = raw["blas"]
+    document = {
+        "rows": rows,
+        "peak_gflops": harness.median([row["peak_gflops"] for row in rows]),
+        "zeros_percent": zeros,
+        "repetitions": repetitions,
+        "vector_lanes": raw["lanes"],
+        "blas": blas,
+        "without_blas": f"{missing[0]} is not installed: see `rlt doctor`" if missing else None,
+        "core": core,
+        "load_average": load,
+        "machine": harness.machine(),
+    }
+    print("\n".join(lines(document)))
+    if json_output:
+        print(json.dumps(document))
+    return document
+
+
+def chosen(name: str, value: str, known: Sequence[int]) -> list[int]:
+    """The numbers of an option such as --widths 64,128."""
+    numbers = [int(word) if word.isdigit() else -1 for word in value.split(",")]
+    if not set(numbers) <= set(known):
+        listed = ", ".join(map(str, known))
+        raise UsageError(f"--{name} {value}: choose among {listed}, separated by commas")
+    return sorted(set(numbers))
+
+
+def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[dict[str, Any]]:
+    """One row for each product of a shape; medians, and ratios within a repetition."""
+    rows = []
+    repetitions = len(raw["products"][0]["ours_gflops"])
+    for index, product in enumerate(raw["products"]):
+        peaks = raw["peak_gflops"][index * repetitions : (index + 1) * repetitions]
+        ours = product["ours_gflops"]
+        row = {
+            "product": product["name"],
+            "width": width,
+            "batch": batch,
+            "peak_gflops": harness.median(peaks),
+            "ours_gflops": harness.median(ours),
+            "ours_share": harness.median(ratios(ours, peaks)),
+        }
+        if "blas_gflops" in product:
+            difference = product["largest_difference"]
+            if not difference <= TOLERANCE:  # a NaN too
+                raise VerificationError(
+                    f"BLAS gives another {product['name']} for width {width}, batch {batch} "
+                    f"(off by {difference:.2g}): check the installed OpenBLAS with `rlt test`"
+                )
+            blas = product["blas_gflops"]
+            row |= {
+                "blas_gflops": harness.median(blas),
+                "blas_share": harness.median(ratios(blas, peaks)),
+                "blas_time": harness.median(ratios(ours, blas)),
+                "blas_is_selected": product["blas_is_selected"],
+                "largest_difference": difference,
+            }
+        rows.append(row)
+    return rows
+
+
+def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
+    return [value / other for value, other in zip(values, others, strict=True)]
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    machine = document["machine"]
+    table = [("batch", "width", "product", "ours", "of the peak", "BLAS", "of the peak", "BLAS's")]
+    table.append(("", "", "", "GFLOP/s", "", "GFLOP/s", "", "time / ours"))
+    for row in document["rows"]:
+        blas = ("-", "-", "-")
+        if "blas_gflops" in row:
+            mark = " *" if row["blas_is_selected"] else ""
+            share = f"{100 * row['blas_share']:.0f} %"
+            blas = (f"{row['blas_gflops']:.1f}", share, f"{row['blas_time']:.2f}{mark}")
+        ours = (f"{row['ours_gflops']:.1f}", f"{100 * row['ours_share']:.0f} %")
+        table.append((str(row["batch"]), str(row["width"]), row["product"], *ours, *blas))
+    zeros = document["zeros_percent"]
+    return [
+        "Products of a square dense layer, median of "
+        f"{document['repetitions']}, on one core of {machine['processor']} ({machine['cores']} "
+        f"cores, load average {document['load_average']})",
+        f"  multiply-add peak   {document['peak_gflops']:.1f} GFLOP/s   "
+        f"{document['vector_lanes']} lanes of 32 bits",
+        f"  BLAS                {blas_line(document)}",
+        f"  zeros               {zeros} % of the inputs and output gradients"
+        + ("; what is skipped counts as computed" if zeros else ""),
+        "",
+        *aligned(table),
+        *([] if document["blas"] is None else ["", "* the board host-blas takes BLAS there"]),
+    ]
+
+
+def blas_line(document: Mapping[str, Any]) -> str:
+    """Which library, and for which processor it chose its kernels."""
+    blas = document["blas"]
+    if blas is None:
+        return f"not measured: {document['without_blas']}"
+    name, _, version = str(blas["library"]).partition(" ")
+    return f"{name} {version.split()[0]}, one thread, kernels for {blas['kernels']}"

@@ -1,0 +1,178 @@
+"""`rlt bench roofline`: one TD3 step against the multiply-add peak of the core that it runs on.
+
+benchmarks/roofline.cpp measures; here medians become ratios, which hold on a busy machine too.
+benchmarks/two_threads.cpp compares the run with one that has a second thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rltools_host.bench import harness
+from rltools_host.errors import VerificationError
+from rltools_host.ui.table import aligned
+
+LARGEST_BUFFER_MB = 256
+SMALLEST_BUFFER_MB = 64
+CACHES_PER_BUFFER = 8
+FALLBACK_CACHE_BYTES = 32 << 20
+
+
+def buffer_mb() -> int:
+    """Megabytes of the three arrays of the triad: well beyond the last cache, or the cap."""
+    cache_bytes = 0
+    with contextlib.suppress(ValueError, OSError):
+        cache_bytes = os.sysconf("SC_LEVEL3_CACHE_SIZE")
+    if cache_bytes <= 0:
+        cache_bytes = FALLBACK_CACHE_BYTES
+    wanted = CACHES_PER_BUFFER * cache_bytes >> 20
+    return max(SMALLEST_BUFFER_MB, min(LARGEST_BUFFER_MB, wanted))
+
+
+def run(
+    json_output: bool = False,
+    steps: int = 10_000,
+    repetitions: int = 5,
+    buffer: int | None = None,
+) -> dict[str, Any]:
+    """Measures, prints the table and returns what `--json` prints."""
+    harness.require_positive(steps=steps, repetitions=repetitions)
+    load = harness.load_average()
+    raw, core = harness.run_program("roofline", steps, repetitions, buffer or buffer_mb())
+    raw_two, _ = harness.run_program("two_threads", steps, repetitions, cores=2)
+    document = {
+        **evaluated(raw),
+        "two_threads": two_threads(raw_two),
+        "core": core,
+        "load_average": load,
+        "machine": harness.machine(),
+    }
+    print("\n".join(lines(document)))
+    if json_output:
+        print(json.dumps(document))
+    return document
+
+
+def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The document, from what the program measured."""
+    if not raw["same_bits"]:
+        raise VerificationError(
+            "the run with clocks ended in other bits than train_step: bring profiled_train_step "
+            "of benchmarks/roofline.cpp up to date with rl/algorithms/td3.h"
+        )
+    operations = sum(phase["operations"] for phase in raw["phases"])
+    ticks = sum(phase["ticks"] for phase in raw["phases"])
+    peaks, runs = raw["peak_gflops"], raw["plain_s"]
+    # A run is compared with the peaks before and after it: the clock rate may drift.
+    shares = [
+        operations / run_s / 1e9 / ((peaks[2 * index] + peaks[2 * index + 1]) / 2)
+        for index, run_s in enumerate(runs)
+    ]
+    run_s = harness.median(runs)
+    peak_gflops = harness.median(peaks)
+    updates = max(1, raw["updates"])
+    phases = []
+    for phase in raw["phases"]:
+        share = phase["ticks"] / ticks if ticks else 0.0
+        gflops = phase["operations"] / (share * run_s) / 1e9 if share else 0.0
+        phases.append(
+            {
+                "name": phase["name"],
+                "share_of_time": share,
+                "us_per_step": 1e6 * share * run_s / raw["steps"],
+                "mflop_per_step": phase["operations"] / updates / 1e6,
+                "gflops": gflops,
+                "share_of_peak": gflops / peak_gflops,
+            }
+        )
+    return {
+        "peak_gflops": peak_gflops,
+        "achieved_gflops": operations / run_s / 1e9,
+        "share": harness.median(shares),
+        "shares": shares,
+        "phases": phases,
+        "bandwidth_gb_s": harness.median(raw["bandwidth_gb_s"]),
+        "mflop_per_step": operations / updates / 1e6,
+        "step_us": 1e6 * run_s / raw["steps"],
+        "run_s": run_s,
+        "clocks_cost": harness.median(raw["profiled_s"]) / run_s - 1,
+        "vector_lanes": raw["lanes"],
+        "steps": raw["steps"],
+        "repetitions": len(runs),
+    }
+
+
+def two_threads(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What the second thread gains, from what the program measured in turn."""
+    if not raw["same_bits"]:
+        raise VerificationError(
+            "the run with two threads ended in other bits than the run with one: "
+            "see tests/cpp/test_host_threads.cpp"
+        )
+    runs = raw["runs"]
+    if raw["processors"] < 2:
+        return {"processors": raw["processors"], "ratio": None}
+    return {
+        "processors": raw["processors"],
+        "run_s": harness.median([run["two_threads_s"] for run in runs]),
+        "one_thread_s": harness.median([run["one_thread_s"] for run in runs]),
+        "ratio": harness.median([run["two_threads_s"] / run["one_thread_s"] for run in runs]),
+        "ratios": [run["two_threads_s"] / run["one_thread_s"] for run in runs],
+    }
+
+
+def two_threads_line(measured: Mapping[str, Any]) -> str:
+    if measured["ratio"] is None:
+        return (
+            "  two threads         not measured: this process may use one core only, "
+            "and a second thread needs another"
+        )
+    return (
+        f"  two threads         {measured['run_s']:.3f} s   {measured['ratio']:.2f} of the "
+        f"{measured['one_thread_s']:.3f} s that one thread takes in turn with it"
+    )
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    machine = document["machine"]
+    header = ("phase", "time", "us a step", "MFLOP a step", "GFLOP/s", "of the peak")
+    rows = [
+        (
+            phase["name"],
+            f"{100 * phase['share_of_time']:.1f} %",
+            f"{phase['us_per_step']:.2f}",
+            f"{phase['mflop_per_step']:.3f}",
+            f"{phase['gflops']:.1f}",
+            f"{100 * phase['share_of_peak']:.0f} %",
+        )
+        for phase in document["phases"]
+    ]
+    whole = (
+        "whole step",
+        "100 %",
+        f"{document['step_us']:.2f}",
+        f"{document['mflop_per_step']:.3f}",
+        f"{document['achieved_gflops']:.1f}",
+        f"{100 * document['share']:.0f} %",
+    )
+    return [
+        f"TD3 on Pendulum-v1, {document['steps']:,} steps, median of {document['repetitions']} "
+        f"runs on one core of {machine['processor']} ({machine['cores']} cores, load average "
+        f"{document['load_average']})",
+        f"  multiply-add peak   {document['peak_gflops']:.1f} GFLOP/s   "
+        f"{document['vector_lanes']} lanes of 32 bits",
+        f"  memory bandwidth    {document['bandwidth_gb_s']:.1f} GB/s   triad",
+        f"  training            {document['achieved_gflops']:.1f} GFLOP/s   "
+        f"{100 * document['share']:.1f} % of the peak   {document['run_s']:.3f} s",
+        two_threads_line(document["two_threads"]),
+        "",
+        *aligned([header, *rows, whole]),
+        "",
+        "Times are processor time, with two threads time on the clock. The phases' shares are of a "
+        f"second run that reads the clock between them ({100 * document['clocks_cost']:+.1f} %).",
+    ]

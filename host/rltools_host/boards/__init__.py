@@ -1,0 +1,1 @@
+"""Boards: their descriptions, which are connected, their emulators."""

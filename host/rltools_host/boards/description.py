@@ -1,0 +1,139 @@
+"""Boards as data: the `rltools` section of boards/<board>.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltools_host.errors import BuildError, unknown_name
+from rltools_host.paths import BOARDS_DIRECTORY
+
+TOOLCHAINS = ("host", "arm-none-eabi", "platformio")
+
+
+LINK_KINDS = ("process", "pty", "serial")
+
+
+@dataclass(frozen=True)
+class MemoryRegion:
+    """A memory of the processor; `regions` names the linker script's regions that lie in it."""
+
+    name: str
+    use: str
+    bytes: int
+    regions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """How to reach the board: a local process, an emulator's pseudo-terminal or a serial port."""
+
+    kind: str
+    baud: int
+    usb_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Emulator:
+    program: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Board:
+    name: str
+    title: str
+    bit_identical: bool  # whether a run ends in the bits that it has on the other boards
+    device: str
+    device_header: str
+    toolchain: str
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    libraries: tuple[str, ...]  # of the system, linked by CMake; names in toolchain.TOOLS
+    linker_script: str | None
+    sources: tuple[str, ...]
+    defines: tuple[str, ...]
+    memory: tuple[MemoryRegion, ...]
+    link: Link
+    emulator: Emulator | None
+    flasher: str | None
+    bootloader_usb_ids: tuple[str, ...]
+    report_every: int
+
+    @property
+    def built_by_cmake(self) -> bool:
+        """Whether CMake builds this board; the others are built by their flasher's own tool."""
+        return self.toolchain != "platformio"
+
+    @property
+    def program_suffix(self) -> str:
+        return "" if self.toolchain == "host" else ".elf"
+
+
+def parse_board(name: str, section: Mapping[str, Any]) -> Board:
+    """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
+    link = section["link"]
+    emulator = section.get("emulator")
+    board = Board(
+        name=name,
+        title=section["title"],
+        bit_identical=bool(section.get("bit_identical", True)),
+        device=section["device"],
+        device_header=section["device_header"],
+        toolchain=section["toolchain"],
+        flags=tuple(section["flags"]),
+        link_flags=tuple(section["link_flags"]),
+        libraries=tuple(section.get("libraries", [])),
+        linker_script=section.get("linker_script"),
+        sources=tuple(section["sources"]),
+        defines=tuple(section["defines"]),
+        memory=tuple(
+            MemoryRegion(
+                name=region["name"],
+                use=region["use"],
+                bytes=int(region["bytes"]),
+                regions=tuple(region.get("regions", [region["name"]])),
+            )
+            for region in section["memory"]
+        ),
+        link=Link(
+            kind=link["kind"],
+            baud=int(link.get("baud", 0)),
+            usb_ids=tuple(usb_id.upper() for usb_id in link.get("usb_ids", [])),
+        ),
+        emulator=Emulator(emulator["program"], tuple(emulator["arguments"])) if emulator else None,
+        flasher=section.get("flasher"),
+        bootloader_usb_ids=tuple(
+            usb_id.upper() for usb_id in section.get("bootloader_usb_ids", [])
+        ),
+        report_every=int(section["report_every"]),
+    )
+    if board.toolchain not in TOOLCHAINS:
+        raise ValueError(f'toolchain "{board.toolchain}" is none of {", ".join(TOOLCHAINS)}')
+    if board.link.kind not in LINK_KINDS:
+        raise ValueError(f'link kind "{board.link.kind}" is none of {", ".join(LINK_KINDS)}')
+    return board
+
+
+def board_names(directory: Path = BOARDS_DIRECTORY) -> list[str]:
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+def load_board(name: str, directory: Path = BOARDS_DIRECTORY) -> Board:
+    if name not in board_names(directory):
+        raise unknown_name("board", name, board_names(directory))
+    path = directory / f"{name}.json"
+    try:
+        return parse_board(name, json.loads(path.read_text(encoding="utf-8"))["rltools"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise BuildError(
+            f"{path}: not a board description: {reason}; see docs/porting.md"
+        ) from None
+
+
+def list_boards(directory: Path = BOARDS_DIRECTORY) -> list[Board]:
+    return [load_board(name, directory) for name in board_names(directory)]

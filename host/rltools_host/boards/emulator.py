@@ -1,0 +1,119 @@
+"""Emulated boards: QEMU on a pseudo-terminal, which ends with its parent and after a time limit."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from rltools_host.boards.description import Board, list_boards
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import PortError, UsageError
+from rltools_host.toolchain import tools
+
+START_LIMIT_S = 20.0
+
+
+TIME_LIMIT_S = 3600.0
+
+
+PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
+
+
+class Emulator:
+    """A running emulated board; its serial port is `port`."""
+
+    def __init__(self, board: Board, program: Path, time_limit_s: float = TIME_LIMIT_S) -> None:
+        if board.emulator is None:
+            raise UsageError(not_emulated(board))
+        tools.require(board.emulator.program)
+        self._name = f"the emulator of {board.name}"
+        self._limit_s = time_limit_s
+        self._reached_limit = False
+        # A file, as nobody reads a pipe later and QEMU must not block on one; gone when closed.
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the emulator
+        # The guest's serial port on a new pty. QEMU takes {elf} for the program where the board's
+        # arguments place it; otherwise it is the kernel.
+        arguments = [
+            argument.replace("{elf}", str(program)) for argument in board.emulator.arguments
+        ]
+        if arguments == list(board.emulator.arguments):
+            arguments += ["-kernel", str(program)]
+        arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
+        self._process = start_child(
+            [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
+        )
+        self._timer = threading.Timer(time_limit_s, self._end_at_limit)
+        self._timer.daemon = True
+        self._timer.start()
+        try:
+            self.port = self._wait_for_port()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
+
+    def ending(self) -> str:
+        """How the emulator ended, in words."""
+        if self._reached_limit:
+            return f"its time limit of {self._limit_s:g} s was reached (--time-limit)"
+        text = ending(self._process)
+        if lines := self._text().decode(errors="replace").strip().splitlines()[1:]:
+            text += f' and wrote "{lines[-1]}"'
+        return text
+
+    def wait(self) -> None:
+        """Returns when the emulator has ended by itself."""
+        self._process.wait()
+
+    def close(self) -> None:
+        """Ends the emulator; a second time does nothing."""
+        self._timer.cancel()
+        end_child(self._process)
+        self._output.close()
+
+    def __enter__(self) -> Emulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_at_limit(self) -> None:
+        self._reached_limit = True
+        self._process.kill()
+
+    def _wait_for_port(self) -> str:
+        deadline = time.monotonic() + min(START_LIMIT_S, self._limit_s)
+        while time.monotonic() < deadline:
+            ended = self._process.poll() is not None
+            if match := PTY_NAME.search(self._text()):
+                return match.group(1).decode()
+            if ended:
+                lines = self._text().decode(errors="replace").strip().splitlines()
+                raise PortError(
+                    f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
+                    "see `rlt doctor`"
+                )
+            time.sleep(0.005)
+        raise PortError(f"{self._name} named no port within {START_LIMIT_S:g} s: try again")
+
+    def _text(self) -> bytes:
+        if self._output.closed:
+            return b""
+        self._output.seek(0)
+        return self._output.read()
+
+
+def not_emulated(board: Board) -> str:
+    """Why a board cannot be emulated, and what to do instead."""
+    emulated = ", ".join(known.name for known in list_boards() if known.emulator)
+    if board.link.kind == "process":
+        remedy = f"train there directly with --board {board.name}"
+    else:
+        remedy = f"take an emulated one: {emulated}"
+    return f"{board.name} is not emulated: {remedy}"

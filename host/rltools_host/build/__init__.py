@@ -1,0 +1,1 @@
+"""Builds firmware and host programs, and reads what they are made of."""

@@ -1,0 +1,142 @@
+"""Configures build trees with CMake and builds targets with Ninja."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rltools_host import paths
+from rltools_host.boards.description import Board, load_board
+from rltools_host.build.protocol import generate_protocol
+from rltools_host.errors import BuildError
+from rltools_host.toolchain import tools
+
+COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
+
+
+PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
+
+
+@contextlib.contextmanager
+def build_lock(directory: Path) -> Iterator[None]:
+    """One build at a time in a build tree; released even by a kill."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / ".rlt-lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
+    definitions = {
+        "RLT_BOARD": board.name,
+        "RLT_PROTOCOL_DIRECTORY": str(paths.PROTOCOL_DIRECTORY),
+        "RLT_PYTHON": sys.executable,
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+        **options,
+    }
+    return [
+        tools.program("cmake"),
+        *("-S", str(paths.REPOSITORY), "-B", str(directory), "-G", "Ninja"),
+        *(f"-D{name}={value}" for name, value in definitions.items()),
+    ]
+
+
+def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
+    """Whether CMake has run here with these options; Ninja repeats that when inputs change."""
+    if not (directory / "build.ninja").is_file():
+        return False
+    try:
+        cache_text = (directory / "CMakeCache.txt").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
+    expected = {
+        **options,
+        "CMAKE_HOME_DIRECTORY": str(paths.REPOSITORY),
+        "CMAKE_CACHEFILE_DIR": str(directory),
+        "RLT_PYTHON": sys.executable,
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+    }
+    return all(entries.get(name) == value for name, value in expected.items())
+
+
+def messages(output: str) -> list[str]:
+    """What compiler and linker said, without Ninja's progress and the command that failed."""
+    lines = []
+    skip_command = False
+    for line in output.splitlines():
+        if not skip_command and not PROGRESS.match(line):
+            lines.append(line)
+        skip_command = line.startswith("FAILED: ")
+    return lines
+
+
+def fail(what: str, output: str, log: Path) -> BuildError:
+    """Shows a failed build's own messages as they are, and returns the error that names the log."""
+    log.write_text(output, encoding="utf-8")
+    sys.stderr.write("\n".join(messages(output)) + "\n")
+    return BuildError(f"{what} failed: correct the errors above; commands and errors are in {log}")
+
+
+def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
+    if is_configured(directory, options):
+        return
+    stale_cache = directory / "CMakeCache.txt"
+    stale_cache.unlink(missing_ok=True)
+    command = cmake_command(board, directory, options)
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode != 0:
+        raise fail(f"configuring for {board.name}", result.stdout, directory / "rlt-build.log")
+
+
+def run_ninja(board: Board, directory: Path, targets: Sequence[str], announcement: str) -> None:
+    command = [tools.program("ninja"), "-C", str(directory), *targets]
+    output = []
+    announced = False
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as ninja:
+        assert ninja.stdout is not None
+        for line in ninja.stdout:
+            output.append(line)
+            if not announced and COMPILING.match(line):
+                print(announcement, file=sys.stderr, flush=True)
+                announced = True
+    if ninja.returncode != 0:
+        raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
+
+
+def required_tools(board: Board) -> tuple[str, ...]:
+    compilers = (
+        ("g++",) if board.toolchain == "host" else ("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
+    )
+    return (*compilers, *board.libraries)
+
+
+def build_targets(
+    board: Board,
+    targets: Sequence[str],
+    *,
+    directory: Path | None = None,
+    options: Mapping[str, str] | None = None,
+    announcement: str | None = None,
+) -> Path:
+    """Configures where necessary, builds targets (none: all) and returns the build tree."""
+    directory = directory or paths.board_build_directory(board.name)
+    tools.require(*required_tools(board))
+    generate_protocol()
+    with build_lock(directory):
+        configure(board, directory, options or {})
+        message = announcement or f"Building {', '.join(targets) or 'everything'} for {board.name}"
+        run_ninja(board, directory, targets, message)
+    return directory
+
+
+def host_library(name: str) -> Path:
+    """The shared library from host/native/<name>_library.cpp, built where it is not up to date."""
+    return build_targets(load_board("host"), [name]) / f"lib{name}.so"

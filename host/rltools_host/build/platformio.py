@@ -1,0 +1,85 @@
+"""Builds and flashes firmware with PlatformIO."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rltools_host import paths
+from rltools_host.boards.description import Board
+from rltools_host.build import experiments
+from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.toolchain import tools
+
+UNREACHABLE_REGISTRY = (
+    "InternetConnectionError",
+    "HTTPClientError",
+    "Could not install package",
+    "UnknownPackageError",
+    "Could not find the package",
+    "You are not connected to the Internet",
+)
+
+
+def platformio_environment(experiment: str) -> dict[str, str]:
+    """PlatformIO's settings: which experiment, and neither telemetry nor searches for updates."""
+    return {
+        **os.environ,
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
+        "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
+        "PLATFORMIO_NO_ANSI": "true",
+        "RLT_EXPERIMENT": experiment,
+    }
+
+
+def run_platformio(
+    arguments: Sequence[str], experiment: str, *, show: bool = False, timeout_s: float | None = None
+) -> tuple[int, str]:
+    """Runs `pio ARGUMENTS` in the repository; returns its exit code and output."""
+    tools.ensure_group("platformio")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "platformio", *arguments],
+        cwd=paths.REPOSITORY,
+        env=platformio_environment(experiment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output = []
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            output.append(line)
+            if show:
+                sys.stderr.write(line)
+        process.wait(timeout_s)
+    return process.returncode, "".join(output)
+
+
+def platformio_failure(board: Board, what: str, output: str) -> Exception:
+    log = paths.board_build_directory(board.name) / "rlt-build.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(output, encoding="utf-8")
+    if any(sign in output for sign in UNREACHABLE_REGISTRY):
+        return MissingToolError(
+            f"PlatformIO could not download what it needs for {board.name} from its registry: "
+            f"connect to the Internet and try again (its messages are in {log})"
+        )
+    return BuildError(f"{what} failed: see PlatformIO's messages above; they are also in {log}")
+
+
+def build_with_platformio(board: Board, experiment: str) -> Path:
+    """The firmware that PlatformIO builds for a board that CMake does not build."""
+    experiments.require_experiment(experiment)
+    print(f"Building {experiment} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
+    code, output = run_platformio(["run", "-e", board.name], experiment)
+    if code != 0:
+        sys.stderr.write(output)
+        raise platformio_failure(board, f"building {experiment} for {board.name}", output)
+    return paths.BUILD_DIRECTORY / "platformio" / "build" / board.name / "firmware.elf"

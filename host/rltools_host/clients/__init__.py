@@ -1,0 +1,1 @@
+"""What a board offers over the link: one client per service."""

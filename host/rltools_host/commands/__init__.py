@@ -1,0 +1,1 @@
+"""The commands of `rlt`, one module each."""

@@ -1,0 +1,22 @@
+"""`rlt bench build`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rltools_host.bench import build_times
+from rltools_host.commands.options import Json
+
+EXAMPLE = "rlt bench build --json"
+
+
+def command(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[EXPERIMENT]", help="What is built and started.")
+    ] = "pendulum-td3",
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 3,
+    json_output: Json = False,
+) -> None:
+    build_times.run(json_output, experiment, repetitions)

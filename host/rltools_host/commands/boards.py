@@ -1,0 +1,80 @@
+"""`rlt boards`: every board, and what can be done with it here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rltools_host.boards.description import Board, list_boards
+from rltools_host.boards.discovery import connected_ports
+from rltools_host.commands.options import Json, leave
+from rltools_host.toolchain.tools import missing_names
+
+
+def summary(board: Board) -> dict[str, Any]:
+    """What `rlt boards --json` says about a board."""
+    from rltools_host.build import cmake
+
+    build_tools = cmake.required_tools(board) if board.built_by_cmake else ()
+    return {
+        "name": board.name,
+        "title": board.title,
+        "device": board.device,
+        "bit_identical": board.bit_identical,
+        "memory": [
+            {"name": region.name, "bytes": region.bytes, "use": region.use}
+            for region in board.memory
+        ],
+        "link": board.link.kind,
+        "built_with": "CMake" if board.built_by_cmake else "PlatformIO",
+        "build_needs": missing_names(build_tools),
+        "emulated": board.emulator is not None,
+        "emulation_needs": missing_names([board.emulator.program] if board.emulator else []),
+        "flashed_with": board.flasher,
+        "ports": [
+            {"device": port.device, "usb_id": port.usb_id, "serial_number": port.serial_number}
+            for port in connected_ports(board)
+        ],
+    }
+
+
+def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    def ready(needs: Sequence[str]) -> str:
+        return f"needs {', '.join(needs)}" if needs else "yes"
+
+    memory = ", ".join(
+        f"{region['name']} {region['bytes'] // 1024} KB" for region in entry["memory"]
+    )
+    ports = ", ".join(port["device"] for port in entry["ports"])
+    return (
+        entry["name"],
+        entry["title"],
+        memory or "-",
+        entry["link"],
+        f"{ready(entry['build_needs'])} ({entry['built_with']})",
+        ready(entry["emulation_needs"]) if entry["emulated"] else "-",
+        "yes" if entry["flashed_with"] else "-",
+        ports or ("none" if entry["link"] == "serial" else "-"),
+    )
+
+
+def run(json_output: bool = False) -> int:
+    """`rlt boards`: every board, its memory and link, and what can be done with it here."""
+    from rltools_host.ui.table import aligned
+
+    entries = [summary(board) for board in list_boards()]
+    header = ("board", "what it is", "memory", "link", "build", "emulate", "flash", "connected")
+    print("\n".join(aligned([header, *(summary_row(entry) for entry in entries)])))
+    if json_output:
+        print(json.dumps({"boards": entries}))
+    return 0
+
+
+EXAMPLE = "rlt boards"
+
+
+def command(
+    json_output: Json = False,
+) -> None:
+    leave(run(json_output))

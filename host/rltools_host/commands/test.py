@@ -1,0 +1,239 @@
+"""`rlt test`: builds everything, then runs the C++ tests, the Python tests and the style checks."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rltools_host import paths
+from rltools_host.boards.description import list_boards, load_board
+from rltools_host.build import cmake, experiments, memory, platformio
+from rltools_host.commands.options import leave
+from rltools_host.errors import BuildError
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.tools import missing_names
+
+PYTEST_FOLDERS = ("tests/python", "tests/device", "tests/compile_fail")
+CPP_FOLDERS = ("lib", "firmware", "experiments", "host/native", "tests", "benchmarks", "examples")
+PYTHON_FOLDERS = (
+    "host",
+    "lib",
+    "cmake",
+    "firmware",
+    "platforms",
+    "tests",
+    "benchmarks",
+    "examples",
+)
+NO_TESTS_COLLECTED = 5
+MOST_WORKERS = 4
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one step found; a step without counts is one check that passed or failed."""
+
+    step: str
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+
+
+def run_step(command: Sequence[str], environment: dict[str, str] | None = None) -> tuple[int, str]:
+    """Runs a command and passes its output on; returns its exit code and the output."""
+    output = []
+    with subprocess.Popen(
+        list(command),
+        cwd=paths.REPOSITORY,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            output.append(line)
+            sys.stdout.write(line)
+            sys.stdout.flush()
+    return process.returncode, "".join(output)
+
+
+def check(step: str, command: Sequence[str]) -> Outcome:
+    """A style check: quiet when it passes."""
+    started = time.monotonic()
+    result = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True)
+    if result.returncode != 0:
+        print(f"{step}:\n{result.stdout}{result.stderr}")
+    failed = int(result.returncode != 0)
+    return Outcome(step, 1 - failed, failed, 0, time.monotonic() - started)
+
+
+def cpp_files() -> list[str]:
+    """Every C++ file of the repository."""
+    files = []
+    for folder in CPP_FOLDERS:
+        for pattern in ("*.h", "*.cpp"):
+            files += [str(path) for path in (paths.REPOSITORY / folder).rglob(pattern)]
+    return sorted(files)
+
+
+def python_folders() -> list[str]:
+    return [folder for folder in PYTHON_FOLDERS if (paths.REPOSITORY / folder).is_dir()]
+
+
+def style_checks() -> list[Outcome]:
+    def tool(name: str, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", name, *arguments]
+
+    clang_format = tools.program("clang-format")
+    return [
+        check("ruff check", tool("ruff", "check", "--quiet", *python_folders())),
+        check("ruff format", tool("ruff", "format", "--check", "--quiet", *python_folders())),
+        check("mypy", tool("mypy", "--no-error-summary", "--cache-dir", "build/mypy")),
+        check("clang-format", [clang_format, "--dry-run", "-Werror", *cpp_files()]),
+    ]
+
+
+def build_all() -> None:
+    """Everything that CMake builds, for every board that it builds for."""
+    host = load_board("host")
+    openblas = "OFF" if missing_names(["openblas"]) else "ON"
+    cmake.build_targets(
+        host,
+        [],
+        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
+        announcement="Building host, with tests",
+    )
+    for board in list_boards():
+        if not board.built_by_cmake or board.name == host.name:
+            continue
+        if missing := missing_names(board.libraries):
+            print(f"{board.name} is not built: {', '.join(missing)} is not installed")
+            continue
+        names = experiments.list_experiments()
+        cmake.build_targets(board, names, announcement=f"Building {board.name}")
+        for experiment in names:
+            program = (
+                paths.board_build_directory(board.name) / f"{experiment}{board.program_suffix}"
+            )
+            print(f"{experiment} on {board.name}")
+            print("\n".join(memory.memory_lines(memory.memory_usage(board, program))))
+
+
+def counted(step: str, report: Path, code: int, started: float) -> Outcome:
+    """The outcome in a JUnit report; a step that fails without saying why counts as one failure."""
+    counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+    if report.is_file():
+        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+            for name in counts:
+                counts[name] += int(suite.get(name, "0"))
+    failed = counts["failures"] + counts["errors"]
+    passed = max(0, counts["tests"] - failed - counts["skipped"])
+    if code != 0 and failed == 0:
+        failed = 1
+    return Outcome(step, passed, failed, counts["skipped"], time.monotonic() - started)
+
+
+def cpp_tests(expression: str | None) -> Outcome:
+    started = time.monotonic()
+    report = paths.BUILD_DIRECTORY / "ctest.xml"
+    report.unlink(missing_ok=True)
+    ctest = str(Path(tools.program("cmake")).with_name("ctest"))
+    command = [
+        *(ctest, "--test-dir", str(paths.board_build_directory("host")), "--output-on-failure"),
+        *("--output-junit", str(report), "-j2"),
+    ]
+    if expression:
+        command += ["-R", re.escape(expression), "--no-tests=ignore"]
+    code, _ = run_step(command)
+    return counted("C++ tests", report, code, started)
+
+
+def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
+    started = time.monotonic()
+    report = paths.BUILD_DIRECTORY / "pytest.xml"
+    report.unlink(missing_ok=True)
+    present = [folder for folder in folders if any((paths.REPOSITORY / folder).glob("test_*.py"))]
+    workers = min(os.cpu_count() or 1, MOST_WORKERS)
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"),
+        *("-n", str(workers), "--dist", "loadfile", *arguments, *present),
+    ]
+    code, _ = run_step(command, platformio.platformio_environment("pendulum-td3"))
+    return counted("Python tests", report, 0 if code == NO_TESTS_COLLECTED else code, started)
+
+
+def print_summary(outcomes: Sequence[Outcome]) -> None:
+    print()
+    for outcome in outcomes:
+        skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
+        print(
+            f"{outcome.step:<14} {outcome.passed:>5} passed, {outcome.failed} failed{skipped} "
+            f"({outcome.seconds:.1f} s)"
+        )
+    passed, failed, skipped = (
+        sum(getattr(outcome, name) for outcome in outcomes)
+        for name in ("passed", "failed", "skipped")
+    )
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+
+
+def run(
+    fast: bool = False,
+    expression: str | None = None,
+    slow: bool = False,
+    exhaustive: bool = False,
+) -> int:
+    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests."""
+    for group in tools.GROUPS:
+        tools.ensure_group(group)
+    tools.install_system_packages()
+    outcomes: list[Outcome] = []
+    try:
+        build_all()
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        print_summary([Outcome("build", 0, 1, 0, 0.0)])
+        return error.exit_code
+    arguments = [
+        f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
+    ]
+    if expression:
+        arguments += ["-k", expression]
+    if fast:
+        arguments += ["-m", "not device"]
+    outcomes.append(cpp_tests(expression))
+    outcomes.append(python_tests(PYTEST_FOLDERS, arguments))
+    if not expression:
+        outcomes += style_checks()
+    print_summary(outcomes)
+    return int(any(outcome.failed for outcome in outcomes))
+
+
+EXAMPLE = "rlt test --fast -k framing"
+
+
+def command(
+    fast: Annotated[bool, typer.Option("--fast", help="Leave the emulated board out.")] = False,
+    expression: Annotated[
+        str | None, typer.Option("-k", metavar="EXPRESSION", help="Only tests that match this.")
+    ] = None,
+    slow: Annotated[bool, typer.Option("--slow", help="Also the full training runs.")] = False,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Also mathematics over all floats.")
+    ] = False,
+) -> None:
+    leave(run(fast, expression, slow, exhaustive))

@@ -1,0 +1,100 @@
+"""`rlt train`: trains on a board while you watch, and says what came of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.commands.options import Json
+from rltools_host.training.plan import TrainingRequest, launcher, near_path
+from rltools_host.training.run import train
+from rltools_host.ui.training_screen import make_screen
+
+
+def run(
+    request: TrainingRequest, tensorboard: bool = True, json_output: bool = False
+) -> dict[str, Any]:
+    """Trains, prints what happens and returns the keys that `--json` prints."""
+    stream = sys.stderr if json_output else sys.stdout
+    document = train(request, lambda view: make_screen(view, stream), tensorboard)
+    print(closing_lines(document), file=stream, flush=True)
+    if json_output:
+        print(json.dumps(document), flush=True)
+    return document
+
+
+def closing_lines(document: Mapping[str, Any]) -> str:
+    """What a person reads after a finished run."""
+    run_path = near_path(Path(document["run"]))
+    lines = [
+        f"finished {document['steps']:,} steps in {document['train_s']:.2f} s "
+        f"({document['steps_per_s']:,.0f} steps/s)"
+    ]
+    if document["return_mean"] is not None:
+        lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
+    if document["guest_instructions"]:
+        lines.append(f"  {document['guest_instructions']:,} guest instructions")
+    lines += [
+        f"  state {document['state_sha256']} verified",
+        f"  run   {run_path}",
+        f"  next  {launcher()} evaluate {run_path} --in gymnasium",
+        f"        {launcher()} report {run_path}",
+    ]
+    return "\n".join(lines)
+
+
+EXAMPLE = "rlt train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
+
+
+def command(
+    experiment: Annotated[
+        str | None,
+        typer.Argument(metavar="[EXPERIMENT]", help="An experiment, such as pendulum-td3."),
+    ] = None,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="Where to train: see `rlt boards`. [default: qemu-cortex-m7, which is emulated]",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="N", help="The same seed gives the same bits everywhere.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Environment steps in all, also with --resume.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Another hyperparameter; may be repeated."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The run's folder. [default: a new one under runs/]"),
+    ] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Go on with a run that was paused.")
+    ] = None,
+    port: Annotated[
+        str | None,
+        typer.Option(metavar="PORT", help="Where the board is: /dev/ttyACM0, socket://HOST:PORT."),
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
+    ] = True,
+    json_output: Json = False,
+) -> None:
+    """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
+    board, saves a checkpoint and says how to go on.
+    """
+    request = TrainingRequest(
+        experiment, board, seed, steps, tuple(settings or ()), out, resume, port
+    )
+    run(request, tensorboard, json_output)

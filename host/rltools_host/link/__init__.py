@@ -1,0 +1,1 @@
+"""Bytes and frames between this machine and a board."""

@@ -1,0 +1,1 @@
+"""Policies: the deployable image, its export and its evaluation."""

@@ -1,0 +1,250 @@
+"""Deterministic episodes of a policy, in the core's or gymnasium's simulator.
+
+The policy runs through the code that boards run (policies/image.py): its actions are the board's.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, experiments
+from rltools_host.errors import (
+    BoardMismatchError,
+    BuildError,
+    UnknownNameError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.policies.image import Float32Array, PolicyImage
+
+CORE = "core"
+
+
+GYMNASIUM = "gymnasium"
+
+
+SIMULATORS = (CORE, GYMNASIUM)
+
+
+# The return from which on an episode counts as a success, and the share of such episodes is the
+# success rate. Gymnasium sets no threshold for Pendulum-v1; -200 is the customary figure.
+SUCCESS_RETURN = {"Pendulum-v1": -200.0}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of deterministic episodes, one per seed from `seed` on in gymnasium."""
+
+    run: str
+    experiment: str
+    environment: str
+    simulator: str
+    seed: int
+    returns: tuple[float, ...]
+
+    @property
+    def episodes(self) -> int:
+        return len(self.returns)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        """Population standard deviation, as boards report it."""
+        return float(np.std(self.returns))
+
+    @property
+    def success_return(self) -> float | None:
+        return SUCCESS_RETURN.get(self.environment)
+
+    @property
+    def success_rate(self) -> float | None:
+        threshold = self.success_return
+        if threshold is None:
+            return None
+        return sum(value >= threshold for value in self.returns) / self.episodes
+
+    def document(self) -> dict[str, Any]:
+        """What --json prints."""
+        return {
+            "run": self.run,
+            "experiment": self.experiment,
+            "environment": self.environment,
+            "simulator": self.simulator,
+            "seed": self.seed,
+            "episodes": self.episodes,
+            "return_mean": self.mean,
+            "return_std": self.std,
+            "returns": list(self.returns),
+            "success_rate": self.success_rate,
+            "success_return": self.success_return,
+        }
+
+    def lines(self) -> list[str]:
+        """What a person reads."""
+        where = self.simulator
+        starts = f"seed {self.seed}"
+        if where.startswith(GYMNASIUM):
+            starts = f"seeds {self.seed} to {self.seed + self.episodes - 1}"
+        lines = [
+            f"{self.episodes} deterministic episodes of {self.experiment} in {self.environment} "
+            f"({where}, {starts})",
+            f"  return   {one_decimal(self.mean)} ± {self.std:.1f}   "
+            f"worst {one_decimal(min(self.returns))}   "
+            f"median {one_decimal(float(np.median(self.returns)))}   "
+            f"best {one_decimal(max(self.returns))}",
+        ]
+        if self.success_rate is not None:
+            lines.append(
+                f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
+                f"{self.success_return:.0f}, the customary figure"
+            )
+        return lines
+
+
+def one_decimal(value: float) -> str:
+    """For example -149.1; never -0.0."""
+    return f"{round(value, 1) + 0.0:.1f}"
+
+
+def evaluate_policy(
+    image: PolicyImage, run_name: str, episodes: int, seed: int, simulator: str
+) -> Evaluation:
+    if episodes < 1:
+        raise UsageError(f"--episodes {episodes}: at least one episode is needed")
+    if not 0 <= seed < 2**32:
+        raise UsageError(f"--seed {seed}: a seed lies between 0 and 4294967295")
+    if simulator not in SIMULATORS:
+        raise UsageError(f'unknown simulator "{simulator}": known are {" and ".join(SIMULATORS)}')
+    if simulator == GYMNASIUM:
+        return gymnasium_evaluation(
+            image, run_name, seed, gymnasium_episodes(image, episodes, seed)
+        )
+    return Evaluation(
+        run=run_name,
+        experiment=image.experiment,
+        environment=image.environment,
+        simulator="the core's simulator",
+        seed=seed,
+        returns=tuple(core_returns(image, episodes, seed)),
+    )
+
+
+def gymnasium_evaluation(
+    image: PolicyImage, run_name: str, seed: int, episodes: Sequence[Episode]
+) -> Evaluation:
+    """The outcome of episodes that were run already."""
+    return Evaluation(
+        run=run_name,
+        experiment=image.experiment,
+        environment=image.environment,
+        simulator=f"gymnasium {metadata.version('gymnasium')}",
+        seed=seed,
+        returns=tuple(episode.episode_return for episode in episodes),
+    )
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: what was seen before each step, what was done and what it earned."""
+
+    observations: Float32Array  # (steps, observation_dim)
+    actions: Float32Array  # (steps, action_dim), in the contract's units
+    rewards: NDArray[np.float64]  # (steps)
+
+    @property
+    def episode_return(self) -> float:
+        return float(self.rewards.sum())
+
+
+def gymnasium_episodes(image: PolicyImage, count: int, seed: int) -> list[Episode]:
+    """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
+    environments = [make_gymnasium_environment(image) for _ in range(count)]
+    observations = np.array(
+        [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
+        np.float32,
+    )
+    seen: list[list[Float32Array]] = [[] for _ in environments]
+    done: list[list[Float32Array]] = [[] for _ in environments]
+    rewards: list[list[float]] = [[] for _ in environments]
+    running = list(range(count))
+    while running:
+        actions = image.evaluate(observations[running])
+        still_running = []
+        for i, action in zip(running, actions, strict=True):
+            seen[i].append(observations[i].copy())
+            done[i].append(action)
+            observation, reward, terminated, truncated, _ = environments[i].step(action)
+            observations[i] = observation
+            rewards[i].append(float(reward))
+            if not terminated and not truncated:
+                still_running.append(i)
+        running = still_running
+    for environment in environments:
+        environment.close()
+    return [
+        Episode(np.array(seen[i]), np.array(done[i]), np.array(rewards[i])) for i in range(count)
+    ]
+
+
+def make_gymnasium_environment(image: PolicyImage) -> Any:
+    """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
+    import gymnasium
+
+    try:
+        environment = gymnasium.make(image.environment, disable_env_checker=True)
+    except gymnasium.error.Error as error:
+        raise UnknownNameError(
+            f"gymnasium has no environment {image.environment} ({error}): "
+            f"leave out --in gymnasium to use the core's simulator"
+        ) from None
+    space = environment.action_space
+    minimum = [channel.minimum for channel in image.actions]
+    maximum = [channel.maximum for channel in image.actions]
+    if (
+        environment.observation_space.shape != (len(image.observations),)
+        or not isinstance(space, gymnasium.spaces.Box)
+        or space.low.tolist() != minimum
+        or space.high.tolist() != maximum
+    ):
+        raise BoardMismatchError(
+            f"gymnasium's {image.environment} takes other observations or actions than the policy "
+            f"of {image.origin}: use the gymnasium version that pyproject.toml names"
+        )
+    return environment
+
+
+def core_returns(image: PolicyImage, episodes: int, seed: int) -> list[float]:
+    """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
+    experiments.require_experiment(image.experiment)
+    target = f"simulate-{image.experiment}"
+    program = cmake.build_targets(load_board("host"), [target]) / target
+    return simulator_returns([str(program), str(episodes), str(seed)], image)
+
+
+def simulator_returns(command: Sequence[str], image: PolicyImage) -> list[float]:
+    """Runs host/native/simulate.cpp, which reads the image from its standard input."""
+    result = subprocess.run(command, input=image.data, capture_output=True, timeout=600)
+    if result.returncode == 1:
+        raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
+    try:
+        result.check_returncode()
+        document = json.loads(result.stdout)
+        return [float(value) for value in document["returns"]]
+    except (subprocess.CalledProcessError, KeyError, TypeError, ValueError):
+        raise BuildError(
+            f"{command[0]} ended with code {result.returncode} and printed no returns: "
+            f"delete {paths.board_build_directory('host')}, it is made again"
+        ) from None

@@ -1,0 +1,398 @@
+"""A run's policy as the image itself, or as one self-contained C++17 header.
+
+The header holds the image's numbers as hexadecimal literals, which are exact, and its functions
+come from core/math.h, so that it computes the bits that the core computes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from rltools_host import paths
+from rltools_host.errors import BuildError
+from rltools_host.policies.image import (
+    Channel,
+    Example,
+    Float32Array,
+    Layer,
+    PolicyImage,
+)
+
+CORE_MATH = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core" / "math.h"
+
+
+# The expression of nn/activation.h, and the functions of core/math.h that it calls.
+ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "identity": ("x", ()),
+    "relu": ("x <= 0.0f ? 0.0f : x", ()),
+    "gelu": ("0.5f * x * (1.0f + erf(x * 0x1.6a09e6p-1f))", ("erf",)),
+    "tanh": ("tanh(x)", ("tanh",)),
+    "sigmoid": ("sigmoid(x)", ("sigmoid",)),
+    "softplus": ("softplus(x)", ("softplus",)),
+}
+
+
+def identifier(name: str) -> str:
+    """The name as a C++ identifier."""
+    letters = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return letters if letters[:1].isalpha() else f"policy_{letters}"
+
+
+def encode_image(image: PolicyImage) -> bytes:
+    return image.data
+
+
+def encode_header(image: PolicyImage) -> bytes:
+    return c_header(image).encode()
+
+
+FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
+    "image": (".rltp", encode_image),
+    "c": ("_policy.h", encode_header),
+}
+
+
+def float_literal(value: float) -> str:
+    """An exact hexadecimal literal of a finite binary32 number."""
+    number = float(np.float32(value))
+    if not np.isfinite(number):
+        raise ValueError(f"{value} has no literal")
+    sign, rest = ("-", number.hex()[1:]) if number.hex().startswith("-") else ("", number.hex())
+    mantissa, exponent = rest.split("p")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    return f"{sign}{'0x0' if mantissa == '0x' else mantissa}p{int(exponent)}f"
+
+
+def string_literal(text: str) -> str:
+    """A C string literal; whatever is not plain ASCII is escaped."""
+    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
+
+
+def comment_text(text: str) -> str:
+    """Text that cannot end a comment's line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def number_rows(values: Iterable[float], indent: str = "    ", width: int = 100) -> str:
+    """Literals, comma separated, in lines of at most `width` columns."""
+    lines, line = [], indent
+    for value in values:
+        literal = float_literal(value) + ","
+        if len(line) + len(literal) > width:
+            lines.append(line.rstrip())
+            line = indent
+        line += literal + " "
+    return "\n".join([*lines, line.rstrip()])
+
+
+def array(name: str, values: Float32Array) -> str:
+    flat = np.asarray(values, np.float32).ravel()
+    return f"inline constexpr float {name}[{flat.size}] = {{\n{number_rows(flat.tolist())}\n}};"
+
+
+def core_math_source(functions: Sequence[str]) -> str:
+    """The definitions of these functions in core/math.h, and of all that they use, in order."""
+    text = CORE_MATH.read_text(encoding="utf-8")
+    body = text.partition("namespace math {")[2].partition("// ---- Double")[0]
+    blocks = [drop_double(block.strip()) for block in re.split(r"\n\s*\n", body)]
+    blocks = [block for block in blocks if block and not block.startswith("// ----")]
+    defined = {name: number for number, block in enumerate(blocks) for name in defined_names(block)}
+    needed: set[int] = set()
+    waiting = list(functions)
+    while waiting:
+        name = waiting.pop()
+        if name not in defined:
+            raise BuildError(f"{CORE_MATH} does not define {name} for float: restore it from git")
+        number = defined[name]
+        if number not in needed:
+            needed.add(number)
+            words = set(re.findall(r"\w+", without_comments(blocks[number])))
+            waiting += sorted(words & defined.keys())
+    return "\n\n".join(blocks[number] for number in sorted(needed))
+
+
+def drop_double(block: str) -> str:
+    """A block of definitions without those for double, which stand on one line."""
+    return "\n".join(line for line in block.splitlines() if not re.match(r"inline double", line))
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"//.*", "", text)
+
+
+def defined_names(block: str) -> list[str]:
+    """The functions, constants and types that a block defines at its left margin."""
+    value = r"^(?:\[\[[\w:]+\]\] )?(?:inline |constexpr )+[\w:<>]+ (\w+)(?:\(| =)"
+    matches = re.finditer(rf"{value}|^struct (\w+)", block, re.MULTILINE)
+    return [match[1] or match[2] for match in matches]
+
+
+def channel_rows(channels: Sequence[Channel]) -> str:
+    return "\n".join(
+        f"    {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
+        f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"
+        for channel in channels
+    )
+
+
+def channel_comment(channels: Sequence[Channel]) -> str:
+    return "\n".join(
+        comment_text(
+            f"//   [{index}] {channel.name}, {channel.unit}, "
+            f"{channel.minimum:g} to {channel.maximum:g}"
+        )
+        for index, channel in enumerate(channels)
+    )
+
+
+def layer_call(index: int, layer: Layer, count: int) -> str:
+    in_dim, out_dim = layer.weights.shape
+    source = "input" if index == 0 else f"hidden_{index - 1}"
+    is_last = index == count - 1
+    target = "output" if is_last else f"hidden_{index}"
+    declaration = "" if is_last else f"  float {target}[{out_dim}];\n"
+    return (
+        f"{declaration}  dense<{in_dim}, {out_dim}>(kWeights{index}, kBias{index}, "
+        f"{source}, {target}, {activation_type(layer.activation)}{{}});\n"
+        f"  visit({target}, {out_dim});"
+    )
+
+
+def input_source(image: PolicyImage) -> str:
+    if image.normaliser is None:
+        return "  const float* input = observation;"
+    return (
+        "  float input[kObservationDim];\n"
+        "  for (int i = 0; i < kObservationDim; i++) {\n"
+        "    input[i] = (observation[i] - kMean[i]) * kInverseStd[i];\n"
+        "  }"
+    )
+
+
+def example_rows(examples: Sequence[Example]) -> str:
+    rows = []
+    for example in examples:
+        fields = (example.observation, example.output, example.action)
+        numbers = [", ".join(map(float_literal, values.tolist())) for values in fields]
+        rows.append(
+            f"    {{{{{numbers[0]}}},\n     {{{numbers[1]}}},\n     {{{numbers[2]}}},\n"
+            f"     0x{example.trace:08x}u}},"
+        )
+    return "\n".join(rows)
+
+
+def c_header(image: PolicyImage) -> str:
+    """The policy as C++17 source."""
+    name = identifier(image.experiment) + "_policy"
+    used = sorted({layer.activation for layer in image.layers})
+    functions = sorted({name for activation in used for name in ACTIVATIONS[activation][1]})
+    activations = "\n".join(
+        f"struct {activation_type(activation)} {{\n"
+        f"  float operator()(float x) const {{ return {ACTIVATIONS[activation][0]}; }}\n}};"
+        for activation in used
+    )
+    parameters = "\n\n".join(
+        f"{array(f'kWeights{index}', layer.weights)}\n\n{array(f'kBias{index}', layer.bias)}"
+        for index, layer in enumerate(image.layers)
+    )
+    if image.normaliser is not None:
+        mean, inverse_std = image.normaliser
+        parameters = (
+            f"{array('kMean', mean)}\n\n{array('kInverseStd', inverse_std)}\n\n{parameters}"
+        )
+    return HEADER_TEMPLATE.format(
+        title=comment_text(
+            f"Policy of {image.experiment} for {image.environment}: "
+            f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
+        ),
+        step_interval_us=image.step_interval_us,
+        observation_comment=channel_comment(image.observations),
+        action_comment=channel_comment(image.actions),
+        name=name,
+        experiment=string_literal(image.experiment),
+        environment=string_literal(image.environment),
+        state_sha256=image.state_sha256,
+        step=image.step,
+        seed=image.seed,
+        observation_dim=len(image.observations),
+        action_dim=len(image.actions),
+        example_count=len(image.examples),
+        observations=channel_rows(image.observations),
+        actions=channel_rows(image.actions),
+        examples=example_rows(image.examples),
+        parameters=parameters,
+        core_math=core_math_source(sorted({*functions, "fma", "clamp"})),
+        activations=activations,
+        input=input_source(image),
+        layers="\n".join(
+            layer_call(index, layer, len(image.layers)) for index, layer in enumerate(image.layers)
+        ),
+    )
+
+
+def activation_type(activation: str) -> str:
+    return activation.capitalize()
+
+
+HEADER_TEMPLATE = """\
+// {title}
+// Written by `rlt export --to c`. Self-contained: C++17, GCC or Clang, no allocation, no library
+// beyond fused multiply-add (an instruction of Cortex-M4F and M7, of x86-64-v3 and of AArch64).
+//
+// Call evaluate() every {step_interval_us:,} us. Observations:
+{observation_comment}
+// Actions:
+{action_comment}
+//
+// verify() runs the examples below: true where this processor computes the bits of the one that
+// trained the policy. Weights are stored (in, out); each output starts at its bias and accumulates
+// over the inputs in order, one fused multiply-add each.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "this policy needs IEEE-754 arithmetic: compile without -ffast-math and -ffinite-math-only"
+#endif
+
+namespace {name} {{
+
+inline constexpr char kExperiment[] = {experiment};
+inline constexpr char kEnvironment[] = {environment};
+// SHA-256 of the training state that the policy was taken from.
+inline constexpr char kStateSha256[] =
+    "{state_sha256}";
+inline constexpr std::uint32_t kTrainingSteps = {step};
+inline constexpr std::uint32_t kTrainingSeed = {seed};
+inline constexpr std::uint32_t kStepInterval_us = {step_interval_us};
+inline constexpr int kObservationDim = {observation_dim};
+inline constexpr int kActionDim = {action_dim};
+inline constexpr int kExampleCount = {example_count};
+
+struct Channel {{
+  const char* name;
+  const char* unit;
+  float minimum, maximum;
+}};
+
+inline constexpr Channel kObservations[kObservationDim] = {{
+{observations}
+}};
+
+inline constexpr Channel kActions[kActionDim] = {{
+{actions}
+}};
+
+// What the device that wrote the policy computed: `output` is the action normalised to [-1, 1],
+// `action` the same in its unit, `trace` the CRC-32 of every layer's output.
+struct Example {{
+  float observation[kObservationDim];
+  float output[kActionDim];
+  float action[kActionDim];
+  std::uint32_t trace;
+}};
+
+inline constexpr Example kExamples[kExampleCount] = {{
+{examples}
+}};
+
+namespace detail {{
+
+{parameters}
+
+{core_math}
+
+{activations}
+
+// outputs [first, first + Count) of a layer
+template <int In, int Out, int Count, class Activation>
+inline void dense_outputs(const float* weights, const float* bias, const float* input,
+                          float* output, int first, Activation activation) {{
+  float sum[Count];
+  for (int k = 0; k < Count; k++) sum[k] = bias[first + k];
+  for (int i = 0; i < In; i++) {{
+    for (int k = 0; k < Count; k++) {{
+      sum[k] = fma(input[i], weights[i * Out + first + k], sum[k]);
+    }}
+  }}
+  for (int k = 0; k < Count; k++) output[first + k] = activation(sum[k] + 0.0f);
+}}
+
+template <int In, int Out, class Activation>
+inline void dense(const float (&weights)[In * Out], const float (&bias)[Out], const float* input,
+                  float* output, Activation activation) {{
+  constexpr int kBlock = 8;
+  constexpr int kWhole = Out / kBlock * kBlock;
+  for (int first = 0; first < kWhole; first += kBlock) {{
+    dense_outputs<In, Out, kBlock>(weights, bias, input, output, first, activation);
+  }}
+  if constexpr (kWhole < Out) {{
+    dense_outputs<In, Out, Out - kWhole>(weights, bias, input, output, kWhole, activation);
+  }}
+}}
+
+// The network; visit(values, count) sees the output of every layer.
+template <class Visitor>
+inline void forward(const float* observation, float* output, Visitor&& visit) {{
+{input}
+{layers}
+}}
+
+inline void scale_action(const float* output, float* action) {{
+  for (int i = 0; i < kActionDim; i++) {{
+    const float half_range = 0.5f * (kActions[i].maximum - kActions[i].minimum);
+    const float centre = 0.5f * (kActions[i].maximum + kActions[i].minimum);
+    action[i] = fma(clamp(output[i], -1.0f, 1.0f), half_range, centre);
+  }}
+}}
+
+inline std::uint32_t crc32(const float* values, int count, std::uint32_t previous) {{
+  std::uint32_t remainder = ~previous;
+  for (int i = 0; i < count; i++) {{
+    std::uint32_t word;
+    __builtin_memcpy(&word, values + i, 4);
+    remainder ^= word;
+    for (int bit = 0; bit < 32; bit++) {{
+      remainder = (remainder >> 1) ^ ((remainder & 1u) != 0u ? 0xedb88320u : 0u);
+    }}
+  }}
+  return ~remainder;
+}}
+
+}}  // namespace detail
+
+// Action normalised to [-1, 1] for an observation in its units.
+inline void evaluate_normalised(const float* observation, float* output) {{
+  detail::forward(observation, output, [](const float*, int) {{}});
+}}
+
+// Action in its unit, within its range, for an observation in its units.
+inline void evaluate(const float* observation, float* action) {{
+  float output[kActionDim];
+  evaluate_normalised(observation, output);
+  detail::scale_action(output, action);
+}}
+
+// True where every bit of the examples is reproduced: every layer, output and action.
+inline bool verify() {{
+  for (const Example& example : kExamples) {{
+    float output[kActionDim], action[kActionDim];
+    std::uint32_t trace = 0;
+    detail::forward(example.observation, output, [&trace](const float* values, int count) {{
+      trace = detail::crc32(values, count, trace);
+    }});
+    detail::scale_action(output, action);
+    if (trace != example.trace || __builtin_memcmp(output, example.output, sizeof(output)) != 0 ||
+        __builtin_memcmp(action, example.action, sizeof(action)) != 0) {{
+      return false;
+    }}
+  }}
+  return true;
+}}
+
+}}  // namespace {name}
+"""

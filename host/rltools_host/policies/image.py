@@ -1,0 +1,385 @@
+"""Policy images (docs/policy_image.md): reads, checks and runs them, bit for bit as a board does.
+
+Reading needs no compiler. Running goes through the code that boards run, policy/runtime.h, as NumPy
+offers no fused multiply-add.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rltools_host.build import cmake
+from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
+from rltools_host.runs.folder import RunFolder
+
+MAGIC = b"RLTP"
+VERSION = 1
+HAS_NORMALISER = 1
+ACTIVATIONS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
+HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
+LAYER = struct.Struct("<HHB3s")
+CHANNEL = struct.Struct("<24s16sff")
+
+# enum class PolicyReason of policy/format.h, in its order
+REASONS = (
+    "accepted",
+    "misaligned",
+    "too_short",
+    "bad_magic",
+    "unknown_version",
+    "wrong_size",
+    "wrong_crc",
+    "malformed",
+    "not_finite",
+    "other_contract",
+    "too_large",
+    "example_not_reproduced",
+)
+
+Float32Array = NDArray[np.float32]
+
+
+class DamagedPolicyError(DamagedFileError):
+    """A policy image that a board would refuse; `reason` is one of REASONS."""
+
+    def __init__(self, origin: str, reason: str, detail: str) -> None:
+        super().__init__(f"{origin}: not a usable policy image ({reason}): {detail}")
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One element of an observation or an action vector, in the order of the list."""
+
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    activation: str
+    weights: Float32Array  # (in, out)
+    bias: Float32Array  # (out)
+
+
+@dataclass(frozen=True)
+class Example:
+    """An observation and what the device that wrote the image computed for it."""
+
+    observation: Float32Array
+    trace: int
+    output: Float32Array
+    action: Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyImage:
+    """A parsed image; `data` is all of it and `origin` the name that messages give it."""
+
+    data: bytes
+    origin: str
+    step_interval_us: int
+    step: int
+    seed: int
+    fingerprint: int
+    state_sha256: str
+    experiment: str
+    environment: str
+    observations: tuple[Channel, ...]
+    actions: tuple[Channel, ...]
+    normaliser: tuple[Float32Array, Float32Array] | None  # mean and inverse standard deviation
+    layers: tuple[Layer, ...]
+    examples: tuple[Example, ...]
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def parameter_count(self) -> int:
+        return sum(layer.weights.size + layer.bias.size for layer in self.layers)
+
+    @property
+    def shape(self) -> str:
+        """For example "3-64-64-1"."""
+        widths = [len(self.observations), *(layer.bias.size for layer in self.layers)]
+        return "-".join(str(width) for width in widths)
+
+    @cached_property
+    def runner(self) -> PolicyRunner:
+        return PolicyRunner(self)
+
+    def verify(self) -> None:
+        """Runs the examples on this machine; VerificationError unless every bit is reproduced."""
+        self.runner.check_examples()
+
+    def evaluate(self, observation: ArrayLike) -> Float32Array:
+        """Actions in the channels' units: (action_dim), or (n, action_dim) for n observations."""
+        return self.runner.run(observation)[1]
+
+    def output(self, observation: ArrayLike) -> Float32Array:
+        """The network's output, an action normalised to [-1, 1]; shapes as in `evaluate`."""
+        return self.runner.run(observation)[0]
+
+
+def read_policy(path: Path) -> PolicyImage:
+    """Parses the file; DamagedFileError names what is wrong with it."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    return parse_policy(data, str(path))
+
+
+def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
+    """The policy of a run, by its name, path or folder; it must belong to the run's last state."""
+    folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
+    if not folder.policy_path.is_file():
+        raise UnknownNameError(
+            f"run {folder.name} has no policy yet: go on training with --resume {folder.name}"
+        )
+    image = read_policy(folder.policy_path)
+    state_sha256 = folder.metadata.get("state_sha256")
+    if state_sha256 and state_sha256 != image.state_sha256:
+        raise VerificationError(
+            f"{folder.policy_path} comes from another training state than {folder.run_path} "
+            f"names: fetch it again with --resume {folder.name}"
+        )
+    return image
+
+
+def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
+    """Checks in the order of docs/policy_image.md and raises the first DamagedPolicyError."""
+    return ImageReader(data, origin).read()
+
+
+class ImageReader:
+    """Reads section after section from the front of the image."""
+
+    def __init__(self, data: bytes, origin: str) -> None:
+        self.data = data
+        self.origin = origin
+        self.position = HEADER.size
+
+    def refuse(self, reason: str, detail: str) -> DamagedPolicyError:
+        return DamagedPolicyError(self.origin, reason, detail)
+
+    def read(self) -> PolicyImage:
+        header = self.read_envelope()
+        observation_dim, action_dim, layer_count, example_count, flags = header[5:10]
+        counts = (observation_dim, action_dim, layer_count, example_count)
+        if 0 in counts or flags & ~HAS_NORMALISER or header[14]:
+            raise self.refuse(
+                "malformed", "a count of its header is zero, or a reserved field is not"
+            )
+        experiment = self.text(header[16], "experiment")
+        environment = self.text(header[17], "environment")
+        tables_bytes = layer_count * LAYER.size + (observation_dim + action_dim) * CHANNEL.size
+        if HEADER.size + tables_bytes > len(self.data):
+            raise self.refuse("malformed", "its tables do not fit into it")
+        shapes = self.read_layer_table(observation_dim, action_dim, layer_count)
+        parameters = sum((in_dim + 1) * out_dim for in_dim, out_dim, _ in shapes)
+        floats = (2 * observation_dim if flags else 0) + parameters
+        floats += example_count * (observation_dim + 1 + 2 * action_dim)
+        if HEADER.size + tables_bytes + 4 * floats != len(self.data):
+            raise self.refuse("malformed", "its sections do not add up to its length")
+        channels = [self.read_channel(index) for index in range(observation_dim + action_dim)]
+        normaliser = None
+        if flags:
+            mean = self.read_floats(observation_dim, "normaliser")
+            normaliser = (mean, self.read_floats(observation_dim, "normaliser"))
+        layers = tuple(self.read_layer(index, shape) for index, shape in enumerate(shapes))
+        examples = tuple(
+            self.read_example(index, observation_dim, action_dim) for index in range(example_count)
+        )
+        return PolicyImage(
+            data=self.data,
+            origin=self.origin,
+            step_interval_us=header[10],
+            step=header[11],
+            seed=header[12],
+            fingerprint=header[13],
+            state_sha256=header[15].hex(),
+            experiment=experiment,
+            environment=environment,
+            observations=tuple(channels[:observation_dim]),
+            actions=tuple(channels[observation_dim:]),
+            normaliser=normaliser,
+            layers=layers,
+            examples=examples,
+        )
+
+    def read_envelope(self) -> tuple[Any, ...]:
+        """Length, magic, version and checksum; returns the header's fields."""
+        data = self.data
+        if len(data) < HEADER.size:
+            raise self.refuse("too_short", f"{len(data)} bytes, a header alone has {HEADER.size}")
+        header = HEADER.unpack_from(data)
+        magic, version, header_bytes, total_bytes, crc32 = header[:5]
+        if magic != MAGIC:
+            raise self.refuse("bad_magic", "it does not begin with RLTP")
+        if version != VERSION:
+            raise self.refuse("unknown_version", f"version {version}, this program reads {VERSION}")
+        if header_bytes != HEADER.size or total_bytes != len(data):
+            raise self.refuse(
+                "wrong_size", f"{len(data):,} bytes, but its header says {total_bytes:,}"
+            )
+        if image_crc32(data) != crc32:
+            raise self.refuse("wrong_crc", "its checksum does not match, fetch it again")
+        return header
+
+    def text(self, field: bytes, what: str) -> str:
+        value, _, rest = field.partition(b"\0")
+        if not value or len(value) == len(field) or rest.strip(b"\0"):
+            raise self.refuse("malformed", f"a text of its {what} is empty or not ended by a zero")
+        return value.decode("utf-8", "replace")
+
+    def take(self, record: struct.Struct) -> tuple[Any, ...]:
+        fields = record.unpack_from(self.data, self.position)
+        self.position += record.size
+        return fields
+
+    def read_layer_table(
+        self, observation_dim: int, action_dim: int, layer_count: int
+    ) -> list[tuple[int, int, int]]:
+        """(in, out, activation) of each layer; they lead from the observations to the actions."""
+        shapes = []
+        width = observation_dim
+        for index in range(layer_count):
+            in_dim, out_dim, activation, reserved = self.take(LAYER)
+            if in_dim != width or not out_dim or activation >= len(ACTIVATIONS) or any(reserved):
+                raise self.refuse("malformed", f"layer {index} does not fit the one before")
+            shapes.append((in_dim, out_dim, activation))
+            width = out_dim
+        if width != action_dim:
+            raise self.refuse("malformed", "the last layer's width is not that of the actions")
+        return shapes
+
+    def read_channel(self, index: int) -> Channel:
+        name, unit, minimum, maximum = self.take(CHANNEL)
+        channel = Channel(
+            self.text(name, f"channel {index}"),
+            self.text(unit, f"channel {index}"),
+            minimum,
+            maximum,
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            span = np.float32(maximum) - np.float32(minimum)
+        if not np.isfinite([minimum, maximum, span]).all():
+            raise self.refuse("not_finite", f"the range of channel {index} is not finite")
+        if not minimum < maximum:
+            raise self.refuse("malformed", f"the range of channel {index} is empty")
+        return channel
+
+    def read_floats(self, count: int, what: str) -> Float32Array:
+        values = np.frombuffer(self.data, "<f4", count, self.position).astype(np.float32)
+        self.position += 4 * count
+        if not np.isfinite(values).all():
+            raise self.refuse("not_finite", f"a number of {what} is infinite or not a number")
+        return values
+
+    def read_layer(self, index: int, shape: tuple[int, int, int]) -> Layer:
+        in_dim, out_dim, activation = shape
+        weights = self.read_floats(in_dim * out_dim, f"layer {index}").reshape(in_dim, out_dim)
+        return Layer(ACTIVATIONS[activation], weights, self.read_floats(out_dim, f"layer {index}"))
+
+    def read_example(self, index: int, observation_dim: int, action_dim: int) -> Example:
+        observation = self.read_floats(observation_dim, f"example {index}")
+        (trace,) = self.take(struct.Struct("<I"))
+        output = self.read_floats(action_dim, f"example {index}")
+        return Example(observation, trace, output, self.read_floats(action_dim, f"example {index}"))
+
+
+def image_crc32(data: bytes) -> int:
+    """CRC-32 of all bytes but the four that hold it."""
+    return zlib.crc32(data[16:], zlib.crc32(data[:12]))
+
+
+@cache
+def policy_library() -> ctypes.CDLL:
+    """host/native/policy_library.cpp, built where it is not up to date."""
+    library = ctypes.CDLL(str(cmake.host_library("policy")))
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    signatures: Mapping[str, tuple[Any, list[Any]]] = {
+        "rlt_policy_reason_count": (ctypes.c_int, []),
+        "rlt_policy_reason_text": (ctypes.c_char_p, [ctypes.c_int]),
+        "rlt_policy_object_bytes": (size, []),
+        "rlt_policy_open": (ctypes.c_int, [pointer, size, pointer, pointer]),
+        "rlt_policy_scratch_floats": (size, [pointer]),
+        "rlt_policy_check_examples": (ctypes.c_int, [pointer, pointer, size, pointer]),
+        "rlt_policy_evaluate": (None, [pointer, pointer, size, pointer, pointer, pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
+
+
+class PolicyRunner:
+    """The native code's view of an image, and its scratch memory."""
+
+    def __init__(self, image: PolicyImage) -> None:
+        self.library = policy_library()
+        self.image = image
+        self.bytes = np.frombuffer(
+            image.data, np.uint8
+        ).copy()  # on a boundary of at least four bytes
+        self.policy = ctypes.create_string_buffer(self.library.rlt_policy_object_bytes())
+        where = ctypes.c_uint32()
+        reason = self.library.rlt_policy_open(
+            self.bytes.ctypes.data, self.bytes.size, self.policy, ctypes.byref(where)
+        )
+        if reason:
+            raise DamagedPolicyError(image.origin, REASONS[reason], self.reason_text(reason))
+        self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
+
+    def reason_text(self, reason: int) -> str:
+        text: bytes = self.library.rlt_policy_reason_text(reason)
+        return text.decode()
+
+    def check_examples(self) -> None:
+        where = ctypes.c_uint32()
+        reason = self.library.rlt_policy_check_examples(
+            self.policy, self.scratch.ctypes.data, self.scratch.size, ctypes.byref(where)
+        )
+        if reason:
+            raise VerificationError(
+                f"{self.image.origin}: example {where.value} gives other bits on this machine than "
+                "on the device that wrote the image: one of them computes wrongly, do not use it"
+            )
+
+    def run(self, observation: ArrayLike) -> tuple[Float32Array, Float32Array]:
+        """Outputs and actions."""
+        values = np.ascontiguousarray(observation, np.float32)
+        observation_dim, action_dim = len(self.image.observations), len(self.image.actions)
+        if values.ndim not in (1, 2) or values.shape[-1] != observation_dim:
+            raise RltError(
+                f"{self.image.origin} takes {observation_dim} observations, not {values.shape}"
+            )
+        count = 1 if values.ndim == 1 else len(values)
+        outputs = np.empty((count, action_dim), np.float32)
+        actions = np.empty((count, action_dim), np.float32)
+        self.library.rlt_policy_evaluate(
+            self.policy,
+            values.ctypes.data,
+            count,
+            outputs.ctypes.data,
+            actions.ctypes.data,
+            self.scratch.ctypes.data,
+        )
+        shape = (*values.shape[:-1], action_dim)
+        return outputs.reshape(shape), actions.reshape(shape)

@@ -1,0 +1,239 @@
+"""Checkpoints: the board's /checkpoint.rltc (docs/protocol.md) and the host's .safetensors.
+
+Both hold the state tensors' bytes one after another, so conversion is exact; safetensors
+(https://huggingface.co/docs/safetensors) puts a JSON header before them. Written here, without the
+safetensors package, so that a checksum covers every byte: one of the payload, one of the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
+from rltools_host.files import write_atomically
+
+IMAGE_MAGIC = b"RLTC"
+IMAGE_VERSION = 1
+IMAGE_HEADER = struct.Struct(
+    "<4sHHIIII32sII"
+)  # ... | sha256 of the payload | crc32 of the 56 bytes before | 0
+IMAGE_CHECKED_BYTES = 56
+DTYPE_BYTES = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}
+HEADER_HASH = "header_sha256"
+HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in place of itself
+MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
+
+
+class StateTensor(Protocol):
+    """A tensor of the training state, in the experiment's description."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+
+class Experiment(Protocol):
+    """The part of an experiment's description that a checkpoint must agree with."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> int: ...
+    @property
+    def tensors(self) -> Sequence[StateTensor]: ...
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A training state at rest, with what it takes to go on from it."""
+
+    experiment: str
+    fingerprint: int
+    step: int
+    payload: bytes
+    hyperparameters: Mapping[str, float | int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def state_sha256(self) -> str:
+        return hashlib.sha256(self.payload).hexdigest()
+
+
+@dataclass(frozen=True)
+class CheckpointImage:
+    """What /checkpoint.rltc of a board says."""
+
+    fingerprint: int
+    step: int
+    payload: bytes
+
+
+def parse_image(data: bytes, origin: str) -> CheckpointImage:
+    """Reads and verifies a board's checkpoint; `origin` names it in errors."""
+    if len(data) < IMAGE_HEADER.size or not data.startswith(IMAGE_MAGIC):
+        raise DamagedFileError(
+            f"the checkpoint from {origin} does not begin as one: fetch it again"
+        )
+    (_, version, header_bytes, fingerprint, payload_bytes, step, reserved, digest, crc, end) = (
+        IMAGE_HEADER.unpack_from(data)
+    )
+    if zlib.crc32(data[:IMAGE_CHECKED_BYTES]) != crc or reserved or end:
+        raise DamagedFileError(
+            f"the header of the checkpoint from {origin} is damaged: fetch it again"
+        )
+    if (version, header_bytes) != (IMAGE_VERSION, IMAGE_HEADER.size):
+        raise BoardMismatchError(
+            f"the checkpoint from {origin} has format {version}, this host reads {IMAGE_VERSION}: "
+            "use the host tools of that firmware"
+        )
+    payload = data[header_bytes:]
+    if len(payload) != payload_bytes or hashlib.sha256(payload).digest() != digest:
+        raise DamagedFileError(
+            f"the checkpoint from {origin} does not match its SHA-256: fetch it again"
+        )
+    return CheckpointImage(fingerprint, step, payload)
+
+
+def build_image(fingerprint: int, step: int, payload: bytes) -> bytes:
+    """A /checkpoint.rltc."""
+    digest = hashlib.sha256(payload).digest()
+    fields = (
+        IMAGE_MAGIC,
+        IMAGE_VERSION,
+        IMAGE_HEADER.size,
+        fingerprint,
+        len(payload),
+        step,
+        0,
+        digest,
+    )
+    crc = zlib.crc32(IMAGE_HEADER.pack(*fields, 0, 0)[:IMAGE_CHECKED_BYTES])
+    return IMAGE_HEADER.pack(*fields, crc, 0) + payload
+
+
+def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> bytes:
+    """The file's bytes: header length, header, payload."""
+    entries: dict[str, Any] = {
+        "__metadata__": {
+            "format": "rltools-checkpoint-1",
+            "experiment": checkpoint.experiment,
+            "fingerprint": f"{checkpoint.fingerprint:08x}",
+            "step": str(checkpoint.step),
+            "state_sha256": checkpoint.state_sha256,
+            "hyperparameters": json.dumps(dict(checkpoint.hyperparameters)),
+            "versions": json.dumps(dict(checkpoint.versions)),
+            HEADER_HASH: HEADER_HASH_PLACE,
+        }
+    }
+    entries |= _tensor_entries(tensors)
+    if _payload_bytes(tensors) != len(checkpoint.payload):
+        raise BoardMismatchError(
+            f"the board's training state has {len(checkpoint.payload)} bytes, experiment "
+            f'"{checkpoint.experiment}" has {_payload_bytes(tensors)}: flash the board again'
+        )
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # safetensors aligns the payload
+    digest = hashlib.sha256(header).hexdigest()
+    header = header.replace(HEADER_HASH_PLACE.encode(), digest.encode(), 1)
+    return len(header).to_bytes(8, "little") + header + checkpoint.payload
+
+
+def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, Any]]:
+    """Reads and verifies a file; the second value are the tensor entries of its header."""
+    header_bytes = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or not 0 < header_bytes <= min(len(data) - 8, MAXIMUM_HEADER_BYTES):
+        raise _damaged(path, "it is cut off")
+    header, payload = data[8 : 8 + header_bytes], data[8 + header_bytes :]
+    try:
+        entries = json.loads(header)
+        metadata = entries.pop("__metadata__")
+        stated = metadata[HEADER_HASH]
+        checkpoint = Checkpoint(
+            experiment=str(metadata["experiment"]),
+            fingerprint=int(metadata["fingerprint"], 16),
+            step=int(metadata["step"]),
+            payload=payload,
+            hyperparameters=json.loads(metadata["hyperparameters"]),
+            versions=json.loads(metadata["versions"]),
+        )
+        expected = metadata["state_sha256"]
+        plain = header.replace(str(stated).encode(), HEADER_HASH_PLACE.encode(), 1)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise _damaged(path, "its header is no header of a checkpoint") from None
+    if hashlib.sha256(plain).hexdigest() != stated:
+        raise _damaged(path, "its header does not match its SHA-256")
+    if checkpoint.state_sha256 != expected:
+        raise _damaged(path, "its training state does not match its SHA-256")
+    return checkpoint, entries
+
+
+def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> None:
+    """Writes checkpoint.safetensors, whole or not at all."""
+    write_atomically(path, to_safetensors(checkpoint, tensors))
+
+
+def load_checkpoint(path: Path, experiment: Experiment) -> Checkpoint:
+    """Reads checkpoint.safetensors, verifies it and that it is of this experiment."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UnknownNameError(
+            f"{path.parent} holds no {path.name}: that run saved none, start a new one"
+        ) from None
+    except OSError as error:
+        raise DamagedFileError(
+            f"cannot read {path}: {error.strerror}; restore it or start a new run"
+        ) from None
+    checkpoint, entries = from_safetensors(data, path)
+    if checkpoint.experiment != experiment.name:
+        raise BoardMismatchError(
+            f'{path} is of experiment "{checkpoint.experiment}", not of "{experiment.name}": '
+            f"run `rlt train {checkpoint.experiment} --resume {path.parent}`"
+        )
+    if checkpoint.fingerprint != experiment.fingerprint or entries != _tensor_entries(
+        experiment.tensors
+    ):
+        revision = checkpoint.versions.get("git_revision")
+        raise BoardMismatchError(
+            f'{path} has fingerprint {checkpoint.fingerprint:08x}, experiment "{experiment.name}" '
+            f"now has {experiment.fingerprint:08x}: check out "
+            f"{'revision ' + revision if revision else 'the sources it was made with'}"
+        )
+    return checkpoint
+
+
+def _damaged(path: Path | str, reason: str) -> DamagedFileError:
+    return DamagedFileError(f"{path} is damaged: {reason}; restore it or start a new run")
+
+
+def _tensor_bytes(tensor: StateTensor) -> int:
+    return math.prod(tensor.shape) * DTYPE_BYTES[tensor.dtype.upper()]
+
+
+def _payload_bytes(tensors: Sequence[StateTensor]) -> int:
+    return sum(map(_tensor_bytes, tensors))
+
+
+def _tensor_entries(tensors: Sequence[StateTensor]) -> dict[str, Any]:
+    entries: dict[str, Any] = {}
+    begin = 0
+    for tensor in tensors:
+        end = begin + _tensor_bytes(tensor)
+        entries[tensor.name] = {
+            "dtype": tensor.dtype.upper(),
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
+        begin = end
+    return entries

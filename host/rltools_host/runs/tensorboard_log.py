@@ -1,0 +1,118 @@
+"""TensorBoard event files: TFRecord frames around `Event` messages of TensorFlow's event.proto.
+
+Written here and not with tensorboardX, whose writer is a thread that cannot report a full disk and
+whose import takes longer than a whole training run on the host. The tests read with its schema.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import struct
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from rltools_host.files import disk_error
+
+CASTAGNOLI = 0x82F63B78  # CRC-32C, reflected
+MASK_DELTA = 0xA282EAD8
+SESSION_START = 1
+
+
+class TensorBoardLog:
+    """Appends scalars to a new event file of a folder."""
+
+    def __init__(self, folder: Path, first_step: int | None = None) -> None:
+        """With `first_step`, TensorBoard drops what earlier files hold from that step on."""
+        name = f"events.out.tfevents.{time.time():.6f}.{socket.gethostname()}.{os.getpid()}"
+        self.path = folder / name
+        try:
+            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except OSError as error:
+            raise disk_error(self.path, error) from None
+        self._pending: list[bytes] = [_record(_event(0, _bytes_field(3, b"brain.Event:2")))]
+        if first_step is not None:
+            session = _bytes_field(7, _varint_field(1, SESSION_START))
+            self._pending.append(_record(_event(first_step, session)))
+        self.flush()
+
+    def add(self, step: int, values: Mapping[str, float], wall_time: float | None = None) -> None:
+        """Scalars of a step; those that are not finite are left out."""
+        summary = b"".join(
+            _bytes_field(1, _bytes_field(1, name.encode()) + struct.pack("<Bf", 0x15, value))
+            for name, value in values.items()
+            if math.isfinite(value)
+        )
+        if summary:
+            self._pending.append(_record(_event(step, _bytes_field(5, summary), wall_time)))
+
+    def flush(self) -> None:
+        """Writes what was added, as whole records."""
+        if not self._pending:
+            return
+        rest = memoryview(b"".join(self._pending))
+        self._pending = []
+        try:
+            end = os.fstat(self._descriptor).st_size
+            try:
+                while rest:
+                    rest = rest[os.write(self._descriptor, rest) :]
+            except OSError:
+                os.ftruncate(self._descriptor, end)
+                raise
+        except OSError as error:
+            raise disk_error(self.path, error) from None
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _event(step: int, content: bytes, wall_time: float | None = None) -> bytes:
+    now = time.time() if wall_time is None else wall_time
+    return struct.pack("<Bd", 0x09, now) + _varint_field(2, step) + content
+
+
+def _varint_field(number: int, value: int) -> bytes:
+    return _varint(number << 3) + _varint(value)
+
+
+def _bytes_field(number: int, value: bytes) -> bytes:
+    return _varint(number << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def _record(data: bytes) -> bytes:
+    length = len(data).to_bytes(8, "little")
+    return length + _masked_crc(length) + data + _masked_crc(data)
+
+
+def _masked_crc(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    table = _crc_table()
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ crc >> 8
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + MASK_DELTA & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+@cache
+def _crc_table() -> tuple[int, ...]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ CASTAGNOLI * (value & 1)
+        table.append(value)
+    return tuple(table)

@@ -1,0 +1,1 @@
+"""What this project needs of the system, and its Python environment."""

@@ -1,0 +1,293 @@
+"""The tools that this project needs: system packages (apt) and locked Python packages (.venv).
+
+Uses the standard library only, as the launcher runs it with the system's Python at first:
+`python3 -m rltools_host.toolchain.tools` sets up .venv.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from rltools_host import paths
+from rltools_host.errors import MissingToolError, RltError
+
+GROUPS = {
+    "default": "command line, link, plots, CMake and Ninja",
+    "test": "pytest and what the tests compare with",
+    "lint": "ruff, mypy, clang-format",
+    "platformio": "PlatformIO and SCons, to build for and flash boards",
+}
+PRESENT_WITHOUT_LOCK = {
+    "torch": (
+        "torch==2.13.0",
+    ),  # regenerates the goldens only; not locked, its wheels' sources vary
+}
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program or library of the system, the Debian package that holds it, what it is for."""
+
+    name: str
+    package: str
+    needed_for: str
+    optional: bool = False  # `rlt test` goes on without it where it may not install packages
+
+    def path(self) -> str | None:
+        if self.name == "arm-none-eabi-libstdc++":
+            return compiler_file("arm-none-eabi-g++", "libstdc++.a")
+        if self.name == "openblas":
+            return compiler_file("g++", "libopenblas.so")
+        if self.name == "doctest":
+            return doctest_header()
+        return shutil.which(self.name)
+
+
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool("g++", "g++", "building for this machine"),
+        Tool("arm-none-eabi-g++", "gcc-arm-none-eabi", "building for Cortex-M"),
+        Tool("arm-none-eabi-libstdc++", "libstdc++-arm-none-eabi-newlib", "building for Cortex-M"),
+        Tool("qemu-system-arm", "qemu-system-arm", "emulating Cortex-M boards"),
+        Tool("doctest", "doctest-dev", "the C++ tests"),
+        Tool("openblas", "libopenblas-dev", "the board host-blas", optional=True),
+        Tool("git", "git", "the revision in firmware and runs"),
+    )
+}
+
+
+def compiler_file(compiler: str, name: str) -> str | None:
+    """Where a compiler finds one of its libraries; it echoes the bare name when it does not."""
+    if shutil.which(compiler) is None:
+        return None
+    command = [compiler, f"-print-file-name={name}"]
+    path = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return path if os.path.isabs(path) else None
+
+
+def doctest_header() -> str | None:
+    for prefix in ("/usr/include", "/usr/local/include", "/opt/homebrew/include"):
+        header = os.path.join(prefix, "doctest", "doctest.h")
+        if os.path.exists(header):
+            return header
+    return None
+
+
+@cache
+def program(name: str) -> str:
+    """Path of a program that a Python package brings, or else of the system's."""
+    for directory in (bundled_directory(name), os.path.dirname(sys.executable)):
+        if directory and os.access(os.path.join(directory, name), os.X_OK):
+            return os.path.join(directory, name)
+    path = shutil.which(name)
+    if path is None:
+        raise MissingToolError(f"{name} is not installed: delete .venv, ./rlt sets it up again")
+    return path
+
+
+def bundled_directory(name: str) -> str | None:
+    """The packages' own programs: the scripts in .venv/bin break when the tree is moved."""
+    try:
+        if name == "cmake":
+            import cmake
+
+            return str(cmake.CMAKE_BIN_DIR)
+        if name == "ninja":
+            import ninja
+
+            return str(ninja.BIN_DIR)
+        if name == "clang-format":
+            import clang_format  # type: ignore[import-untyped,unused-ignore]
+
+            return str(Path(clang_format.__file__).parent / "data" / "bin")
+    except (ImportError, AttributeError):
+        pass
+    return None
+
+
+def missing_tools(names: tuple[str, ...]) -> list[Tool]:
+    return [TOOLS[name] for name in names if TOOLS[name].path() is None]
+
+
+def missing_names(names: Sequence[str]) -> list[str]:
+    return [name for name in names if TOOLS[name].path() is None]
+
+
+def require(*names: str) -> None:
+    """Makes sure that system tools are there: installs them where allowed, or says how."""
+    missing = missing_tools(names)
+    if not missing:
+        return
+    install_packages([tool.package for tool in missing], ", ".join(tool.name for tool in missing))
+    still_missing = missing_tools(names)
+    if still_missing:
+        listed = ", ".join(tool.name for tool in still_missing)
+        raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
+
+
+def install_system_packages() -> None:
+    """What `rlt test` needs: every package of the table, optional ones where that is allowed."""
+    may_install = apt_prefix() is not None
+    require(*(name for name, tool in TOOLS.items() if may_install or not tool.optional))
+
+
+def apt_prefix() -> list[str] | None:
+    """What to run apt-get with: nothing as root, sudo that wants no password; None: not allowed."""
+    if shutil.which("apt-get") is None:
+        return None
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    allowed = subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0
+    return ["sudo", "-n"] if allowed else None
+
+
+def install_packages(packages: list[str], what: str) -> None:
+    """Installs Debian packages, or raises an error that holds the one line to run."""
+    line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
+    if shutil.which("apt-get") is None:
+        raise MissingToolError(
+            f"{what} not found: install it with your system's package manager "
+            f"(Debian's packages are {' '.join(packages)}), then run this again"
+        )
+    prefix = apt_prefix()
+    if prefix is None:
+        sudo = "" if os.geteuid() == 0 else "sudo "
+        raise MissingToolError(f"{what} not found: run this line, then try again: {sudo}{line}")
+    print(f"Installing {' '.join(packages)} (apt-get)", file=sys.stderr, flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    update = [*prefix, "apt-get", "update", "-qq"]
+    install = [*prefix, *line.split(), "-qq"]
+    run_quietly(update, environment)
+    result = run_quietly(install, environment)
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(
+            f"apt-get could not install {' '.join(packages)}: see its message above"
+        )
+
+
+def run_quietly(
+    command: list[str], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def environment_python() -> Path:
+    return paths.VIRTUAL_ENVIRONMENT / "bin" / "python"
+
+
+@contextlib.contextmanager
+def environment_lock() -> Iterator[None]:
+    """One process at a time changes .venv; released even by a kill."""
+    paths.BUILD_DIRECTORY.mkdir(exist_ok=True)
+    with open(paths.BUILD_DIRECTORY / ".venv-lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def group_lock_file(group: str) -> Path:
+    return paths.REQUIREMENTS_DIRECTORY / f"{group}.txt"
+
+
+def group_stamp(group: str) -> Path:
+    """A copy of the lock file that was installed; the launcher compares it with the present one."""
+    return paths.VIRTUAL_ENVIRONMENT / f"rlt-{group}.txt"
+
+
+def group_requirements(group: str) -> bytes:
+    if group in PRESENT_WITHOUT_LOCK:
+        return "\n".join(PRESENT_WITHOUT_LOCK[group]).encode()
+    return group_lock_file(group).read_bytes()
+
+
+def group_is_installed(group: str) -> bool:
+    stamp = group_stamp(group)
+    return stamp.is_file() and stamp.read_bytes() == group_requirements(group)
+
+
+def create_environment() -> None:
+    """Makes .venv with this Python; it finds the tree by a relative path, so both can be moved."""
+    if environment_python().exists():
+        return
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not ensurepip_exists():
+        install_packages([f"{version}-venv"], f"the venv module of {version}")
+    print("Setting up .venv", file=sys.stderr, flush=True)
+    # Its versioned name: once the system moves on to another Python, .venv counts as missing.
+    interpreter = os.path.realpath(sys.executable)
+    command = [interpreter, "-I", "-m", "venv", "--clear", str(paths.VIRTUAL_ENVIRONMENT)]
+    result = run_quietly(command, dict(os.environ))
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(
+            f"{interpreter} cannot create {paths.VIRTUAL_ENVIRONMENT}: see above"
+        )
+    packages = paths.VIRTUAL_ENVIRONMENT / "lib" / version / "site-packages"
+    host_directory = os.path.relpath(paths.REPOSITORY / "host", packages)
+    (packages / "rltools_host.pth").write_text(host_directory + "\n")
+
+
+def ensurepip_exists() -> bool:
+    """Debian splits ensurepip off into python3.X-venv."""
+    check = "import ensurepip, venv"
+    return subprocess.run([sys.executable, "-I", "-c", check], capture_output=True).returncode == 0
+
+
+def ensure_group(group: str) -> None:
+    """Installs a locked group of Python packages into .venv, where it is not there as locked."""
+    if group_is_installed(group):
+        return
+    with environment_lock():
+        create_environment()
+        if not group_is_installed(group):
+            install_group(group)
+
+
+def install_group(group: str) -> None:
+    print(f"Installing Python packages: {GROUPS.get(group, group)}", file=sys.stderr, flush=True)
+    if group in PRESENT_WITHOUT_LOCK:
+        requirements = list(PRESENT_WITHOUT_LOCK[group])
+    else:
+        requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
+    command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    result = run_quietly([*command, *requirements], environment)
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(
+            f"pip could not install the Python packages of {group}: see its message above; "
+            "check the network, then run this again"
+        )
+    stamp = group_stamp(group)
+    new_stamp = stamp.with_suffix(".new")
+    new_stamp.write_bytes(group_requirements(group))
+    os.replace(new_stamp, stamp)
+
+
+if __name__ == "__main__":
+    try:
+        ensure_group("default")
+    except RltError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,1 @@
+"""Plans a training run and carries it out."""

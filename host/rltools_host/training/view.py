@@ -1,0 +1,155 @@
+"""What a run looks like while it trains, for whatever shows it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress
+
+if TYPE_CHECKING:
+    pass
+
+
+RATE_WINDOW_S = 5.0
+
+
+Point = tuple[float, float]
+
+
+@dataclass
+class TrainingView:
+    """Everything that the screen shows of a run."""
+
+    experiment: str
+    board: str
+    seed: int
+    steps: int
+    run: Path
+    first_step: int = 0
+    clock: Callable[[], float] = time.monotonic
+    step: int = 0
+    updates: int = 0
+    episodes: int = 0
+    last_return: float = math.nan
+    best_return: float = math.nan
+    critic_1_loss: float = math.nan
+    critic_2_loss: float = math.nan
+    actor_loss: float = math.nan
+    evaluation: Evaluation | None = None
+    evaluation_points: list[Point] = field(default_factory=list)
+    episode_points: list[Point] = field(default_factory=list)
+    texts: deque[str] = field(default_factory=lambda: deque(maxlen=2))
+    activity: str = ""
+    activity_share: float | None = None
+    ended: float | None = None
+
+    def __post_init__(self) -> None:
+        self.step = self.first_step
+        self.began: float | None = None
+        self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
+
+    def begin(self) -> None:
+        """Training starts now; the time before does not count."""
+        self.began = self.clock()
+        self._history = deque([(self.began, self.first_step)])
+
+    def end(self) -> None:
+        """Training is at rest; what follows does not count."""
+        self.ended = self.clock()
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        """Takes in what the board reports."""
+        if isinstance(event, StatusText):
+            self.texts.append(printable(event.text))
+            return
+        self.reach(event.step)
+        if isinstance(event, Evaluation):
+            self._take_evaluation(event)
+        else:
+            self._take_progress(event)
+
+    def _take_evaluation(self, event: Evaluation) -> None:
+        self.evaluation = event
+        self.evaluation_points.append((event.step, event.return_mean))
+
+    def _take_progress(self, event: TrainingProgress) -> None:
+        if event.episodes > self.episodes and math.isfinite(event.last_return):
+            self.episode_points.append((event.step, event.last_return))
+        self.updates, self.episodes = event.updates, event.episodes
+        self.last_return, self.best_return = event.last_return, event.best_return
+        if math.isfinite(event.critic_1_loss):
+            self.critic_1_loss, self.critic_2_loss = event.critic_1_loss, event.critic_2_loss
+        if math.isfinite(event.actor_loss):
+            self.actor_loss = event.actor_loss
+
+    def take_row(self, row: Mapping[str, Any]) -> None:
+        """Takes in a row of metrics.jsonl, of the part of the run before this session."""
+        known: dict[str, Any] = {
+            name: math.nan if value is None else value for name, value in row.items()
+        }
+        if row.get("kind") == "evaluation":
+            fields = Evaluation.__dataclass_fields__
+            self._take_evaluation(Evaluation(**{name: known[name] for name in fields}))
+        elif row.get("kind") == "progress":
+            fields = TrainingProgress.__dataclass_fields__
+            self._take_progress(TrainingProgress(**{name: known[name] for name in fields}))
+
+    def reach(self, step: int) -> None:
+        """So many steps are done now."""
+        now = self.clock()
+        self.step = step
+        self._history.append((now, step))
+        while len(self._history) > 2 and now - self._history[1][0] > RATE_WINDOW_S:
+            self._history.popleft()
+
+    @property
+    def elapsed_s(self) -> float:
+        if self.began is None:
+            return 0.0
+        return (self.clock() if self.ended is None else self.ended) - self.began
+
+    @property
+    def steps_per_s(self) -> float:
+        """Of the last seconds."""
+        (then, first), (now, last) = self._history[0], self._history[-1]
+        return (last - first) / (now - then) if now > then else math.nan
+
+    @property
+    def left_s(self) -> float:
+        rate = self.steps_per_s
+        return (self.steps - self.step) / rate if rate > 0 else math.nan
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.step / self.steps) if self.steps else 1.0
+
+
+class Screen:
+    """Shows a view; this base class shows nothing."""
+
+    def __init__(self, view: TrainingView) -> None:
+        self.view = view
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        self.view.take(event)
+
+    def refresh(self) -> None:
+        """Called often; draws as often as is good."""
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        """Shows what goes on besides training; an empty text: nothing."""
+        self.view.activity, self.view.activity_share = text, share
+
+    def close(self) -> None:
+        """Leaves the last picture."""
+
+
+def printable(text: str) -> str:
+    """Without characters that would move a terminal's cursor."""
+    return "".join(character if character.isprintable() else "?" for character in text)

@@ -1,0 +1,274 @@
+"""What `rlt train` shows: a live screen on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from typing import IO, TYPE_CHECKING
+
+from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress
+from rltools_host.training.view import Screen, TrainingView, printable
+from rltools_host.ui.curve import chart
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+
+REFRESH_S = 0.5
+
+
+DRAWING_SHARE = 0.02  # of the time at most: a board on this machine may share the core
+
+
+LOADING_S = 0.02  # of processor time, about what importing rich takes
+
+
+NARROWEST = 40
+
+
+PLAIN_LINE_S = 10.0  # between plain lines when no evaluation comes
+
+
+CHART_ROWS = (5, 14)  # fewest and most
+
+
+class PlainScreen(Screen):
+    """A line for each evaluation, and one now and then between them."""
+
+    def __init__(self, view: TrainingView, stream: IO[str]) -> None:
+        super().__init__(view)
+        self._stream = stream
+        self._line_at = view.clock()
+        self._print(heading(view))
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        super().take(event)
+        if isinstance(event, StatusText):
+            self._print(f"  the board says: {printable(event.text)}")
+        elif isinstance(event, Evaluation) or self.view.clock() - self._line_at > PLAIN_LINE_S:
+            self._line_at = self.view.clock()
+            self._print(f"  {plain_line(self.view, isinstance(event, Evaluation))}")
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        if text and text != self.view.activity:
+            self._print(f"  {text}")
+        super().activity(text, share)
+
+    def _print(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+def heading(view: TrainingView) -> str:
+    """`pendulum-td3 on host, seed 1: steps 0 to 10,000, run runs/x`."""
+    return (
+        f"{view.experiment} on {view.board}, seed {view.seed}: "
+        f"steps {view.first_step:,} to {view.steps:,}, run {view.run}"
+    )
+
+
+def plain_line(view: TrainingView, with_evaluation: bool) -> str:
+    """`step 3,000 of 10,000  52.3 steps/s  left 2:14  return -993.5 ± 174.5  critic loss 0.08`."""
+    width = len(f"{view.steps:,}")
+    parts = [f"step {view.step:>{width},} of {view.steps:,}"]
+    parts.append(f"{number(view.steps_per_s)} steps/s")
+    parts.append(f"left {duration(view.left_s)}")
+    if with_evaluation and view.evaluation is not None:
+        evaluation = view.evaluation
+        parts.append(f"return {evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}")
+    elif math.isfinite(view.last_return):
+        parts.append(f"last return {view.last_return:.1f}")
+    if math.isfinite(view.critic_1_loss):
+        parts.append(f"critic loss {number(view.critic_1_loss)}")
+    return "   ".join(parts)
+
+
+class Pace:
+    """When to do again what costs time: not before a while, and not for more than a share of it."""
+
+    def __init__(self, interval_s: float, share: float) -> None:
+        self._interval_s = interval_s
+        self._share = share
+        self._due_at = -math.inf
+
+    def is_due(self, now: float) -> bool:
+        return now >= self._due_at
+
+    def done(self, now: float, cost_s: float) -> None:
+        """It was done just now, and cost this much."""
+        self._due_at = now + max(self._interval_s, cost_s / self._share)
+
+    def hurry(self) -> None:
+        """It is due at once."""
+        self._due_at = -math.inf
+
+
+class LiveScreen(Screen):
+    """A picture that stays in place, drawn at most twice a second.
+
+    It begins when the run is so long that importing rich is a small share of it; a shorter run
+    shows its last picture only.
+    """
+
+    def __init__(self, view: TrainingView, stream: IO[str]) -> None:
+        super().__init__(view)
+        self._stream = stream
+        self._live: Live | None = None
+        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._pace.done(view.clock(), LOADING_S)
+        print(heading(view), file=stream, flush=True)
+
+    def refresh(self) -> None:
+        if self._pace.is_due(self.view.clock()):
+            self._draw()
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        changed = text != self.view.activity
+        super().activity(text, share)
+        if changed and self._live is not None:
+            self._pace.hurry()
+        self.refresh()
+
+    def close(self) -> None:
+        self.view.activity, self.view.activity_share = "", None
+        if self._live is None and self.view.began is None:
+            return  # nothing has been shown, and there is nothing to show
+        self._draw()
+        if self._live is not None:
+            self._live.stop()
+
+    def _draw(self) -> None:
+        if self._live is None:
+            self._live = open_live(self._stream)
+        began = time.thread_time()
+        width, height = self._live.console.size
+        self._live.update(picture(self.view, width, height), refresh=True)
+        self._pace.done(self.view.clock(), time.thread_time() - began)
+
+
+def open_live(stream: IO[str]) -> Live:
+    """rich's picture in place. It draws when it is told to, and has no thread."""
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(file=stream), auto_refresh=False, vertical_overflow="crop")
+    live.start()
+    return live
+
+
+def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
+    """The live screen where `stream` is a terminal that can show it, else plain lines."""
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return PlainScreen(view, stream)
+    with contextlib.suppress(OSError):
+        if 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST:
+            return PlainScreen(view, stream)
+    return LiveScreen(view, stream)
+
+
+def picture(view: TrainingView, width: int, height: int) -> Group:
+    """The live screen's picture."""
+    from rich.console import Group
+    from rich.rule import Rule
+    from rich.text import Text
+
+    width = min(width, 160) - 2
+    title = Text.assemble((view.experiment, "bold"), " on ", (view.board, "bold"))
+    title.append(f"   seed {view.seed}", "dim")
+    rows = max(CHART_ROWS[0], min(CHART_ROWS[1], height - 14))
+    lines: list[Text | Rule] = [Rule(title, align="left", style="dim"), bar(view, width)]
+    lines += [Text(""), *figures(view), Text(""), *chart(view, width, rows), Text("")]
+    lines += [Text(f" the board says: {text}", "yellow") for text in view.texts]
+    lines.append(footer(view, width))
+    return Group(*lines)
+
+
+def bar(view: TrainingView, width: int) -> Text:
+    """` ━━━━━━━━╸────────   62 %   6,240 of 10,000 steps`."""
+    from rich.text import Text
+
+    told = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
+    room = max(10, width - len(told) - 4)
+    full = int(2 * room * view.share)
+    text = Text(" ")
+    text.append("━" * (full // 2) + "╸" * (full % 2), "green" if full == 2 * room else "cyan")
+    text.append("─" * (room - full // 2 - full % 2), "dim")
+    text.append(f"   {told}")
+    return text
+
+
+def figures(view: TrainingView) -> list[Text]:
+    """Speed, returns and losses, a line each."""
+    evaluation = view.evaluation
+    evaluated = f"{evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}" if evaluation else "-"
+    left = duration(view.left_s) if view.step < view.steps else "none"
+    return [
+        figure_line(
+            ("speed", f"{number(view.steps_per_s)} steps/s"),
+            ("elapsed", duration(view.elapsed_s)),
+            ("left", left),
+            ("episodes", f"{view.episodes:,}"),
+            ("updates", f"{view.updates:,}"),
+        ),
+        figure_line(
+            ("return in evaluation", evaluated),
+            ("last episode", number(view.last_return)),
+            ("best", number(view.best_return)),
+        ),
+        figure_line(
+            ("losses of critics", f"{number(view.critic_1_loss)}, {number(view.critic_2_loss)}"),
+            ("actor", number(view.actor_loss)),
+        ),
+    ]
+
+
+def figure_line(*pairs: tuple[str, str]) -> Text:
+    from rich.text import Text
+
+    text = Text(no_wrap=True)
+    for name, value in pairs:
+        text.append(f" {name} ", "dim")
+        text.append(f"{value}  ", "bold")
+    return text
+
+
+def footer(view: TrainingView, width: int) -> Text:
+    from rich.text import Text
+
+    if view.activity:
+        text = Text(f" {view.activity}", "cyan")
+        if view.activity_share is not None:
+            text.append(f"  {100 * view.activity_share:.0f} %")
+        return text
+    if view.step >= view.steps:
+        return Text("")
+    hint = "Ctrl-C pauses and saves"
+    run = f" {view.run}"
+    if len(run) + len(hint) + 2 > width:
+        run = f" …{run[-(width - len(hint) - 4) :]}"
+    return Text(f"{run}{' ' * (width - len(run) - len(hint))}{hint}", "dim", no_wrap=True)
+
+
+def number(value: float) -> str:
+    """Three or four digits that matter; a dash for what is not known."""
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """`0:07`, `12:40`, `2:03:00`."""
+    if not math.isfinite(seconds):
+        return "-"
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    if hours:
+        return f"{hours}:{rest // 60:02}:{rest % 60:02}"
+    return f"{rest // 60}:{rest % 60:02}"
