@@ -9,7 +9,7 @@
 
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
-#include "rltools/rl/training.h"
+#include "rltools/rl/evaluation.h"
 #include RLT_DEVICE_HEADER
 
 namespace {

@@ -1,6 +1,6 @@
 // simulate-<experiment> EPISODES SEED < policy.rltp: runs a policy image in the experiment's own
-// environment and prints the returns as JSON. The episodes are those of evaluate() in rl/training.h
-// with this seed.
+// environment and prints the returns as JSON. The episodes are those of evaluate() in
+// rl/evaluation.h with this seed.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>

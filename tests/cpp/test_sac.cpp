@@ -12,6 +12,7 @@
 #include "rltools/devices/host.h"
 #include "rltools/policy/image.h"
 #include "rltools/policy/runtime.h"
+#include "rltools/rl/evaluation.h"
 #include "sac_golden_run.h"
 
 using namespace rlt;

@@ -11,6 +11,7 @@
 
 #include "pytorch_comparison.h"
 #include "rltools/devices/host.h"
+#include "rltools/rl/evaluation.h"
 #include "td3_golden_run.h"
 
 using namespace rlt;

@@ -11,6 +11,7 @@
 
 #include "pendulum_td3.h"
 #include "rltools/devices/host.h"
+#include "rltools/rl/evaluation.h"
 #include "training_run.h"
 
 using namespace rlt;

@@ -7,6 +7,7 @@
 #include "pendulum_td3.h"
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
+#include "rltools/rl/evaluation.h"
 
 namespace {
 

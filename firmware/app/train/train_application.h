@@ -9,6 +9,7 @@
 #include "app/train/loss_means.h"
 #include "app/train/parameters.h"
 #include "app/train/training_files.h"
+#include "rltools/rl/evaluation.h"
 
 namespace rlt {
 

@@ -71,12 +71,6 @@ struct StepReport {
   float actor_loss;
 };
 
-// Returns of deterministic episodes: mean, population standard deviation, smallest, largest.
-struct EvaluationReport {
-  std::uint32_t episodes;
-  float mean, std, min, max;
-};
-
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled
 // only then. (The condition is a parameter because Clang refuses to use it again where it has
 // failed in a variable's initialiser.)
@@ -100,59 +94,6 @@ template <class Device, class E>
 StepReport train_step(Device device, Training<E>& training) {
   if constexpr (Contracts<E>::kKept) {
     return train_step_algorithm(device, typename E::Algorithm{}, training);
-  }
-  return {};
-}
-
-namespace detail {
-
-// The sum of the rewards of one deterministic episode.
-template <class Device, class E>
-typename E::Scalar evaluate_episode(Device device, Training<E>& training, std::uint32_t episode) {
-  using T = typename E::Scalar;
-  using Environment = typename E::Environment;
-  const Environment environment{};
-  const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset, episode};
-  auto state = initial_state(device, environment, random);
-  T episode_return = T(0);
-  for (int i = 0; i < E::kEpisodeSteps && !terminated(device, environment, state); i++) {
-    Matrix<T, 1, Environment::kObservationDim> observation;
-    Matrix<T, 1, Environment::kActionDim> action;
-    observe(device, environment, state, observation.data());
-    act(device, training, observation, action);
-    const auto next = step(device, environment, state, action.data());
-    episode_return += reward(device, environment, state, action.data(), next);
-    state = next;
-  }
-  return episode_return;
-}
-
-}  // namespace detail
-
-// Runs hyperparameters.eval_episodes deterministic episodes. Initial states depend on the seed and
-// the episode's number only; nothing of the training state changes.
-template <class Device, class E>
-EvaluationReport evaluate(Device device, Training<E>& training) {
-  if constexpr (Contracts<E>::kKept) {
-    using T = typename E::Scalar;
-    const std::uint32_t episodes = training.hyperparameters.eval_episodes;
-    T sum = T(0), sum_of_squares = T(0), smallest = T(0), largest = T(0);
-    T first = T(0);
-    for (std::uint32_t episode = 0; episode < episodes; episode++) {
-      const T episode_return = detail::evaluate_episode(device, training, episode);
-      // Moments about the first return: returns differ little compared with their size.
-      if (episode == 0) first = smallest = largest = episode_return;
-      const T difference = episode_return - first;
-      sum += difference;
-      sum_of_squares = math::fma(difference, difference, sum_of_squares);
-      smallest = math::min(smallest, episode_return);
-      largest = math::max(largest, episode_return);
-    }
-    const T count = static_cast<T>(episodes);
-    const T mean = sum / count;
-    const T variance = math::max(T(0), sum_of_squares / count - mean * mean);
-    return {episodes, static_cast<float>(first + mean), static_cast<float>(math::sqrt(variance)),
-            static_cast<float>(smallest), static_cast<float>(largest)};
   }
   return {};
 }

@@ -1,0 +1,129 @@
+// Evaluation of the present policy: deterministic episodes, one environment step at a time, so that
+// firmware can do other work between two steps.
+#pragma once
+
+#include "rltools/core/math.h"
+#include "rltools/rl/training.h"
+
+namespace rlt {
+
+// Returns of deterministic episodes: mean, population standard deviation, smallest, largest.
+struct EvaluationReport {
+  std::uint32_t episodes;
+  float mean, std, min, max;
+};
+
+// An evaluation under way. It changes nothing of the training state, and is no part of it.
+template <class E>
+struct Evaluation {
+  using T = typename E::Scalar;
+
+  std::uint32_t episodes;      // to run in all
+  std::uint32_t episode;       // the present one, from 0; `episodes` at the end
+  std::uint32_t episode_step;  // steps done in the present episode
+  typename E::Environment::State environment_state;
+  T episode_return;  // sum of rewards of the present episode
+  // Moments about the first return: returns differ little compared with their size.
+  T first, sum, sum_of_squares;
+  T smallest, largest;
+};
+
+namespace detail {
+
+template <class Device, class E>
+void begin_evaluation_episode(Device device, const Training<E>& training,
+                              Evaluation<E>& evaluation) {
+  const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset,
+                            evaluation.episode};
+  evaluation.environment_state = initial_state(device, typename E::Environment{}, random);
+  evaluation.episode_step = 0;
+  evaluation.episode_return = typename E::Scalar(0);
+}
+
+template <class E>
+void add_episode_return(Evaluation<E>& evaluation) {
+  const auto value = evaluation.episode_return;
+  if (evaluation.episode == 0) {
+    evaluation.first = evaluation.smallest = evaluation.largest = value;
+  }
+  const auto difference = value - evaluation.first;
+  evaluation.sum += difference;
+  evaluation.sum_of_squares = math::fma(difference, difference, evaluation.sum_of_squares);
+  evaluation.smallest = math::min(evaluation.smallest, value);
+  evaluation.largest = math::max(evaluation.largest, value);
+}
+
+}  // namespace detail
+
+// Begins an evaluation of hyperparameters.eval_episodes episodes. Initial states depend on the seed
+// and the episode's number only.
+template <class Device, class E>
+void begin_evaluation(Device device, const Training<E>& training, Evaluation<E>& evaluation) {
+  if constexpr (Contracts<E>::kKept) {
+    evaluation = {};
+    evaluation.episodes = training.hyperparameters.eval_episodes;
+    detail::begin_evaluation_episode(device, training, evaluation);
+  }
+}
+
+// One environment step at most. False once all episodes have ended: then evaluation_report() has
+// the result. The policy and the seed must be the same in all steps.
+template <class Device, class E>
+bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluation) {
+  if constexpr (Contracts<E>::kKept) {
+    using T = typename E::Scalar;
+    using Environment = typename E::Environment;
+    constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
+    const Environment environment{};
+    auto& state = evaluation.environment_state;
+    const auto episode_ends = [&] {
+      return evaluation.episode_step >= kEpisodeSteps || terminated(device, environment, state);
+    };
+    if (evaluation.episode >= evaluation.episodes) return false;
+    if (!episode_ends()) {  // an initial state may be terminal
+      Matrix<T, 1, Environment::kObservationDim> observation;
+      Matrix<T, 1, Environment::kActionDim> action;
+      observe(device, environment, state, observation.data());
+      act(device, training, observation, action);
+      const auto next = step(device, environment, state, action.data());
+      evaluation.episode_return += reward(device, environment, state, action.data(), next);
+      evaluation.episode_step++;
+      state = next;
+    }
+    if (episode_ends()) {
+      detail::add_episode_return(evaluation);
+      evaluation.episode++;
+      if (evaluation.episode < evaluation.episodes) {
+        detail::begin_evaluation_episode(device, training, evaluation);
+      }
+    }
+    return evaluation.episode < evaluation.episodes;
+  }
+  return false;
+}
+
+// Of the episodes that have ended; at least one must have.
+template <class E>
+EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
+  using T = typename E::Scalar;
+  const T count = static_cast<T>(evaluation.episode);
+  const T mean = evaluation.sum / count;
+  const T variance = math::max(T(0), evaluation.sum_of_squares / count - mean * mean);
+  return {evaluation.episode, static_cast<float>(evaluation.first + mean),
+          static_cast<float>(math::sqrt(variance)), static_cast<float>(evaluation.smallest),
+          static_cast<float>(evaluation.largest)};
+}
+
+// A whole evaluation.
+template <class Device, class E>
+EvaluationReport evaluate(Device device, Training<E>& training) {
+  if constexpr (Contracts<E>::kKept) {
+    Evaluation<E> evaluation;
+    begin_evaluation(device, training, evaluation);
+    while (evaluate_step(device, training, evaluation)) continue;
+    return evaluation_report(evaluation);
+  }
+  return {};
+}
+
+}  // namespace rlt
