@@ -11,6 +11,7 @@
 #include "policy_networks.h"
 #include "rltools/devices/host.h"
 #include "rltools/policy/runtime.h"
+#include "rltools/rl/policy_of_training.h"
 
 using namespace policy_networks;
 

@@ -10,9 +10,9 @@
 
 #include "pytorch_comparison.h"
 #include "rltools/devices/host.h"
-#include "rltools/policy/image.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/evaluation.h"
+#include "rltools/rl/policy_of_training.h"
 #include "sac_golden_run.h"
 
 using namespace rlt;

@@ -8,6 +8,7 @@
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/evaluation.h"
+#include "rltools/rl/policy_of_training.h"
 
 namespace {
 

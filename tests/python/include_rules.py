@@ -12,11 +12,11 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>|(\w+))', re.MULT
 LIBRARY_LAYERS = {
     "core": {"core"},
     "nn": {"core", "nn"},
-    "rl": {"core", "nn", "rl"},
-    "policy": {"core", "nn", "rl", "policy"},
+    "policy": {"core", "nn", "policy"},
+    "rl": {"core", "nn", "policy", "rl"},
     "kernels": {"core", "nn", "kernels"},
     "devices": {"core", "nn", "kernels"},
-    "experiments": {"core", "nn", "rl"},
+    "experiments": {"core", "nn", "policy", "rl"},
     "app": {"core", "nn", "rl", "policy"},
 }
 # What the core may use of the C++17 standard library: no streams, no containers.

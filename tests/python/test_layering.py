@@ -94,6 +94,8 @@ def test_tree_follows_the_include_rules() -> None:
     [
         ("core/a.h", '#include "rltools/nn/dense.h"', "core may not include nn"),
         ("nn/a.h", '#include "rltools/rl/training.h"', "nn may not include rl"),
+        ("nn/a.h", '#include "rltools/policy/image.h"', "nn may not include policy"),
+        ("policy/a.h", '#include "rltools/rl/training.h"', "policy may not include rl"),
         ("rl/a.h", '#include "rltools/kernels/simd/dense.h"', "rl may not include kernels"),
         ("nn/a.h", '#  include "rltools/devices/host.h"', "nn may not include devices"),
         ("kernels/x/a.h", '#include "rltools/rl/training.h"', "kernels may not include rl"),

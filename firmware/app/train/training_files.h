@@ -5,7 +5,7 @@
 #include "app/file_server.h"
 #include "app/train/checkpoint.h"
 #include "app/train/state_bytes.h"
-#include "rltools/policy/image.h"
+#include "rltools/rl/policy_of_training.h"
 
 namespace rlt {
 

@@ -7,8 +7,6 @@
 #include <cstdint>
 
 #include "rltools/core/crc32.h"
-#include "rltools/core/math.h"
-#include "rltools/rl/environment.h"
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the policy image is read in place: the processor must be little-endian"
@@ -103,29 +101,6 @@ constexpr const char* policy_reason_text(PolicyReason reason) {
     case PolicyReason::example_not_reproduced: return "an example gives other bits here";
   }
   return "unknown reason";
-}
-
-// What observations and actions mean where a policy is to run.
-struct PolicyContract {
-  std::uint32_t step_interval_us;
-  int observation_dim;
-  int action_dim;
-  const Channel* observations;
-  const Channel* actions;
-};
-
-template <class Environment>
-constexpr PolicyContract policy_contract() {
-  return {Environment::kStepInterval_us, Environment::kObservationDim, Environment::kActionDim,
-          Environment::kObservations, Environment::kActions};
-}
-
-// A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
-// clamped.
-inline float physical_action(float action, float minimum, float maximum) {
-  const float half_range = 0.5f * (maximum - minimum);
-  const float centre = 0.5f * (maximum + minimum);
-  return math::fma(math::clamp(action, -1.0f, 1.0f), half_range, centre);
 }
 
 // The checksum of an image: CRC-32 of all its bytes but the four that hold the checksum.

@@ -1,12 +1,11 @@
-// Writes the deployable policy image (docs/policy_image.md) on the device that trained the policy,
-// with example inputs and what this device computes for them. No allocation; the image's size is
-// known at compile time.
+// Writes a network as a deployable policy image (docs/policy_image.md), with example inputs and
+// what this device computes for them. No allocation; the image's size is known at compile time.
 #pragma once
 
 #include "rltools/core/random.h"
 #include "rltools/nn/mlp.h"
+#include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
-#include "rltools/rl/training.h"
 
 namespace rlt {
 
@@ -42,10 +41,6 @@ constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false) {
          (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
          kPolicyExampleCount * (kObservation + 2u * kAction + 1u) * 4u;
 }
-
-// Size of the image of an experiment's policy.
-template <class E>
-constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>();
 
 namespace detail {
 
@@ -181,31 +176,6 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   }
   header.crc32 = policy_image_crc32(image, bytes);
   __builtin_memcpy(image, &header, sizeof(header));
-}
-
-// Writes the image of a training run's policy. `state_sha256` is that of the present training
-// state.
-template <class Device, class E>
-void build_policy_image(Device device, Training<E>& training,
-                        const std::uint8_t (&state_sha256)[32],
-                        std::uint8_t (&image)[kPolicyImageBytes<E>]) {
-  using Environment = typename E::Environment;
-  static_assert(detail::text_length(E::kName) < kPolicyNameBytes &&
-                    detail::text_length(Environment::kName) < kPolicyNameBytes,
-                "build_policy_image: a name of experiment or environment has more than 31 bytes");
-  static_assert(
-      detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
-          detail::channels_fit(Environment::kActions, Environment::kActionDim),
-      "build_policy_image: a channel's name has more than 23 bytes, its unit more than 15, or its "
-      "range is empty or not finite");
-  const PolicyOrigin origin{E::kName,
-                            Environment::kName,
-                            steps_done(training),
-                            training.hyperparameters.seed,
-                            fingerprint(training),
-                            state_sha256};
-  write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
-                     origin, image);
 }
 
 }  // namespace rlt

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rltools/nn/activation.h"
+#include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
 
 namespace rlt {

@@ -14,17 +14,9 @@
 
 #include "rltools/core/device.h"
 #include "rltools/core/random.h"
+#include "rltools/policy/contract.h"
 
 namespace rlt {
-
-// One element of an observation or an action: what it is called, its SI unit ("1" where it has
-// none) and range. An action's range is that of the physical quantity: physical = minimum + (a + 1)
-// / 2 * (maximum - minimum).
-struct Channel {
-  const char* name;
-  const char* unit;
-  float minimum, maximum;
-};
 
 namespace detail {
 

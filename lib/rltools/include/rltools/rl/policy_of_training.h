@@ -1,0 +1,39 @@
+// The deployable policy image of a training run, written on the device that trained it
+// (docs/policy_image.md).
+#pragma once
+
+#include "rltools/policy/image.h"
+#include "rltools/rl/training.h"
+
+namespace rlt {
+
+// Size of the image of an experiment's policy.
+template <class E>
+constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>();
+
+// Writes the image of a training run's policy. `state_sha256` is that of the present training
+// state.
+template <class Device, class E>
+void build_policy_image(Device device, Training<E>& training,
+                        const std::uint8_t (&state_sha256)[32],
+                        std::uint8_t (&image)[kPolicyImageBytes<E>]) {
+  using Environment = typename E::Environment;
+  static_assert(detail::text_length(E::kName) < kPolicyNameBytes &&
+                    detail::text_length(Environment::kName) < kPolicyNameBytes,
+                "build_policy_image: a name of experiment or environment has more than 31 bytes");
+  static_assert(
+      detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
+          detail::channels_fit(Environment::kActions, Environment::kActionDim),
+      "build_policy_image: a channel's name has more than 23 bytes, its unit more than 15, or its "
+      "range is empty or not finite");
+  const PolicyOrigin origin{E::kName,
+                            Environment::kName,
+                            steps_done(training),
+                            training.hyperparameters.seed,
+                            fingerprint(training),
+                            state_sha256};
+  write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
+                     origin, image);
+}
+
+}  // namespace rlt
