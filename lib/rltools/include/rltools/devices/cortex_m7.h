@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/cortex_m/dense.h"
+#include "rltools/kernels/cortex_m/dense_at_run_time.h"
 #include "rltools/kernels/cortex_m/optimizer.h"
 
 namespace rlt {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/simd/dense.h"
+#include "rltools/kernels/simd/dense_at_run_time.h"
 #include "rltools/nn/optimizer.h"
 
 namespace rlt {

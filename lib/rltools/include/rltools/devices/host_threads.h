@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/simd/dense.h"
+#include "rltools/kernels/simd/dense_at_run_time.h"
 #include "rltools/kernels/threads/dense.h"
 #include "rltools/kernels/threads/optimizer.h"
 #include "rltools/kernels/threads/second_thread.h"

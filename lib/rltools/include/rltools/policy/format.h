@@ -60,9 +60,6 @@ struct __attribute__((__may_alias__)) PolicyImageChannel {
   float maximum;
 };
 
-// A float of the image.
-typedef float __attribute__((__may_alias__)) PolicyImageFloat;
-
 static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
               "docs/policy_image.md gives the header's bytes");
 static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the layer's bytes");

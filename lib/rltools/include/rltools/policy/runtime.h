@@ -3,7 +3,7 @@
 // are those of forward() in nn/mlp.h.
 #pragma once
 
-#include "rltools/nn/activation.h"
+#include "rltools/nn/dense_at_run_time.h"
 #include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
 
@@ -23,11 +23,11 @@ struct Policy {
   const PolicyImageLayer* layers;
   const PolicyImageChannel* observations;
   const PolicyImageChannel* actions;
-  const PolicyImageFloat* mean;  // null where there is no normaliser
-  const PolicyImageFloat* inverse_std;
-  const PolicyImageFloat* parameters;  // for each layer weights (in, out), then bias (out)
-  const PolicyImageFloat* examples;    // for each: observation, trace (a word), output, action
-  std::uint32_t scratch_floats;        // that policy_forward() needs
+  const AliasingFloat* mean;  // null where there is no normaliser
+  const AliasingFloat* inverse_std;
+  const AliasingFloat* parameters;  // for each layer weights (in, out), then bias (out)
+  const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
+  std::uint32_t scratch_floats;     // that policy_forward() needs
 };
 
 // Floats of one example, the trace included.
@@ -39,7 +39,7 @@ namespace detail {
 
 inline bool is_finite(float value) { return math::abs(value) <= 3.4028234663852886e38f; }
 
-inline PolicyVerdict all_finite(const PolicyImageFloat* values, std::uint64_t count) {
+inline PolicyVerdict all_finite(const AliasingFloat* values, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; i++) {
     if (!is_finite(values[i])) return {PolicyReason::not_finite, static_cast<std::uint32_t>(i)};
   }
@@ -127,7 +127,7 @@ inline PolicyVerdict check_numbers(const Policy& policy, std::uint64_t parameter
   const PolicyVerdict verdict = all_finite(policy.parameters, parameter_count);
   if (!verdict.accepted()) return verdict;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const PolicyImageFloat* example = policy.examples + i * example_floats(header);
+    const AliasingFloat* example = policy.examples + i * example_floats(header);
     if (!all_finite(example, header.observation_dim).accepted() ||
         !all_finite(example + header.observation_dim + 1, 2u * header.action_dim).accepted()) {
       return {PolicyReason::not_finite, i};
@@ -136,55 +136,7 @@ inline PolicyVerdict check_numbers(const Policy& policy, std::uint64_t parameter
   return {PolicyReason::accepted, 0};
 }
 
-// output (Count) starting at `first`: output = input (in) . weights (in, out) + bias, each in index
-// order with fma; as in nn/dense.h there is no -0.
-template <int Count>
-inline void dense_outputs(int in, int out, int first, const PolicyImageFloat* weights,
-                          const PolicyImageFloat* bias, const float* input, float* output) {
-  float sum[Count];
-  for (int k = 0; k < Count; k++) sum[k] = bias[first + k];
-  for (int i = 0; i < in; i++) {
-    for (int k = 0; k < Count; k++) {
-      sum[k] = math::fma(input[i], weights[i * out + first + k], sum[k]);
-    }
-  }
-  for (int k = 0; k < Count; k++) output[first + k] = sum[k] + 0.0f;
-}
-
-template <Activation A>
-inline void activate(int count, float* values) {
-  for (int i = 0; i < count; i++) values[i] = activation_value<A>(values[i]);
-}
-
-inline void activate(Activation activation, int count, float* values) {
-  switch (activation) {
-    case Activation::identity: return;
-    case Activation::relu: return activate<Activation::relu>(count, values);
-    case Activation::gelu: return activate<Activation::gelu>(count, values);
-    case Activation::tanh: return activate<Activation::tanh>(count, values);
-    case Activation::sigmoid: return activate<Activation::sigmoid>(count, values);
-    case Activation::softplus: return activate<Activation::softplus>(count, values);
-  }
-}
-
 }  // namespace detail
-
-// A fully connected layer whose shape is known at run time only; blocks of outputs stay in
-// registers.
-inline Generic policy_dense_forward(Generic, Activation activation, int in, int out,
-                                    const PolicyImageFloat* weights, const PolicyImageFloat* bias,
-                                    const float* input, float* output) {
-  constexpr int kBlock = 8;
-  int first = 0;
-  for (; first + kBlock <= out; first += kBlock) {
-    detail::dense_outputs<kBlock>(in, out, first, weights, bias, input, output);
-  }
-  for (; first < out; first++) {
-    detail::dense_outputs<1>(in, out, first, weights, bias, input, output);
-  }
-  detail::activate(activation, out, output);
-  return {};
-}
 
 // Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a
 // four-byte boundary.
@@ -221,7 +173,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count, 
   verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
   if (!verdict.accepted()) return verdict;
 
-  const auto* numbers = reinterpret_cast<const PolicyImageFloat*>(image + tables_bytes);
+  const auto* numbers = reinterpret_cast<const AliasingFloat*>(image + tables_bytes);
   policy.mean = has_normaliser ? numbers : nullptr;
   policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
   policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
@@ -258,9 +210,8 @@ inline PolicyVerdict check_contract(const Policy& policy, const PolicyContract& 
 // last activation is tanh. `scratch` has policy.scratch_floats. Returns the checksum of all layers'
 // outputs where `with_trace`, else 0.
 template <class Device>
-std::uint32_t policy_forward(Device device, const Policy& policy,
-                             const PolicyImageFloat* observation, float* output, float* scratch,
-                             bool with_trace = false) {
+std::uint32_t policy_forward(Device device, const Policy& policy, const AliasingFloat* observation,
+                             float* output, float* scratch, bool with_trace = false) {
   const PolicyImageHeader& header = *policy.header;
   float* input = scratch;
   float* result = scratch + policy.scratch_floats / 2;
@@ -268,14 +219,14 @@ std::uint32_t policy_forward(Device device, const Policy& policy,
     input[i] = policy.mean == nullptr ? observation[i]
                                       : (observation[i] - policy.mean[i]) * policy.inverse_std[i];
   }
-  const PolicyImageFloat* weights = policy.parameters;
+  const AliasingFloat* weights = policy.parameters;
   std::uint32_t trace = 0;
   for (int layer = 0; layer < header.layer_count; layer++) {
     const int in = policy.layers[layer].input_dim;
     const int out = policy.layers[layer].output_dim;
-    const PolicyImageFloat* bias = weights + static_cast<std::size_t>(in) * out;
-    policy_dense_forward(device, static_cast<Activation>(policy.layers[layer].activation), in, out,
-                         weights, bias, input, result);
+    const AliasingFloat* bias = weights + static_cast<std::size_t>(in) * out;
+    dense_forward_at_run_time(device, static_cast<Activation>(policy.layers[layer].activation), in,
+                              out, weights, bias, input, result);
     if (with_trace) trace = crc32(result, sizeof(float) * static_cast<std::size_t>(out), trace);
     weights = bias + out;
     float* previous = input;
@@ -297,7 +248,7 @@ inline void scale_action(const Policy& policy, const float* output, float* actio
 // action (action_dim) in the contract's units, within its ranges. `scratch` has
 // policy.scratch_floats.
 template <class Device>
-void policy_action(Device device, const Policy& policy, const PolicyImageFloat* observation,
+void policy_action(Device device, const Policy& policy, const AliasingFloat* observation,
                    float* action, float* scratch) {
   policy_forward(device, policy, observation, action, scratch);
   scale_action(policy, action, action);
@@ -315,8 +266,8 @@ PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch
   float* output = scratch + policy.scratch_floats;
   float* action = output + header.action_dim;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const PolicyImageFloat* observation = policy.examples + i * example_floats(header);
-    const PolicyImageFloat* expected = observation + header.observation_dim;
+    const AliasingFloat* observation = policy.examples + i * example_floats(header);
+    const AliasingFloat* expected = observation + header.observation_dim;
     const std::uint32_t trace = policy_forward(device, policy, observation, output, scratch, true);
     scale_action(policy, output, action);
     // trace, output and action lie one after another, in the image as here

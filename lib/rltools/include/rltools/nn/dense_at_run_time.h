@@ -1,0 +1,50 @@
+// The fully connected layer whose shape is known at run time only, for one sample, reference
+// implementation: what a policy image of any shape is run with. kernels/<target>/ overrides it; the
+// bits are those of dense_forward() in nn/dense.h.
+#pragma once
+
+#include "rltools/core/device.h"
+#include "rltools/core/math.h"
+#include "rltools/nn/activation.h"
+
+namespace rlt {
+
+// A float that may lie in an array of bytes, as those of a policy image do.
+typedef float __attribute__((__may_alias__)) AliasingFloat;
+
+namespace detail {
+
+template <Activation A>
+inline void activate(int count, float* values) {
+  for (int i = 0; i < count; i++) values[i] = activation_value<A>(values[i]);
+}
+
+}  // namespace detail
+
+// values (count) = A(values), in place
+inline Generic activation_at_run_time(Generic, Activation activation, int count, float* values) {
+  switch (activation) {
+    case Activation::identity: break;
+    case Activation::relu: detail::activate<Activation::relu>(count, values); break;
+    case Activation::gelu: detail::activate<Activation::gelu>(count, values); break;
+    case Activation::tanh: detail::activate<Activation::tanh>(count, values); break;
+    case Activation::sigmoid: detail::activate<Activation::sigmoid>(count, values); break;
+    case Activation::softplus: detail::activate<Activation::softplus>(count, values); break;
+  }
+  return {};
+}
+
+// output (out) = A(input (in) . weights (in, out) + bias (out))
+// Each element starts at its bias and accumulates over the inputs in order; there is no -0.
+inline Generic dense_forward_at_run_time(Generic, Activation activation, int in, int out,
+                                         const AliasingFloat* weights, const AliasingFloat* bias,
+                                         const float* input, float* output) {
+  for (int o = 0; o < out; o++) {
+    float sum = bias[o];
+    for (int i = 0; i < in; i++) sum = math::fma(input[i], weights[i * out + o], sum);
+    output[o] = sum + 0.0f;
+  }
+  return activation_at_run_time(Generic{}, activation, out, output);
+}
+
+}  // namespace rlt
