@@ -23,6 +23,7 @@ from .policy_samples import NETWORKS, patched, sample_images
 
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wdouble-promotion", "-Wconversion", "-Werror"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"]
+CORTEX_M3 = ["-mcpu=cortex-m3", "-mthumb"]
 
 # Reads observations from stdin, writes both kinds of action; exit code 1 unless verified.
 PROGRAM = """
@@ -107,27 +108,38 @@ def is_x86() -> bool:
 
 @pytest.mark.parametrize("name", ["pendulum", *NETWORKS])
 def test_the_header_compiles_for_cortex_m7(name: str, tmp_path: Path) -> None:
+    needed = symbols_needed(parse_policy(sample_images()[name]), tmp_path, CORTEX_M7)
+    assert needed <= {"memcpy", "memcmp", "memset"}
+
+
+def test_the_header_trusts_no_library_fmaf_on_cortex_m3(tmp_path: Path) -> None:
+    needed = symbols_needed(parse_policy(sample_images()["pendulum"]), tmp_path, CORTEX_M3)
+    assert "__aeabi_fadd" in needed
+    assert "fmaf" not in needed
+
+
+def symbols_needed(image: PolicyImage, folder: Path, processor: list[str]) -> set[str]:
+    """What firmware with the policy takes from libraries."""
     if shutil.which("arm-none-eabi-g++") is None:
         pytest.skip("arm-none-eabi-g++ is not installed")
-    image = parse_policy(sample_images()[name])
-    (tmp_path / "policy.h").write_text(export.c_header(image))
-    source = tmp_path / "firmware.cpp"
+    (folder / "policy.h").write_text(export.c_header(image))
+    source = folder / "firmware.cpp"
     namespace = export.identifier(image.experiment) + "_policy"
     source.write_text(
         '#include "policy.h"\n'
         f"void control(const float* o, float* a) {{ {namespace}::evaluate(o, a); }}\n"
         f"bool check() {{ return {namespace}::verify(); }}\n"
     )
-    flags = ["-O2", "-fno-exceptions", "-fno-rtti", *STRICT, *CORTEX_M7]
-    command = ["arm-none-eabi-g++", *flags, "-c", str(source), "-o", str(tmp_path / "firmware.o")]
+    flags = ["-O2", "-fno-exceptions", "-fno-rtti", *STRICT, *processor]
+    command = ["arm-none-eabi-g++", *flags, "-c", str(source), "-o", str(folder / "firmware.o")]
     subprocess.run(command, check=True, timeout=120)
     symbols = subprocess.run(
-        ["arm-none-eabi-nm", "-u", tmp_path / "firmware.o"],
+        ["arm-none-eabi-nm", "-u", folder / "firmware.o"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.split()
-    assert set(symbols) - {"U"} <= {"memcpy", "memcmp", "memset"}
+    return set(symbols) - {"U"}
 
 
 def test_two_policies_and_two_sources_go_into_one_program(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from rltools_host.policies.image import (
     PolicyImage,
 )
 
-CORE_MATH = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core" / "math.h"
+CORE = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core"
+CORE_MATH = (CORE / "float_bits.h", CORE / "fma.h", CORE / "math.h")  # in the order of their use
 
 
 # The expression of nn/activation.h, and the functions of core/math.h that it calls.
@@ -95,9 +96,8 @@ def array(name: str, values: Float32Array) -> str:
 
 
 def core_math_source(functions: Sequence[str]) -> str:
-    """The definitions of these functions in core/math.h, and of all that they use, in order."""
-    text = CORE_MATH.read_text(encoding="utf-8")
-    body = text.partition("namespace math {")[2].partition("// ---- Double")[0]
+    """The definitions of these functions of the core, and of all that they use, in order."""
+    body = "\n\n".join(namespace_body(path.read_text(encoding="utf-8")) for path in CORE_MATH)
     blocks = [drop_double(block.strip()) for block in re.split(r"\n\s*\n", body)]
     blocks = [block for block in blocks if block and not block.startswith("// ----")]
     defined = {name: number for number, block in enumerate(blocks) for name in defined_names(block)}
@@ -106,13 +106,19 @@ def core_math_source(functions: Sequence[str]) -> str:
     while waiting:
         name = waiting.pop()
         if name not in defined:
-            raise BuildError(f"{CORE_MATH} does not define {name} for float: restore it from git")
+            raise BuildError(f"{CORE}/*.h do not define {name} for float: restore them from git")
         number = defined[name]
         if number not in needed:
             needed.add(number)
             words = set(re.findall(r"\w+", without_comments(blocks[number])))
             waiting += sorted(words & defined.keys())
     return "\n\n".join(blocks[number] for number in sorted(needed))
+
+
+def namespace_body(text: str) -> str:
+    """What a header defines in namespace math, but for the functions of double."""
+    body = text.partition("namespace math {")[2].partition("}  // namespace math")[0]
+    return body.partition("// ---- Double")[0]
 
 
 def drop_double(block: str) -> str:
@@ -240,8 +246,9 @@ def activation_type(activation: str) -> str:
 
 HEADER_TEMPLATE = """\
 // {title}
-// Written by `rlt export --to c`. Self-contained: C++17, GCC or Clang, no allocation, no library
-// beyond fused multiply-add (an instruction of Cortex-M4F and M7, of x86-64-v3 and of AArch64).
+// Written by `rlt export --to c`. Self-contained: C++17, GCC or Clang, no allocation, no library. A
+// processor without fused multiply-add (Cortex-M4F and M7, x86-64-v3 and AArch64 have it) computes
+// it on integers: slower, with the same bits.
 //
 // Call evaluate() every {step_interval_us:,} us. Observations:
 {observation_comment}

@@ -1,5 +1,6 @@
-// Scalar mathematics with the same bits on every device that has IEEE-754 fused multiply-add: range
-// reduction after Cody and Waite (1980), minimax polynomials with coefficients in float.
+// Scalar mathematics with the same bits on every device with IEEE-754 arithmetic: range reduction
+// after Cody and Waite (1980), minimax polynomials with coefficients in float. Fused multiply-add
+// is the processor's, or exact on integers (fma.h) where it has none.
 //
 // For `float` everything is our own and straight-line (no table, no branch on data, no double), so
 // that compilers vectorise a loop that calls it (-O3 -fno-math-errno -fno-trapping-math). Where a
@@ -15,6 +16,8 @@
 
 #include <cstdint>
 
+#include "rltools/core/fma.h"
+
 #if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "rltools needs IEEE-754 arithmetic: compile without -ffast-math and -ffinite-math-only."
 #endif
@@ -22,21 +25,18 @@
 namespace rlt {
 namespace math {
 
-inline std::uint32_t to_bits(float x) {
-  std::uint32_t bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-inline float from_bits(std::uint32_t bits) {
-  float x;
-  __builtin_memcpy(&x, &bits, sizeof x);
-  return x;
-}
+// Whether an instruction computes fmaf: GCC says so on every processor, Clang names instruction
+// sets. (Without one the C library's fmaf may multiply and add, or round twice.)
+inline constexpr bool kHasFastFma =
+#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || \
+    defined(__aarch64__) || defined(__riscv_flen)
+    true;
+#else
+    false;
+#endif
 
 inline constexpr float kInfinity = __builtin_inff();
 inline constexpr float kQuietNan = __builtin_nanf("");
-inline constexpr std::uint32_t kSignBit = 0x80000000u;
 
 // The smallest number with all its digits.
 template <class T>
@@ -47,7 +47,10 @@ inline constexpr double kSmallestNormal<double> = 0x1p-1022;
 // ---- Exact or correctly rounded operations
 // -------------------------------------------------------
 
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float fma(float a, float b, float c) {
+  if constexpr (kHasFastFma) return __builtin_fmaf(a, b, c);
+  return exact_fma(a, b, c);
+}
 inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }

@@ -1,0 +1,27 @@
+// The bits of a binary32 number (IEEE 754-2019, 3.4): sign, eight bits of biased exponent, 23 bits
+// of fraction.
+#pragma once
+
+#include <cstdint>
+
+namespace rlt {
+namespace math {
+
+inline std::uint32_t to_bits(float x) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+inline float from_bits(std::uint32_t bits) {
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+inline constexpr std::uint32_t kSignBit = 0x80000000u;
+inline constexpr std::uint32_t kInfinityBits = 0x7f800000u;
+inline constexpr std::uint32_t kQuietNanBits = 0x7fc00000u;
+
+}  // namespace math
+}  // namespace rlt
