@@ -2,7 +2,9 @@
 // in this file.
 #include "teensy41/teensy_core.h"
 
-#include "board_api.h"
+#include "processors/cortex_m/floating_point.h"
+#include "processors/cortex_m/stack_paint.h"
+#include "processors/counter.h"
 
 // From the core's linker script. The core makes 32 bytes at _ebss inaccessible, to trap an overflow
 // of the stack.
@@ -12,7 +14,6 @@ namespace rlt::board {
 
 namespace {
 
-constexpr std::uint32_t kStackPaint = 0xc5a3c5a3u;
 constexpr std::uintptr_t kTrapBytes = 32;
 
 std::uint32_t* stack_limit() {
@@ -29,11 +30,9 @@ void copy_word(std::uint8_t* destination, std::uint32_t word) {
 const bool kCountsInstructions = false;
 
 void initialize() {
-  // Round to nearest, subnormals kept, NaNs passed on; also for code in interrupts.
-  __asm__ volatile("vmsr fpscr, %0" : : "r"(0));
-  *reinterpret_cast<volatile std::uint32_t*>(0xe000ef3c) = 0;  // FPDSCR
-  auto* own_frame = static_cast<std::uint32_t*>(__builtin_frame_address(0)) - 16;
-  for (volatile std::uint32_t* word = stack_limit(); word < own_frame; word++) *word = kStackPaint;
+  cortex_m::use_ieee_arithmetic();
+  const auto* own_frame = static_cast<std::uint32_t*>(__builtin_frame_address(0)) - 16;
+  cortex_m::paint_stack(stack_limit(), own_frame);
 }
 
 std::size_t read(std::uint8_t* destination, std::size_t capacity) {
@@ -47,12 +46,8 @@ std::size_t read(std::uint8_t* destination, std::size_t capacity) {
 void write(const std::uint8_t* source, std::size_t count) { usb_serial_write(source, count); }
 
 std::uint64_t counter() {
-  static std::uint32_t last = 0;
-  static std::uint64_t total = 0;
-  const std::uint32_t now = micros();  // wraps after 71 minutes: asked for more often than that
-  total += now - last;
-  last = now;
-  return total;
+  static CountExtender extender;
+  return extender.extend(micros());  // wraps after 71 minutes; every turn of the main loop asks
 }
 
 // The fuses of the i.MX RT1062: its 64-bit unique number, and the MAC address, whose low half is
@@ -64,12 +59,7 @@ void unique_id(std::uint8_t (&id)[16]) {
   copy_word(id + 12, HW_OCOTP_MAC1);
 }
 
-StackUse stack_use() {
-  const std::uint32_t* used = stack_limit();
-  while (used < stack_top() && *used == kStackPaint) used++;
-  return {static_cast<std::uint32_t>((stack_top() - stack_limit()) * 4),
-          static_cast<std::uint32_t>((stack_top() - used) * 4)};
-}
+StackUse stack_use() { return cortex_m::painted_stack_use(stack_limit(), stack_top()); }
 
 void idle() { __asm__ volatile("wfi"); }  // until the next interrupt: USB, or SysTick's millisecond
 

@@ -58,7 +58,7 @@ def compile_for(
         f'-DRLT_DEVICE_HEADER="{device["header"]}"',
         f"-DRLT_DEVICE={device['name']}",
         f'-DRLT_BOARD_NAME="{board.name}"',
-        *(str(paths.REPOSITORY / source) for source in sources),
+        *(str(path) for source in sources for path in sorted(paths.REPOSITORY.glob(source))),
         *("-o", str(output)),
     ]
     if board.linker_script:

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.device
 
 PROGRAMS = "tests/device/programs"
 BOARD_SOURCES = (
+    *(pattern for pattern in load_board(EMULATED).sources if "/processors/" in pattern),
     "firmware/qemu_cortex_m7/board.cpp",
-    "firmware/qemu_cortex_m7/startup.cpp",
     "firmware/app/fault_report.cpp",
 )
 

@@ -19,6 +19,11 @@ LIBRARY_LAYERS = {
     "experiments": {"core", "nn", "policy", "rl"},
     "app": {"core", "nn", "rl", "policy"},
 }
+# Folders of firmware/ of which a file may include its own headers and these.
+FIRMWARE_LAYERS = {
+    "app": {"app", "board_api.h"},
+    "processors": {"processors", "board_api.h"},
+}
 # What the core may use of the C++17 standard library: no streams, no containers.
 STANDARD_HEADERS = {
     *("algorithm", "array", "cfloat", "cinttypes", "climits", "cmath", "cstddef", "cstdint"),
@@ -83,16 +88,17 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
 
 
-def firmware_violations(path: Path, text: str) -> Iterator[str]:
-    """The application is the same on every board: no vendor's header, no board's header."""
+def firmware_violations(path: Path, layer: str, text: str) -> Iterator[str]:
+    """What boards share is the same on each: no vendor's header, no board's header."""
+    standard = STANDARD_HEADERS | ({"rltools/mavlink.h"} if layer == "app" else {"atomic"})
     for include in includes(text):
-        if include.quoted and include.quoted.startswith("rltools/"):
+        if include.quoted and layer == "app" and include.quoted.startswith("rltools/"):
             continue
-        if include.quoted and include.quoted.partition("/")[0] not in ("app", "board_api.h"):
+        if include.quoted and include.quoted.partition("/")[0] not in FIRMWARE_LAYERS[layer]:
             if include.quoted != "rlt_revision.h":
-                yield f"{path}: the application may not include {include.quoted}"
-        elif include.system and include.system not in STANDARD_HEADERS | {"rltools/mavlink.h"}:
-            yield f"{path}: the application may not include <{include.system}>"
+                yield f"{path}: {layer} may not include {include.quoted}"
+        elif include.system and include.system not in standard:
+            yield f"{path}: {layer} may not include <{include.system}>"
 
 
 def translation_unit(file: Path, include_directories: Sequence[Path]) -> list[str]:
@@ -154,8 +160,8 @@ def violations(tree: Path) -> list[str]:
             layer = layer_of(path)
             if layer:
                 found += library_violations(path, layer, text)
-            if layer == "app":
-                found += firmware_violations(path, text)
+            if path.parts[0] == "firmware" and path.parts[1] in FIRMWARE_LAYERS:
+                found += firmware_violations(path, path.parts[1], text)
             if file.suffix == ".cpp":
                 found += device_violations(path, file, include_directories)
     return found

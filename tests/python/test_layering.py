@@ -124,6 +124,9 @@ def test_violation_in_the_library_is_noticed(
         ("app/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
         ("app/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
         ("app/a.h", '#include "teensy41/usb.h"', "may not include teensy41/usb.h"),
+        ("processors/a.h", '#include "app/a.h"', "processors may not include app/a.h"),
+        ("processors/a.h", '#include "rltools/core/math.h"', "processors may not include rltools"),
+        ("processors/a.h", "#include <thread>", "processors may not include <thread>"),
         ("x/a.cpp", '#include "rltools/devices/host.h"\nint f();', "has no main"),
         (
             "x/a.cpp",
