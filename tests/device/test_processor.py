@@ -30,6 +30,7 @@ def output_of(program: Path, end: bytes, limit_s: float = 30.0) -> bytes:
     """What the program sends, up to `end` or the time limit."""
     with_link = EmulatedLink(Emulator(load_board(EMULATED), program, limit_s + 5), EMULATED)
     received = bytearray()
+    with_link.write(b"!")  # the program waits for it
     deadline = time.monotonic() + limit_s
     try:
         while end not in received and time.monotonic() < deadline:

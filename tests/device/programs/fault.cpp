@@ -1,6 +1,6 @@
 // Provokes the fault that the build names: a store where there is no memory or only code, an
 // undefined instruction, a stack that grows beyond its end.
-#include "board_api.h"
+#include "terminal.h"
 
 namespace {
 
@@ -17,6 +17,7 @@ volatile int depth_limit = 1 << 30;  // which the stack does not reach
 
 int main() {
   rlt::board::initialize();
+  terminal::wait_for_host();
 #if defined(UNMAPPED_STORE)
   *reinterpret_cast<volatile int*>(0x20080000) = 1;
 #elif defined(STORE_TO_CODE)

@@ -3,9 +3,9 @@
 // <in> <out> <one in so many is zero> same", or "differs".
 #include <initializer_list>
 
-#include "board_api.h"
 #include "rltools/core/random.h"
 #include "rltools/devices/cortex_m7.h"
+#include "terminal.h"
 
 using namespace rlt;
 
@@ -18,22 +18,6 @@ float weights[kWidth * kWidth], bias[kWidth], input[kBatch * kWidth], gradient[k
 float expected[kWidth * kWidth], actual[kWidth * kWidth], expected_bias[kWidth],
     actual_bias[kWidth];
 float moments[4][kWidth];
-
-void print(const char* text) {
-  board::write(reinterpret_cast<const std::uint8_t*>(text), __builtin_strlen(text));
-}
-
-void print(int number) {
-  char text[12];
-  char* first = text + sizeof text;
-  *--first = 0;
-  do {
-    *--first = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  print(" ");
-  print(first);
-}
 
 // Random values of which about one in `one_in` is zero, by turns 0 and -0; none where it is 0.
 template <int Capacity>
@@ -68,9 +52,12 @@ bool same_gradients(const float* a, const float* b, int count) {
 }
 
 void report(const char* operation, int batch, int in, int out, std::uint32_t one_in, bool same) {
-  print(operation);
-  for (const int number : {batch, in, out, static_cast<int>(one_in)}) print(number);
-  print(same ? " same\n" : " differs\n");
+  terminal::print(operation);
+  for (const int number : {batch, in, out, static_cast<int>(one_in)}) {
+    terminal::print(" ");
+    terminal::print(static_cast<std::uint64_t>(number));
+  }
+  terminal::print(same ? " same\n" : " differs\n");
 }
 
 template <Activation A, int Batch, int In, int Out>
@@ -152,6 +139,7 @@ void check_adam(float beta) {
 
 int main() {
   board::initialize();
+  terminal::wait_for_host();
   check_products<20, 64, 64>();
   check_products<20, 4, 64>();
   check_products<20, 64, 1>();
@@ -163,6 +151,5 @@ int main() {
   check_relu();
   check_adam(0.9f);
   check_adam(1.0f);
-  print(".");
-  for (;;) __asm__ volatile("wfi");
+  terminal::finish();
 }
