@@ -35,83 +35,94 @@ inline constexpr std::int32_t kZeroExponent = -4096;
   return {mantissa, exponent, sign};
 }
 
-// A sum before it is rounded: (high 2^32 + low) 2^(exponent - 127 - 62), bit 30 of `high` set. What
-// is lost of the exact sum counts in bit 0 of `low`, too far below the rounded digits to be told
-// apart. The sum of opposite numbers has exponent kZeroExponent.
-struct WideSum {
-  std::uint32_t high, low;
+// A sum before it is rounded: high 2^(exponent - 127 - 30), bit 30 of `high` set. Bit 0 is also set
+// where the exact sum has digits below it; the rounded sum ends at bit 7. That of opposite numbers
+// has exponent kZeroExponent.
+struct UnroundedSum {
+  std::uint32_t high;
   std::int32_t exponent;
   std::uint32_t sign;
 };
 
+constexpr inline std::uint32_t one_if(bool condition) {
+  return static_cast<std::uint32_t>(condition);
+}
+
+// The sum (high 2^32 + low) with its first bit moved to bit 30 of `high`.
+[[gnu::always_inline]] constexpr inline UnroundedSum normalised(std::uint32_t high,
+                                                                std::uint32_t low,
+                                                                std::int32_t exponent,
+                                                                std::uint32_t sign) {
+  if (high >> 30 != 1u) {
+    if ((high & kSignBit) != 0u) {
+      low |= high << 31;
+      high >>= 1;
+      exponent++;
+    } else {
+      if (high == 0u) {
+        if (low == 0u) return {0u, kZeroExponent, 0u};
+        high = low >> 1;
+        low <<= 31;
+        exponent -= 31;
+      }
+      for (; high < 0x40000000u; exponent--) {
+        high = high << 1 | low >> 31;
+        low <<= 1;
+      }
+    }
+  }
+  return {high | one_if(low != 0u), exponent, sign};
+}
+
 // x y + addend, for finite x and y that are not zero. `x_exponent` is that of x less 126; the
-// mantissa of y has bit 31 set, and the sign is that of the product.
-[[gnu::always_inline]] constexpr inline WideSum add_product(
+// mantissa of y has bit 31 set, and `sign` is that of the product.
+[[gnu::always_inline]] constexpr inline UnroundedSum add_product(
     UnpackedFloat addend, std::uint32_t x_mantissa, std::int32_t x_exponent,
-    std::uint32_t y_mantissa, std::int32_t y_exponent, std::uint32_t product_sign) {
+    std::uint32_t y_mantissa, std::int32_t y_exponent, std::uint32_t sign) {
   const std::uint64_t product = static_cast<std::uint64_t>(x_mantissa) * y_mantissa;  // from 2^61
   std::uint32_t high = static_cast<std::uint32_t>(product >> 32);
   std::uint32_t low = static_cast<std::uint32_t>(product);
   std::int32_t exponent = x_exponent + y_exponent;
-  std::uint32_t sign = product_sign;
   std::uint32_t addend_high = addend.mantissa, addend_low = 0u;
-  // What has the smaller exponent moves to the right. Its bits that leave two words count as one.
+  // What has the smaller exponent moves to the right. Digits that leave it count as one in its last
+  // place: they are below the other's digits, and below those that decide how the sum rounds.
   std::int32_t shift = exponent - addend.exponent;
-  if (shift >= 0) {
-    const std::uint32_t doubled = addend_high << 1;
-    if (shift < 32) {
-      addend_high >>= shift;
-      addend_low = doubled << (31 - shift);
-    } else {
-      shift = shift < 63 ? shift - 32 : 31;
-      addend_low = addend_high >> shift | static_cast<std::uint32_t>(doubled << (31 - shift) != 0u);
-      addend_high = 0u;
-    }
+  if (shift < -1) {
+    // Most often. The product is below half of the addend, so that one word is enough.
+    shift = shift > -31 ? -shift : 31;
+    high = high >> shift | one_if((high << (32 - shift) | low) != 0u);
+    high = sign == addend.sign ? addend_high + high : addend_high - high;
+    return normalised(high, 0u, addend.exponent, addend.sign);
+  }
+  if (shift >= 32) {
+    shift = shift < 63 ? shift - 32 : 31;
+    addend_low = addend_high >> shift | one_if((addend_high << 1) << (31 - shift) != 0u);
+    addend_high = 0u;
+  } else if (shift >= 0) {
+    addend_low = (addend_high << 1) << (31 - shift);
+    addend_high >>= shift;
   } else {
     exponent = addend.exponent;
-    shift = -shift;
-    if (shift < 32) {
-      const bool is_lost = (low << 1) << (31 - shift) != 0u;
-      low = (high << 1) << (31 - shift) | low >> shift | static_cast<std::uint32_t>(is_lost);
-      high >>= shift;
-    } else {
-      low = 1u;
-      high = 0u;
-    }
+    low = high << 31 | low >> 1;  // the last digit of a product of 24 and 24 digits is further up
+    high >>= 1;
   }
   if (sign == addend.sign) {
     low += addend_low;
-    high += addend_high + static_cast<std::uint32_t>(low < addend_low);
+    high += addend_high + one_if(low < addend_low);
   } else {
-    high -= addend_high + static_cast<std::uint32_t>(low < addend_low);
+    high -= addend_high + one_if(low < addend_low);
     low -= addend_low;
     if ((high & kSignBit) != 0u) {
       sign = addend.sign;
       low = 0u - low;
-      high = ~high + static_cast<std::uint32_t>(low == 0u);
+      high = ~high + one_if(low == 0u);
     }
   }
-  if (high >> 30 == 1u) return {high, low, exponent, sign};
-  if ((high & kSignBit) != 0u) {
-    return {high >> 1, high << 31 | low >> 1 | (low & 1u), exponent + 1, sign};
-  }
-  if (high == 0u) {
-    if (low == 0u) return {0u, 0u, kZeroExponent, 0u};
-    high = low >> 1;
-    low <<= 31;
-    exponent -= 31;
-  }
-  for (; high < 0x40000000u; exponent--) {
-    high = high << 1 | low >> 31;
-    low <<= 1;
-  }
-  return {high, low, exponent, sign};
+  return normalised(high, low, exponent, sign);
 }
 
-// Bits 7 to 31 of the sum, rounded to nearest with ties to even; below them are zeros.
-[[gnu::always_inline]] constexpr inline std::uint32_t rounded_mantissa(std::uint32_t high,
-                                                                       std::uint32_t low) {
-  high |= static_cast<std::uint32_t>(low != 0u);
+// The sum without what is below bit 7, rounded to nearest with ties to even. It may reach bit 31.
+[[gnu::always_inline]] constexpr inline std::uint32_t rounded(std::uint32_t high) {
   return (high + 0x3fu + (high >> 7 & 1u)) & ~0x7fu;
 }
 
@@ -131,21 +142,18 @@ constexpr inline std::uint32_t fma_bits(std::uint32_t a, std::uint32_t b, std::u
   }
   if (abs_a == 0u || abs_b == 0u) return abs_c != 0u || c == sign ? c : 0u;
   const UnpackedFloat x = unpack_finite(a), y = unpack_finite(b);
-  const WideSum sum = add_product(unpack_finite(c), x.mantissa, x.exponent - 126, y.mantissa << 1,
-                                  y.exponent, sign);
+  const UnroundedSum sum = add_product(unpack_finite(c), x.mantissa, x.exponent - 126,
+                                       y.mantissa << 1, y.exponent, sign);
   if (sum.exponent == kZeroExponent) return 0u;
   if (sum.exponent >= 1) {
     // The mantissa's bit 30 adds 1 to the exponent; so does a carry into bit 31.
-    const std::uint32_t rounded = rounded_mantissa(sum.high, sum.low) >> 7;
     const std::uint32_t exponent = static_cast<std::uint32_t>(sum.exponent) - 1u;
-    const std::uint32_t bits = exponent < 254u ? (exponent << 23) + rounded : kInfinityBits;
-    return sum.sign | bits;
+    const bool is_finite = exponent < 254u;
+    return sum.sign | (is_finite ? (exponent << 23) + (rounded(sum.high) >> 7) : kInfinityBits);
   }
-  // Below the normal numbers, down to half of the smallest number, the digits end at 2^-149.
-  const std::int32_t shift = 1 - sum.exponent;
-  if (shift >= 32) return sum.sign;
-  const bool is_lost = (sum.high << 1) << (31 - shift) != 0u || sum.low != 0u;
-  return sum.sign | rounded_mantissa(sum.high >> shift, static_cast<std::uint32_t>(is_lost)) >> 7;
+  // Below the normal numbers the digits end at 2^-149; the sum may be a fraction of that.
+  const std::int32_t shift = sum.exponent > -30 ? 1 - sum.exponent : 31;
+  return sum.sign | rounded(sum.high >> shift | one_if(sum.high << (32 - shift) != 0u)) >> 7;
 }
 
 // The same for every argument as the instruction of a processor that has one.

@@ -1,0 +1,10 @@
+// RISC-V of 32 bits without floating-point unit, with multiplication: ESP32-C3, GD32VF103.
+#pragma once
+
+#include "rltools/kernels/soft_float/dense.h"
+#include "rltools/kernels/soft_float/dense_at_run_time.h"
+#include "rltools/nn/optimizer.h"
+
+namespace rlt {
+struct Rv32imc : SoftFloat {};
+}  // namespace rlt
