@@ -15,7 +15,7 @@ from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
 
-WITHOUT_VERSION = ("doctest", "arm-none-eabi-libstdc++", "openblas")
+WITHOUT_VERSION = ("doctest", "arm-none-eabi-libstdc++", "openblas", "picolibc")
 
 
 @dataclass(frozen=True)

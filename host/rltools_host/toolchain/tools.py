@@ -47,6 +47,8 @@ class Tool:
             return compiler_file("arm-none-eabi-g++", "libstdc++.a")
         if self.name == "openblas":
             return compiler_file("g++", "libopenblas.so")
+        if self.name == "picolibc":
+            return compiler_file("riscv64-unknown-elf-gcc", "picolibc.specs")
         if self.name == "doctest":
             return doctest_header()
         return shutil.which(self.name)
@@ -61,6 +63,14 @@ TOOLS = {
         Tool("qemu-system-arm", "qemu-system-arm", "emulating Cortex-M boards"),
         Tool("doctest", "doctest-dev", "the C++ tests"),
         Tool("openblas", "libopenblas-dev", "the board host-blas", optional=True),
+        *(
+            Tool(name, package, "tests on RISC-V without floating-point unit", optional=True)
+            for name, package in (
+                ("riscv64-unknown-elf-gcc", "gcc-riscv64-unknown-elf"),
+                ("picolibc", "picolibc-riscv64-unknown-elf"),
+                ("qemu-system-riscv32", "qemu-system-misc"),
+            )
+        ),
         Tool("git", "git", "the revision in firmware and runs"),
     )
 }
