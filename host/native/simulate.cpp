@@ -26,7 +26,8 @@ std::vector<std::uint8_t> read_all(std::FILE* file) {
   return bytes;
 }
 
-Scalar run_episode(const rlt::Policy& policy, std::uint32_t seed, std::uint32_t episode,
+// NaN where an output of the network is not finite.
+Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint32_t episode,
                    float* scratch) {
   const rlt::Generic device{};
   const Environment environment{};
@@ -37,6 +38,7 @@ Scalar run_episode(const rlt::Policy& policy, std::uint32_t seed, std::uint32_t 
     Scalar observation[Environment::kObservationDim], action[Environment::kActionDim];
     observe(device, environment, state, observation);
     policy_forward(device, policy, observation, action, scratch);
+    if (!rlt::all_finite(action, Environment::kActionDim)) return rlt::math::kQuietNan;
     const auto next = step(device, environment, state, action);
     episode_return += reward(device, environment, state, action, next);
     state = next;
@@ -54,23 +56,32 @@ int main(int argument_count, char** arguments) {
   const auto episodes = static_cast<std::uint32_t>(std::strtoul(arguments[1], nullptr, 10));
   const auto seed = static_cast<std::uint32_t>(std::strtoul(arguments[2], nullptr, 10));
   const std::vector<std::uint8_t> image = read_all(stdin);
-  rlt::Policy policy;
+  rlt::PolicyView policy;
   rlt::PolicyVerdict verdict = rlt::parse_policy(image.data(), image.size(), policy);
   std::vector<float> scratch;
   if (verdict.accepted()) {
+    verdict = rlt::check_contract(policy, rlt::policy_contract<Environment>());
+  }
+  if (verdict.accepted()) {
     scratch.resize(rlt::scratch_floats_to_accept(policy));
-    verdict = rlt::accept_policy(rlt::Generic{}, image.data(), image.size(),
-                                 rlt::policy_contract<Environment>(), scratch.data(),
-                                 scratch.size(), policy);
+    verdict = rlt::check_examples(rlt::Generic{}, policy, scratch.data(), scratch.size());
   }
   if (!verdict.accepted()) {
     std::fprintf(stderr, "%s\n", rlt::policy_reason_text(verdict.reason));
     return 1;
   }
-  std::printf("{\"environment\": \"%s\", \"returns\": [", Environment::kName);
+  std::vector<Scalar> returns;
   for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    const Scalar value = run_episode(policy, seed, episode, scratch.data());
-    std::printf("%s%.9g", episode == 0 ? "" : ", ", static_cast<double>(value));
+    returns.push_back(run_episode(policy, seed, episode, scratch.data()));
+    if (!rlt::is_finite(returns.back())) {
+      std::fprintf(stderr, "in episode %u the policy gives an action that is not a finite number\n",
+                   static_cast<unsigned>(episode));
+      return 1;
+    }
+  }
+  std::printf("{\"environment\": \"%s\", \"returns\": [", Environment::kName);
+  for (std::size_t i = 0; i < returns.size(); i++) {
+    std::printf("%s%.9g", i == 0 ? "" : ", ", static_cast<double>(returns[i]));
   }
   std::printf("]}\n");
   return 0;

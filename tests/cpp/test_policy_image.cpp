@@ -44,12 +44,16 @@ void restore_crc32(Bytes& image) {
   patch(image, 12, policy_image_crc32(image.data(), image.size()));
 }
 
-PolicyVerdict accept(const Bytes& image, std::size_t scratch_floats = 256,
+constexpr std::size_t kImageBytes = policy_image_bytes<Default>(true);
+constexpr std::size_t kScratchFloats = 2 * 24 + 2 * 2;  // the widest layer has 24 outputs
+
+template <std::size_t ScratchFloats = kScratchFloats>
+PolicyVerdict accept(const Bytes& image,
                      const PolicyContract& contract = policy_contract<Contract>()) {
-  Policy policy;
-  std::vector<float> scratch(scratch_floats);
-  return accept_policy(Generic{}, image.data(), image.size(), contract, scratch.data(),
-                       scratch.size(), policy);
+  Policy<kImageBytes, ScratchFloats> policy(contract);
+  const PolicyVerdict verdict = policy.accept(Generic{}, image.data(), image.size());
+  CHECK((policy.view() != nullptr) == verdict.accepted());
+  return verdict;
 }
 
 // The verdict on the default image after a change, with the checksum made to match.
@@ -67,9 +71,11 @@ void check_same_bits(const PolicyNormaliser& normaliser) {
   const Bytes image = image_of<N>(normaliser);
   static N network;
   initialize_kaiming(Host{}, network, 7, 0);
-  Policy policy;
+  PolicyView policy;
   REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
-  std::vector<float> scratch(policy.scratch_floats);
+  std::vector<float> scratch(scratch_floats_to_run(policy));
+  Policy<kImageBytes, kScratchFloats> acting(policy_contract<Contract>());
+  REQUIRE(acting.accept(Host{}, image.data(), image.size()).accepted());
   for (std::uint32_t sample = 0; sample < 200; sample++) {
     Matrix<float, 1, N::kInputDim> observation, input;
     Matrix<float, 1, N::kOutputDim> expected;
@@ -88,7 +94,7 @@ void check_same_bits(const PolicyNormaliser& normaliser) {
     policy_forward(Generic{}, policy, observation.values, output, scratch.data());
     CHECK(std::memcmp(output, expected.values, sizeof(output)) == 0);
     float action[N::kOutputDim];
-    policy_action(Generic{}, policy, observation.values, action, scratch.data());
+    REQUIRE(acting.act(Host{}, observation.values, action) == ActionSource::from_policy);
     for (int i = 0; i < N::kOutputDim; i++) {
       CHECK(action[i] >= Contract::kActions[i].minimum);
       CHECK(action[i] <= Contract::kActions[i].maximum);
@@ -125,12 +131,9 @@ TEST_CASE("the image of a training run says where it comes from") {
   alignas(4) static std::uint8_t image[kPolicyImageBytes<PendulumTd3>];
   build_policy_image(Host{}, training, kStateSha256, image);
 
-  Policy policy;
-  float memory[2 * 64 + 2];
-  const auto contract = policy_contract<PendulumTd3::Environment>();
-  const PolicyVerdict verdict =
-      accept_policy(Generic{}, image, sizeof(image), contract, memory, 2 * 64 + 2, policy);
-  CHECK(verdict.accepted());
+  static Policy<sizeof(image), 2 * 64 + 2> place(policy_contract<PendulumTd3::Environment>());
+  REQUIRE(place.accept(Generic{}, image, sizeof(image)).accepted());
+  const PolicyView& policy = *place.view();
   CHECK(std::strcmp(policy.header->experiment, "pendulum-td3") == 0);
   CHECK(std::strcmp(policy.header->environment, "Pendulum-v1") == 0);
   CHECK(policy.header->step == 150);
@@ -143,7 +146,7 @@ TEST_CASE("the image of a training run says where it comes from") {
 
 TEST_CASE("the examples lie within the ranges and differ from each other") {
   const Bytes image = image_of<Default>();
-  Policy policy;
+  PolicyView policy;
   REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
   REQUIRE(policy.header->example_count == 8);
   for (std::uint32_t example = 0; example < 8; example++) {
@@ -170,7 +173,7 @@ TEST_CASE("what is no image is refused by name") {
   CHECK(accept(image).accepted());
   Bytes shifted(image.size() + 1);
   std::memcpy(shifted.data() + 1, image.data(), image.size());
-  Policy policy;
+  PolicyView policy;
   CHECK(parse_policy(shifted.data() + 1, image.size(), policy).reason == PolicyReason::misaligned);
   CHECK(accept(Bytes(image.begin(), image.begin() + 143)).reason == PolicyReason::too_short);
   CHECK(accept(Bytes{}).reason == PolicyReason::too_short);
@@ -178,6 +181,7 @@ TEST_CASE("what is no image is refused by name") {
   Bytes longer = image;
   longer.push_back(0);
   CHECK(accept(longer).reason == PolicyReason::wrong_size);
+  CHECK(accept(Bytes(kImageBytes + 1)).reason == PolicyReason::too_large);
   CHECK(verdict_after<char>(0, 'X').reason == PolicyReason::bad_magic);
   CHECK(verdict_after<std::uint16_t>(4, 2).reason == PolicyReason::unknown_version);
   CHECK(verdict_after<std::uint16_t>(6, 140).reason == PolicyReason::wrong_size);
@@ -216,6 +220,16 @@ TEST_CASE("a table that contradicts itself is refused, though its checksum is ri
   CHECK(verdict_after<float>(kChannels + 40, 3.5f).reason == PolicyReason::malformed);
 }
 
+TEST_CASE("a range whose span is not finite is refused, though its ends are") {
+  Bytes image = image_of<Default>();
+  patch(image, kChannels + 48 + 40, -3e38f);
+  patch(image, kChannels + 48 + 44, 3e38f);
+  restore_crc32(image);
+  const PolicyVerdict verdict = accept(image);
+  CHECK(verdict.reason == PolicyReason::not_finite);
+  CHECK(verdict.where == 1);
+}
+
 TEST_CASE("a number that is not finite is refused wherever it stands") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
@@ -238,14 +252,14 @@ TEST_CASE("an image for another contract is refused") {
   const Bytes image = image_of<Default>();
   PolicyContract other_rate = policy_contract<Contract>();
   other_rate.step_interval_us++;
-  CHECK(accept(image, 256, other_rate).reason == PolicyReason::other_contract);
+  CHECK(accept(image, other_rate).reason == PolicyReason::other_contract);
   Channel channels[Contract::kObservationDim + Contract::kActionDim];
   const auto reset = [&] {
     for (int i = 0; i < 5; i++) channels[i] = Contract::kObservations[i];
     for (int i = 0; i < 2; i++) channels[5 + i] = Contract::kActions[i];
   };
   const auto verdict = [&] {
-    return accept(image, 256, {Contract::kStepInterval_us, 5, 2, channels, channels + 5});
+    return accept(image, {Contract::kStepInterval_us, 5, 2, channels, channels + 5});
   };
   reset();
   CHECK(verdict().accepted());
@@ -262,14 +276,17 @@ TEST_CASE("an image for another contract is refused") {
   std::swap(channels[0], channels[1]);
   CHECK(verdict().reason == PolicyReason::other_contract);
   reset();
-  CHECK(accept(image, 256, {Contract::kStepInterval_us, 4, 2, channels, channels + 5}).reason ==
+  CHECK(accept(image, {Contract::kStepInterval_us, 4, 2, channels, channels + 5}).reason ==
         PolicyReason::other_contract);
 }
 
 TEST_CASE("an image that needs more memory than there is is refused") {
   const Bytes image = image_of<Default>();
-  CHECK(accept(image, 2 * 24 + 2 * 2).accepted());
-  CHECK(accept(image, 2 * 24 + 2 * 2 - 1).reason == PolicyReason::too_large);
+  CHECK(accept<kScratchFloats>(image).accepted());
+  CHECK(accept<kScratchFloats - 1>(image).reason == PolicyReason::too_large);
+  static Policy<policy_image_bytes<Default>() - 1, kScratchFloats> small(
+      policy_contract<Contract>());
+  CHECK(small.accept(Generic{}, image.data(), image.size()).reason == PolicyReason::too_large);
 }
 
 TEST_CASE("a policy that computes other bits than its examples is refused") {

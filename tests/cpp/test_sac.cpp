@@ -432,11 +432,8 @@ TEST_CASE("the deployed policy is the actor's squashed mean, bit by bit") {
   alignas(4) static std::uint8_t image[kPolicyImageBytes<LineSac>];
   const std::uint8_t state_sha256[32] = {};
   build_policy_image(Host{}, run.training, state_sha256, image);
-  Policy deployed;
-  float memory[64];
-  REQUIRE(
-      accept_policy(Generic{}, image, sizeof(image), policy_contract<Line>(), memory, 64, deployed)
-          .accepted());
+  static Policy<kPolicyImageBytes<LineSac>, 64> deployed(policy_contract<Line>());
+  REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
   for (int k = 0; k < 50; k++) {
     Matrix<float, 1, 1> observation{{-1.0f + 0.04f * static_cast<float>(k)}};
     Matrix<float, 1, 4> output;
@@ -446,7 +443,8 @@ TEST_CASE("the deployed policy is the actor's squashed mean, bit by bit") {
     forward(Generic{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
     MlpBuffer<PolicyNetwork<LineSac>, 1> buffer;
     forward(Host{}, network, observation, network_action, buffer);
-    policy_forward(Generic{}, deployed, observation.values, deployed_action, memory);
+    REQUIRE(deployed.act(Generic{}, observation.values, deployed_action) ==
+            ActionSource::from_policy);
     for (int i = 0; i < 2; i++) {
       CHECK(action(0, i) == math::tanh(output(0, i)));
       CHECK(network_action(0, i) == action(0, i));

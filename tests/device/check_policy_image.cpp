@@ -34,7 +34,7 @@ void print(const char* text) { semihosting_call(0x04, text); }
 [[noreturn, gnu::noinline]] void check() {
   const auto* image = reinterpret_cast<const std::uint8_t*>(0x60000000);
   const std::uint32_t bytes = *reinterpret_cast<const volatile std::uint32_t*>(image + 8);
-  rlt::Policy policy;
+  rlt::PolicyView policy;
   rlt::PolicyVerdict verdict = rlt::parse_policy(image, bytes, policy);
   if (verdict.accepted()) {
     verdict = rlt::check_examples(rlt::CortexM7{}, policy, scratch, kScratchFloats);

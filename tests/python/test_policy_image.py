@@ -218,3 +218,18 @@ def test_arbitrary_bytes_are_refused(noise: bytes) -> None:
 def test_numbers_that_are_not_finite_are_refused(offset: int, bits: int) -> None:
     changed = patched(sample_images()["pendulum"], offset, "I", bits)
     assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"
+
+
+def test_range_whose_span_is_not_finite_is_refused() -> None:
+    """Both ends are finite, but not their difference."""
+    changed = patched(sample_images()["pendulum"], PENDULUM_CHANNELS + 40, "ff", -3e38, 3e38)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"
+
+
+def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:
+    runner = image_module.PolicyRunner(parse_policy(sample_images()["pendulum"]))
+    observations = np.array([[0.1, 0.2, 0.3], [math.nan, 0.2, 0.3], [0.1, 0.2, math.inf]])
+    outputs, actions = runner.run(observations)
+    assert np.isfinite(actions).all()
+    assert actions[0, 0] == np.float32(2) * outputs[0, 0]
+    assert list(actions[1:, 0]) == [0.0, 0.0]

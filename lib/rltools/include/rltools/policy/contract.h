@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "rltools/core/math.h"
 
@@ -17,27 +18,64 @@ struct Channel {
   float minimum, maximum;
 };
 
-// What observations and actions mean where a policy is to run.
+// What observations and actions mean where a policy is to run. The arrays outlive it.
 struct PolicyContract {
   std::uint32_t step_interval_us;
   int observation_dim;
   int action_dim;
   const Channel* observations;
   const Channel* actions;
+  // What is done where there is no finite action to do, in the channels' units (action_dim); null:
+  // the middle of every range.
+  const float* safe_action = nullptr;
 };
+
+inline float middle_of(float minimum, float maximum) { return 0.5f * (maximum + minimum); }
+
+// Element `index` of the action that is taken where there is no finite one.
+inline float safe_action(const PolicyContract& contract, int index) {
+  const Channel& channel = contract.actions[index];
+  return contract.safe_action == nullptr ? middle_of(channel.minimum, channel.maximum)
+                                         : contract.safe_action[index];
+}
+
+namespace detail {
+
+// An environment may state a safe action, `kSafeAction[kActionDim]` in the channels' units.
+template <class Environment, class = void>
+struct SafeAction {
+  static constexpr const float* kValues = nullptr;
+  static constexpr bool kIsWithinRanges = true;
+};
+template <class Environment>
+struct SafeAction<Environment, std::void_t<decltype(Environment::kSafeAction)>> {
+  static constexpr const float* kValues = Environment::kSafeAction;
+  static constexpr bool is_within_ranges() {
+    for (int i = 0; i < Environment::kActionDim; i++) {
+      const Channel& channel = Environment::kActions[i];
+      if (!(kValues[i] >= channel.minimum && kValues[i] <= channel.maximum)) return false;
+    }
+    return true;
+  }
+  static constexpr bool kIsWithinRanges = is_within_ranges();
+};
+
+}  // namespace detail
 
 template <class Environment>
 constexpr PolicyContract policy_contract() {
-  return {Environment::kStepInterval_us, Environment::kObservationDim, Environment::kActionDim,
-          Environment::kObservations, Environment::kActions};
+  static_assert(detail::SafeAction<Environment>::kIsWithinRanges,
+                "the environment's kSafeAction lies outside the range of its channel");
+  return {Environment::kStepInterval_us, Environment::kObservationDim,
+          Environment::kActionDim,       Environment::kObservations,
+          Environment::kActions,         detail::SafeAction<Environment>::kValues};
 }
 
 // A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
-// clamped.
+// clamped. The action is a number: a NaN would pass.
 inline float physical_action(float action, float minimum, float maximum) {
   const float half_range = 0.5f * (maximum - minimum);
-  const float centre = 0.5f * (maximum + minimum);
-  return math::fma(math::clamp(action, -1.0f, 1.0f), half_range, centre);
+  return math::fma(math::clamp(action, -1.0f, 1.0f), half_range, middle_of(minimum, maximum));
 }
 
 }  // namespace rlt

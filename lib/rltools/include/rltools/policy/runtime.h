@@ -1,220 +1,33 @@
-// Reads, checks and runs a policy image (docs/policy_image.md) of any shape: what a board does with
-// a policy that it is sent. The image stays where it lies, nothing is allocated, and the numbers
-// are those of forward() in nn/mlp.h.
+// Runs a policy image (docs/policy_image.md) of any shape: what a board does with a policy that it
+// is sent. Nothing is allocated, and the numbers are those of forward() in nn/mlp.h.
 #pragma once
 
 #include "rltools/nn/dense_at_run_time.h"
-#include "rltools/policy/contract.h"
-#include "rltools/policy/format.h"
+#include "rltools/policy/reader.h"
 
 namespace rlt {
 
-// What a check found: a reason, and which layer, channel, number or example it is about (else 0).
-struct PolicyVerdict {
-  PolicyReason reason;
-  std::uint32_t where;
-
-  constexpr bool accepted() const { return reason == PolicyReason::accepted; }
-};
-
-// An image that parse_policy() accepted: pointers into its bytes, which must outlive this.
-struct Policy {
-  const PolicyImageHeader* header;
-  const PolicyImageLayer* layers;
-  const PolicyImageChannel* observations;
-  const PolicyImageChannel* actions;
-  const AliasingFloat* mean;  // null where there is no normaliser
-  const AliasingFloat* inverse_std;
-  const AliasingFloat* parameters;  // for each layer weights (in, out), then bias (out)
-  const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
-  std::uint32_t scratch_floats;     // that policy_forward() needs
-};
-
-// Floats of one example, the trace included.
-inline std::uint32_t example_floats(const PolicyImageHeader& header) {
-  return header.observation_dim + 1u + 2u * header.action_dim;
+// Floats of scratch memory that policy_forward() needs for this image: each layer's input and
+// output.
+inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
+  return std::size_t{2} * policy.widest;
 }
 
-namespace detail {
-
-inline bool is_finite(float value) { return math::abs(value) <= 3.4028234663852886e38f; }
-
-inline PolicyVerdict all_finite(const AliasingFloat* values, std::uint64_t count) {
-  for (std::uint64_t i = 0; i < count; i++) {
-    if (!is_finite(values[i])) return {PolicyReason::not_finite, static_cast<std::uint32_t>(i)};
-  }
-  return {PolicyReason::accepted, 0};
-}
-
-template <std::size_t Capacity>
-inline bool is_text(const char (&field)[Capacity]) {
-  std::size_t length = 0;
-  while (length < Capacity && field[length] != '\0') length++;
-  if (length == 0 || length == Capacity) return false;
-  for (std::size_t i = length; i < Capacity; i++) {
-    if (field[i] != '\0') return false;
-  }
-  return true;
-}
-
-template <std::size_t Capacity>
-inline bool same_text(const char (&field)[Capacity], const char* text) {
-  for (std::size_t i = 0; i < Capacity; i++) {
-    if (field[i] != text[i]) return false;
-    if (text[i] == '\0') return true;
-  }
-  return false;
-}
-
-// Length, magic, version and checksum.
-inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count) {
-  if (reinterpret_cast<std::uintptr_t>(image) % 4 != 0) return PolicyReason::misaligned;
-  if (count < sizeof(PolicyImageHeader)) return PolicyReason::too_short;
-  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
-  for (std::size_t i = 0; i < sizeof(kPolicyMagic); i++) {
-    if (header.magic[i] != kPolicyMagic[i]) return PolicyReason::bad_magic;
-  }
-  if (header.version != kPolicyVersion) return PolicyReason::unknown_version;
-  if (header.header_bytes != sizeof(PolicyImageHeader) || header.total_bytes != count) {
-    return PolicyReason::wrong_size;
-  }
-  if (policy_image_crc32(image, count) != header.crc32) return PolicyReason::wrong_crc;
-  return PolicyReason::accepted;
-}
-
-// The layers follow on each other, from the observations to the actions; counts the parameters.
-inline PolicyVerdict check_layers(const PolicyImageHeader& header, const PolicyImageLayer* layers,
-                                  std::uint64_t& parameter_count, std::uint32_t& widest) {
-  std::uint32_t width = header.observation_dim;
-  parameter_count = 0;
-  widest = width;
-  for (std::uint32_t i = 0; i < header.layer_count; i++) {
-    const PolicyImageLayer& layer = layers[i];
-    const bool reserved_is_zero =
-        layer.reserved[0] == 0 && layer.reserved[1] == 0 && layer.reserved[2] == 0;
-    if (layer.input_dim != width || layer.output_dim == 0 || !reserved_is_zero ||
-        layer.activation > static_cast<std::uint8_t>(Activation::softplus)) {
-      return {PolicyReason::malformed, i};
-    }
-    parameter_count += (layer.input_dim + std::uint64_t{1}) * layer.output_dim;
-    width = layer.output_dim;
-    if (width > widest) widest = width;
-  }
-  if (width != header.action_dim) return {PolicyReason::malformed, header.layer_count};
-  return {PolicyReason::accepted, 0};
-}
-
-inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uint32_t count) {
-  for (std::uint32_t i = 0; i < count; i++) {
-    const PolicyImageChannel& channel = channels[i];
-    if (!is_text(channel.name) || !is_text(channel.unit)) return {PolicyReason::malformed, i};
-    if (!is_finite(channel.minimum) || !is_finite(channel.maximum) ||
-        !is_finite(channel.maximum - channel.minimum)) {
-      return {PolicyReason::not_finite, i};
-    }
-    if (!(channel.minimum < channel.maximum)) return {PolicyReason::malformed, i};
-  }
-  return {PolicyReason::accepted, 0};
-}
-
-// Every number is finite; examples are checked without their traces, which are no floats.
-inline PolicyVerdict check_numbers(const Policy& policy, std::uint64_t parameter_count) {
-  const PolicyImageHeader& header = *policy.header;
-  if (policy.mean != nullptr) {
-    const PolicyVerdict verdict = all_finite(policy.mean, 2u * header.observation_dim);
-    if (!verdict.accepted()) return verdict;
-  }
-  const PolicyVerdict verdict = all_finite(policy.parameters, parameter_count);
-  if (!verdict.accepted()) return verdict;
-  for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* example = policy.examples + i * example_floats(header);
-    if (!all_finite(example, header.observation_dim).accepted() ||
-        !all_finite(example + header.observation_dim + 1, 2u * header.action_dim).accepted()) {
-      return {PolicyReason::not_finite, i};
-    }
-  }
-  return {PolicyReason::accepted, 0};
-}
-
-}  // namespace detail
-
-// Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a
-// four-byte boundary.
-inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count, Policy& policy) {
-  const PolicyReason envelope = detail::check_envelope(image, count);
-  if (envelope != PolicyReason::accepted) return {envelope, 0};
-  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
-  if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
-      header.example_count == 0 || (header.flags & ~kPolicyHasNormaliser) != 0 ||
-      header.reserved != 0 || !detail::is_text(header.experiment) ||
-      !detail::is_text(header.environment)) {
-    return {PolicyReason::malformed, 0};
-  }
-  const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;
-  const std::uint64_t tables_bytes = sizeof(PolicyImageHeader) +
-                                     header.layer_count * sizeof(PolicyImageLayer) +
-                                     channel_count * sizeof(PolicyImageChannel);
-  if (tables_bytes > count) return {PolicyReason::malformed, 0};
-
-  policy.header = &header;
-  policy.layers = reinterpret_cast<const PolicyImageLayer*>(image + sizeof(PolicyImageHeader));
-  policy.observations =
-      reinterpret_cast<const PolicyImageChannel*>(policy.layers + header.layer_count);
-  policy.actions = policy.observations + header.observation_dim;
-  std::uint64_t parameter_count;
-  std::uint32_t widest;
-  PolicyVerdict verdict = detail::check_layers(header, policy.layers, parameter_count, widest);
-  if (!verdict.accepted()) return verdict;
-  const bool has_normaliser = (header.flags & kPolicyHasNormaliser) != 0;
-  const std::uint64_t float_count = (has_normaliser ? 2u * header.observation_dim : 0u) +
-                                    parameter_count +
-                                    std::uint64_t{header.example_count} * example_floats(header);
-  if (tables_bytes + float_count * 4 != count) return {PolicyReason::malformed, 0};
-  verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
-  if (!verdict.accepted()) return verdict;
-
-  const auto* numbers = reinterpret_cast<const AliasingFloat*>(image + tables_bytes);
-  policy.mean = has_normaliser ? numbers : nullptr;
-  policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
-  policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
-  policy.examples = policy.parameters + parameter_count;
-  policy.scratch_floats = 2 * widest;
-  return detail::check_numbers(policy, parameter_count);
-}
-
-// The image's channels and rate are those of `contract`; `where` counts the observations, then the
-// actions.
-inline PolicyVerdict check_contract(const Policy& policy, const PolicyContract& contract) {
-  const PolicyImageHeader& header = *policy.header;
-  if (header.observation_dim != contract.observation_dim ||
-      header.action_dim != contract.action_dim ||
-      header.step_interval_us != contract.step_interval_us) {
-    return {PolicyReason::other_contract, 0};
-  }
-  const int count = contract.observation_dim + contract.action_dim;
-  for (int i = 0; i < count; i++) {
-    const Channel& expected = i < contract.observation_dim
-                                  ? contract.observations[i]
-                                  : contract.actions[i - contract.observation_dim];
-    const PolicyImageChannel& channel = policy.observations[i];
-    if (!detail::same_text(channel.name, expected.name) ||
-        !detail::same_text(channel.unit, expected.unit) || channel.minimum != expected.minimum ||
-        channel.maximum != expected.maximum) {
-      return {PolicyReason::other_contract, static_cast<std::uint32_t>(i)};
-    }
-  }
-  return {PolicyReason::accepted, 0};
+// And that check_examples() needs: an output and an action besides.
+inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
+  return scratch_floats_to_run(policy) + std::size_t{2} * policy.header->action_dim;
 }
 
 // output (action_dim) = network(normalised observation (observation_dim)), in [-1, 1] where the
-// last activation is tanh. `scratch` has policy.scratch_floats. Returns the checksum of all layers'
-// outputs where `with_trace`, else 0.
+// last activation is tanh. `scratch` has scratch_floats_to_run(). Returns the checksum of all
+// layers' outputs where `with_trace`, else 0.
 template <class Device>
-std::uint32_t policy_forward(Device device, const Policy& policy, const AliasingFloat* observation,
-                             float* output, float* scratch, bool with_trace = false) {
+std::uint32_t policy_forward(Device device, const PolicyView& policy,
+                             const AliasingFloat* observation, float* output, float* scratch,
+                             bool with_trace = false) {
   const PolicyImageHeader& header = *policy.header;
   float* input = scratch;
-  float* result = scratch + policy.scratch_floats / 2;
+  float* result = scratch + policy.widest;
   for (int i = 0; i < header.observation_dim; i++) {
     input[i] = policy.mean == nullptr ? observation[i]
                                       : (observation[i] - policy.mean[i]) * policy.inverse_std[i];
@@ -237,33 +50,22 @@ std::uint32_t policy_forward(Device device, const Policy& policy, const Aliasing
   return trace;
 }
 
-// action (action_dim) in the contract's units, from the network's output (action_dim); the two may
-// be the same array.
-inline void scale_action(const Policy& policy, const float* output, float* action) {
+// action (action_dim) in the contract's units, from the network's output (action_dim), which is
+// finite; the two may be the same array.
+inline void scale_action(const PolicyView& policy, const float* output, float* action) {
   for (int i = 0; i < policy.header->action_dim; i++) {
     action[i] = physical_action(output[i], policy.actions[i].minimum, policy.actions[i].maximum);
   }
 }
 
-// action (action_dim) in the contract's units, within its ranges. `scratch` has
-// policy.scratch_floats.
-template <class Device>
-void policy_action(Device device, const Policy& policy, const AliasingFloat* observation,
-                   float* action, float* scratch) {
-  policy_forward(device, policy, observation, action, scratch);
-  scale_action(policy, action, action);
-}
-
 // Runs the image's examples and compares every bit, of all layers, outputs and actions; `where` is
 // the example.
 template <class Device>
-PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch,
+PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scratch,
                              std::size_t scratch_floats) {
   const PolicyImageHeader& header = *policy.header;
-  if (scratch_floats < policy.scratch_floats + 2u * header.action_dim) {
-    return {PolicyReason::too_large, 0};
-  }
-  float* output = scratch + policy.scratch_floats;
+  if (scratch_floats < scratch_floats_to_accept(policy)) return {PolicyReason::too_large, 0};
+  float* output = scratch + scratch_floats_to_run(policy);
   float* action = output + header.action_dim;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
     const AliasingFloat* observation = policy.examples + i * example_floats(header);
@@ -279,21 +81,70 @@ PolicyVerdict check_examples(Device device, const Policy& policy, float* scratch
   return {PolicyReason::accepted, 0};
 }
 
-// Floats of scratch that accept_policy() needs for this image.
-inline std::size_t scratch_floats_to_accept(const Policy& policy) {
-  return policy.scratch_floats + 2u * policy.header->action_dim;
-}
+// Where an action comes from. All but `from_policy` are faults: the action is the safe one then.
+enum class ActionSource : std::uint8_t {
+  from_policy,
+  no_policy,               // none has been accepted
+  observation_not_finite,  // an element is infinite or not a number
+  output_not_finite,       // of the network
+};
 
-// All checks in order: what a device runs on an image before it lets it act. `policy` is valid
-// where it is accepted.
-template <class Device>
-PolicyVerdict accept_policy(Device device, const std::uint8_t* image, std::size_t count,
-                            const PolicyContract& contract, float* scratch,
-                            std::size_t scratch_floats, Policy& policy) {
-  PolicyVerdict verdict = parse_policy(image, count, policy);
-  if (verdict.accepted()) verdict = check_contract(policy, contract);
-  if (verdict.accepted()) verdict = check_examples(device, policy, scratch, scratch_floats);
-  return verdict;
-}
+// A place for one policy, which runs what it has accepted and nothing else: the image is copied
+// into memory that nobody else can write, checked there, and never changes while it acts. It holds
+// an image of at most `ImageBytes`, that needs at most `ScratchFloats` (scratch_floats_to_accept).
+// To keep the last good policy until the next one is accepted takes two of these.
+template <std::size_t ImageBytes, std::size_t ScratchFloats>
+class Policy {
+ public:
+  explicit constexpr Policy(const PolicyContract& contract) : contract_(contract) {}
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  // All checks in order, on a copy of the image. The policy that was here is given up.
+  template <class Device>
+  PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
+    is_accepted_ = false;
+    if (count > ImageBytes) return {PolicyReason::too_large, 0};
+    __builtin_memcpy(image_, image, count);
+    PolicyVerdict verdict = parse_policy(image_, count, view_);
+    if (verdict.accepted()) verdict = check_contract(view_, contract_);
+    if (verdict.accepted()) verdict = check_examples(device, view_, scratch_, ScratchFloats);
+    is_accepted_ = verdict.accepted();
+    return verdict;
+  }
+
+  // The accepted image's parts; null where none has been accepted.
+  const PolicyView* view() const { return is_accepted_ ? &view_ : nullptr; }
+
+  // action (action_dim) in the contract's units for an observation (observation_dim): finite and
+  // within the channels' ranges, whatever the observation.
+  template <class Device>
+  ActionSource act(Device device, const float* observation, float* action) {
+    const ActionSource source = run(device, observation, action);
+    for (int i = 0; source != ActionSource::from_policy && i < contract_.action_dim; i++) {
+      action[i] = safe_action(contract_, i);
+    }
+    return source;
+  }
+
+ private:
+  template <class Device>
+  ActionSource run(Device device, const float* observation, float* action) {
+    if (!is_accepted_) return ActionSource::no_policy;
+    const auto observation_dim = static_cast<std::uint64_t>(contract_.observation_dim);
+    const auto action_dim = static_cast<std::uint64_t>(contract_.action_dim);
+    if (!all_finite(observation, observation_dim)) return ActionSource::observation_not_finite;
+    policy_forward(device, view_, observation, action, scratch_);
+    if (!all_finite(action, action_dim)) return ActionSource::output_not_finite;
+    scale_action(view_, action, action);
+    return ActionSource::from_policy;
+  }
+
+  const PolicyContract contract_;
+  alignas(4) std::uint8_t image_[ImageBytes] = {};
+  float scratch_[ScratchFloats] = {};
+  PolicyView view_ = {};
+  bool is_accepted_ = false;
+};
 
 }  // namespace rlt

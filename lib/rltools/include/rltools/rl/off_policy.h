@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "rltools/core/finite.h"
 #include "rltools/core/run_both.h"
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
@@ -301,12 +302,6 @@ void update_critic_targets(Device device, Training<E>& training) {
     polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
                                               work.target.values);
   });
-}
-
-// False for NaN, infinities and what a float cannot hold.
-template <class T>
-bool is_finite(T x) {
-  return math::abs(x) <= static_cast<T>(3.4028234663852886e38);
 }
 
 // ---- The state's tensors ------------------------------------------------------------------------

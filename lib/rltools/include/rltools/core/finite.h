@@ -1,0 +1,31 @@
+// Whether numbers are finite. What is not must not reach an actuator, a checkpoint or the host.
+#pragma once
+
+#include <cstdint>
+
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+// False for NaN, infinities and what a float cannot hold.
+template <class T>
+inline bool is_finite(T x) {
+  return math::abs(x) <= static_cast<T>(3.4028234663852886e38);
+}
+
+// The number of finite values before the first that is not; `count` where all are. `Values` is a
+// pointer to floats or doubles.
+template <class Values>
+inline std::uint64_t finite_count(Values values, std::uint64_t count) {
+  for (std::uint64_t i = 0; i < count; i++) {
+    if (!is_finite(values[i])) return i;
+  }
+  return count;
+}
+
+template <class Values>
+inline bool all_finite(Values values, std::uint64_t count) {
+  return finite_count(values, count) == count;
+}
+
+}  // namespace rlt

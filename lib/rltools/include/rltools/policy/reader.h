@@ -1,0 +1,209 @@
+// Reads a policy image (docs/policy_image.md) of any shape in place, and checks all of it that can
+// be checked without running the policy.
+#pragma once
+
+#include "rltools/core/finite.h"
+#include "rltools/nn/dense_at_run_time.h"
+#include "rltools/policy/contract.h"
+#include "rltools/policy/format.h"
+
+namespace rlt {
+
+// What a check found: a reason, and which layer, channel, number or example it is about (else 0).
+struct PolicyVerdict {
+  PolicyReason reason;
+  std::uint32_t where;
+
+  constexpr bool accepted() const { return reason == PolicyReason::accepted; }
+};
+
+// Where the parts of an image are that parse_policy() accepted. The image's bytes outlive this and
+// stay as they are: Policy in runtime.h sees to that.
+struct PolicyView {
+  const PolicyImageHeader* header;
+  const PolicyImageLayer* layers;
+  const PolicyImageChannel* observations;
+  const PolicyImageChannel* actions;
+  const AliasingFloat* mean;  // null where there is no normaliser
+  const AliasingFloat* inverse_std;
+  const AliasingFloat* parameters;  // for each layer weights (in, out), then bias (out)
+  const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
+  std::uint32_t widest;             // of observation, layers and action
+};
+
+// Floats of one example, the trace included.
+inline std::uint32_t example_floats(const PolicyImageHeader& header) {
+  return header.observation_dim + 1u + 2u * header.action_dim;
+}
+
+namespace detail {
+
+// Accepted, or the number of the first value that is not finite.
+inline PolicyVerdict check_finite(const AliasingFloat* values, std::uint64_t count) {
+  const std::uint64_t first = finite_count(values, count);
+  if (first == count) return {PolicyReason::accepted, 0};
+  return {PolicyReason::not_finite, static_cast<std::uint32_t>(first)};
+}
+
+template <std::size_t Capacity>
+inline bool is_text(const char (&field)[Capacity]) {
+  std::size_t length = 0;
+  while (length < Capacity && field[length] != '\0') length++;
+  if (length == 0 || length == Capacity) return false;
+  for (std::size_t i = length; i < Capacity; i++) {
+    if (field[i] != '\0') return false;
+  }
+  return true;
+}
+
+template <std::size_t Capacity>
+inline bool same_text(const char (&field)[Capacity], const char* text) {
+  for (std::size_t i = 0; i < Capacity; i++) {
+    if (field[i] != text[i]) return false;
+    if (text[i] == '\0') return true;
+  }
+  return false;
+}
+
+// Length, magic, version and checksum.
+inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count) {
+  if (reinterpret_cast<std::uintptr_t>(image) % 4 != 0) return PolicyReason::misaligned;
+  if (count < sizeof(PolicyImageHeader)) return PolicyReason::too_short;
+  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
+  for (std::size_t i = 0; i < sizeof(kPolicyMagic); i++) {
+    if (header.magic[i] != kPolicyMagic[i]) return PolicyReason::bad_magic;
+  }
+  if (header.version != kPolicyVersion) return PolicyReason::unknown_version;
+  if (header.header_bytes != sizeof(PolicyImageHeader) || header.total_bytes != count) {
+    return PolicyReason::wrong_size;
+  }
+  if (policy_image_crc32(image, count) != header.crc32) return PolicyReason::wrong_crc;
+  return PolicyReason::accepted;
+}
+
+// The layers follow on each other, from the observations to the actions; counts the parameters.
+inline PolicyVerdict check_layers(const PolicyImageHeader& header, const PolicyImageLayer* layers,
+                                  std::uint64_t& parameter_count, std::uint32_t& widest) {
+  std::uint32_t width = header.observation_dim;
+  parameter_count = 0;
+  widest = width;
+  for (std::uint32_t i = 0; i < header.layer_count; i++) {
+    const PolicyImageLayer& layer = layers[i];
+    const bool reserved_is_zero =
+        layer.reserved[0] == 0 && layer.reserved[1] == 0 && layer.reserved[2] == 0;
+    if (layer.input_dim != width || layer.output_dim == 0 || !reserved_is_zero ||
+        layer.activation > static_cast<std::uint8_t>(Activation::softplus)) {
+      return {PolicyReason::malformed, i};
+    }
+    parameter_count += (layer.input_dim + std::uint64_t{1}) * layer.output_dim;
+    width = layer.output_dim;
+    if (width > widest) widest = width;
+  }
+  if (width != header.action_dim) return {PolicyReason::malformed, header.layer_count};
+  return {PolicyReason::accepted, 0};
+}
+
+inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; i++) {
+    const PolicyImageChannel& channel = channels[i];
+    if (!is_text(channel.name) || !is_text(channel.unit)) return {PolicyReason::malformed, i};
+    if (!is_finite(channel.minimum) || !is_finite(channel.maximum) ||
+        !is_finite(channel.maximum - channel.minimum)) {
+      return {PolicyReason::not_finite, i};
+    }
+    if (!(channel.minimum < channel.maximum)) return {PolicyReason::malformed, i};
+  }
+  return {PolicyReason::accepted, 0};
+}
+
+// Every number is finite; examples are checked without their traces, which are no floats.
+inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t parameter_count) {
+  const PolicyImageHeader& header = *policy.header;
+  if (policy.mean != nullptr) {
+    const PolicyVerdict verdict = check_finite(policy.mean, 2u * header.observation_dim);
+    if (!verdict.accepted()) return verdict;
+  }
+  const PolicyVerdict verdict = check_finite(policy.parameters, parameter_count);
+  if (!verdict.accepted()) return verdict;
+  for (std::uint32_t i = 0; i < header.example_count; i++) {
+    const AliasingFloat* example = policy.examples + i * example_floats(header);
+    if (!all_finite(example, header.observation_dim) ||
+        !all_finite(example + header.observation_dim + 1, 2u * header.action_dim)) {
+      return {PolicyReason::not_finite, i};
+    }
+  }
+  return {PolicyReason::accepted, 0};
+}
+
+}  // namespace detail
+
+// Checks all that can be checked without running the policy, and fills `policy`. `image` lies on a
+// four-byte boundary.
+inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
+                                  PolicyView& policy) {
+  const PolicyReason envelope = detail::check_envelope(image, count);
+  if (envelope != PolicyReason::accepted) return {envelope, 0};
+  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
+  if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
+      header.example_count == 0 || (header.flags & ~kPolicyHasNormaliser) != 0 ||
+      header.reserved != 0 || !detail::is_text(header.experiment) ||
+      !detail::is_text(header.environment)) {
+    return {PolicyReason::malformed, 0};
+  }
+  const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;
+  const std::uint64_t tables_bytes = sizeof(PolicyImageHeader) +
+                                     header.layer_count * sizeof(PolicyImageLayer) +
+                                     channel_count * sizeof(PolicyImageChannel);
+  if (tables_bytes > count) return {PolicyReason::malformed, 0};
+
+  policy.header = &header;
+  policy.layers = reinterpret_cast<const PolicyImageLayer*>(image + sizeof(PolicyImageHeader));
+  policy.observations =
+      reinterpret_cast<const PolicyImageChannel*>(policy.layers + header.layer_count);
+  policy.actions = policy.observations + header.observation_dim;
+  std::uint64_t parameter_count;
+  std::uint32_t widest;
+  PolicyVerdict verdict = detail::check_layers(header, policy.layers, parameter_count, widest);
+  if (!verdict.accepted()) return verdict;
+  const bool has_normaliser = (header.flags & kPolicyHasNormaliser) != 0;
+  const std::uint64_t float_count = (has_normaliser ? 2u * header.observation_dim : 0u) +
+                                    parameter_count +
+                                    std::uint64_t{header.example_count} * example_floats(header);
+  if (tables_bytes + float_count * 4 != count) return {PolicyReason::malformed, 0};
+  verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
+  if (!verdict.accepted()) return verdict;
+
+  const auto* numbers = reinterpret_cast<const AliasingFloat*>(image + tables_bytes);
+  policy.mean = has_normaliser ? numbers : nullptr;
+  policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
+  policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
+  policy.examples = policy.parameters + parameter_count;
+  policy.widest = widest;
+  return detail::check_numbers(policy, parameter_count);
+}
+
+// The image's channels and rate are those of `contract`; `where` counts the observations, then the
+// actions.
+inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract) {
+  const PolicyImageHeader& header = *policy.header;
+  if (header.observation_dim != contract.observation_dim ||
+      header.action_dim != contract.action_dim ||
+      header.step_interval_us != contract.step_interval_us) {
+    return {PolicyReason::other_contract, 0};
+  }
+  const int count = contract.observation_dim + contract.action_dim;
+  for (int i = 0; i < count; i++) {
+    const Channel& expected = i < contract.observation_dim
+                                  ? contract.observations[i]
+                                  : contract.actions[i - contract.observation_dim];
+    const PolicyImageChannel& channel = policy.observations[i];
+    if (!detail::same_text(channel.name, expected.name) ||
+        !detail::same_text(channel.unit, expected.unit) || channel.minimum != expected.minimum ||
+        channel.maximum != expected.maximum) {
+      return {PolicyReason::other_contract, static_cast<std::uint32_t>(i)};
+    }
+  }
+  return {PolicyReason::accepted, 0};
+}
+
+}  // namespace rlt
