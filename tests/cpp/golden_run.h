@@ -21,7 +21,7 @@ Array to_array(const Matrix& matrix) {
 // The pendulum never terminates: here every third transition counts as terminal.
 template <class Replay>
 void terminate_every_third(Replay& replay) {
-  for (std::uint32_t slot = 0; slot < replay.used(); slot += 3) {
+  for (std::uint32_t slot = 0; slot < replay.size; slot += 3) {
     if (replay.flags[slot] & Replay::kTransition) replay.flags[slot] |= Replay::kTerminated;
   }
 }

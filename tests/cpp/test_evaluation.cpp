@@ -14,14 +14,14 @@ using training_run::Run;
 
 namespace {
 
+#define COUNTDOWN_STATE(X) X(float, left)
+
 // Counts down to 0, where it terminates; each step is worth 1. It begins at 0 to 4: about one
 // episode of five has terminated before its first step.
 struct Countdown {
   using Scalar = float;
-  struct State {
-    float left;
-  };
-  struct Parameters {};
+  RLT_DEFINE_FIELDS(State, COUNTDOWN_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
   static constexpr const char* kName = "Countdown";
   static constexpr int kObservationDim = 1;
   static constexpr int kActionDim = 1;

@@ -77,8 +77,8 @@ struct Pair {
   // One assertion for the whole buffer: a million would take their time.
   bool agrees() const {
     const auto& history = model.history;
-    bool same = buffer->used() == history.size() - model.first_held() &&
-                buffer->present() == model.slot_of(history.size() - 1);
+    bool same = buffer->size == history.size() - model.first_held() &&
+                buffer->position == model.slot_of(history.size() - 1);
     std::size_t flagged = 0;
     for (std::size_t i = model.first_held(); i < history.size(); i++) {
       const std::size_t slot = model.slot_of(i);
@@ -126,7 +126,7 @@ void compare_with_model(std::uint32_t seed, int mean_episode_steps) {
     for (std::uint32_t index = 0; index < 11; index++) {
       const std::uint32_t slot = sample_slot(*pair.buffer, stream, index);
       wrong_samples +=
-          slot >= pair.buffer->used() || !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
+          slot >= pair.buffer->size || !(pair.buffer->flags[slot] & Buffer<Slots>::kTransition);
       wrong_samples += batch[index] != slot;
     }
   }
@@ -252,16 +252,32 @@ TEST_CASE("contents that no run can have are found") {
   for (int i = 0; i < 3; i++) pair.act(false);
   CHECK(is_consistent(*pair.buffer, 3));
   CHECK_FALSE(is_consistent(*pair.buffer, 2));  // more transitions than steps
+  CHECK_FALSE(is_consistent(*pair.buffer, 4));  // fewer, though nothing has been overwritten
   const auto good = *pair.buffer;
   const auto check_bad = [&](auto&& change) {
     auto bad = good;
     change(bad);
     CHECK_FALSE(is_consistent(bad, 3));
   };
-  check_bad([](auto& replay) { replay.used() = 0; });
-  check_bad([](auto& replay) { replay.used() = 9; });
-  check_bad([](auto& replay) { replay.present() = replay.used(); });
-  check_bad([](auto& replay) { replay.present() = 0; });  // a transition already
+  check_bad([](auto& replay) { replay.size = 0; });
+  check_bad([](auto& replay) { replay.size = 9; });
+  check_bad([](auto& replay) { replay.position = replay.size; });
+  check_bad([](auto& replay) { replay.position = 0; });  // a transition already
+  check_bad([](auto& replay) { replay.size = 5; });      // one more than was written
+  check_bad([](auto& replay) { replay.position = 3, replay.flags[3] = 2; });
   check_bad([](auto& replay) { replay.flags[1] = 4; });
+  check_bad([](auto& replay) { replay.flags[1] = 2; });  // terminated, but no transition
   check_bad([](auto& replay) { replay.flags[0] = replay.flags[1] = replay.flags[2] = 0; });
+}
+
+TEST_CASE("a full buffer may hold fewer transitions than there were steps") {
+  Pair<8> pair;
+  pair.observe();
+  for (std::uint32_t step = 1; step <= 40; step++) {
+    pair.act(step % 3 == 0);
+    CHECK(is_consistent(*pair.buffer, step));
+    auto bad = *pair.buffer;
+    for (auto& flags : bad.flags) flags = 0;
+    CHECK_FALSE(is_consistent(bad, step));
+  }
 }

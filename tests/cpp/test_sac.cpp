@@ -69,18 +69,20 @@ void compare_with_pytorch(const std::string& name, const golden::Tolerances& tol
       });
 }
 
+#define LINE_STATE(X) X(float, position)
+
 // A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates
 // early.
 struct Line {
   using Scalar = float;
-  struct State {
-    float position;
-  };
+  RLT_DEFINE_FIELDS(State, LINE_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 2;
   static constexpr std::uint32_t kStepInterval_us = 1000;
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
   static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
+  Parameters parameters;
 };
 
 }  // namespace
@@ -175,7 +177,7 @@ TEST_CASE("the golden's second case goes beyond both bounds of log_std") {
   sac_golden::configure("bounded", run.training);
   run.train(Generic{}, run.training.hyperparameters.warmup_steps);
   int below = 0, above = 0;
-  for (std::uint32_t slot = 0; slot < run.replay->used(); slot++) {
+  for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
     const MatrixView<const double, 1, 3> observation{run.replay->observation + slot * 3};
     Matrix<double, 1, 2> output;
     forward(Generic{}, run.learner->actor, observation, output, run.scratch->acting_buffer);

@@ -70,18 +70,20 @@ bool same_parameters(const Network& a, const Network& b) {
 
 namespace rlt {
 
+#define LINE_STATE(X) X(float, position)
+
 // A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates
 // early.
 struct Line {
   using Scalar = float;
-  struct State {
-    float position;
-  };
+  RLT_DEFINE_FIELDS(State, LINE_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 2;
   static constexpr std::uint32_t kStepInterval_us = 1000;
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
   static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
+  Parameters parameters;
 };
 
 Line::State initial_state(Generic, const Line&, RandomStream random) {
@@ -216,7 +218,7 @@ TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored 
     }
     CHECK(run.replay->flags[slot] == 0);  // the observation that ended the episode
     slot++;
-    CHECK(run.replay->present() == slot);
+    CHECK(run.replay->position == slot);
     CHECK(run.learner->progress.episodes == static_cast<std::uint32_t>(episode + 1));
     CHECK(run.learner->progress.last_return == sum);
   }
@@ -273,7 +275,7 @@ TEST_CASE("the report says so when a number is not finite") {
     CHECK_FALSE(stays_finite(run.learner->critic_1.bias(2)[0]));
     CHECK_FALSE(stays_finite(run.learner->critic_2.bias(2)[0]));
     CHECK_FALSE(stays_finite(run.learner->environment_state.velocity_rad_s));
-    for (std::uint32_t slot = 0; slot < run.replay->used(); slot++) {
+    for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
       run.replay->reward[slot] = poison;
     }
     CHECK_FALSE(stays_finite(run.replay->reward[0]));

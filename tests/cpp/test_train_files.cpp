@@ -445,11 +445,35 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
     hash.update(&bad[64], bad.size() - 64);
     hash.finish(header.sha256);
     set_header(bad, header);
-    reason = "checkpoint refused: a weight is not finite";
+    reason = "checkpoint refused: a number is not finite";
   }
-  SUBCASE("a replay buffer's position beyond its slots") {
-    const std::uint32_t beyond = 0x00ffffff;
-    std::memcpy(&bad[bad.size() - 8], &beyond, 4);
+  SUBCASE("the environment's state is not finite") {
+    std::size_t offset = 64;
+    bool found = false;
+    for_each_state_tensor(board.run.training, [&](const TensorInfo& info, void*) {
+      found = found || std::strcmp(info.name, "environment_state") == 0;
+      if (!found) offset += info.bytes();
+    });
+    REQUIRE(found);
+    const std::uint32_t infinity = 0x7f800000;
+    std::memcpy(&bad[offset], &infinity, 4);
+    Sha256 hash;
+    hash.update(&bad[64], bad.size() - 64);
+    hash.finish(header.sha256);
+    set_header(bad, header);
+    reason = "checkpoint refused: a number is not finite";
+  }
+  SUBCASE("a replay buffer that cannot be") {
+    SUBCASE("its position lies beyond its slots") {
+      const std::uint32_t beyond = 0x00ffffff;
+      std::memcpy(&bad[bad.size() - 8], &beyond, 4);
+    }
+    SUBCASE("it claims more slots than were written") {
+      std::uint32_t size;
+      std::memcpy(&size, &bad[bad.size() - 4], 4);
+      size++;
+      std::memcpy(&bad[bad.size() - 4], &size, 4);
+    }
     Sha256 hash;
     hash.update(&bad[64], bad.size() - 64);
     hash.finish(header.sha256);

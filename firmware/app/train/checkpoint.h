@@ -76,7 +76,7 @@ constexpr const char* checkpoint_reason_text(CheckpointReason reason) {
     case CheckpointReason::wrong_sha256: return "checkpoint refused: its SHA-256 does not match";
     case CheckpointReason::wrong_step: return "checkpoint refused: its step does not match";
     case CheckpointReason::inconsistent: return "checkpoint refused: its replay is inconsistent";
-    case CheckpointReason::not_finite: return "checkpoint refused: a weight is not finite";
+    case CheckpointReason::not_finite: return "checkpoint refused: a number is not finite";
   }
   return "checkpoint refused";
 }

@@ -152,7 +152,7 @@ class TrainingFiles {
     }
     if (steps_done(training_) != incoming_.step) return CheckpointReason::wrong_step;
     if (!is_consistent(training_.replay, incoming_.step)) return CheckpointReason::inconsistent;
-    if (!networks_are_finite(training_)) return CheckpointReason::not_finite;
+    if (!state_is_finite(training_)) return CheckpointReason::not_finite;
     return CheckpointReason::accepted;
   }
 

@@ -1,4 +1,4 @@
-// An environment without one of its functions: the one that RLT_WITHOUT_... names.
+// An environment without one of its functions or lists: the one that RLT_WITHOUT_... names.
 // variant: RLT_WITHOUT_INITIAL_STATE
 // says: the environment has no function initial_state(device, environment, random_stream)
 // variant: RLT_WITHOUT_STEP
@@ -9,17 +9,32 @@
 // says: the environment has no function reward(device, environment, state, action, next_state)
 // variant: RLT_WITHOUT_TERMINATED
 // says: the environment has no function terminated(device, environment, state)
+// variant: RLT_WITHOUT_STATE_FIELDS
+// says: the environment's State does not list its fields
+// variant: RLT_WITHOUT_CONSTANTS
+// says: the environment does not list its constants
 #pragma once
 
 #include "pendulum_td3.h"
 
 namespace rlt {
 
+#define RLT_LINE_STATE(X) X(float, position)
+#define RLT_LINE_CONSTANTS(X) X(float, gain, 0.25f)
+
 struct Line {
   using Scalar = float;
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STATE_FIELDS)
+  RLT_DEFINE_FIELDS(State, RLT_LINE_STATE)
+#else
   struct State {
     float position;
   };
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_CONSTANTS)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_LINE_CONSTANTS)
+  Parameters parameters;
+#endif
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 1;
   static constexpr std::uint32_t kStepInterval_us = 1000;

@@ -70,14 +70,16 @@ constexpr DataType data_type_of(const double*) { return DataType::f64; }
 constexpr DataType data_type_of(const std::uint32_t*) { return DataType::u32; }
 constexpr DataType data_type_of(const std::uint8_t*) { return DataType::u8; }
 
-// One array of the training state. Its full name is `name`, or `name/<layer>/<part>` for an array
-// of a network's layer.
+// One array of the training state. Its full name is `name`, `name/<layer>/<part>` for an array of a
+// network's layer, or `name/<field>` for a field of a struct.
 struct TensorInfo {
   const char* name;
   DataType type;
   std::uint32_t rows, columns;
   int layer = -1;              // of the network, where `part` is set
   const char* part = nullptr;  // "weights" (in, out) or "bias" (1, out)
+  const char* field = nullptr;
+  bool may_be_nan = false;  // of a run at rest; any other float of the state is finite
 
   constexpr std::uint32_t bytes() const { return rows * columns * size_bytes(type); }
 };
@@ -86,11 +88,16 @@ struct TensorInfo {
 template <class Put>
 void write_full_name(const TensorInfo& info, Put&& put) {
   for (const char* c = info.name; *c != '\0'; c++) put(*c);
-  if (info.part == nullptr) return;
-  put('/');
-  put(static_cast<char>('0' + info.layer));
-  put('/');
-  for (const char* c = info.part; *c != '\0'; c++) put(*c);
+  if (info.part != nullptr) {
+    put('/');
+    put(static_cast<char>('0' + info.layer));
+    put('/');
+    for (const char* c = info.part; *c != '\0'; c++) put(*c);
+  }
+  if (info.field != nullptr) {
+    put('/');
+    for (const char* c = info.field; *c != '\0'; c++) put(*c);
+  }
 }
 
 }  // namespace rlt

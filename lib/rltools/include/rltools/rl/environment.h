@@ -7,12 +7,17 @@
 //   void  observe(device, environment, state, T* observation)
 //   T     reward(device, environment, state, const T* action, next_state)
 //   bool  terminated(device, environment, state)
+// State lists its fields, and Parameters the constants of physics and reward, each once
+// (core/fields.h): the fields are what a checkpoint stores, and the constants what tells one
+// environment from another of the same name. It may state `kSolvedReturn`, the mean return from
+// which on it counts as solved, and `kSafeAction[]` (policy/contract.h).
 #pragma once
 
 #include <type_traits>
 #include <utility>
 
 #include "rltools/core/device.h"
+#include "rltools/core/fields.h"
 #include "rltools/core/random.h"
 #include "rltools/policy/contract.h"
 
@@ -65,6 +70,25 @@ struct HasTerminated<E, VoidType<decltype(terminated(Generic{}, std::declval<con
                                                      std::declval<const StateOf<E>&>()))>>
     : std::true_type {};
 
+struct AnyFieldVisitor {
+  template <class Field>
+  constexpr void operator()(const char*, Field&) const {}
+};
+
+template <class E, class = void>
+struct HasStateFields : std::false_type {};
+template <class E>
+struct HasStateFields<
+    E, VoidType<decltype(std::declval<StateOf<E>&>().for_each_field(AnyFieldVisitor{}))>>
+    : std::true_type {};
+
+template <class E, class = void>
+struct HasConstants : std::false_type {};
+template <class E>
+struct HasConstants<
+    E, VoidType<decltype(std::declval<const E&>().parameters.for_each_field(AnyFieldVisitor{}))>>
+    : std::true_type {};
+
 }  // namespace detail
 
 // True where E keeps the contract. Instantiating EnvironmentContract<E> says in one sentence what
@@ -83,9 +107,16 @@ struct EnvironmentContract {
                 "next_state)");
   static_assert(detail::HasTerminated<E>::value,
                 "the environment has no function terminated(device, environment, state)");
+  static_assert(detail::HasStateFields<E>::value,
+                "the environment's State does not list its fields: RLT_DEFINE_FIELDS(State, ...) "
+                "of core/fields.h");
+  static_assert(detail::HasConstants<E>::value,
+                "the environment does not list its constants: RLT_DEFINE_CONSTANTS(Parameters, "
+                "...) of core/fields.h, and a member `parameters`");
   static constexpr bool kKept = detail::HasInitialState<E>::value && detail::HasStep<E>::value &&
                                 detail::HasObserve<E>::value && detail::HasReward<E>::value &&
-                                detail::HasTerminated<E>::value;
+                                detail::HasTerminated<E>::value &&
+                                detail::HasStateFields<E>::value && detail::HasConstants<E>::value;
   static constexpr bool kChecked = true;
 };
 

@@ -85,10 +85,15 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
       Matrix<T, 1, Environment::kActionDim> action;
       observe(device, environment, state, observation.data());
       act(device, training, observation, action);
-      const auto next = step(device, environment, state, action.data());
-      evaluation.episode_return += reward(device, environment, state, action.data(), next);
-      evaluation.episode_step++;
-      state = next;
+      if (all_finite(action.data(), Environment::kActionDim)) {
+        const auto next = step(device, environment, state, action.data());
+        evaluation.episode_return += reward(device, environment, state, action.data(), next);
+        evaluation.episode_step++;
+        state = next;
+      } else {  // no action to take: the episode's return is not a number, nor is then the mean
+        evaluation.episode_return = static_cast<T>(math::kQuietNan);
+        evaluation.episode_step = kEpisodeSteps;
+      }
     }
     if (episode_ends()) {
       detail::add_episode_return(evaluation);

@@ -103,12 +103,12 @@ void initialize_critics(Device device, Training<E>& training) {
 
 // No progress, an empty replay buffer, and the first episode.
 template <class Device, class E>
-void begin_run(Device device, Training<E>& training) {
+void reset_run(Device device, Training<E>& training) {
   using T = typename E::Scalar;
   const T nan = static_cast<T>(__builtin_nanf(""));
   training.learner.progress = {0, 0, 0, 0, T(0), nan, nan};
   clear(training.replay);
-  begin_episode(device, training);
+  reset_environment(device, training);
 }
 
 // Before the first update actions are uniformly random.
@@ -130,8 +130,7 @@ void warmup_action(Device device, const Training<E>& training,
 template <class E>
 MatrixView<const typename E::Scalar, 1, E::Environment::kObservationDim> present_observation(
     const Training<E>& training) {
-  return {training.replay.observation +
-          training.replay.present() * E::Environment::kObservationDim};
+  return {training.replay.observation + training.replay.position * E::Environment::kObservationDim};
 }
 
 // ---- Learning -----------------------------------------------------------------------------------
@@ -344,25 +343,39 @@ void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
               visitor);
 }
 
+// A field of a struct, with its own type.
+template <class Field, class Visitor>
+void visit_field(const char* name, const char* field_name, Field& field, bool may_be_nan,
+                 Visitor&& visitor) {
+  using Element = std::remove_all_extents_t<Field>;
+  TensorInfo info{name, data_type_of(static_cast<const Element*>(nullptr)),
+                  static_cast<std::uint32_t>(sizeof(Field) / sizeof(Element)), 1};
+  info.field = field_name;
+  info.may_be_nan = may_be_nan;
+  visitor(info, static_cast<void*>(&field));
+}
+
 // Environment, progress and replay buffer.
 template <class E, class Visitor>
 void for_each_run_tensor(Training<E>& training, Visitor&& visitor) {
-  using T = typename E::Scalar;
-  using State = typename E::Environment::State;
   using Slots = Replay<E>;
-  static_assert(sizeof(State) % sizeof(T) == 0, "an environment's state is made of its Scalar");
-  auto& learner = training.learner;
+  auto& progress = training.learner.progress;
   auto& replay = training.replay;
-  visit_array("environment_state", reinterpret_cast<T*>(&learner.environment_state),
-              static_cast<int>(sizeof(State) / sizeof(T)), 1, visitor);
-  visit_array("progress/counters", &learner.progress.step, 4, 1, visitor);
-  visit_array("progress/returns", &learner.progress.episode_return, 3, 1, visitor);
+  training.learner.environment_state.for_each_field([&](const char* name, auto& field) {
+    visit_field("environment_state", name, field, false, visitor);
+  });
+  progress.for_each_field([&](const char* name, auto& field) {
+    const void* address = &field;
+    const bool may_be_nan = address == &progress.last_return || address == &progress.best_return;
+    visit_field("progress", name, field, may_be_nan, visitor);
+  });
   visit_array("replay/observation", replay.observation, Slots::kSlots, Slots::kObservationDim,
               visitor);
   visit_array("replay/action", replay.action, Slots::kSlots, Slots::kActionDim, visitor);
   visit_array("replay/reward", replay.reward, Slots::kSlots, 1, visitor);
   visit_array("replay/flags", replay.flags, Slots::kSlots, 1, visitor);
-  visit_array("replay/position", replay.position, 2, 1, visitor);
+  visit_array("replay/position", &replay.position, 1, 1, visitor);
+  visit_array("replay/size", &replay.size, 1, 1, visitor);
 }
 
 }  // namespace rlt

@@ -26,12 +26,8 @@ struct ReplayBuffer {
   T action[kSlots * ActionDim];
   T reward[kSlots];
   std::uint8_t flags[kSlots];
-  std::uint32_t position[2];  // slot of the present observation; number of slots in use
-
-  std::uint32_t& present() { return position[0]; }
-  std::uint32_t present() const { return position[0]; }
-  std::uint32_t& used() { return position[1]; }
-  std::uint32_t used() const { return position[1]; }
+  std::uint32_t position;  // slot of the present observation
+  std::uint32_t size;      // slots in use
 };
 
 template <class T, int S, int O, int A>
@@ -40,25 +36,25 @@ void clear(ReplayBuffer<T, S, O, A>& replay) {
   for (int i = 0; i < S * A; i++) replay.action[i] = T(0);
   for (int i = 0; i < S; i++) replay.reward[i] = T(0);
   for (int i = 0; i < S; i++) replay.flags[i] = 0;
-  replay.present() = 0;
-  replay.used() = 0;
+  replay.position = 0;
+  replay.size = 0;
 }
 
 // Where the next observation goes: the slot after the present one; the oldest observation is
 // overwritten once full.
 template <class T, int S, int O, int A>
 T* advance(ReplayBuffer<T, S, O, A>& replay) {
-  if (replay.used() > 0) replay.present() = (replay.present() + 1) % S;
-  if (replay.used() < S) replay.used()++;
-  replay.flags[replay.present()] = 0;
-  return replay.observation + replay.present() * O;
+  if (replay.size > 0) replay.position = (replay.position + 1) % S;
+  if (replay.size < S) replay.size++;
+  replay.flags[replay.position] = 0;
+  return replay.observation + replay.position * O;
 }
 
 // Completes the present slot to a transition. Call advance() next, for the observation that the
 // action led to.
 template <class T, int S, int O, int A>
 void record(ReplayBuffer<T, S, O, A>& replay, const T* action, T reward, bool terminated) {
-  const std::uint32_t slot = replay.present();
+  const std::uint32_t slot = replay.position;
   for (int i = 0; i < A; i++) replay.action[slot * A + i] = action[i];
   replay.reward[slot] = reward;
   replay.flags[slot] =
@@ -74,12 +70,12 @@ std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream r
   constexpr int kAttempts = 64;  // all fail with a probability below (share of ends)^64
   std::uint32_t slot = 0;
   for (int attempt = 0; attempt < kAttempts; attempt++) {
-    slot = uniform_index(random, index, replay.used());
+    slot = uniform_index(random, index, replay.size);
     if (replay.flags[slot] & ReplayBuffer<T, S, O, A>::kTransition) return slot;
     random.substream++;
   }
   while (!(replay.flags[slot] & ReplayBuffer<T, S, O, A>::kTransition)) {
-    slot = (slot + 1) % replay.used();
+    slot = (slot + 1) % replay.size;
   }
   return slot;
 }
@@ -88,7 +84,7 @@ std::uint32_t sample_slot(const ReplayBuffer<T, S, O, A>& replay, RandomStream r
 template <class Device, class T, int S, int O, int A>
 void sample_slots(Device device, const ReplayBuffer<T, S, O, A>& replay, RandomStream random,
                   std::uint32_t* slots, int count) {
-  fill_uniform_index(device, random, slots, count, replay.used());
+  fill_uniform_index(device, random, slots, count, replay.size);
   for (int i = 0; i < count; i++) {
     if (!(replay.flags[slots[i]] & ReplayBuffer<T, S, O, A>::kTransition)) {
       slots[i] = sample_slot(replay, random, static_cast<std::uint32_t>(i));
@@ -101,15 +97,19 @@ void sample_slots(Device device, const ReplayBuffer<T, S, O, A>& replay, RandomS
 template <class T, int S, int O, int A>
 bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps) {
   constexpr std::uint8_t kTransition = ReplayBuffer<T, S, O, A>::kTransition;
-  constexpr std::uint8_t kKnown = kTransition | ReplayBuffer<T, S, O, A>::kTerminated;
-  if (replay.used() < 1 || replay.used() > static_cast<std::uint32_t>(S)) return false;
-  if (replay.present() >= replay.used()) return false;
-  if (replay.flags[replay.present()] & kTransition) return false;
+  constexpr std::uint8_t kTerminated = ReplayBuffer<T, S, O, A>::kTerminated;
+  constexpr auto kSlots = static_cast<std::uint32_t>(S);
+  if (replay.size < 1 || replay.size > kSlots || replay.position >= replay.size) return false;
+  const bool is_full = replay.size == kSlots;
+  if (!is_full && replay.position != replay.size - 1) return false;
+  if (replay.flags[replay.position] != 0) return false;
   std::uint32_t transitions = 0;
-  for (std::uint32_t slot = 0; slot < replay.used(); slot++) {
-    if (replay.flags[slot] & ~kKnown) return false;
-    if (replay.flags[slot] & kTransition) transitions++;
+  for (std::uint32_t slot = 0; slot < replay.size; slot++) {
+    const std::uint8_t flags = replay.flags[slot];
+    if (flags != 0 && flags != kTransition && flags != (kTransition | kTerminated)) return false;
+    if (flags != 0) transitions++;
   }
+  if (!is_full) return transitions == steps;  // nothing has been overwritten
   return transitions <= steps && (transitions > 0 || steps == 0);
 }
 

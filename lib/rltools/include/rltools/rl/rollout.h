@@ -7,9 +7,9 @@
 
 namespace rlt {
 
-// Starts a new episode: draws its initial state and makes its observation the present one.
+// A new episode: draws its initial state and makes its observation the present one.
 template <class Device, class E>
-void begin_episode(Device device, Training<E>& training) {
+void reset_environment(Device device, Training<E>& training) {
   const typename E::Environment environment{};
   auto& learner = training.learner;
   const RandomStream random{training.hyperparameters.seed, Purpose::environment_reset,
@@ -21,7 +21,8 @@ void begin_episode(Device device, Training<E>& training) {
 }
 
 // Takes `action` in the environment and stores the transition; fills the report's episode fields.
-// An episode of kEpisodeSteps steps is truncated, which is not stored as a termination.
+// An episode of kEpisodeSteps steps is truncated, which is not stored as a termination. An action
+// that is not finite is a fault: the environment is not stepped with it.
 template <class Device, class E>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport& report) {
@@ -29,6 +30,8 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
   const typename E::Environment environment{};
   auto& learner = training.learner;
   auto& progress = learner.progress;
+  report.finite = all_finite(action, E::Environment::kActionDim);
+  if (!report.finite) return;
   const auto state = learner.environment_state;
   const auto next = step(device, environment, state, action);
   const T step_reward = reward(device, environment, state, action, next);
@@ -47,7 +50,7 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
     progress.episodes++;
     report.episode_ended = true;
     report.episode_return = static_cast<float>(episode_return);
-    begin_episode(device, training);
+    reset_environment(device, training);
   }
 }
 

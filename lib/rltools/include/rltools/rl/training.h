@@ -3,6 +3,8 @@
 // implements them.
 #pragma once
 
+#include "rltools/core/fields.h"
+#include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
@@ -47,24 +49,26 @@ struct Training {
   Scratch<E>& scratch;  // activations and gradients; not part of the state
 };
 
-// Where a run stands. Counters and returns are part of the training state.
+// Where a run stands: environment steps done, critic updates done, training episodes ended, steps
+// done in the present episode and the sum of its rewards; the returns of the last and of the best
+// training episode, NaN before the first has ended. Part of the training state.
+#define RLT_PROGRESS_FIELDS(X)   \
+  X(std::uint32_t, step)         \
+  X(std::uint32_t, updates)      \
+  X(std::uint32_t, episodes)     \
+  X(std::uint32_t, episode_step) \
+  X(T, episode_return)           \
+  X(T, last_return)              \
+  X(T, best_return)
 template <class T>
-struct Progress {
-  std::uint32_t step;          // environment steps done
-  std::uint32_t updates;       // critic updates done
-  std::uint32_t episodes;      // training episodes ended
-  std::uint32_t episode_step;  // steps done in the present episode
-  T episode_return;            // sum of rewards of the present episode
-  T last_return;               // of the last training episode; NaN before the first
-  T best_return;               // of the best training episode; NaN before the first
-};
+RLT_DEFINE_FIELDS(Progress, RLT_PROGRESS_FIELDS)
 
 // What one training step did.
 struct StepReport {
   bool updated;        // critics were updated; the losses below are valid
   bool actor_updated;  // the actor was updated; actor_loss is valid
   bool episode_ended;  // episode_return is valid
-  bool finite;         // false once a loss or return is not a finite number
+  bool finite;         // false once an action, loss or return is not a finite number
   float episode_return;
   float critic_1_loss;
   float critic_2_loss;
@@ -108,7 +112,27 @@ void act(Device device, Training<E>& training, const Observation& observation, A
 // void* data).
 template <class E, class Visitor>
 void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
-  for_each_state_tensor_algorithm(typename E::Algorithm{}, training, visitor);
+  if constexpr (Contracts<E>::kKept) {
+    for_each_state_tensor_algorithm(typename E::Algorithm{}, training, visitor);
+  }
+}
+
+// Whether every float of the state is finite, as those of a run at rest are. (Returns are NaN
+// before an episode has ended, but never infinite.)
+template <class E>
+bool state_is_finite(Training<E>& training) {
+  bool finite = true;
+  for_each_state_tensor(training, [&](const TensorInfo& info, const void* data) {
+    const auto check = [&](const auto* values) {
+      for (std::uint32_t i = 0; i < info.rows * info.columns; i++) {
+        const bool is_nan = values[i] != values[i];
+        if (!is_finite(values[i]) && !(is_nan && info.may_be_nan)) finite = false;
+      }
+    };
+    if (info.type == DataType::f32) check(static_cast<const float*>(data));
+    if (info.type == DataType::f64) check(static_cast<const double*>(data));
+  });
+  return finite;
 }
 
 // The trained network as it is deployed; valid until the next training step.

@@ -139,7 +139,7 @@ void initialize_algorithm(Device device, Sac, Training<E>& training) {
   learner.log_temperature.values[0] =
       math::log(static_cast<T>(training.hyperparameters.temperature));
   initialize(learner.temperature_optimizer);
-  begin_run(device, training);
+  reset_run(device, training);
 }
 
 // The most probable action before squashing: tanh(mean).
@@ -393,6 +393,7 @@ StepReport train_step_algorithm(Device device, Sac, Training<E>& training) {
   Matrix<typename E::Scalar, 1, E::Environment::kActionDim> action;
   sac::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
+  if (!report.finite) return report;
   auto sum = learner.progress.episode_return;
   if (learner.progress.step > training.hyperparameters.warmup_steps) {
     gather_batch(device, training);

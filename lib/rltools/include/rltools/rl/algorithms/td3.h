@@ -80,7 +80,7 @@ void initialize_algorithm(Device device, Td3, Training<E>& training) {
   learner.actor_target = learner.actor;
   initialize(learner.actor_optimizer);
   initialize_critics(device, training);
-  begin_run(device, training);
+  reset_run(device, training);
 }
 
 template <class Device, class E, class Observation, class Action>
@@ -198,6 +198,7 @@ StepReport train_step_algorithm(Device device, Td3, Training<E>& training) {
   Matrix<T, 1, E::Environment::kActionDim> action;
   td3::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
+  if (!report.finite) return report;
   T sum = learner.progress.episode_return;
   if (learner.progress.step > training.hyperparameters.warmup_steps) {
     gather_batch(device, training);

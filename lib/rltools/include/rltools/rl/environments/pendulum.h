@@ -8,21 +8,26 @@
 
 namespace rlt {
 
+#define RLT_PENDULUM_STATE(X) \
+  X(T, angle_rad)             \
+  X(T, velocity_rad_s)
+
+#define RLT_PENDULUM_CONSTANTS(X)                              \
+  X(T, gravity_m_s2, T(10))                                    \
+  X(T, mass_kg, T(1))                                          \
+  X(T, length_m, T(1))                                         \
+  X(T, step_s, static_cast<T>(kStepInterval_us / 1e6))         \
+  X(T, max_velocity_rad_s, static_cast<T>(kMaxVelocity_rad_s)) \
+  X(T, max_torque_nm, static_cast<T>(kMaxTorque_nm))           \
+  X(T, max_initial_velocity_rad_s, T(1))                       \
+  X(T, velocity_cost, T(0.1))                                  \
+  X(T, torque_cost, T(0.001))
+
 template <class T>
 struct Pendulum {
   using Scalar = T;
-  struct State {
-    T angle_rad;
-    T velocity_rad_s;
-  };
-  struct Parameters {
-    T gravity_m_s2 = T(10);
-    T mass_kg = T(1);
-    T length_m = T(1);
-    T step_s = T(0.05);
-    T max_velocity_rad_s = T(8);
-    T max_torque_nm = T(2);
-  };
+  static constexpr float kMaxVelocity_rad_s = 8.0f;
+  static constexpr float kMaxTorque_nm = 2.0f;
   static constexpr const char* kName = "Pendulum-v1";
   static constexpr int kObservationDim = 3;
   static constexpr int kActionDim = 1;
@@ -30,10 +35,13 @@ struct Pendulum {
   static constexpr Channel kObservations[kObservationDim] = {
       {"cos_angle", "1", -1.0f, 1.0f},
       {"sin_angle", "1", -1.0f, 1.0f},
-      {"velocity", "rad/s", -8.0f, 8.0f},
+      {"velocity", "rad/s", -kMaxVelocity_rad_s, kMaxVelocity_rad_s},
   };
-  static constexpr Channel kActions[kActionDim] = {{"torque", "N*m", -2.0f, 2.0f}};
+  static constexpr Channel kActions[kActionDim] = {
+      {"torque", "N*m", -kMaxTorque_nm, kMaxTorque_nm}};
 
+  RLT_DEFINE_FIELDS(State, RLT_PENDULUM_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)
   Parameters parameters;
 };
 
@@ -60,11 +68,13 @@ inline T normalized_angle(T angle_rad) {
 
 }  // namespace detail
 
-// Angle uniform in [-pi, pi), velocity uniform in [-1, 1) rad/s.
+// Angle uniform in [-pi, pi), velocity uniform between its bounds.
 template <class T>
-typename Pendulum<T>::State initial_state(Generic, const Pendulum<T>&, RandomStream random) {
+typename Pendulum<T>::State initial_state(Generic, const Pendulum<T>& environment,
+                                          RandomStream random) {
   constexpr T kPi = static_cast<T>(3.141592653589793);
-  return {uniform<T>(random, 0, -kPi, kPi), uniform<T>(random, 1, T(-1), T(1))};
+  const T bound = environment.parameters.max_initial_velocity_rad_s;
+  return {uniform<T>(random, 0, -kPi, kPi), uniform<T>(random, 1, -bound, bound)};
 }
 
 template <class T>
@@ -89,14 +99,15 @@ void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::State& sta
   observation[2] = state.velocity_rad_s;
 }
 
-// -(angle^2 + 0.1 velocity^2 + 0.001 torque^2) of the state before the step
+// -(angle^2 + velocity_cost velocity^2 + torque_cost torque^2) of the state before the step
 template <class T>
 T reward(Generic, const Pendulum<T>& environment, const typename Pendulum<T>::State& state,
          const T* action, const typename Pendulum<T>::State&) {
+  const auto& p = environment.parameters;
   const T angle = detail::normalized_angle(state.angle_rad);
   const T torque = detail::pendulum_torque(environment, action);
-  return -(angle * angle + T(0.1) * (state.velocity_rad_s * state.velocity_rad_s) +
-           T(0.001) * (torque * torque));
+  return -(angle * angle + p.velocity_cost * (state.velocity_rad_s * state.velocity_rad_s) +
+           p.torque_cost * (torque * torque));
 }
 
 template <class T>
