@@ -5,32 +5,13 @@
 #include <string>
 
 #include "rltools/devices/generic.h"
+#include "rltools/rl/fingerprint.h"
 #include "rltools/rl/training.h"
 #include RLT_EXPERIMENT_HEADER
 
 namespace {
 
 using Experiment = rlt::RLT_EXPERIMENT;
-
-const char* name_of(rlt::DataType type) {
-  switch (type) {
-    case rlt::DataType::f32: return "F32";
-    case rlt::DataType::f64: return "F64";
-    case rlt::DataType::u32: return "U32";
-    default: return "U8";
-  }
-}
-
-const char* name_of(rlt::Activation activation) {
-  switch (activation) {
-    case rlt::Activation::identity: return "identity";
-    case rlt::Activation::relu: return "relu";
-    case rlt::Activation::gelu: return "gelu";
-    case rlt::Activation::tanh: return "tanh";
-    case rlt::Activation::sigmoid: return "sigmoid";
-    default: return "softplus";
-  }
-}
 
 template <class Network>
 void print_network(const char* name) {
@@ -40,7 +21,7 @@ void print_network(const char* name) {
   }
   std::printf("], \"activations\": [");
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    std::printf("%s\"%s\"", layer ? ", " : "", name_of(Network::activation(layer)));
+    std::printf("%s\"%s\"", layer ? ", " : "", rlt::activation_name(Network::activation(layer)));
   }
   std::printf("], \"parameters\": %d},\n", Network::kParameterCount);
 }
@@ -53,6 +34,34 @@ void print_channels(const char* name, const rlt::Channel* channels, int count) {
                 static_cast<double>(channels[i].minimum), static_cast<double>(channels[i].maximum));
   }
   std::printf("]");
+}
+
+void print_value(const char* text) { std::printf("\"%s\"", text); }
+void print_value(std::uint32_t number) { std::printf("%" PRIu32, number); }
+void print_value(double number) { std::printf("%.17g", number); }
+
+// What the fingerprint is the hash of.
+void print_learning(rlt::Training<Experiment>& training) {
+  std::printf("  \"learning\": {");
+  const char* separator = "\n    ";
+  rlt::for_each_learning_item(training, [&](const rlt::ItemName& item, auto value) {
+    std::string name;
+    rlt::write_item_name(item, [&](char c) { name += c; });
+    std::printf("%s\"%s\": ", separator, name.c_str());
+    print_value(value);
+    separator = ",\n    ";
+  });
+  std::printf("\n  },\n");
+}
+
+void print_solved_return() {
+  using Solved = rlt::SolvedReturn<Experiment::Environment>;
+  std::printf("    \"solved_return\": ");
+  if (Solved::kIsKnown) {
+    std::printf("%.9g,\n", Solved::kValue);
+  } else {
+    std::printf("null,\n");
+  }
 }
 
 // The parameter's default in this experiment, which may differ from the algorithm's.
@@ -80,10 +89,12 @@ int main() {
   std::printf("  \"environment\": {\n    \"name\": \"%s\",\n    \"step_interval_us\": %" PRIu32
               ",\n    \"episode_steps\": %d,\n",
               Environment::kName, Environment::kStepInterval_us, Experiment::kEpisodeSteps);
+  print_solved_return();
   print_channels("observations", Environment::kObservations, Environment::kObservationDim);
   std::printf(",\n");
   print_channels("actions", Environment::kActions, Environment::kActionDim);
   std::printf("\n  },\n");
+  print_learning(training);
   print_network<Experiment::Actor>("actor");
   print_network<Experiment::Critic>("critic");
   std::printf("  \"batch_size\": %d,\n  \"replay_capacity\": %d,\n", Experiment::kBatchSize,
@@ -95,8 +106,8 @@ int main() {
     std::printf(
         "    {\"name\": \"%s\", \"type\": \"%s\", \"default\": %.9g, \"minimum\": %.17g, "
         "\"maximum\": %.17g, \"unit\": \"%s\", \"description\": \"%s\"}%s\n",
-        info.name, name_of(info.type), default_of(hyperparameters, i), info.minimum, info.maximum,
-        info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
+        info.name, rlt::data_type_name(info.type), default_of(hyperparameters, i), info.minimum,
+        info.maximum, info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
   }
   std::printf("  ],\n  \"state\": [\n");
   std::uint32_t offset = 0;
@@ -106,7 +117,7 @@ int main() {
     rlt::write_full_name(info, [&](char c) { name += c; });
     std::printf("    {\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": [%" PRIu32 ", %" PRIu32
                 "], \"offset\": %" PRIu32 "}%s\n",
-                name.c_str(), name_of(info.type), info.rows, info.columns, offset,
+                name.c_str(), rlt::data_type_name(info.type), info.rows, info.columns, offset,
                 offset + info.bytes() < total ? "," : "");
     offset += info.bytes();
   });

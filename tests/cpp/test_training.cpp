@@ -27,19 +27,6 @@ std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 
   return run.state_sha256();
 }
 
-struct OtherBatch : PendulumTd3 {
-  static constexpr int kBatchSize = 40;
-};
-struct OtherReplay : PendulumTd3 {
-  static constexpr int kReplayCapacity = 5000;
-};
-struct OtherNetwork : PendulumTd3 {
-  using Actor = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::gelu, Activation::tanh>;
-};
-struct OtherName : PendulumTd3 {
-  static constexpr const char* kName = "pendulum-td4";
-};
-
 }  // namespace
 
 TEST_CASE("the reference and the host's kernels end 300 steps with the same bits") {
@@ -156,22 +143,4 @@ TEST_CASE("the state's tensors have unlike names and as many bytes as state_byte
   });
   CHECK(names.size() == tensors);
   CHECK(state_bytes(run.training) == run.state().size());
-}
-
-TEST_CASE(
-    "the fingerprint tells experiments apart, and does not depend on what is no part of the "
-    "contract") {
-  Run<PendulumTd3> run(1), other_seed(2);
-  Run<OtherBatch> other_batch;
-  Run<OtherReplay> other_replay;
-  Run<OtherNetwork> other_network;
-  Run<OtherName> other_name;
-  Run<WithTileRows<PendulumTd3, 10>> other_tile;
-  const std::set<std::uint32_t> fingerprints{
-      fingerprint(run.training), fingerprint(other_batch.training),
-      fingerprint(other_replay.training), fingerprint(other_network.training),
-      fingerprint(other_name.training)};
-  CHECK(fingerprints.size() == 5);
-  CHECK(fingerprint(other_seed.training) == fingerprint(run.training));
-  CHECK(fingerprint(other_tile.training) == fingerprint(run.training));
 }

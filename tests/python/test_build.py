@@ -96,6 +96,17 @@ def test_description_of_an_experiment() -> None:
     assert offset == description.sizes["state"]
 
 
+def test_description_says_what_learning_depends_on_and_when_it_is_solved() -> None:
+    document = experiments.describe(EXPERIMENT).document
+    learning = document["learning"]
+    assert learning["environment"] == document["environment"]["name"]
+    assert learning["environment.gravity_m_s2"] == 10
+    assert learning["observations[2].maximum"] == 8
+    assert learning["critic.activations[0]"] == "relu"
+    assert len(learning) > 50
+    assert document["environment"]["solved_return"] == -200
+
+
 @pytest.mark.parametrize("document", [{}, {"name": "x"}, {"fingerprint": "no"}])
 def test_output_that_is_no_description(
     document: dict[str, object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path

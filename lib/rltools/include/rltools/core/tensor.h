@@ -65,6 +65,17 @@ constexpr std::uint32_t size_bytes(DataType type) {
   return type == DataType::f64 ? 8u : type == DataType::u8 ? 1u : 4u;
 }
 
+// As safetensors and the experiment's description have it.
+constexpr const char* data_type_name(DataType type) {
+  switch (type) {
+    case DataType::f32: return "F32";
+    case DataType::f64: return "F64";
+    case DataType::u32: return "U32";
+    case DataType::u8: return "U8";
+  }
+  return "unknown";
+}
+
 constexpr DataType data_type_of(const float*) { return DataType::f32; }
 constexpr DataType data_type_of(const double*) { return DataType::f64; }
 constexpr DataType data_type_of(const std::uint32_t*) { return DataType::u32; }

@@ -9,6 +9,18 @@ namespace rlt {
 
 enum class Activation : unsigned char { identity, relu, gelu, tanh, sigmoid, softplus };
 
+constexpr const char* activation_name(Activation activation) {
+  switch (activation) {
+    case Activation::identity: return "identity";
+    case Activation::relu: return "relu";
+    case Activation::gelu: return "gelu";
+    case Activation::tanh: return "tanh";
+    case Activation::sigmoid: return "sigmoid";
+    case Activation::softplus: return "softplus";
+  }
+  return "unknown";
+}
+
 // True where the derivative needs the input of the activation, not only its output.
 constexpr bool needs_pre_activation(Activation activation) {
   return activation == Activation::gelu || activation == Activation::softplus;

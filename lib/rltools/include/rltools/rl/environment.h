@@ -91,6 +91,18 @@ struct HasConstants<
 
 }  // namespace detail
 
+// The mean return from which on an environment counts as solved; it need not say.
+template <class E, class = void>
+struct SolvedReturn {
+  static constexpr bool kIsKnown = false;
+  static constexpr double kValue = 0;
+};
+template <class E>
+struct SolvedReturn<E, detail::VoidType<decltype(E::kSolvedReturn)>> {
+  static constexpr bool kIsKnown = true;
+  static constexpr double kValue = E::kSolvedReturn;
+};
+
 // True where E keeps the contract. Instantiating EnvironmentContract<E> says in one sentence what
 // is missing.
 template <class E>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/policy/image.h"
+#include "rltools/rl/fingerprint.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {

@@ -159,48 +159,4 @@ std::uint32_t state_bytes(Training<E>& training) {
   return bytes;
 }
 
-namespace detail {
-
-// 32-bit FNV-1a.
-struct Fnv1a {
-  std::uint32_t hash = 2166136261u;
-  void add_byte(std::uint32_t byte) { hash = (hash ^ (byte & 0xffu)) * 16777619u; }
-  void add(std::uint32_t word) {
-    for (int shift = 0; shift < 32; shift += 8) add_byte(word >> shift);
-  }
-  void add(const char* text) {
-    for (; *text != '\0'; text++) add_byte(static_cast<unsigned char>(*text));
-    add_byte(0);
-  }
-};
-
-}  // namespace detail
-
-// 32-bit hash over all that a checkpoint and a host must agree on with the firmware: names,
-// environment, shapes, hyperparameters' names and types, the state's layout.
-template <class E>
-std::uint32_t fingerprint(Training<E>& training) {
-  detail::Fnv1a hash;
-  hash.add(E::kName);
-  hash.add(E::Algorithm::kName);
-  hash.add(E::Environment::kName);
-  hash.add(static_cast<std::uint32_t>(E::kEpisodeSteps));
-  hash.add(static_cast<std::uint32_t>(E::kBatchSize));
-  for (int layer = 0; layer < E::Actor::kLayerCount; layer++) {
-    hash.add(static_cast<std::uint32_t>(E::Actor::activation(layer)));
-  }
-  using Hyperparameters = typename E::Hyperparameters;
-  for (int i = 0; i < Hyperparameters::kCount; i++) {
-    hash.add(Hyperparameters::info(i).name);
-    hash.add(static_cast<std::uint32_t>(Hyperparameters::info(i).type));
-  }
-  for_each_state_tensor(training, [&](const TensorInfo& info, void*) {
-    write_full_name(info, [&](char c) { hash.add_byte(static_cast<unsigned char>(c)); });
-    hash.add(static_cast<std::uint32_t>(info.type));
-    hash.add(info.rows);
-    hash.add(info.columns);
-  });
-  return hash.hash;
-}
-
 }  // namespace rlt

@@ -1,0 +1,252 @@
+// The fingerprint: other for everything that changes learning, the same for everything else; and
+// its items, which say in what two experiments differ.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pendulum_sac.h"
+#include "pendulum_td3.h"
+#include "rltools/devices/generic.h"
+#include "rltools/rl/fingerprint.h"
+#include "training_run.h"
+
+using namespace rlt;
+using training_run::Run;
+
+namespace {
+
+std::string text_of(const char* text) { return text; }
+std::string text_of(std::uint32_t number) { return std::to_string(number); }
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", number);
+  return text;
+}
+
+template <class E>
+std::map<std::string, std::string> items_of() {
+  Run<E> run;
+  std::map<std::string, std::string> items;
+  for_each_learning_item(run.training, [&](const ItemName& item, auto value) {
+    std::string name;
+    write_item_name(item, [&](char c) { name += c; });
+    CHECK(items.count(name) == 0);
+    items[name] = text_of(value);
+  });
+  return items;
+}
+
+template <class E>
+std::uint32_t fingerprint_of() {
+  Run<E> run;
+  return fingerprint(run.training);
+}
+
+// The names of the items that differ from those of PendulumTd3; the fingerprint differs exactly
+// where there are some.
+template <class E>
+std::set<std::string> differences() {
+  std::set<std::string> names;
+  const auto ours = items_of<PendulumTd3>(), theirs = items_of<E>();
+  for (const auto& [name, value] : ours) {
+    const auto found = theirs.find(name);
+    if (found == theirs.end() || found->second != value) names.insert(name);
+  }
+  for (const auto& item : theirs) {
+    if (ours.count(item.first) == 0) names.insert(item.first);
+  }
+  CHECK((fingerprint_of<E>() != fingerprint_of<PendulumTd3>()) == !names.empty());
+  return names;
+}
+
+using Names = std::set<std::string>;
+constexpr const char* kBehaviour = "environment.behaviour";
+
+template <class Environment_>
+struct In : PendulumTd3 {
+  using Environment = Environment_;
+};
+
+// Pendulum with another constant, channel or rate.
+struct Heavier : Pendulum<float> {
+  Heavier() { parameters.mass_kg = 1.0000001f; }  // the next float
+};
+struct DearerTorque : Pendulum<float> {
+  DearerTorque() { parameters.torque_cost = 0.01f; }
+};
+struct OtherUnit : Pendulum<float> {
+  static constexpr Channel kActions[1] = {{"torque", "mN*m", -2.0f, 2.0f}};
+};
+struct OtherRange : Pendulum<float> {
+  static constexpr Channel kObservations[3] = {{"cos_angle", "1", -1.0f, 1.0f},
+                                               {"sin_angle", "1", -1.0f, 1.0f},
+                                               {"velocity", "rad/s", -8.0f, 9.0f}};
+};
+struct SwappedChannels : Pendulum<float> {
+  static constexpr Channel kObservations[3] = {{"sin_angle", "1", -1.0f, 1.0f},
+                                               {"cos_angle", "1", -1.0f, 1.0f},
+                                               {"velocity", "rad/s", -8.0f, 8.0f}};
+};
+struct OtherRate : Pendulum<float> {
+  static constexpr std::uint32_t kStepInterval_us = 50001;
+};
+struct OtherEnvironmentName : Pendulum<float> {
+  static constexpr const char* kName = "Pendulum-v2";
+};
+
+// Each with another one of its functions, in the last digits.
+struct OtherStart : Pendulum<float> {};
+OtherStart::State initial_state(Generic device, const OtherStart&, RandomStream random) {
+  auto state = initial_state(device, Pendulum<float>{}, random);
+  state.velocity_rad_s *= 1.000001f;
+  return state;
+}
+struct OtherStep : Pendulum<float> {};
+OtherStep::State step(Generic device, const OtherStep&, const OtherStep::State& state,
+                      const float* action) {
+  auto next = step(device, Pendulum<float>{}, state, action);
+  next.angle_rad *= 1.000001f;
+  return next;
+}
+struct OtherObservation : Pendulum<float> {};
+void observe(Generic device, const OtherObservation&, const OtherObservation::State& state,
+             float* observation) {
+  observe(device, Pendulum<float>{}, state, observation);
+  observation[2] *= 1.000001f;
+}
+struct OtherReward : Pendulum<float> {};
+float reward(Generic device, const OtherReward&, const OtherReward::State& state,
+             const float* action, const OtherReward::State& next) {
+  return reward(device, Pendulum<float>{}, state, action, next) * 1.000001f;
+}
+struct OtherEnd : Pendulum<float> {};
+bool terminated(Generic, const OtherEnd&, const OtherEnd::State& state) {
+  return math::abs(state.velocity_rad_s) > 4.0f;
+}
+
+struct OtherName : PendulumTd3 {
+  static constexpr const char* kName = "pendulum-td4";
+};
+struct Td4 : Td3 {
+  static constexpr const char* kName = "TD4";
+};
+struct OtherAlgorithm : PendulumTd3 {
+  using Algorithm = Td4;
+};
+struct LongerEpisodes : PendulumTd3 {
+  static constexpr int kEpisodeSteps = 201;  // as many slots in the buffer
+};
+struct OtherBatch : PendulumTd3 {
+  static constexpr int kBatchSize = 40;
+};
+struct OtherReplay : PendulumTd3 {
+  static constexpr int kReplayCapacity = 5000;
+};
+struct OtherActor : PendulumTd3 {
+  using Actor = Mlp<float, Actor::Shape, Activation::gelu, Activation::tanh>;
+};
+struct OtherCritic : PendulumTd3 {
+  using Critic = Mlp<float, Critic::Shape, Activation::softplus, Activation::identity>;
+};
+struct WiderCritic : PendulumTd3 {
+  using Critic = Mlp<float, Dimensions<4, 64, 65, 1>, Activation::relu, Activation::identity>;
+};
+struct OtherDefaults : PendulumTd3 {
+  struct Hyperparameters : Td3Hyperparameters {
+    Hyperparameters() { learning_rate = 0.5f; }
+  };
+};
+
+using Pair = float[2];
+#define ARRAY_CONSTANTS(X) X(Pair, arm_m, {0.25f})
+struct ArrayConstants {
+  RLT_DEFINE_CONSTANTS(Parameters, ARRAY_CONSTANTS)
+  Parameters parameters;
+};
+
+}  // namespace
+
+TEST_CASE("the fingerprint is the same where no bit of learning changes") {
+  CHECK(differences<PendulumTd3>().empty());
+  CHECK(differences<WithTileRows<PendulumTd3, 10>>().empty());
+  CHECK(differences<WithSecondCriticScratch<PendulumTd3>>().empty());
+  CHECK(differences<OtherDefaults>().empty());  // values are set for each run
+  Run<PendulumTd3> run, trained(2);
+  initialize(Generic{}, trained.training);
+  trained.train(Generic{}, 3);
+  CHECK(fingerprint(trained.training) == fingerprint(run.training));
+}
+
+TEST_CASE("a constant of the environment, a channel or the rate changes the fingerprint") {
+  CHECK(differences<In<Heavier>>() == Names{"environment.mass_kg", kBehaviour});
+  CHECK(differences<In<DearerTorque>>() == Names{"environment.torque_cost", kBehaviour});
+  CHECK(differences<In<OtherUnit>>() == Names{"actions[0].unit"});
+  CHECK(differences<In<OtherRange>>() == Names{"observations[2].maximum"});
+  CHECK(differences<In<SwappedChannels>>() ==
+        Names{"observations[0].name", "observations[1].name"});
+  CHECK(differences<In<OtherRate>>() == Names{"environment.step_interval_us"});
+  CHECK(differences<In<OtherEnvironmentName>>() == Names{"environment"});
+}
+
+TEST_CASE("an equation of the environment changes the fingerprint") {
+  CHECK(differences<In<OtherStart>>() == Names{kBehaviour});
+  CHECK(differences<In<OtherStep>>() == Names{kBehaviour});
+  CHECK(differences<In<OtherObservation>>() == Names{kBehaviour});
+  CHECK(differences<In<OtherReward>>() == Names{kBehaviour});
+  CHECK(differences<In<OtherEnd>>() == Names{kBehaviour});
+}
+
+TEST_CASE("experiment, algorithm, sizes and networks change the fingerprint") {
+  CHECK(differences<OtherName>() == Names{"experiment"});
+  CHECK(differences<OtherAlgorithm>() == Names{"algorithm"});
+  CHECK(differences<LongerEpisodes>() == Names{"episode_steps"});
+  CHECK(differences<OtherBatch>() == Names{"batch_size"});
+  CHECK(differences<OtherReplay>() == Names{"replay_capacity", "state_layout"});
+  CHECK(differences<OtherActor>() == Names{"actor.activations[0]", "actor.activations[1]"});
+  CHECK(differences<OtherCritic>() == Names{"critic.activations[0]", "critic.activations[1]"});
+  CHECK(differences<WiderCritic>() == Names{"critic.widths[2]", "state_layout"});
+  CHECK(differences<PendulumSac>().count("algorithm") == 1);
+}
+
+TEST_CASE("every constant and every hyperparameter is an item") {
+  const auto items = items_of<PendulumTd3>();
+  CHECK(items.at("environment.gravity_m_s2") == "10");
+  CHECK(items.at("critic.activations[2]") == "identity");
+  int constants = 0;
+  Pendulum<float>{}.parameters.for_each_field([&](const char* name, const float&) {
+    CHECK(items.count(std::string("environment.") + name) == 1);
+    constants++;
+  });
+  CHECK(constants == 9);
+  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
+    const std::string item = "hyperparameters[" + std::to_string(i) + "]";
+    CHECK(items.at(item + ".name") == Td3Hyperparameters::info(i).name);
+    CHECK(items.count(item + ".type") == 1);
+  }
+}
+
+TEST_CASE("names of items have their index and element in brackets") {
+  const auto name_of = [](const ItemName& item) {
+    std::string name;
+    write_item_name(item, [&](char c) { name += c; });
+    return name;
+  };
+  CHECK(name_of({"a"}) == "a");
+  CHECK(name_of({"a", 0}) == "a[0]");
+  CHECK(name_of({"a", 10, "b"}) == "a[10].b");
+  CHECK(name_of({"a", -1, "b", 203}) == "a.b[203]");
+}
+
+TEST_CASE("a constant that is an array is an item for each element") {
+  std::vector<std::string> names;
+  detail::visit_constants<ArrayConstants>("environment", [&](const ItemName& item, double) {
+    std::string name;
+    write_item_name(item, [&](char c) { name += c; });
+    names.push_back(name);
+  });
+  CHECK(names == std::vector<std::string>{"environment.arm_m[0]", "environment.arm_m[1]"});
+}
