@@ -2,6 +2,7 @@
 // and boundary patterns and random cases (10^9 of them: exhaustive_fma.cpp), and at compile time.
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 
 #include <doctest/doctest.h>
 
