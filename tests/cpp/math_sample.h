@@ -74,7 +74,7 @@ std::uint32_t crc_of_function() {
   float x[kBlock], y[kBlock];
   std::uint32_t crc = 0;
   for (std::uint32_t first = 0; first < kCount; first += kBlock) {
-    const std::uint32_t count = rlt::math::min(kBlock, kCount - first);
+    const std::uint32_t count = rlt::math::minimum(kBlock, kCount - first);
     for (std::uint32_t i = 0; i < count; ++i) x[i] = argument(first + i);
     for (std::uint32_t i = 0; i < count; ++i) y[i] = kFunction(x[i]);
     crc = rlt::crc32(y, count * sizeof(float), crc);

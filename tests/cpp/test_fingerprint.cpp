@@ -125,7 +125,7 @@ float reward(Generic device, const OtherReward&, const OtherReward::State& state
 }
 struct OtherEnd : Pendulum<float> {};
 bool terminated(Generic, const OtherEnd&, const OtherEnd::State& state) {
-  return math::abs(state.velocity_rad_s) > 4.0f;
+  return math::absolute(state.velocity_rad_s) > 4.0f;
 }
 
 struct OtherName : PendulumTd3 {

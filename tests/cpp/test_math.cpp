@@ -214,8 +214,8 @@ TEST_CASE("not a number: from itself, outside of the domain, beyond the reductio
       CHECK(math::to_bits(math::cos(argument)) == quiet);
     }
   }
-  CHECK(math::abs(math::sin(math::kTrigonometricLimit)) <= 1.0f);
-  CHECK(math::abs(math::cos(-math::kTrigonometricLimit)) <= 1.0f);
+  CHECK(math::absolute(math::sin(math::kTrigonometricLimit)) <= 1.0f);
+  CHECK(math::absolute(math::cos(-math::kTrigonometricLimit)) <= 1.0f);
 }
 
 TEST_CASE("results stay in range, and the two halves of sincos agree with sin and cos") {
@@ -223,13 +223,14 @@ TEST_CASE("results stay in range, and the two halves of sincos agree with sin an
   for (const float x : sample()) {
     if (x != x) continue;
     const float tanh = math::tanh(x), erf = math::erf(x), sigmoid = math::sigmoid(x);
-    outside += math::abs(tanh) > 1.0f || math::abs(erf) > 1.0f || math::abs(tanh) > math::abs(x);
+    outside += math::absolute(tanh) > 1.0f || math::absolute(erf) > 1.0f ||
+               math::absolute(tanh) > math::absolute(x);
     outside += sigmoid < 0.0f || sigmoid > 1.0f;
-    outside += math::softplus(x) < math::max(x, 0.0f) || math::exp(x) < 0.0f;
+    outside += math::softplus(x) < math::maximum(x, 0.0f) || math::exp(x) < 0.0f;
     const auto both = math::sincos(x);
-    outside += math::abs(both.sine) > 1.0f || math::abs(both.cosine) > 1.0f;
+    outside += math::absolute(both.sine) > 1.0f || math::absolute(both.cosine) > 1.0f;
     asymmetric += !same_bits(math::tanh(-x), -tanh) || !same_bits(math::erf(-x), -erf);
-    if (math::abs(x) <= math::kTrigonometricLimit) {
+    if (math::absolute(x) <= math::kTrigonometricLimit) {
       asymmetric += !same_bits(math::sin(-x), -both.sine) || !same_bits(math::cos(-x), both.cosine);
     }
     disagreeing += !same_bits(both.sine, math::sin(x)) || !same_bits(both.cosine, math::cos(x));
@@ -250,16 +251,16 @@ TEST_CASE("exact operations") {
   CHECK(math::floor(2.75) == 2.0);
   CHECK(math::floor(8388609.0f) == 8388609.0f);
   CHECK(same_bits(math::floor(-0.0f), -0.0f));
-  CHECK(same_bits(math::abs(-0.0f), 0.0f));
-  CHECK(math::abs(-2.5) == 2.5);
+  CHECK(same_bits(math::absolute(-0.0f), 0.0f));
+  CHECK(math::absolute(-2.5) == 2.5);
 
   const float nan = math::kQuietNan;
-  CHECK(math::min(1.0f, 2.0f) == 1.0f);
-  CHECK(math::max(1.0, 2.0) == 2.0);
-  CHECK(math::min(nan, 2.0f) == 2.0f);
-  CHECK(math::to_bits(math::min(2.0f, nan)) == math::to_bits(nan));
-  CHECK(math::max(nan, 2.0f) == 2.0f);
-  CHECK(math::to_bits(math::max(2.0f, nan)) == math::to_bits(nan));
+  CHECK(math::minimum(1.0f, 2.0f) == 1.0f);
+  CHECK(math::maximum(1.0, 2.0) == 2.0);
+  CHECK(math::minimum(nan, 2.0f) == 2.0f);
+  CHECK(math::to_bits(math::minimum(2.0f, nan)) == math::to_bits(nan));
+  CHECK(math::maximum(nan, 2.0f) == 2.0f);
+  CHECK(math::to_bits(math::maximum(2.0f, nan)) == math::to_bits(nan));
   CHECK(math::clamp(0.5f, -1.0f, 1.0f) == 0.5f);
   CHECK(math::clamp(-7.0f, -1.0f, 1.0f) == -1.0f);
   CHECK(math::clamp(7.0, -1.0, 1.0) == 1.0);

@@ -96,10 +96,10 @@ void observe(Generic, const Line&, const Line::State& state, float* observation)
   observation[0] = state.position;
 }
 float reward(Generic, const Line&, const Line::State&, const float*, const Line::State& next) {
-  return 1.0f - math::abs(next.position);
+  return 1.0f - math::absolute(next.position);
 }
 bool terminated(Generic, const Line&, const Line::State& state) {
-  return math::abs(state.position) > 1.0f;
+  return math::absolute(state.position) > 1.0f;
 }
 
 struct LineTd3 : PendulumTd3 {

@@ -58,12 +58,12 @@ inline void observe(Generic, const Line&, const Line::State& state, float* obser
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_REWARD)
 inline float reward(Generic, const Line&, const Line::State&, const float*,
                     const Line::State& next) {
-  return -math::abs(next.position);
+  return -math::absolute(next.position);
 }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_TERMINATED)
 inline bool terminated(Generic, const Line&, const Line::State& state) {
-  return math::abs(state.position) > 1.0f;
+  return math::absolute(state.position) > 1.0f;
 }
 #endif
 

@@ -10,7 +10,7 @@ namespace rlt {
 // False for NaN, infinities and what a float cannot hold.
 template <class T>
 inline bool is_finite(T x) {
-  return math::abs(x) <= static_cast<T>(3.4028234663852886e38);
+  return math::absolute(x) <= static_cast<T>(3.4028234663852886e38);
 }
 
 // The number of finite values before the first that is not; `count` where all are. `Values` is a

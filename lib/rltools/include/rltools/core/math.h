@@ -56,18 +56,18 @@ inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
 inline float floor(float x) { return __builtin_floorf(x); }
 inline double floor(double x) { return __builtin_floor(x); }
-inline float abs(float x) { return __builtin_fabsf(x); }
-inline double abs(double x) { return __builtin_fabs(x); }
+inline float absolute(float x) { return __builtin_fabsf(x); }
+inline double absolute(double x) { return __builtin_fabs(x); }
 
 // b where either is NaN.
 template <class T>
-inline T min(T a, T b) {
+inline T minimum(T a, T b) {
   return a < b ? a : b;
 }
 
 // b where either is NaN.
 template <class T>
-inline T max(T a, T b) {
+inline T maximum(T a, T b) {
   return a > b ? a : b;
 }
 
@@ -109,7 +109,7 @@ struct ReducedExponential {
 inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f800000u); }
 
 [[gnu::always_inline]] inline float exp(float x) {
-  const auto reduced = reduce_exponential(max(min(x, 89.0f), -104.0f));
+  const auto reduced = reduce_exponential(maximum(minimum(x, 89.0f), -104.0f));
   // -150 <= n <= 128: 2^n in two factors, of which only the second can make the result round.
   const std::uint32_t biased = reduced.n_bits - to_bits(kRoundToInteger) + 512u;
   const std::uint32_t half = biased >> 1;
@@ -121,7 +121,7 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // 1 - 2 / (exp(2 |x|) + 1), and where that would cancel an odd polynomial.
 [[gnu::always_inline]] inline float tanh(float x) {
-  const float a = min(abs(x), 9.02f);  // 1 - tanh(9.02) < 2^-25
+  const float a = minimum(absolute(x), 9.02f);  // 1 - tanh(9.02) < 2^-25
   const auto reduced = reduce_exponential(a + a);
   const float scale = power_of_two(reduced.n_bits);
   const float large = 1.0f - 2.0f / fma(scale, reduced.expm1, scale + 1.0f);
@@ -139,7 +139,8 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // 1 / (1 + exp(-x)), the denominator scaled by 2^-64 lest it overflow before the result underflows.
 [[gnu::always_inline]] inline float sigmoid(float x) {
-  const auto reduced = reduce_exponential(max(min(-x, 104.0f), -40.0f));  // exp(-40) < 2^-25
+  const auto reduced =
+      reduce_exponential(maximum(minimum(-x, 104.0f), -40.0f));  // exp(-40) < 2^-25
   const float scale = power_of_two(reduced.n_bits - 64u);
   const float sum = scale + 0x1p-64f;
   const float lost = 0x1p-64f - (sum - scale);  // by rounding, where x < -16
@@ -149,8 +150,8 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // erf(|x|) = 1 - exp(-|x| q(|x|)), where q(x) = -ln(erfc(x)) / x is smooth.
 [[gnu::always_inline]] inline float erf(float x) {
-  const float a = min(abs(x), 4.0f);  // 1 - erf(3.92) < 2^-25
-  float q = -0x1.36d824p-17f;         // weighted for a relative error of erf of 2^-27.9
+  const float a = minimum(absolute(x), 4.0f);  // 1 - erf(3.92) < 2^-25
+  float q = -0x1.36d824p-17f;                  // weighted for a relative error of erf of 2^-27.9
   q = fma(q, a, 0x1.edb59ap-14f);
   q = fma(q, a, -0x1.4beab2p-11f);
   q = fma(q, a, 0x1.b51e6ap-10f);
@@ -216,7 +217,9 @@ inline std::uint32_t biased_exponent(float x) {
 }
 
 // ln(1 + exp(x)) = max(x, 0) + ln(1 + exp(-|x|))
-[[gnu::always_inline]] inline float softplus(float x) { return max(x, 0.0f) + log1p(exp(-abs(x))); }
+[[gnu::always_inline]] inline float softplus(float x) {
+  return maximum(x, 0.0f) + log1p(exp(-absolute(x)));
+}
 
 // ---- Trigonometry
 // --------------------------------------------------------------------------------
@@ -230,7 +233,7 @@ struct SineCosine {
 
 // |x| = n pi/2 + r with |r| <= pi/4; pi/2 in three floats.
 [[gnu::always_inline]] inline SineCosine<float> sincos(float x) {
-  const float a = abs(x);
+  const float a = absolute(x);
   const float shifted = fma(a, 0x1.45f306p-1f, kRoundToInteger);
   const float n = shifted - kRoundToInteger;
   float r = fma(n, -0x1.921fb6p0f, a);  // exact
@@ -272,11 +275,11 @@ inline double cos(double x) { return __builtin_cos(x); }
 inline SineCosine<double> sincos(double x) { return {sin(x), cos(x)}; }
 
 inline double sigmoid(double x) {
-  const double e = exp(-abs(x));
+  const double e = exp(-absolute(x));
   return (x < 0.0 ? e : 1.0) / (1.0 + e);
 }
 
-inline double softplus(double x) { return max(x, 0.0) + log1p(exp(-abs(x))); }
+inline double softplus(double x) { return maximum(x, 0.0) + log1p(exp(-absolute(x))); }
 
 }  // namespace math
 }  // namespace rlt

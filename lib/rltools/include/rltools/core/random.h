@@ -87,7 +87,7 @@ inline double predecessor(double x) { return __builtin_nextafter(x, -__builtin_i
 template <class T>
 [[gnu::always_inline]] inline T uniform_from_word(std::uint32_t word, T low, T span, T highest) {
   const T unit = static_cast<T>(static_cast<std::int32_t>(word >> 8)) * static_cast<T>(0x1p-24f);
-  return math::min(math::fma(unit, span, low), highest);
+  return math::minimum(math::fma(unit, span, low), highest);
 }
 
 // In [low, high), for low < high and a finite high - low.

@@ -39,7 +39,7 @@ struct AdamStep {
 
 template <class T>
 inline T without_subnormal(T x) {
-  return math::abs(x) < math::kSmallestNormal<T> ? T(0) : x;
+  return math::absolute(x) < math::kSmallestNormal<T> ? T(0) : x;
 }
 
 template <class T>

@@ -49,8 +49,8 @@ void add_episode_return(Evaluation<E>& evaluation) {
   const auto difference = value - evaluation.first;
   evaluation.sum += difference;
   evaluation.sum_of_squares = math::fma(difference, difference, evaluation.sum_of_squares);
-  evaluation.smallest = math::min(evaluation.smallest, value);
-  evaluation.largest = math::max(evaluation.largest, value);
+  evaluation.smallest = math::minimum(evaluation.smallest, value);
+  evaluation.largest = math::maximum(evaluation.largest, value);
 }
 
 }  // namespace detail
@@ -113,7 +113,7 @@ EvaluationReport evaluation_report(const Evaluation<E>& evaluation) {
   using T = typename E::Scalar;
   const T count = static_cast<T>(evaluation.episode);
   const T mean = evaluation.sum / count;
-  const T variance = math::max(T(0), evaluation.sum_of_squares / count - mean * mean);
+  const T variance = math::maximum(T(0), evaluation.sum_of_squares / count - mean * mean);
   return {evaluation.episode, static_cast<float>(evaluation.first + mean),
           static_cast<float>(math::sqrt(variance)), static_cast<float>(evaluation.smallest),
           static_cast<float>(evaluation.largest)};

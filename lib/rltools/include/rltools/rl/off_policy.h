@@ -234,7 +234,7 @@ void evaluate_target_critics(Device device, Training<E>& training) {
     forward(one_device, work.target, scratch.critic_input, work.value, work.buffer);
   });
   for (int row = 0; row < E::kTileRows; row++) {
-    scratch.value[0](row, 0) = math::min(scratch.value[0](row, 0), scratch.value[1](row, 0));
+    scratch.value[0](row, 0) = math::minimum(scratch.value[0](row, 0), scratch.value[1](row, 0));
   }
 }
 

@@ -352,7 +352,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
       forward(one_device, work.critic, scratch.critic_input, work.value, work.buffer);
     });
     for (int row = 0; row < E::kTileRows; row++) {
-      const T value = math::min(scratch.value[0](row, 0), scratch.value[1](row, 0));
+      const T value = math::minimum(scratch.value[0](row, 0), scratch.value[1](row, 0));
       const T log_probability = scratch.log_probability(row, 0);
       report.loss += math::fma(alpha, log_probability, -value);
       report.log_probability += log_probability;
