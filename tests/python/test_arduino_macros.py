@@ -1,0 +1,88 @@
+"""The library, the experiments and an exported policy compile behind Arduino's macros."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.policies import export
+from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain import tools
+
+from .policy_samples import sample_images
+
+FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+ROOTS = ("lib/rltools/include", "experiments")
+MACROS = paths.REPOSITORY / "tests" / "cpp" / "arduino_macros.h"
+COMPILERS = {
+    "host": ("g++", "-march=native"),
+    "cortex-m7": (
+        *("arm-none-eabi-g++", "-mcpu=cortex-m7", "-mthumb"),
+        *("-mfloat-abi=hard", "-mfpu=fpv5-d16"),
+    ),
+    "cortex-m3": ("arm-none-eabi-g++", "-mcpu=cortex-m3", "-mthumb"),
+}
+# What belongs to the host alone, and the system's headers that no such macro may precede.
+HOST_ONLY = ("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host")
+SYSTEM_HEADERS = ("immintrin.h", "pthread.h", "sched.h", "unistd.h", "atomic")
+
+
+def headers(compiler: str) -> list[str]:
+    """Every header, as it is included."""
+    names = [
+        str(path.relative_to(paths.REPOSITORY / root))
+        for root in ROOTS
+        for path in sorted((paths.REPOSITORY / root).rglob("*.h"))
+    ]
+    if compiler == "host":
+        return [name for name in names if "blas" not in name]
+    return [name for name in names if not any(part in name for part in HOST_ONLY)]
+
+
+def compile_source(compiler: str, source: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    if compiler != "host" and tools.missing_tools(("arm-none-eabi-g++",)):
+        pytest.skip("arm-none-eabi-g++ is not installed")
+    includes = [f"-I{paths.REPOSITORY / root}" for root in ROOTS]
+    file = folder / "source.cpp"
+    file.write_text(source)
+    command = [*COMPILERS[compiler], *FLAGS, *includes, "-fsyntax-only", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=200)
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_every_header_compiles_behind_arduinos_macros(compiler: str, tmp_path: Path) -> None:
+    names = headers(compiler)
+    assert {"rltools/core/math.h", "rltools/policy/runtime.h", "pendulum_td3.h"} <= set(names)
+    system = [f"#if __has_include(<{name}>)\n#include <{name}>\n#endif" for name in SYSTEM_HEADERS]
+    lines = [
+        *(system if compiler == "host" else []),
+        f'#include "{MACROS}"',
+        *(f'#include "{name}"' for name in names),
+    ]
+    result = compile_source(compiler, "\n".join(lines) + "\n", tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_exported_policy_compiles_behind_arduinos_macros(compiler: str, tmp_path: Path) -> None:
+    source = f'#include "{MACROS}"\n'
+    for name in ("pendulum", "gelu"):
+        header = tmp_path / f"{name}.h"
+        header.write_text(export.c_header(parse_policy(sample_images()[name])))
+        source += f'#include "{header}"\n'
+    result = compile_source(compiler, source, tmp_path)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["float max(float a, float b);", "template <class F> F f(F x) { return F(x); }", "int B1;"],
+)
+def test_a_name_that_is_a_macro_is_noticed(line: str, tmp_path: Path) -> None:
+    assert compile_source("host", f"{line}\n", tmp_path).returncode == 0
+    source = f'#include "{MACROS}"\n{line}\n'
+    assert compile_source("host", source, tmp_path).returncode != 0
