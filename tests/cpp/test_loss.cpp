@@ -156,6 +156,19 @@ TEST_CASE("cross-entropy stays finite where the exponential overflows or the cla
   CHECK(gradient[2] == 0.0f);
 }
 
+TEST_CASE("cross-entropy stays finite whichever class has the large logit") {
+  for (int large = 0; large < 5; large++) {
+    CAPTURE(large);
+    float logits[5] = {}, gradient[5];
+    logits[large] = 1e4f;
+    const int label = (large + 1) % 5;
+    CHECK(softmax_cross_entropy<1, 5>(Generic{}, logits, &label, 1.0f, gradient) == 1e4f);
+    for (int c = 0; c < 5; c++) {
+      CHECK(gradient[c] == (c == large ? 1.0f : c == label ? -1.0f : 0.0f));
+    }
+  }
+}
+
 TEST_CASE("a loss of numbers that are not finite is not finite") {
   const float nan = math::kQuietNan;
   const float prediction[2] = {nan, 1.0f}, target[2] = {0.0f, 0.0f};
