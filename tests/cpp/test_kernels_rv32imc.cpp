@@ -23,36 +23,52 @@ TEST_CASE("the kernels on integers give the reference's bits") {
   kernel_agreement::run_briefly<Rv32imc>();
 }
 
-// Sums that leave the normal numbers and return, and weights that are no normal numbers.
-TEST_CASE("rare numbers in every place give the reference's bits") {
-  constexpr int kBatch = 4, kIn = 130, kOut = 9;
-  std::vector<float> input(kBatch * kIn), weights(kIn * kOut), bias(kOut);
+namespace {
+
+constexpr std::uint32_t kRare[] = {0x00000001u, 0x007fffffu, 0x00800000u, 0x1f800000u,
+                                   0x20000001u, 0x5f7fffffu, 0x3f800000u, 0x7f7fffffu,
+                                   0x00000000u, 0x7f800000u, 0x7fc00000u};
+
+// Random numbers up to `scale`, and among them the first `kinds` rare ones of either sign. Infinity
+// goes without zeros: their product is left out, and NaN in the reference.
+void fill(std::vector<float>& values, RandomStream random, std::uint32_t kinds, float scale) {
+  for (std::uint32_t i = 0; i < values.size(); i++) {
+    const std::uint32_t word = random_word(random, i);
+    std::uint32_t pattern = kRare[(word >> 8) % kinds];
+    if (kinds > 9u && pattern == 0u) pattern = kRare[0];
+    pattern |= word & math::kSignBit;
+    values[i] = word % 16u < 3u ? math::from_bits(pattern) : uniform(random, i, -scale, scale);
+  }
+}
+
+template <Activation A, int In>
+void check_rare_numbers() {
+  constexpr int kBatch = 4, kOut = 9;
+  std::vector<float> input(kBatch * In), weights(In * kOut), bias(kOut);
   std::vector<float> expected(kBatch * kOut), actual(kBatch * kOut);
-  const std::uint32_t rare[] = {0x00000001u, 0x007fffffu, 0x00800000u, 0x1f800000u,
-                                0x20000001u, 0x5f7fffffu, 0x3f800000u, 0x7f7fffffu,
-                                0x00000000u, 0x7f800000u, 0x7fc00000u};
-  // With zeros, or with infinity and NaN: their product is left out, and NaN in the reference.
   for (const std::uint32_t kinds : {8u, 9u, 10u, 11u}) {
-    for (std::uint32_t round = 0; round < 40; round++) {
-      const auto draw = [&](std::uint32_t stream, std::vector<float>& values, float scale) {
-        const RandomStream random{round, Purpose::shuffle, kinds, stream};
-        for (std::size_t i = 0; i < values.size(); i++) {
-          const std::uint32_t word = random_word(random, static_cast<std::uint32_t>(i));
-          std::uint32_t pattern = rare[(word >> 8) % kinds];
-          if (kinds > 9u && pattern == 0u) pattern = rare[0];
-          pattern |= word & math::kSignBit;
-          const float number = uniform<float>(random, static_cast<std::uint32_t>(i), -scale, scale);
-          values[i] = word % 16u < 3u ? math::from_bits(pattern) : number;
-        }
-      };
-      draw(0, input, 0x1p-60f);
-      draw(1, weights, round % 2u == 0u ? 0x1p-66f : 0x1p60f);
-      draw(2, bias, 0x1p-126f);
-      dense_forward<Activation::identity, kBatch, kIn, kOut>(Generic{}, weights.data(), bias.data(),
-                                                             input.data(), expected.data());
-      dense_forward<Activation::identity, kBatch, kIn, kOut>(Rv32imc{}, weights.data(), bias.data(),
-                                                             input.data(), actual.data());
+    for (std::uint32_t round = 0; round < 60; round++) {
+      CAPTURE(kinds);
+      CAPTURE(round);
+      const float scale = round % 3u == 0u ? 0x1p-66f : round % 3u == 1u ? 0x1p-90f : 0x1p60f;
+      fill(input, {round, Purpose::shuffle, kinds, 0}, kinds, 0x1p-60f);
+      fill(weights, {round, Purpose::shuffle, kinds, 1}, kinds, scale);
+      fill(bias, {round, Purpose::shuffle, kinds, 2}, kinds, 0x1p-126f);
+      dense_forward<A, kBatch, In, kOut>(Generic{}, weights.data(), bias.data(), input.data(),
+                                         expected.data());
+      dense_forward<A, kBatch, In, kOut>(Rv32imc{}, weights.data(), bias.data(), input.data(),
+                                         actual.data());
       CHECK(kernel_agreement::same_numbers(expected, actual));
     }
   }
+}
+
+}  // namespace
+
+// Sums that leave the normal numbers and return, and weights that are no normal numbers.
+TEST_CASE("rare numbers in every place give the reference's bits") {
+  check_rare_numbers<Activation::identity, 1>();
+  check_rare_numbers<Activation::identity, 2>();
+  check_rare_numbers<Activation::relu, 3>();
+  check_rare_numbers<Activation::identity, 130>();
 }
