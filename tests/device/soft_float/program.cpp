@@ -35,6 +35,10 @@ void report(const char* name, std::uint32_t checksum) {
   print_hexadecimal(bytes, 4);
 }
 
+struct LibraryArithmetic : CoreArithmetic {
+  static float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+};
+
 void report_fault(const char* whose, ArithmeticFault fault) {
   machine::print("fault ");
   machine::print(whose);
@@ -241,8 +245,7 @@ void report_products() {
 
 int main() {
   report_fault("core", find_arithmetic_fault());
-  report_fault("library", find_arithmetic_fault(
-                              [](float a, float b, float c) { return __builtin_fmaf(a, b, c); }));
+  report_fault("library", find_arithmetic_fault<LibraryArithmetic>());
   report_library();
   report_functions();
   report_products();

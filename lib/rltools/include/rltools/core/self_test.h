@@ -37,6 +37,16 @@ constexpr const char* arithmetic_fault_text(ArithmeticFault fault) {
   return "arithmetic fails in an unknown way";
 }
 
+// The operations in question, as the core computes them. A test puts a wrong one in a place.
+struct CoreArithmetic {
+  static float fma(float a, float b, float c) { return math::fma(a, b, c); }
+  static float sum(float a, float b) { return a + b; }
+  static float quotient(float a, float b) { return a / b; }
+  static double quotient(double a, double b) { return a / b; }
+  static float square_root(float x) { return math::sqrt(x); }
+  static double square_root(double x) { return math::sqrt(x); }
+};
+
 namespace detail {
 
 // Reading the operands through volatile keeps the compiler from computing the results itself.
@@ -89,10 +99,10 @@ inline constexpr FusedCase kFusedCases[] = {
     {0x3f800000u, 0xbf800000u, 0x3f800000u, 0x00000000u},  // +0
 };
 
-template <class Fma>
-inline bool is_fused(Fma fma) {
+template <class Arithmetic>
+bool is_fused() {
   for (const FusedCase& x : kFusedCases) {
-    if (!is_float(fma(opaque(x.a), opaque(x.b), opaque(x.c)), x.result)) return false;
+    if (!is_float(Arithmetic::fma(opaque(x.a), opaque(x.b), opaque(x.c)), x.result)) return false;
   }
   return true;
 }
@@ -102,54 +112,59 @@ inline bool rounds_products_before_sums() {
   return is_float(x * x - y, 0x00000000u);
 }
 
-inline bool divides_exactly() {
-  const float one = opaque(0x3f800000u), three = opaque(0x40400000u), odd = opaque(0x3f800001u);
-  return is_float(one / three, 0x3eaaaaabu) && is_float(one / odd, 0x3f7ffffeu) &&
-         is_float(odd / three, 0x3eaaaaacu) && is_float(opaque(0x00800001u) / three, 0x002aaaabu);
+template <class Arithmetic>
+bool divides_exactly() {
+  const float one = opaque(0x3f800000u), three = opaque(0x40400000u), five = opaque(0x40a00000u);
+  const float after_one = opaque(0x3f800001u), after_smallest_normal = opaque(0x00800001u);
+  return is_float(Arithmetic::quotient(one, three), 0x3eaaaaabu) &&
+         is_float(Arithmetic::quotient(five, three), 0x3fd55555u) &&  // 5 (1 / 3) is above
+         is_float(Arithmetic::quotient(one, after_one), 0x3f7ffffeu) &&
+         is_float(Arithmetic::quotient(after_smallest_normal, three), 0x002aaaabu);
 }
 
-inline bool takes_roots_exactly() {
-  return is_float(math::sqrt(opaque(0x40000000u)), 0x3fb504f3u) &&
-         is_float(math::sqrt(opaque(0x40400000u)), 0x3fddb3d7u) &&
-         is_float(math::sqrt(opaque(0x3f7fffffu)), 0x3f7fffffu) &&
-         is_float(math::sqrt(opaque(0x00000001u)), 0x1a3504f3u);
+template <class Arithmetic>
+bool takes_roots_exactly() {
+  return is_float(Arithmetic::square_root(opaque(0x40000000u)), 0x3fb504f3u) &&
+         is_float(Arithmetic::square_root(opaque(0x40400000u)), 0x3fddb3d7u) &&
+         is_float(Arithmetic::square_root(opaque(0x3f7fffffu)), 0x3f7fffffu) &&
+         is_float(Arithmetic::square_root(opaque(0x00000001u)), 0x1a3504f3u);
 }
 
-inline bool keeps_nan() {
+template <class Arithmetic>
+bool keeps_nan() {
   const float nan = opaque(math::kQuietNanBits), one = opaque(0x3f800000u);
-  return nan != nan && !(nan < one) && !(nan > one) && is_float(nan + one, math::kQuietNanBits) &&
-         is_float(one * nan, math::kQuietNanBits);
+  return nan != nan && !(nan < one) && !(nan > one) &&
+         is_float(Arithmetic::sum(nan, one), math::kQuietNanBits) &&
+         is_float(Arithmetic::sum(one, nan), math::kQuietNanBits);
 }
 
-// Adam's decay rates to the power of the step.
-inline bool has_binary64() {
+// Adam computes its decay rates' powers with it.
+template <class Arithmetic>
+bool has_binary64() {
   if constexpr (sizeof(double) != 8) return false;
-  const double one = opaque_double(1.0), three = opaque_double(3.0),
-               rate = opaque_double(0x1.ff7ced916872bp-1);
-  return one / three == 0x1.5555555555555p-2 && rate * rate == 0x1.fef9fcb0c026dp-1 &&
-         one - rate == 0x1.0624dd2f1aap-10 && math::sqrt(three) == 0x1.bb67ae8584caap0 &&
+  const double one = opaque_double(1.0), three = opaque_double(3.0);
+  const double rate = opaque_double(0x1.ff7ced916872bp-1);  // 0.999
+  return Arithmetic::quotient(one, three) == 0x1.5555555555555p-2 &&
+         Arithmetic::square_root(three) == 0x1.bb67ae8584caap0 &&
+         rate * rate == 0x1.fef9fcb0c026dp-1 && one - rate == 0x1.0624dd2f1aap-10 &&
          is_float(static_cast<float>(one / three), 0x3eaaaaabu) &&
          is_float(static_cast<float>(opaque_double(0x1.000001p0)), 0x3f800000u);
 }
 
 }  // namespace detail
 
-// The first fault found. `fma` is the function that computes fma(a, b, c).
-template <class Fma>
-ArithmeticFault find_arithmetic_fault(Fma fma) {
+// The first fault found.
+template <class Arithmetic = CoreArithmetic>
+ArithmeticFault find_arithmetic_fault() {
   if (!detail::rounds_to_nearest()) return ArithmeticFault::rounding;
   if (!detail::keeps_subnormal_numbers()) return ArithmeticFault::subnormal;
-  if (!detail::is_fused(fma)) return ArithmeticFault::fused_multiply_add;
+  if (!detail::is_fused<Arithmetic>()) return ArithmeticFault::fused_multiply_add;
   if (!detail::rounds_products_before_sums()) return ArithmeticFault::contraction;
-  if (!detail::divides_exactly()) return ArithmeticFault::division;
-  if (!detail::takes_roots_exactly()) return ArithmeticFault::square_root;
-  if (!detail::keeps_nan()) return ArithmeticFault::not_a_number;
-  if (!detail::has_binary64()) return ArithmeticFault::double_precision;
+  if (!detail::divides_exactly<Arithmetic>()) return ArithmeticFault::division;
+  if (!detail::takes_roots_exactly<Arithmetic>()) return ArithmeticFault::square_root;
+  if (!detail::keeps_nan<Arithmetic>()) return ArithmeticFault::not_a_number;
+  if (!detail::has_binary64<Arithmetic>()) return ArithmeticFault::double_precision;
   return ArithmeticFault::none;
-}
-
-inline ArithmeticFault find_arithmetic_fault() {
-  return find_arithmetic_fault([](float a, float b, float c) { return math::fma(a, b, c); });
 }
 
 }  // namespace rlt
