@@ -35,7 +35,8 @@ function(rlt_glob result)
 endfunction()
 
 # Sets RLT_TOOLCHAIN, RLT_FLAGS, RLT_LINK_FLAGS, RLT_LIBRARIES, RLT_LINKER_SCRIPT, RLT_SOURCE_PATTERNS,
-# RLT_INCLUDE_DIRECTORIES and RLT_DEFINITIONS in the caller's scope.
+# RLT_INCLUDE_DIRECTORIES, RLT_DEFINITIONS and RLT_PROGRAMS in the caller's scope; for each program P also
+# RLT_PROGRAM_HEADER_P and RLT_PROGRAM_SOURCES_P (patterns).
 function(rlt_read_board board)
   set(board_file "${CMAKE_CURRENT_SOURCE_DIR}/boards/${board}.json")
   set(build_file "${CMAKE_CURRENT_SOURCE_DIR}/firmware/build.json")
@@ -59,12 +60,13 @@ function(rlt_read_board board)
   rlt_json_list(common_link_flags "${build_json}" link_flags)
   rlt_json_list(board_link_flags "${board_json}" rltools link_flags)
   rlt_json_list(libraries "${board_json}" rltools libraries)
-  rlt_json_list(common_sources "${build_json}" sources)
   rlt_json_list(board_sources "${board_json}" rltools sources)
   rlt_json_list(include_directories "${build_json}" include_directories)
   rlt_json_list(definitions "${board_json}" rltools defines)
   rlt_json_string(linker_script "${board_json}" rltools linker_script)
   rlt_json_string(device "${board_json}" rltools device)
+  rlt_json_string(system "${board_json}" rltools address system)
+  rlt_json_string(component "${board_json}" rltools address component)
   rlt_json_string(device_header "${board_json}" rltools device_header)
   list(TRANSFORM include_directories PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
 
@@ -73,10 +75,23 @@ function(rlt_read_board board)
   set(RLT_LINK_FLAGS ${common_link_flags} ${board_link_flags} PARENT_SCOPE)
   set(RLT_LIBRARIES "${libraries}" PARENT_SCOPE)
   set(RLT_LINKER_SCRIPT "${linker_script}" PARENT_SCOPE)
-  set(RLT_SOURCE_PATTERNS ${common_sources} ${board_sources} PARENT_SCOPE)
+  set(RLT_SOURCE_PATTERNS ${board_sources} PARENT_SCOPE)
   set(RLT_INCLUDE_DIRECTORIES ${include_directories} PARENT_SCOPE)
   set(RLT_DEFINITIONS ${definitions} "RLT_DEVICE_HEADER=\"${device_header}\"" "RLT_DEVICE=${device}"
-    "RLT_BOARD_NAME=\"${board}\"" PARENT_SCOPE)
+    "RLT_BOARD_NAME=\"${board}\"" "RLT_SYSTEM=${system}" "RLT_COMPONENT=${component}" PARENT_SCOPE)
+
+  set(programs)
+  string(JSON count LENGTH "${build_json}" programs)
+  math(EXPR last "${count} - 1")
+  foreach(index RANGE ${last})
+    string(JSON program MEMBER "${build_json}" programs ${index})
+    list(APPEND programs ${program})
+    rlt_json_string(header "${build_json}" programs ${program} header)
+    rlt_json_list(sources "${build_json}" programs ${program} sources)
+    set(RLT_PROGRAM_HEADER_${program} "${header}" PARENT_SCOPE)
+    set(RLT_PROGRAM_SOURCES_${program} "${sources}" PARENT_SCOPE)
+  endforeach()
+  set(RLT_PROGRAMS ${programs} PARENT_SCOPE)
 endfunction()
 
 # The spellings of an experiment: experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3.

@@ -40,8 +40,7 @@ StackUse stack_use();
 // or host time.
 void idle();
 
-// True once the link is gone for good and the program should end (a local process whose pipe
-// closed).
+// True once the link has closed and the program should end: a local process whose pipe is closed.
 bool should_exit();
 
 }  // namespace rlt::board

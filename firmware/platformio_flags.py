@@ -1,6 +1,7 @@
 """PlatformIO pre-script: flags and sources from firmware/build.json and boards/<board>.json.
 
-The experiment is RLT_EXPERIMENT of the environment, or else custom_experiment of platformio.ini.
+The program and the experiment are RLT_PROGRAM and RLT_EXPERIMENT of the environment, or else
+custom_program and custom_experiment of platformio.ini.
 """
 
 import json
@@ -9,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 Import("env")  # noqa: F821 - SCons provides it
 
@@ -53,12 +55,26 @@ def source_filter(pattern: str) -> str:
     return f"+<{rest}>"
 
 
+def find_program(name: str) -> dict[str, Any]:
+    """A program of firmware/build.json: its header and sources."""
+    programs: dict[str, dict[str, Any]] = common["programs"]
+    if name not in programs:
+        sys.exit(f'unknown program "{name}": known are {", ".join(sorted(programs))}')
+    return programs[name]
+
+
+program = find_program(
+    os.environ.get("RLT_PROGRAM") or environment.GetProjectOption("custom_program")
+)
 experiment = os.environ.get("RLT_EXPERIMENT") or environment.GetProjectOption("custom_experiment")
 definitions = {
+    "RLT_PROGRAM_HEADER": f'"{program["header"]}"',
     **dict(entry.partition("=")[::2] for entry in board["defines"]),
     "RLT_DEVICE_HEADER": f'"{board["device_header"]}"',
     "RLT_DEVICE": board["device"],
     "RLT_BOARD_NAME": f'"{board_name}"',
+    "RLT_SYSTEM": str(board["address"]["system"]),
+    "RLT_COMPONENT": str(board["address"]["component"]),
     **experiment_definitions(experiment),
 }
 flags = [
@@ -72,7 +88,7 @@ flags = [
 environment.Replace(
     COMPILATIONDB_PATH=os.path.join("$BUILD_DIR", "compile_commands.json"),
     SRC_BUILD_FLAGS=[shlex.quote(flag) for flag in flags],
-    SRC_FILTER=[source_filter(pattern) for pattern in [*common["sources"], *board["sources"]]],
+    SRC_FILTER=[source_filter(pattern) for pattern in [*program["sources"], *board["sources"]]],
 )
 if board["toolchain"] != "platformio":
     environment.Append(

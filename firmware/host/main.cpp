@@ -1,7 +1,4 @@
-// The train application as a process on this machine.
-#include "app/train/train_program.h"
+// A program of firmware/build.json on a process on this machine.
+#include RLT_PROGRAM_HEADER
 
-int main() {
-  rlt::train_program::run();
-  return 0;
-}
+int main() { rlt::program::run(); }

@@ -1,4 +1,4 @@
-// The train application on the emulated Cortex-M7.
-#include "app/train/train_program.h"
+// A program of firmware/build.json on the emulated Cortex-M7.
+#include RLT_PROGRAM_HEADER
 
-int main() { rlt::train_program::run(); }
+int main() { rlt::program::run(); }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/train/train_application.h"
+#include "app/train/application.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/algorithms/td3.h"
 #include "rltools/rl/environments/pendulum.h"
@@ -25,6 +25,18 @@ inline Bytes from_board;
 inline std::uint64_t counter_us = 0;
 inline int idle_calls = 0;
 
+std::size_t read(std::uint8_t* destination, std::size_t capacity) {
+  std::size_t count = 0;
+  while (count < capacity && !to_board.empty()) {
+    destination[count++] = to_board.front();
+    to_board.pop_front();
+  }
+  return count;
+}
+void write(const std::uint8_t* source, std::size_t count) {
+  from_board.insert(from_board.end(), source, source + count);
+}
+
 }  // namespace scripted
 
 namespace rlt {
@@ -35,25 +47,12 @@ namespace board {
 
 const bool kCountsInstructions = false;
 
-void initialize() {}
-std::size_t read(std::uint8_t* destination, std::size_t capacity) {
-  std::size_t count = 0;
-  while (count < capacity && !scripted::to_board.empty()) {
-    destination[count++] = scripted::to_board.front();
-    scripted::to_board.pop_front();
-  }
-  return count;
-}
-void write(const std::uint8_t* source, std::size_t count) {
-  scripted::from_board.insert(scripted::from_board.end(), source, source + count);
-}
 std::uint64_t counter() { return scripted::counter_us += 10; }
 void unique_id(std::uint8_t (&id)[16]) {
   for (int i = 0; i < 16; i++) id[i] = static_cast<std::uint8_t>(i);
 }
 StackUse stack_use() { return {4096, 1234}; }
 void idle() { scripted::idle_calls++; }
-bool should_exit() { return false; }
 
 }  // namespace board
 }  // namespace rlt
@@ -78,6 +77,7 @@ struct TinyTd3 {
 };
 
 constexpr std::uint8_t kHostSystem = 255, kHostComponent = 190;
+constexpr link::Address kSelf{3, 77};  // no real board's: a node has the address that it is given
 
 class Board {
  public:
@@ -86,8 +86,10 @@ class Board {
 
   training_run::Run<TinyTd3> run;
   Application::PolicyImage policy_image{};
-  Application application{Generic{}, {"scripted", "Generic"}, run.training, policy_image};
-  std::vector<Message> received;  // by the host, since the last exchange
+  Application application{Generic{},    {read, write}, kSelf, {"scripted", "Generic"},
+                          run.training, policy_image};
+  link::Address host{kHostSystem, kHostComponent};  // which sends
+  std::vector<Message> received;                    // by the host, since the last exchange
 
   Board() {
     to_board.clear();
@@ -96,7 +98,7 @@ class Board {
   }
 
   void turns(int count) {
-    for (int i = 0; i < count; i++) application.turn();
+    for (int i = 0; i < count; i++) application.poll();
     parse();
   }
 
@@ -107,16 +109,21 @@ class Board {
                                  const Content& content, int count = 1) {
     received.clear();
     put(encode, content);
+    take_all(count);
+    return received;
+  }
+
+  // Gives the board turns until it has taken what was put into its link, and then `count` - 1 more.
+  void take_all(int count = 1) {
     while (!to_board.empty()) turns(1);  // a long message takes two turns
     turns(count - 1);
-    return received;
   }
 
   template <class Content>
   void put(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*, const Content*),
            const Content& content) {
     Message message;
-    encode(kHostSystem, kHostComponent, &message, &content);
+    encode(host.system, host.component, &message, &content);
     std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
     const std::uint16_t bytes = mavlink_msg_to_send_buffer(frame, &message);
     to_board.insert(to_board.end(), frame, frame + bytes);
@@ -128,8 +135,8 @@ class Board {
     content.command = command;
     content.param1 = parameter;
     content.confirmation = confirmation;
-    content.target_system = 1;
-    content.target_component = 1;
+    content.target_system = kSelf.system;
+    content.target_component = kSelf.component;
     return content;
   }
 
@@ -141,8 +148,8 @@ class Board {
       mavlink_command_ack_t acknowledgement;
       mavlink_msg_command_ack_decode(&message, &acknowledgement);
       CHECK(acknowledgement.command == number);
-      CHECK(acknowledgement.target_system == kHostSystem);
-      CHECK(acknowledgement.target_component == kHostComponent);
+      CHECK(acknowledgement.target_system == host.system);
+      CHECK(acknowledgement.target_component == host.component);
       return acknowledgement.result;
     }
     return -1;
@@ -182,8 +189,8 @@ class Board {
     std::memcpy(&content.param_value, &bits, 4);
     std::memcpy(content.param_id, name, strnlen(name, 16));
     content.param_type = type;
-    content.target_system = 1;
-    content.target_component = 1;
+    content.target_system = kSelf.system;
+    content.target_component = kSelf.component;
     exchange(mavlink_msg_param_set_encode, content);
     const auto values = all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
     REQUIRE(values.size() == 1);
@@ -207,6 +214,16 @@ class Board {
     set("report_every", 10);
   }
 
+  // Starts a short run, and trains to this step.
+  void start_and_train(std::uint32_t step) {
+    REQUIRE(command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+    train_until(step);
+  }
+  void train_until(std::uint32_t step) {
+    for (int i = 0; i < 1000 && steps_done(run.training) < step; i++) turns(1);
+    REQUIRE(steps_done(run.training) == step);
+  }
+
   // Turns until training is over; the messages are in `received`.
   void train_to_rest(int at_most = 1000) {
     received.clear();
@@ -221,8 +238,8 @@ class Board {
       if (mavlink_frame_char_buffer(&partial_, &status_, byte, &message, nullptr) ==
           MAVLINK_FRAMING_OK) {
         received.push_back(message);
-        CHECK(message.sysid == 1);
-        CHECK(message.compid == 1);
+        CHECK(message.sysid == kSelf.system);
+        CHECK(message.compid == kSelf.component);
       }
     }
     from_board.clear();

@@ -6,13 +6,17 @@
 #include <random>
 #include <vector>
 
-#include "app/frame_receiver.h"
-
-using rlt::link::FrameReceiver;
+#include "app/link/frame_receiver.h"
 
 namespace {
 
+using namespace rlt::link;
 using Bytes = std::vector<std::uint8_t>;
+
+constexpr Address kSelf{1, 191};
+constexpr auto kAccepted =
+    join(accept(RLT_ACCEPTED_MESSAGE(COMMAND_LONG, command_long)),
+         accept(RLT_ACCEPTED_MESSAGE(FILE_TRANSFER_PROTOCOL, file_transfer_protocol)));
 
 // A message whose content follows from its number.
 struct Sent {
@@ -72,7 +76,7 @@ class Collector {
   void quiet() { feed({}); }
 
  private:
-  FrameReceiver receiver_;
+  FrameReceiver<kAccepted> receiver_{kSelf};
 };
 
 Bytes noise(std::mt19937& random, std::size_t count) {
@@ -184,16 +188,61 @@ TEST_CASE("dropped, doubled and flipped bytes: nothing wrong is accepted, good m
         sent * 45 / 100);  // half are sound, and damage may strike the byte's own repetition
 }
 
-TEST_CASE("our own messages, sent back by the line, are ignored") {
+namespace {
+
+// A command from one address to another; as a frame.
+Bytes addressed(Address sender, Address target) {
   mavlink_status_t status{};
   mavlink_message_t message;
-  mavlink_heartbeat_t heartbeat{};
-  mavlink_msg_heartbeat_encode_status(rlt::link::kSystem, 1, &status, &message, &heartbeat);
+  mavlink_command_long_t content{};
+  content.command = 9;
+  content.param1 = 9.0f;
+  content.target_system = target.system;
+  content.target_component = target.component;
+  mavlink_msg_command_long_encode_status(sender.system, sender.component, &status, &message,
+                                         &content);
   Bytes frame(MAVLINK_MAX_PACKET_LEN);
   frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
+  return frame;
+}
+
+bool is_taken(Address sender, Address target) {
   Collector collector;
-  collector.feed(frame);
-  collector.feed(frame_of(9));
+  collector.feed(addressed(sender, target));
+  return collector.numbers == std::vector<std::uint32_t>{9};
+}
+
+}  // namespace
+
+TEST_CASE("messages are taken that are addressed to this component, or to all") {
+  constexpr Address kHost{255, 190};
+  CHECK(is_taken(kHost, kSelf));
+  CHECK(is_taken(kHost, {0, 0}));
+  CHECK(is_taken(kHost, {1, 0}));
+  CHECK(is_taken(kHost, {0, 191}));
+  CHECK_FALSE(is_taken(kHost, {2, 191}));
+  CHECK_FALSE(is_taken(kHost, {1, 1}));
+  CHECK_FALSE(is_taken(kHost, {2, 0}));
+}
+
+TEST_CASE("our own messages, sent back by the line, are ignored; those of our vehicle are not") {
+  CHECK_FALSE(is_taken(kSelf, kSelf));
+  CHECK(is_taken({1, 1}, kSelf));  // its autopilot
+  CHECK(is_taken({2, 191}, kSelf));
+}
+
+TEST_CASE("messages of no service are rejected, and cost no other") {
+  mavlink_status_t status{};
+  mavlink_message_t message;
+  mavlink_param_set_t content{};
+  content.target_system = kSelf.system;
+  content.param_type = 9;
+  mavlink_msg_param_set_encode_status(255, 190, &status, &message, &content);
+  Bytes stream(MAVLINK_MAX_PACKET_LEN);
+  stream.resize(mavlink_msg_to_send_buffer(stream.data(), &message));
+  append(stream, frame_of(9));
+  Collector collector;
+  collector.feed(stream);
   CHECK(collector.numbers == std::vector<std::uint32_t>{9});
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("a board says who it is, and that it lives") {
   const auto heartbeats = board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode);
   REQUIRE(heartbeats.size() == 1);
   CHECK(heartbeats[0].autopilot == MAV_AUTOPILOT_INVALID);
-  CHECK(heartbeats[0].type == MAV_TYPE_GENERIC);
+  CHECK(heartbeats[0].type == MAV_TYPE_ONBOARD_CONTROLLER);
   CHECK(idle_calls == 1);
   board.received.clear();
   counter_us += 1'000'000;
@@ -87,104 +87,6 @@ TEST_CASE("ground control programs are told of files and bytewise parameters") {
         (MAV_PROTOCOL_CAPABILITY_MAVLINK2 | MAV_PROTOCOL_CAPABILITY_FTP |
          MAV_PROTOCOL_CAPABILITY_PARAM_ENCODE_BYTEWISE));
   CHECK(versions[0].uid2[15] == 15);
-}
-
-TEST_CASE("hyperparameters: listed, read by name and by index") {
-  Board board;
-  mavlink_param_request_list_t everything{};
-  everything.target_system = 1;
-  board.exchange(mavlink_msg_param_request_list_encode, everything);
-  const auto values = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
-  REQUIRE(values.size() == static_cast<std::size_t>(Td3Hyperparameters::kCount));
-  for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
-    const auto& value = values[static_cast<std::size_t>(i)];
-    const ParameterInfo& info = Td3Hyperparameters::info(i);
-    CHECK(std::string(value.param_id, strnlen(value.param_id, 16)) == info.name);
-    CHECK(value.param_index == i);
-    CHECK(value.param_count == Td3Hyperparameters::kCount);
-    CHECK(value.param_type ==
-          (info.type == DataType::u32 ? MAV_PARAM_TYPE_UINT32 : MAV_PARAM_TYPE_REAL32));
-    std::uint32_t bits;
-    std::memcpy(&bits, &value.param_value, 4);
-    CHECK(bits == board.run.training.hyperparameters.get_bits(i));
-  }
-
-  mavlink_param_request_read_t by_name{};
-  by_name.param_index = -1;
-  by_name.target_system = 1;
-  std::memcpy(by_name.param_id, "discount", 8);
-  board.exchange(mavlink_msg_param_request_read_encode, by_name);
-  auto answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
-  REQUIRE(answers.size() == 1);
-  CHECK(answers[0].param_value == 0.99f);
-
-  mavlink_param_request_read_t by_index{};
-  by_index.param_index = 1;
-  by_index.target_system = 1;
-  board.exchange(mavlink_msg_param_request_read_encode, by_index);
-  answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
-  REQUIRE(answers.size() == 1);
-  CHECK(std::string(answers[0].param_id) == "steps");
-
-  by_index.param_index = Td3Hyperparameters::kCount;
-  board.exchange(mavlink_msg_param_request_read_encode, by_index);
-  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
-  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
-}
-
-TEST_CASE("hyperparameters: every bit of an integer arrives, also those of a signalling NaN") {
-  Board board;
-  for (const std::uint32_t seed : {0u, 1u, 0x7fa00001u, 0xffa00001u, 0x80000000u, 0xffffffffu}) {
-    board.set("seed", seed);
-    CHECK(board.run.training.hyperparameters.seed == seed);
-  }
-}
-
-TEST_CASE("hyperparameters: what is not allowed is refused with the old value and the reason") {
-  Board board;
-  const auto refused = [&](const char* name, std::uint32_t bits, std::uint8_t type,
-                           const char* reason) {
-    const auto before = board.run.training.hyperparameters;
-    const auto answer = board.set_bits(name, bits, type);
-    CHECK(board.texts() == std::vector<std::string>{reason});
-    for (int i = 0; i < Td3Hyperparameters::kCount; i++) {
-      CHECK(board.run.training.hyperparameters.get_bits(i) == before.get_bits(i));
-      if (std::string(name) != Td3Hyperparameters::info(i).name) continue;
-      std::uint32_t answered;
-      std::memcpy(&answered, &answer.param_value, 4);
-      CHECK(answered == before.get_bits(i));
-    }
-  };
-  const char* bounds = "hyperparameter refused: out of bounds";
-  refused("steps", 0, MAV_PARAM_TYPE_UINT32, bounds);
-  refused("discount", 0x3f800001u, MAV_PARAM_TYPE_REAL32, bounds);       // 1 + epsilon
-  refused("discount", 0x7fc00000u, MAV_PARAM_TYPE_REAL32, bounds);       // NaN
-  refused("learning_rate", 0x7f800000u, MAV_PARAM_TYPE_REAL32, bounds);  // infinity
-  refused("discount", 0, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: it is of another type");
-  board.set_short_run(1000);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  refused("steps", 5, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: pause training first");
-  // A repeated request for the value that holds is no error.
-  board.set_bits("steps", 1000, MAV_PARAM_TYPE_UINT32);
-  CHECK(board.texts().empty());
-}
-
-TEST_CASE("hyperparameters: an unknown name is answered with a text") {
-  Board board;
-  mavlink_param_set_t content{};
-  std::memcpy(content.param_id, "step", 4);
-  content.target_system = 1;
-  content.param_type = MAV_PARAM_TYPE_UINT32;
-  board.exchange(mavlink_msg_param_set_encode, content);
-  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
-  CHECK(board.texts() == std::vector<std::string>{"there is no such hyperparameter"});
-}
-
-TEST_CASE("hyperparameters: names of 16 characters have no terminating zero") {
-  CHECK(is_parameter_name("abcdefghijklmnop", "abcdefghijklmnopq"));
-  CHECK(is_parameter_name("abc", "abc\0defghijklmnop"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmno", "abcdefghijklmnop"));
-  CHECK_FALSE(is_parameter_name("abcdefghijklmnop", "abcdefghijklmno\0"));
 }
 
 TEST_CASE("a run: reports fall due, and watching it changes nothing") {
@@ -242,18 +144,17 @@ TEST_CASE("a run ends with the same bits, whatever comes over the link meanwhile
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE("pause and continue: the state rests in between, and the end is the same") {
+TEST_CASE("pause and resume: the state rests in between, and the end is the same") {
   Board board;
   board.set_short_run(60);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_DENIED);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  board.turns(30);
+  board.start_and_train(31);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   const auto result = result_in(board);
   CHECK(result.state == RLT_STATE_PAUSED);
-  CHECK(result.step == 31);  // one in the turn that brought START
+  CHECK(result.step == 31);
   CHECK(hash_of(result.state_sha256) == expected_sha256(31));
 
   counter_us += 123456789;
@@ -265,8 +166,8 @@ TEST_CASE("pause and continue: the state rests in between, and the end is the sa
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
   CHECK(result_in(board).step == 31);
 
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE, 0, 1) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME, 0, 1) == MAV_RESULT_ACCEPTED);
   board.train_to_rest();
   const auto end = result_in(board);
   CHECK(end.state == RLT_STATE_FINISHED);
@@ -274,10 +175,10 @@ TEST_CASE("pause and continue: the state rests in between, and the end is the sa
   CHECK(end.counter < 123456789);  // a pause does not count
 
   // Nothing left to do; more steps give more to do.
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   CHECK(result_in(board).state == RLT_STATE_FINISHED);
   board.set("steps", 70);
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   board.train_to_rest();
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(70));
 }
@@ -312,6 +213,67 @@ TEST_CASE("start: repeated with its token it has no effect, even after the end")
   CHECK(board.application.state() == RLT_STATE_TRAINING);
 }
 
+TEST_CASE("start: without a token, or without a repetition, it is a new start") {
+  Board board;
+  board.set_short_run(60);
+  float token = 0.0f;
+  std::uint8_t confirmation = 1;
+  SUBCASE("token 0 is none") {}
+  SUBCASE("not a repetition") {
+    token = 7.0f;
+    confirmation = 0;
+  }
+  REQUIRE(board.command(MAV_CMD_RLT_START, token) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  CHECK(board.command(MAV_CMD_RLT_START, token, confirmation) == MAV_RESULT_ACCEPTED);
+  CHECK(board.application.state() == RLT_STATE_TRAINING);
+}
+
+TEST_CASE("an evaluation leaves the board time for messages and heartbeats") {
+  Board board;
+  board.set_short_run(60);
+  board.set("eval_episodes", 50);  // of 20 steps
+  board.start_and_train(25);
+  board.received.clear();
+  int turns = 0;
+  const auto evaluations = [&board] {
+    return board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
+  };
+  for (; evaluations().empty() && turns < 1000; turns++) {
+    counter_us += 1'000'000;
+    board.turns(1);
+  }
+  CHECK(turns >= 50);
+  CHECK(evaluations()[0].step == 25);
+  CHECK(evaluations()[0].episodes == 50);
+  CHECK(board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode).size() >= 50);
+  board.train_to_rest();
+  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
+}
+
+TEST_CASE("a pause during an evaluation comes after it, unless the run is resumed meanwhile") {
+  Board board;
+  board.set_short_run(60);
+  board.set("eval_episodes", 50);
+  board.start_and_train(25);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.application.state() == RLT_STATE_TRAINING);
+  SUBCASE("pause") {
+    board.train_to_rest();
+    const auto evaluations =
+        board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
+    REQUIRE(evaluations.size() == 1);
+    const auto result = result_in(board);
+    CHECK(result.state == RLT_STATE_PAUSED);
+    CHECK(result.step == 25);
+    CHECK(hash_of(result.state_sha256) == expected_sha256(25));
+    CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
+  }
+  SUBCASE("resume") { CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED); }
+  board.train_to_rest();
+  CHECK(result_in(board).step == 60);
+}
+
 TEST_CASE("commands that are not for this application") {
   Board board;
   constexpr std::uint16_t kTakeOff = 22, kAttitude = 30;  // MAV_CMD_NAV_TAKEOFF, ATTITUDE
@@ -319,13 +281,13 @@ TEST_CASE("commands that are not for this application") {
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, kAttitude) == MAV_RESULT_UNSUPPORTED);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, std::nanf("")) == MAV_RESULT_UNSUPPORTED);
   auto for_another = Board::command_of(MAV_CMD_RLT_START);
-  for_another.target_system = 2;
+  for_another.target_system = kSelf.system + 1;
   board.exchange(mavlink_msg_command_long_encode, for_another);
   CHECK(board.received.empty());
   CHECK(board.state() == RLT_STATE_IDLE);
   mavlink_command_int_t as_integers{};
   as_integers.command = MAV_CMD_RLT_START;
-  as_integers.target_system = 1;
+  as_integers.target_system = kSelf.system;
   board.exchange(mavlink_msg_command_int_encode, as_integers);
   const auto answers = board.all(MAVLINK_MSG_ID_COMMAND_ACK, mavlink_msg_command_ack_decode);
   REQUIRE(answers.size() == 1);
@@ -348,6 +310,15 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
     CHECK(progress[0].step == steps_done(board.run.training));  // where it happened
     CHECK(std::isnan(progress[0].critic_1_loss));
   }
+  SUBCASE("a moment, found before an evaluation") {
+    board.train_until(24);
+    board.run.learner->actor_optimizer.second_moment.values[0] =
+        std::numeric_limits<float>::infinity();
+    board.train_to_rest();
+    CHECK(board.texts() == std::vector<std::string>{"training stopped: a weight is not finite"});
+    CHECK(board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode).empty());
+    CHECK(steps_done(board.run.training) == 25);
+  }
   SUBCASE("a moment that does not show in a loss yet") {
     board.run.learner->actor_optimizer.second_moment.values[0] =
         std::numeric_limits<float>::infinity();
@@ -356,7 +327,7 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
     CHECK(board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode).empty());
   }
   CHECK(board.state() == RLT_STATE_FAULT);
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_DENIED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_DENIED);
   // A new run is the way out.
@@ -391,6 +362,21 @@ TEST_CASE("reported losses are means since the last report") {
   }
 }
 
+TEST_CASE("a new run reports no losses of the run before") {
+  Board board;
+  board.set_short_run(60);
+  board.start_and_train(15);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.received.clear();
+  board.train_until(10);
+  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  REQUIRE(progress.size() == 1);
+  CHECK(progress[0].updates == 0);
+  CHECK(std::isnan(progress[0].critic_1_loss));
+  CHECK(std::isnan(progress[0].actor_loss));
+}
+
 TEST_CASE("the counter counts training only, from the start of the run") {
   Board board;
   board.set_short_run(60);
@@ -399,7 +385,7 @@ TEST_CASE("the counter counts training only, from the start of the run") {
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   const std::uint64_t first = result_in(board).counter;
   counter_us += 1'000'000'000;
-  CHECK(board.command(MAV_CMD_RLT_CONTINUE) == MAV_RESULT_ACCEPTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   board.turns(1);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   const std::uint64_t second = result_in(board).counter;

@@ -36,6 +36,16 @@ def open_board(name: str, program: Path) -> Link:
     return ProcessLink([str(program)], name)
 
 
+def matching(patterns: Iterable[str]) -> list[str]:
+    """The files that match each of the patterns."""
+    files = []
+    for pattern in patterns:
+        matches = sorted(str(path) for path in paths.REPOSITORY.glob(pattern))
+        assert matches, f"nothing matches {pattern}"
+        files += matches
+    return files
+
+
 def compile_for(
     board: Board,
     sources: Iterable[str],
@@ -58,7 +68,10 @@ def compile_for(
         f'-DRLT_DEVICE_HEADER="{device["header"]}"',
         f"-DRLT_DEVICE={device['name']}",
         f'-DRLT_BOARD_NAME="{board.name}"',
-        *(str(path) for source in sources for path in sorted(paths.REPOSITORY.glob(source))),
+        f"-DRLT_SYSTEM={board.address.system}",
+        f"-DRLT_COMPONENT={board.address.component}",
+        f'-DRLT_PROGRAM_HEADER="{common["programs"]["train"]["header"]}"',
+        *matching(sources),
         *("-o", str(output)),
     ]
     if board.linker_script:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -59,11 +60,8 @@ def connect(programs: dict[str, Path], dialect: ModuleType) -> Iterator[Connect]
 @pytest.fixture(scope="session")
 def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host's firmware with the reference kernels in place of the vectorised ones."""
-    folders = ("firmware/app", "firmware/app/train", "firmware/host")
-    sources = [
-        str(path.relative_to(paths.REPOSITORY))
-        for folder in folders
-        for path in sorted((paths.REPOSITORY / folder).glob("*.cpp"))
-    ]
+    board = load_board("host")
+    program = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["programs"]["train"]
+    sources = [*program["sources"], *board.sources]
     output = tmp_path_factory.mktemp("reference") / EXPERIMENT
-    return compile_for(load_board("host"), sources, output, REFERENCE_DEVICE)
+    return compile_for(board, sources, output, REFERENCE_DEVICE)

@@ -22,7 +22,7 @@ PROGRAMS = "tests/device/programs"
 BOARD_SOURCES = (
     *(pattern for pattern in load_board(EMULATED).sources if "/processors/" in pattern),
     "firmware/qemu_cortex_m7/board.cpp",
-    "firmware/app/fault_report.cpp",
+    "firmware/app/link/fault_report.cpp",
 )
 
 

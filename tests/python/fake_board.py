@@ -130,7 +130,7 @@ class FakeBoard:
         self._seconds_per_step = seconds_per_step
         self._random = random.Random(self.faults.seed)
         self._decoder = FrameDecoder(dialect)
-        self._encoder = FrameEncoder(dialect, 1, 1)
+        self._encoder = FrameEncoder(dialect, 1, 191)
         self._payload = b""
         self._step = 0
         self._start_token = 0.0
@@ -313,7 +313,7 @@ class FakeBoard:
                 self._start_token = message.param1
                 self._payload, self._step = initial_state(self.values["seed"]), 0
                 self.state = State.TRAINING
-        elif message.command == dialect.MAV_CMD_RLT_CONTINUE:
+        elif message.command == dialect.MAV_CMD_RLT_RESUME:
             accepted = self.state in (State.PAUSED, State.FINISHED)
             if accepted:
                 self.state = State.TRAINING

@@ -19,15 +19,20 @@ LIBRARY_LAYERS = {
     "experiments": {"core", "nn", "policy", "rl"},
     "app": {"core", "nn", "rl", "policy"},
 }
-# Folders of firmware/ of which a file may include its own headers and these.
+# Folders of firmware/: what a file of each may include of firmware/.
 FIRMWARE_LAYERS = {
-    "app": {"app", "board_api.h"},
+    "app/link": {"app/link", "board_api.h"},
+    "app/services": {"app/link", "app/services", "board_api.h"},
+    "app/train": {"app/link", "app/services", "app/train", "board_api.h"},
+    "app/infer": {"app/link", "app/services", "app/infer", "board_api.h"},
     "processors": {"processors", "board_api.h"},
 }
+# What some of them never reach of the library, not even behind another header.
+UNREACHABLE_LAYERS = {"app/link": {"nn", "policy", "rl"}, "app/infer": {"rl"}}
 # What the core may use of the C++17 standard library: no streams, no containers.
 STANDARD_HEADERS = {
     *("algorithm", "array", "cfloat", "cinttypes", "climits", "cmath", "cstddef", "cstdint"),
-    *("cstring", "limits", "type_traits", "utility"),
+    *("cstring", "limits", "tuple", "type_traits", "utility"),
 }
 INSTRUCTION_SET_HEADERS = {"immintrin.h", "arm_neon.h", "arm_acle.h"}  # in kernels only
 BLAS_HEADER = "cblas.h"  # in kernels/blas only
@@ -88,17 +93,36 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
 
 
+def firmware_layer(name: str) -> str | None:
+    """The layer of a file of firmware/, by its path there."""
+    if name == "board_api.h":
+        return name
+    return next((layer for layer in FIRMWARE_LAYERS if name.startswith(f"{layer}/")), None)
+
+
 def firmware_violations(path: Path, layer: str, text: str) -> Iterator[str]:
     """What boards share is the same on each: no vendor's header, no board's header."""
-    standard = STANDARD_HEADERS | ({"rltools/mavlink.h"} if layer == "app" else {"atomic"})
+    is_app = layer.startswith("app/")
+    standard = STANDARD_HEADERS | ({"rltools/mavlink.h"} if is_app else {"atomic"})
     for include in includes(text):
-        if include.quoted and layer == "app" and include.quoted.startswith("rltools/"):
+        if include.quoted and is_app and include.quoted.startswith("rltools/"):
             continue
-        if include.quoted and include.quoted.partition("/")[0] not in FIRMWARE_LAYERS[layer]:
+        if include.quoted and firmware_layer(include.quoted) not in FIRMWARE_LAYERS[layer]:
             if include.quoted != "rlt_revision.h":
                 yield f"{path}: {layer} may not include {include.quoted}"
         elif include.system and include.system not in standard:
             yield f"{path}: {layer} may not include <{include.system}>"
+
+
+def reach_violations(
+    path: Path, layer: str, file: Path, include_directories: Sequence[Path]
+) -> Iterator[str]:
+    """An inference program includes no learning, and a node knows nothing of what it serves."""
+    unreachable = UNREACHABLE_LAYERS.get(layer, set())
+    for text in translation_unit(file, include_directories) if unreachable else []:
+        for include in includes(text):
+            if include.quoted and library_layer(include.quoted) in unreachable:
+                yield f"{path}: {layer} may not reach {include.quoted}"
 
 
 def translation_unit(file: Path, include_directories: Sequence[Path]) -> list[str]:
@@ -160,8 +184,10 @@ def violations(tree: Path) -> list[str]:
             layer = layer_of(path)
             if layer:
                 found += library_violations(path, layer, text)
-            if path.parts[0] == "firmware" and path.parts[1] in FIRMWARE_LAYERS:
-                found += firmware_violations(path, path.parts[1], text)
+            room = firmware_layer("/".join(path.parts[1:])) if path.parts[0] == "firmware" else None
+            if room in FIRMWARE_LAYERS:
+                found += firmware_violations(path, room, text)
+                found += reach_violations(path, room, file, include_directories)
             if file.suffix == ".cpp":
                 found += device_violations(path, file, include_directories)
     return found

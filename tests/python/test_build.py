@@ -38,13 +38,13 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     sources = {
         str(path)
-        for pattern in [*common["sources"], *board.sources]
+        for pattern in [*common["programs"]["train"]["sources"], *board.sources]
         for path in paths.REPOSITORY.glob(pattern)
     }
     commands = [
         entry
         for entry in compile_commands(paths.board_build_directory(name))
-        if f"{EXPERIMENT}.dir/firmware" in entry["output"]
+        if f"/train-{EXPERIMENT}.dir/firmware" in entry["output"]
     ]
     assert {entry["file"] for entry in commands} == sources
     for entry in commands:
@@ -56,9 +56,10 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
 
 def test_names_of_an_experiment_are_derived_from_its_file() -> None:
     assert EXPERIMENT in experiments.list_experiments()
-    directory = firmware.build_firmware(load_board("host"), EXPERIMENT).parent
+    firmware.build_firmware(load_board("host"), EXPERIMENT)
+    directory = paths.board_build_directory("host")
     outputs = {entry["output"]: entry["command"] for entry in compile_commands(directory)}
-    command = next(text for name, text in outputs.items() if f"/{EXPERIMENT}.dir/" in name)
+    command = next(text for name, text in outputs.items() if f"/train-{EXPERIMENT}.dir/" in name)
     words = command.replace("\\", "")
     assert '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"' in words
     assert "-DRLT_EXPERIMENT=PendulumTd3 " in words
@@ -193,13 +194,14 @@ def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
 def test_memory_of_the_emulated_board_is_what_the_linker_counted() -> None:
     board = load_board("qemu-cortex-m7")
     program = firmware.build_firmware(board, EXPERIMENT)
-    ninja = [tools.program("ninja"), "-C", str(program.parent), "-t", "commands", EXPERIMENT]
+    ninja = [tools.program("ninja"), "-C", str(program.parents[1]), "-t", "commands"]
+    ninja.append(cmake.firmware_target(EXPERIMENT))
     commands = subprocess.run(ninja, capture_output=True, text=True, check=True).stdout
     link = next(line for line in commands.splitlines() if "--print-memory-usage" in line)
     link = re.sub(r"-o \S+\.elf", "-o /dev/null", link)
     link = re.sub(r"-Wl,-Map=\S+", "", link)
     printed = subprocess.run(
-        ["sh", "-c", link], cwd=program.parent, capture_output=True, text=True, check=True
+        ["sh", "-c", link], cwd=program.parents[1], capture_output=True, text=True, check=True
     ).stdout
     counted = dict(re.findall(r"(\w+):\s+(\d+) B\s", printed))
     usage = {entry["name"]: entry for entry in memory.memory_usage(board, program)}
@@ -306,7 +308,7 @@ def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) ->
         calls.write_text("")
         cmake.build_targets(
             load_board("host"),
-            [f"describe-{EXPERIMENT}", EXPERIMENT],
+            [f"describe-{EXPERIMENT}", cmake.firmware_target(EXPERIMENT)],
             directory=tmp_path / "build",
             options={"CMAKE_CXX_COMPILER_LAUNCHER": str(launcher)},
         )

@@ -79,6 +79,9 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
         f"-DRLT_DEVICE={board.device}",
         f'-DRLT_BOARD_NAME="{board.name}"',
+        f"-DRLT_SYSTEM={board.address.system}",
+        f"-DRLT_COMPONENT={board.address.component}",
+        f'-DRLT_PROGRAM_HEADER="{COMMON["programs"]["train"]["header"]}"',
         "-I.",
         *(
             f"-D{name}"

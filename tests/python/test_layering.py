@@ -52,6 +52,8 @@ def compile_header(name: str, board_name: str, standard: str) -> subprocess.Comp
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
         f"-DRLT_DEVICE={board.device}",
         f'-DRLT_BOARD_NAME="{board.name}"',
+        f"-DRLT_SYSTEM={board.address.system}",
+        f"-DRLT_COMPONENT={board.address.component}",
         *("-x", "c++", "-"),
     ]
     source = f'#include "{name}"\n#include "{name}"\n'
@@ -121,9 +123,14 @@ def test_violation_in_the_library_is_noticed(
 @pytest.mark.parametrize(
     ("path", "text", "expected"),
     [
-        ("app/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
-        ("app/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
-        ("app/a.h", '#include "teensy41/usb.h"', "may not include teensy41/usb.h"),
+        ("app/x/a.h", '#include "rltools/kernels/simd/dense.h"', "app may not include kernels"),
+        ("app/link/a.h", "#include <Arduino.h>", "may not include <Arduino.h>"),
+        ("app/link/a.h", '#include "teensy41/usb.h"', "may not include teensy41/usb.h"),
+        ("app/link/a.h", '#include "app/services/a.h"', "app/link may not include app/services"),
+        ("app/link/a.h", '#include "rltools/rl/training.h"', "app/link may not reach rltools/rl"),
+        ("app/services/a.h", '#include "app/train/a.h"', "services may not include app/train"),
+        ("app/train/a.h", '#include "app/infer/a.h"', "app/train may not include app/infer"),
+        ("app/infer/a.h", '#include "app/train/a.h"', "app/infer may not include app/train"),
         ("processors/a.h", '#include "app/a.h"', "processors may not include app/a.h"),
         ("processors/a.h", '#include "rltools/core/math.h"', "processors may not include rltools"),
         ("processors/a.h", "#include <thread>", "processors may not include <thread>"),
@@ -144,6 +151,19 @@ def test_violation_in_firmware_is_noticed(
     found = violations(tmp_path)
     assert len(found) == 1
     assert expected in found[0]
+
+
+def test_learning_behind_another_header_of_an_inference_program_is_noticed(tmp_path: Path) -> None:
+    for name, text in (
+        ("infer/program.h", '#include "app/services/a.h"\n'),
+        ("services/a.h", '#include "rltools/rl/training.h"\n'),
+    ):
+        file = tmp_path / "firmware" / "app" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    assert violations(tmp_path) == [
+        "firmware/app/infer/program.h: app/infer may not reach rltools/rl/training.h"
+    ]
 
 
 def test_device_header_behind_another_header_is_noticed(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def test_same_sources_and_flags_as_cmake(built_firmware: Path) -> None:
     program = firmware.build_firmware(load_board(BOARD), EXPERIMENT)
     cmake = [
         entry
-        for entry in json.loads((program.parent / "compile_commands.json").read_text())
-        if f"{EXPERIMENT}.dir/" in entry["output"]
+        for entry in json.loads((program.parents[1] / "compile_commands.json").read_text())
+        if f"/train-{EXPERIMENT}.dir/" in entry["output"]
     ]
     scons = json.loads((built_firmware.parent / "compile_commands.json").read_text())
     expected = flags_by_source(cmake)

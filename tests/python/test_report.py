@@ -419,13 +419,15 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
 ) -> None:
     """Sections of the ELF count where it is older than the run and of the same sizes."""
     values = metadata()
-    (tmp_path / "pendulum-td3.elf").write_bytes(b"")
+    program = tmp_path / "train" / "pendulum-td3.elf"
+    program.parent.mkdir()
+    program.write_bytes(b"")
     sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
     monkeypatch.setattr(paths, "board_build_directory", lambda _board: tmp_path)
     monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
     monkeypatch.setattr(memory_map_module, "section_sizes", lambda _program: sections)
     assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
-    os.utime(tmp_path / "pendulum-td3.elf", (0, 0))
+    os.utime(program, (0, 0))
     parts = {part.name: part.bytes for part in memory_map(values, 18_476)[0].parts}
     assert parts["code"] == 70_000
     assert parts["other data"] == 294_104 - 218_112 - 74_944

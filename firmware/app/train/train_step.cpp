@@ -2,5 +2,5 @@
 #include "app/train/trained_experiment.h"
 
 namespace rlt {
-template StepReport train_step(RLT_DEVICE, Training<train_program::Experiment>&);
+template StepReport train_step(RLT_DEVICE, Training<program::Experiment>&);
 }  // namespace rlt

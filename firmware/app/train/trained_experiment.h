@@ -11,7 +11,7 @@
 
 namespace rlt {
 
-namespace train_program {
+namespace program {
 
 // Where memory is plenty a batch is worked through at once.
 #if defined(RLT_WHOLE_BATCH)
@@ -22,9 +22,9 @@ using Tiled = RLT_EXPERIMENT;
 using Experiment = std::conditional_t<OneThreadOf<RLT_DEVICE>::kHasSecondThread,
                                       WithSecondCriticScratch<Tiled>, Tiled>;
 
-}  // namespace train_program
+}  // namespace program
 
 // Learning is compiled beside the application, in train_step.cpp: at once, in half the time.
-extern template StepReport train_step(RLT_DEVICE, Training<train_program::Experiment>&);
+extern template StepReport train_step(RLT_DEVICE, Training<program::Experiment>&);
 
 }  // namespace rlt

@@ -82,7 +82,7 @@ def build_from_nothing(experiment: str, directory: Path) -> float:
     What is generated lies in that tree too: cleaning it must not remove what others share.
     """
     options = {"RLT_PROTOCOL_DIRECTORY": str(directory / "protocol")}
-    targets = [experiment, f"describe-{experiment}"]
+    targets = [cmake.firmware_target(experiment), f"describe-{experiment}"]
 
     def build_all(announcement: str) -> None:
         cmake.build_targets(
@@ -130,7 +130,7 @@ def start_after_change(experiment: str, header: Path) -> float:
 def objects_of(header: Path, directory: Path, experiment: str) -> list[Path]:
     """What `rlt train` of the experiment needs and was compiled from the header."""
     ninja = [tools.program("ninja"), "-C", str(directory)]
-    targets = [experiment, f"describe-{experiment}"]
+    targets = [cmake.firmware_target(experiment), f"describe-{experiment}"]
     commands = ninja_output([*ninja, "-t", "commands", *targets])
     dependencies = ninja_output([*ninja, "-t", "deps"])
     compiled = ""

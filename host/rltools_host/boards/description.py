@@ -37,6 +37,14 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Address:
+    """Whom MAVLink messages of the board come from, and whom those to it are for."""
+
+    system: int
+    component: int
+
+
+@dataclass(frozen=True)
 class Emulator:
     program: str
     arguments: tuple[str, ...]
@@ -46,6 +54,7 @@ class Emulator:
 class Board:
     name: str
     title: str
+    address: Address
     bit_identical: bool  # whether a run ends in the bits that it has on the other boards
     device: str
     device_header: str
@@ -80,6 +89,7 @@ def parse_board(name: str, section: Mapping[str, Any]) -> Board:
     board = Board(
         name=name,
         title=section["title"],
+        address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
         bit_identical=bool(section.get("bit_identical", True)),
         device=section["device"],
         device_header=section["device_header"],
@@ -113,6 +123,8 @@ def parse_board(name: str, section: Mapping[str, Any]) -> Board:
     )
     if board.toolchain not in TOOLCHAINS:
         raise ValueError(f'toolchain "{board.toolchain}" is none of {", ".join(TOOLCHAINS)}')
+    if not all(1 <= number <= 255 for number in vars(board.address).values()):
+        raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:
         raise ValueError(f'link kind "{board.link.kind}" is none of {", ".join(LINK_KINDS)}')
     return board

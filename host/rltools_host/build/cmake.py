@@ -16,6 +16,7 @@ from rltools_host.build.protocol import generate_protocol
 from rltools_host.errors import BuildError
 from rltools_host.toolchain import tools
 
+TRAIN = "train"  # the program of firmware/build.json that trains
 COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
 
 
@@ -116,6 +117,11 @@ def required_tools(board: Board) -> tuple[str, ...]:
         ("g++",) if board.toolchain == "host" else ("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
     )
     return (*compilers, *board.libraries)
+
+
+def firmware_target(experiment: str, program: str = TRAIN) -> str:
+    """The target that builds a program of firmware/build.json for an experiment."""
+    return f"{program}-{experiment}"
 
 
 def build_targets(

@@ -81,8 +81,10 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     require_experiment(experiment)
     host = load_board("host")
     target = f"describe-{experiment}"
-    targets = [target, experiment] if board is not None and board.name == host.name else [target]
-    program = cmake.build_targets(host, targets) / target
+    beside = (
+        [cmake.firmware_target(experiment)] if board is not None and board.name == host.name else []
+    )
+    program = cmake.build_targets(host, [target, *beside]) / target
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
     if result.returncode != 0:
         raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")

@@ -7,9 +7,15 @@ from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board
-from rltools_host.build.cmake import build_targets
+from rltools_host.build.cmake import TRAIN, build_targets, firmware_target
 from rltools_host.build.experiments import require_experiment
 from rltools_host.build.memory import memory_lines, memory_usage
+
+
+def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
+    """Where CMake builds it: build/<board>/<program>/<experiment>."""
+    directory = paths.board_build_directory(board.name) / program
+    return directory / f"{experiment}{board.program_suffix}"
 
 
 def build_firmware(board: Board, experiment: str) -> Path:
@@ -19,10 +25,9 @@ def build_firmware(board: Board, experiment: str) -> Path:
         from rltools_host.build import platformio
 
         return platformio.build_with_platformio(board, experiment)
-    directory = paths.board_build_directory(board.name)
-    program = directory / f"{experiment}{board.program_suffix}"
+    program = program_path(board, experiment)
     before = modification_time(program)
-    build_targets(board, [experiment])
+    build_targets(board, [firmware_target(experiment)])
     if modification_time(program) != before:
         for line in memory_lines(memory_usage(board, program)):
             print(line, file=sys.stderr)

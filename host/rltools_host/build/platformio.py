@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board
-from rltools_host.build import experiments
+from rltools_host.build import cmake, experiments
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.toolchain import tools
 
@@ -32,6 +32,7 @@ def platformio_environment(experiment: str) -> dict[str, str]:
         "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
+        "RLT_PROGRAM": cmake.TRAIN,
         "RLT_EXPERIMENT": experiment,
     }
 

@@ -26,7 +26,7 @@ from rltools_host.link.framing import Dialect, FrameDecoder, FrameEncoder, Messa
 from rltools_host.link.transport import Link
 
 HOST_SYSTEM, HOST_COMPONENT = 255, 190
-BOARD_SYSTEM, BOARD_COMPONENT = 1, 1
+EVERYBODY = (0, 0)  # system and component: whom a message reaches before the board is known
 PROTOCOL_VERSION = 1
 CHECKPOINT_PATH = "/checkpoint.rltc"
 POLICY_PATH = "/policy.rltp"
@@ -145,6 +145,7 @@ class BoardSession:
         self._dialect = dialect
         self._encoder = FrameEncoder(dialect, HOST_SYSTEM, HOST_COMPONENT)
         self._clock = clock
+        self._board = EVERYBODY  # its system and component, once it has said who it is
         self._inbox: deque[Message | StatusText] = deque()
         self._answered_at = 0  # where in the inbox the last answer was
         self._files_inbox: deque[bytes] = deque()
@@ -265,9 +266,7 @@ class BoardSession:
             "U32": self._dialect.MAV_PARAM_TYPE_UINT32,
             "F32": self._dialect.MAV_PARAM_TYPE_REAL32,
         }
-        payload = struct.pack(
-            "<IBB16sB", bits, BOARD_SYSTEM, BOARD_COMPONENT, name.encode(), types[kind]
-        )
+        payload = struct.pack("<IBB16sB", bits, *self._board, name.encode(), types[kind])
         self._write(self._encoder.encode_payload(self._dialect.MAVLINK_MSG_ID_PARAM_SET, payload))
 
     def start(self) -> None:
@@ -280,7 +279,7 @@ class BoardSession:
     def proceed(self) -> None:
         """Goes on with a paused training run."""
         states = (State.TRAINING, State.FINISHED)
-        self._command(self._dialect.MAV_CMD_RLT_CONTINUE, "go on", states)
+        self._command(self._dialect.MAV_CMD_RLT_RESUME, "go on", states)
         self._forget_standing()
 
     def _forget_standing(self) -> None:
@@ -334,8 +333,7 @@ class BoardSession:
         self._write(
             self._encoder.encode(
                 self._dialect.MAVLink_command_long_message(
-                    BOARD_SYSTEM,
-                    BOARD_COMPONENT,
+                    *self._board,
                     command,
                     confirmation,
                     parameter,
@@ -389,7 +387,10 @@ class BoardSession:
             return False
         self._bytes_received += len(chunk)
         for message in self.decoder.feed(chunk):
-            if message.get_srcSystem() != BOARD_SYSTEM:
+            sender = (message.get_srcSystem(), message.get_srcComponent())
+            if self._board == EVERYBODY and message.get_type() == "RLT_IDENTITY":
+                self._board = sender
+            if self._board not in (EVERYBODY, sender):
                 continue
             self._last_heard = self._clock()
             number = message.get_msgId()
@@ -518,9 +519,7 @@ class BoardSession:
 
     def send(self, payload: bytes) -> None:
         """Sends a payload of the file transfer protocol."""
-        message = self._dialect.MAVLink_file_transfer_protocol_message(
-            0, BOARD_SYSTEM, BOARD_COMPONENT, payload
-        )
+        message = self._dialect.MAVLink_file_transfer_protocol_message(0, *self._board, payload)
         self._write(self._encoder.encode(message))
 
     def receive(self, timeout_s: float) -> bytes | None:

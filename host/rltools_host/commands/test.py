@@ -17,7 +17,7 @@ import typer
 
 from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
-from rltools_host.build import cmake, experiments, memory, platformio
+from rltools_host.build import cmake, experiments, firmware, memory, platformio
 from rltools_host.commands.options import leave
 from rltools_host.errors import BuildError
 from rltools_host.toolchain import tools
@@ -124,11 +124,10 @@ def build_all() -> None:
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")
             continue
         names = experiments.list_experiments()
-        cmake.build_targets(board, names, announcement=f"Building {board.name}")
+        targets = [cmake.firmware_target(name) for name in names]
+        cmake.build_targets(board, targets, announcement=f"Building {board.name}")
         for experiment in names:
-            program = (
-                paths.board_build_directory(board.name) / f"{experiment}{board.program_suffix}"
-            )
+            program = firmware.program_path(board, experiment)
             print(f"{experiment} on {board.name}")
             print("\n".join(memory.memory_lines(memory.memory_usage(board, program))))
 

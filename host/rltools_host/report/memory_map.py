@@ -10,9 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
-from rltools_host.build import memory
+from rltools_host.build import firmware, memory
 from rltools_host.errors import RltError
 
 STACK_SECTIONS = (".stack", ".handler_stack")
@@ -109,7 +108,7 @@ def sections_of_run(metadata: Mapping[str, Any]) -> dict[str, int]:
     board_name, experiment = str(metadata.get("board")), str(metadata.get("experiment"))
     try:
         board = load_board(board_name)
-        program = paths.board_build_directory(board_name) / f"{experiment}{board.program_suffix}"
+        program = firmware.program_path(board, experiment)
         if not program.is_file() or program.stat().st_mtime > latest_start_s(metadata):
             return {}
         if memory.memory_usage(board, program) != metadata.get("memory"):

@@ -1,8 +1,8 @@
-// Sends MAVLink 2 messages over the board's link, each in one write.
+// Sends MAVLink 2 messages over a transport, each in one write.
 #pragma once
 
-#include "app/mavlink_protocol.h"
-#include "board_api.h"
+#include "app/link/mavlink_protocol.h"
+#include "app/link/transport.h"
 
 namespace rlt::link {
 
@@ -15,15 +15,19 @@ void copy_text(char (&field)[Size], const char* text) {
 
 class MessageSender {
  public:
+  MessageSender(Transport transport, Address self) : transport_(transport), self_(self) {}
+  MessageSender(const MessageSender&) = delete;
+  MessageSender& operator=(const MessageSender&) = delete;
+
   // For example send(mavlink_msg_heartbeat_encode_status, heartbeat).
   template <class Content>
   void send(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, mavlink_status_t*,
                                     mavlink_message_t*, const Content*),
             const Content& content) {
     mavlink_message_t message;
-    encode(kSystem, kComponent, &status_, &message, &content);
+    encode(self_.system, self_.component, &status_, &message, &content);
     std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
-    board::write(frame, mavlink_msg_to_send_buffer(frame, &message));
+    transport_.write(frame, mavlink_msg_to_send_buffer(frame, &message));
   }
 
   // One STATUSTEXT; its length is checked here, as the protocol would cut it.
@@ -41,6 +45,8 @@ class MessageSender {
   }
 
  private:
+  const Transport transport_;
+  const Address self_;
   mavlink_status_t status_{};  // holds the sequence number
 };
 

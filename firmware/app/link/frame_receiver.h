@@ -6,32 +6,16 @@
 
 #include <cstddef>
 
-#include "app/mavlink_protocol.h"
+#include "app/link/mavlink_protocol.h"
 
 namespace rlt::link {
 
-// A message that this side understands; others are no frames to it.
-struct AcceptedMessage {
-  std::uint32_t id;
-  std::uint8_t crc_extra;
-  std::uint8_t longest_payload;
-};
-
-#define RLT_ACCEPTED_MESSAGE(NAME) \
-  {MAVLINK_MSG_ID_##NAME, MAVLINK_MSG_ID_##NAME##_CRC, MAVLINK_MSG_ID_##NAME##_LEN}
-inline constexpr AcceptedMessage kAcceptedMessages[] = {
-    RLT_ACCEPTED_MESSAGE(FILE_TRANSFER_PROTOCOL),
-    RLT_ACCEPTED_MESSAGE(COMMAND_LONG),
-    RLT_ACCEPTED_MESSAGE(COMMAND_INT),
-    RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_LIST),
-    RLT_ACCEPTED_MESSAGE(PARAM_REQUEST_READ),
-    RLT_ACCEPTED_MESSAGE(PARAM_SET),
-    RLT_ACCEPTED_MESSAGE(HEARTBEAT),
-};
-#undef RLT_ACCEPTED_MESSAGE
-
+// Takes the messages of the table `kAccepted`, as far as they are addressed to `self`.
+template <const auto& kAccepted>
 class FrameReceiver {
  public:
+  explicit FrameReceiver(Address self) : self_(self) {}
+
   // Takes the bytes that have arrived since the last call, and calls handle(const
   // mavlink_message_t&) for each whole message. A call without bytes says that the line is quiet.
   template <class Handle>
@@ -91,7 +75,7 @@ class FrameReceiver {
   }
 
   static const AcceptedMessage* find(std::uint32_t id) {
-    for (const AcceptedMessage& message : kAcceptedMessages) {
+    for (const AcceptedMessage& message : kAccepted) {
       if (message.id == id) return &message;
     }
     return nullptr;
@@ -125,9 +109,9 @@ class FrameReceiver {
   template <class Handle>
   void deliver(std::size_t position, Handle& handle) const {
     const std::uint8_t* frame = buffer_ + position;
-    if (frame[5] == kSystem) return;  // an echo of our own
-    mavlink_message_t
-        message{};  // zeros stand for the payload's trailing zeros, which are not sent
+    if (Address{frame[5], frame[6]} == self_) return;  // an echo
+    // Zeros stand for the payload's trailing zeros, which are not sent.
+    mavlink_message_t message{};
     message.magic = frame[0];
     message.len = frame[1];
     message.incompat_flags = frame[2];
@@ -136,10 +120,14 @@ class FrameReceiver {
     message.sysid = frame[5];
     message.compid = frame[6];
     message.msgid = id_of(frame) & 0xffffffu;
-    __builtin_memcpy(_MAV_PAYLOAD_NON_CONST(&message), frame + kHeaderBytes, message.len);
-    handle(static_cast<const mavlink_message_t&>(message));
+    std::uint8_t* payload = reinterpret_cast<std::uint8_t*>(_MAV_PAYLOAD_NON_CONST(&message));
+    __builtin_memcpy(payload, frame + kHeaderBytes, message.len);
+    const AcceptedMessage& kind = *find(id_of(frame));
+    const Address target{payload[kind.target_system_offset], payload[kind.target_component_offset]};
+    if (reaches(target, self_)) handle(static_cast<const mavlink_message_t&>(message));
   }
 
+  const Address self_;
   std::uint8_t buffer_[kBufferBytes];
   std::size_t used_ = 0;
 };

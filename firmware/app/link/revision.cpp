@@ -1,5 +1,5 @@
 // The one source file that is compiled again when the revision changes.
-#include "app/revision.h"
+#include "app/link/revision.h"
 
 #if __has_include("rlt_revision.h")
 #include "rlt_revision.h"

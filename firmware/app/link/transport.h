@@ -1,0 +1,16 @@
+// What carries a node's bytes. It is given to a node by the program, which knows the board.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rlt::link {
+
+struct Transport {
+  // Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
+  std::size_t (*read)(std::uint8_t* destination, std::size_t capacity);
+  // Writes a frame. May wait while the host is slow, but gives up where nobody listens.
+  void (*write)(const std::uint8_t* source, std::size_t count);
+};
+
+}  // namespace rlt::link

@@ -1,0 +1,270 @@
+// Training as a service: its states and commands, reports while it trains, its files. The states
+// and every message are in docs/protocol.md.
+#pragma once
+
+#include "app/link/board_time.h"
+#include "app/services/file_server.h"
+#include "app/services/training/loss_means.h"
+#include "app/services/training/training_files.h"
+#include "rltools/rl/evaluation.h"
+
+namespace rlt {
+
+template <class E, class Device>
+class TrainingService : public link::Service {
+ public:
+  using State = RLT_STATE;
+  using Files = TrainingFiles<E, TrainingService>;
+  using PolicyImage = typename Files::PolicyImage;
+
+  TrainingService(Device device, link::MessageSender& sender, link::HeartbeatClock& heartbeat,
+                  Training<E>& training, PolicyImage& policy_image)
+      : device_(device),
+        sender_(sender),
+        heartbeat_(heartbeat),
+        training_(training),
+        files_(*this, training, policy_image),
+        server_(files_, sender) {}
+
+  TrainingService(const TrainingService&) = delete;
+  TrainingService& operator=(const TrainingService&) = delete;
+
+  State state() const { return state_; }
+  // The service that serves the files.
+  FileServer<Files>& file_server() { return server_; }
+
+  // -- what a node asks ---------------------------------------------------------------------------
+
+  bool obey(const link::Command& command) {
+    switch (command.number()) {
+      case MAV_CMD_RLT_START: start(command); return true;
+      case MAV_CMD_RLT_PAUSE: pause(command); return true;
+      case MAV_CMD_RLT_RESUME: resume(command); return true;
+      default: break;
+    }
+    if (!command.requests(MAVLINK_MSG_ID_RLT_RESULT)) return false;
+    if (command.accept_if(is_at_rest())) send_result();
+    return true;
+  }
+
+  // One training step, or some steps of an evaluation.
+  bool poll() {
+    if (state_ != RLT_STATE_TRAINING) return false;
+    if (evaluating_) {
+      evaluate();
+    } else {
+      train();
+    }
+    return true;
+  }
+
+  void describe_identity(mavlink_rlt_identity_t& content) const {
+    content.fingerprint = files_.fingerprint_of_experiment();
+    content.learner_bytes = sizeof(Learner<E>);
+    content.replay_bytes = sizeof(Replay<E>);
+    content.scratch_bytes = sizeof(Scratch<E>);
+    content.state = state_;
+    link::copy_text(content.experiment, E::kName);
+  }
+
+  void describe_state(mavlink_heartbeat_t& content) const {
+    content.custom_mode = state_;
+    if (state_ == RLT_STATE_TRAINING) content.system_status = MAV_STATE_ACTIVE;
+    if (state_ == RLT_STATE_FAULT) content.system_status = MAV_STATE_CRITICAL;
+  }
+
+  // -- what the parameters ask
+  // ----------------------------------------------------------------------
+
+  const char* parameter_refusal() const {
+    return is_training() ? "hyperparameter refused: pause training first" : nullptr;
+  }
+
+  // -- what the files ask and tell
+  // ------------------------------------------------------------------
+
+  bool is_training() const { return state_ == RLT_STATE_TRAINING; }
+  bool is_at_rest() const { return state_ == RLT_STATE_PAUSED || state_ == RLT_STATE_FINISHED; }
+
+  void upload_begins() {
+    state_ = RLT_STATE_IDLE;
+    counted_ = 0;
+  }
+  void upload_restored() {
+    files_.publish(device_);
+    state_ = RLT_STATE_PAUSED;
+  }
+  void upload_refused(CheckpointReason reason) {
+    sender_.say_text(MAV_SEVERITY_ERROR, checkpoint_reason_text(reason));
+  }
+
+ private:
+  // Less work than a training step, so that a turn of the main loop takes no longer than one.
+  static constexpr int kEvaluationStepsAPoll = 20;
+
+  // -- commands -----------------------------------------------------------------------------------
+
+  // The token tells a repeated start from a new one where training has come to an end in between.
+  void start(const link::Command& command) {
+    const bool same_token = command.parameter() != 0.0f && command.parameter() == start_token_;
+    if (command.is_repetition() && (is_training() || same_token)) {
+      return command.acknowledge(MAV_RESULT_ACCEPTED);
+    }
+    if (!command.accept_if(!is_training())) return;
+    start_token_ = command.parameter();
+    server_.close();
+    initialize(device_, training_);
+    counted_ = 0;
+    enter_training();
+  }
+
+  // An evaluation under way is finished first: it belongs to the step before it.
+  void pause(const link::Command& command) {
+    if (!command.accept_if(is_training() || is_at_rest())) return;
+    if (is_at_rest()) return send_result();
+    if (evaluating_) {
+      pause_requested_ = true;
+    } else {
+      rest(RLT_STATE_PAUSED);
+    }
+  }
+
+  void resume(const link::Command& command) {
+    if (!command.accept_if(is_training() || is_at_rest())) return;
+    pause_requested_ = false;
+    if (is_training()) return;
+    if (finished(training_)) {
+      state_ = RLT_STATE_FINISHED;
+      return send_result();
+    }
+    server_.close();
+    enter_training();
+  }
+
+  // -- training -----------------------------------------------------------------------------------
+
+  void enter_training() {
+    losses_.clear();
+    pause_requested_ = evaluating_ = false;
+    state_ = RLT_STATE_TRAINING;
+    // Heartbeats in step with training: then an emulator executes the same instructions in each
+    // run.
+    counting_since_ = board::counter();
+    heartbeat_.restart(counting_since_);
+  }
+
+  // One step, with the reports that fall due. An evaluation comes after the last step, too.
+  void train() {
+    const StepReport report = train_step(device_, training_);
+    losses_.add(report);
+    if (!report.finite) return fail("training stopped: a loss is not finite");
+    const std::uint32_t step = steps_done(training_);
+    const bool last = finished(training_);
+    if (last || step % training_.hyperparameters.report_every == 0) send_progress();
+    if (last || step % training_.hyperparameters.eval_every == 0) {
+      if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
+      begin_evaluation(device_, training_, evaluation_);
+      evaluating_ = true;
+    }
+  }
+
+  void evaluate() {
+    for (int i = 0; i < kEvaluationStepsAPoll; i++) {
+      if (!evaluate_step(device_, training_, evaluation_)) return end_evaluation();
+    }
+  }
+
+  void end_evaluation() {
+    evaluating_ = false;
+    send_evaluation(evaluation_report(evaluation_));
+    if (finished(training_)) {
+      rest(RLT_STATE_FINISHED);
+    } else if (pause_requested_) {
+      rest(RLT_STATE_PAUSED);
+    }
+  }
+
+  void rest(State state) {
+    if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
+    leave_training(state);
+    files_.publish(device_);
+    send_result();
+  }
+
+  template <std::size_t Size>
+  void fail(const char (&text)[Size]) {
+    leave_training(RLT_STATE_FAULT);
+    send_progress();
+    sender_.say(MAV_SEVERITY_CRITICAL, text);
+  }
+
+  void leave_training(State state) {
+    counted_ = counter();
+    state_ = state;
+  }
+
+  // What the board's counter counted while training, since START or since a checkpoint was written.
+  std::uint64_t counter() const {
+    if (!is_training()) return counted_;
+    return counted_ + (board::counter() - counting_since_);
+  }
+
+  // -- reports ------------------------------------------------------------------------------------
+
+  void send_progress() {
+    const auto& progress = training_.learner.progress;
+    mavlink_rlt_progress_t content{};
+    content.counter = counter();
+    content.step = progress.step;
+    content.steps = training_.hyperparameters.steps;
+    content.updates = progress.updates;
+    content.episodes = progress.episodes;
+    content.last_return = static_cast<float>(progress.last_return);
+    content.best_return = static_cast<float>(progress.best_return);
+    content.critic_1_loss = losses_.critic_1();
+    content.critic_2_loss = losses_.critic_2();
+    content.actor_loss = losses_.actor();
+    losses_.clear();
+    sender_.send(mavlink_msg_rlt_progress_encode_status, content);
+  }
+
+  void send_evaluation(const EvaluationReport& report) {
+    mavlink_rlt_evaluation_t content{};
+    content.counter = counter();
+    content.step = steps_done(training_);
+    content.episodes = report.episodes;
+    content.return_mean = report.mean;
+    content.return_std = report.std;
+    content.return_min = report.min;
+    content.return_max = report.max;
+    sender_.send(mavlink_msg_rlt_evaluation_encode_status, content);
+  }
+
+  void send_result() {
+    mavlink_rlt_result_t content{};
+    content.counter = counter();
+    content.step = steps_done(training_);
+    content.checkpoint_bytes = files_.checkpoint_size();
+    content.policy_bytes = kPolicyImageBytes<E>;
+    content.state = state_;
+    __builtin_memcpy(content.state_sha256, files_.header().sha256, sizeof(content.state_sha256));
+    sender_.send(mavlink_msg_rlt_result_encode_status, content);
+  }
+
+  const Device device_;
+  link::MessageSender& sender_;
+  link::HeartbeatClock& heartbeat_;
+  Training<E>& training_;
+  Files files_;
+  FileServer<Files> server_;
+  LossMeans losses_;
+  Evaluation<E> evaluation_{};
+  State state_ = RLT_STATE_IDLE;
+  bool evaluating_ = false;
+  bool pause_requested_ = false;      // during an evaluation
+  float start_token_ = 0.0f;          // of the last start
+  std::uint64_t counted_ = 0;         // by the counter in training, up to the last pause
+  std::uint64_t counting_since_ = 0;  // the board's counter when training was entered
+};
+
+}  // namespace rlt
