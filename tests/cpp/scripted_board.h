@@ -86,12 +86,13 @@ class Board {
 
   training_run::Run<TinyTd3> run;
   Application::PolicyImage policy_image{};
-  Application application{Generic{},    {read, write}, kSelf, {"scripted", "Generic"},
+  const ArithmeticFault arithmetic;
+  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
                           run.training, policy_image};
   link::Address host{kHostSystem, kHostComponent};  // which sends
   std::vector<Message> received;                    // by the host, since the last exchange
 
-  Board() {
+  explicit Board(ArithmeticFault fault = ArithmeticFault::none) : arithmetic(fault) {
     to_board.clear();
     from_board.clear();
     idle_calls = 0;

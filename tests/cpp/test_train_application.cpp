@@ -1,40 +1,12 @@
 // The train application's states, commands, hyperparameters and reports (docs/protocol.md), on a
 // board that is memory.
-#include "scripted_board.h"
+#include "training_result.h"
 
 #include <cmath>
 #include <limits>
 #include <random>
 
 using namespace scripted;
-
-namespace {
-
-std::string hash_of(const std::uint8_t (&sha256)[32]) {
-  std::string text;
-  for (const std::uint8_t byte : sha256) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
-// What a run without any application gives.
-std::string expected_sha256(std::uint32_t steps) {
-  training_run::Run<TinyTd3> run(7);
-  run.training.hyperparameters.warmup_steps = 10;
-  initialize(Generic{}, run.training);
-  run.train(Generic{}, steps);
-  return run.state_sha256();
-}
-
-mavlink_rlt_result_t result_in(const Board& board) {
-  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
-  REQUIRE(results.size() == 1);
-  return results[0];
-}
-
-}  // namespace
 
 TEST_CASE("a board says who it is, and that it lives") {
   Board board;
@@ -181,52 +153,6 @@ TEST_CASE("pause and resume: the state rests in between, and the end is the same
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   board.train_to_rest();
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(70));
-}
-
-TEST_CASE("start: refused while training, unless it is the same command again") {
-  Board board;
-  board.set_short_run(60);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  board.turns(20);
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_DENIED);
-  CHECK(board.command(MAV_CMD_RLT_START, 0, 1) == MAV_RESULT_ACCEPTED);
-  CHECK(steps_done(board.run.training) > 20);
-  board.train_to_rest();
-  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
-  // A second run starts from the beginning.
-  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
-  CHECK(board.application.state() == RLT_STATE_TRAINING);
-  board.train_to_rest();
-  CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
-}
-
-TEST_CASE("start: repeated with its token it has no effect, even after the end") {
-  Board board;
-  board.set_short_run(60);
-  REQUIRE(board.command(MAV_CMD_RLT_START, 7.0f) == MAV_RESULT_ACCEPTED);
-  board.train_to_rest();
-  REQUIRE(board.application.state() == RLT_STATE_FINISHED);
-  CHECK(board.command(MAV_CMD_RLT_START, 7.0f, 1) == MAV_RESULT_ACCEPTED);
-  CHECK(board.application.state() == RLT_STATE_FINISHED);
-  // A new start of which only the repetition arrives.
-  CHECK(board.command(MAV_CMD_RLT_START, 8.0f, 1) == MAV_RESULT_ACCEPTED);
-  CHECK(board.application.state() == RLT_STATE_TRAINING);
-}
-
-TEST_CASE("start: without a token, or without a repetition, it is a new start") {
-  Board board;
-  board.set_short_run(60);
-  float token = 0.0f;
-  std::uint8_t confirmation = 1;
-  SUBCASE("token 0 is none") {}
-  SUBCASE("not a repetition") {
-    token = 7.0f;
-    confirmation = 0;
-  }
-  REQUIRE(board.command(MAV_CMD_RLT_START, token) == MAV_RESULT_ACCEPTED);
-  board.train_to_rest();
-  CHECK(board.command(MAV_CMD_RLT_START, token, confirmation) == MAV_RESULT_ACCEPTED);
-  CHECK(board.application.state() == RLT_STATE_TRAINING);
 }
 
 TEST_CASE("an evaluation leaves the board time for messages and heartbeats") {

@@ -16,7 +16,8 @@ def test_every_text_is_documented() -> None:
     texts = {text for file in files for text in TEXT.findall(file.read_text())}
     assert len(texts) > 12
     for text in texts:
-        if text != "checkpoint refused":  # for the compiler: a reason without a text
+        # For the compiler: reasons without a text.
+        if text not in ("checkpoint refused", "training refused: arithmetic fails"):
             assert f"`{text}`" in document, text
             assert len(text) <= 50, text
 

@@ -18,10 +18,11 @@ class TrainApplication {
  public:
   using PolicyImage = typename Service::PolicyImage;
 
-  TrainApplication(Device device, link::Transport transport, link::Address self,
-                   link::NodeNames names, Training<E>& training, PolicyImage& policy_image)
+  TrainApplication(Device device, ArithmeticFault arithmetic, link::Transport transport,
+                   link::Address self, link::NodeNames names, Training<E>& training,
+                   PolicyImage& policy_image)
       : sender_(transport, self),
-        training_(device, sender_, heartbeat_, training, policy_image),
+        training_(device, arithmetic, sender_, heartbeat_, training, policy_image),
         parameters_(sender_, training.hyperparameters, training_),
         node_(transport, self, names, sender_, heartbeat_, parameters_, training_.file_server(),
               training_) {}

@@ -22,6 +22,7 @@ inline void run() {
   board::initialize();
   Training<Experiment> training{{}, learner, replay, scratch};
   TrainApplication<Experiment, RLT_DEVICE> application{RLT_DEVICE{},
+                                                       find_arithmetic_fault(),
                                                        link::kBoardTransport,
                                                        link::kBoardAddress,
                                                        {RLT_BOARD_NAME, RLT_QUOTE(RLT_DEVICE)},

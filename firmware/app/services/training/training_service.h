@@ -4,6 +4,7 @@
 
 #include "app/link/board_time.h"
 #include "app/services/file_server.h"
+#include "app/services/training/arithmetic_refusal.h"
 #include "app/services/training/loss_means.h"
 #include "app/services/training/training_files.h"
 #include "rltools/rl/evaluation.h"
@@ -17,9 +18,11 @@ class TrainingService : public link::Service {
   using Files = TrainingFiles<E, TrainingService>;
   using PolicyImage = typename Files::PolicyImage;
 
-  TrainingService(Device device, link::MessageSender& sender, link::HeartbeatClock& heartbeat,
-                  Training<E>& training, PolicyImage& policy_image)
+  // A board whose arithmetic has a fault serves everything but training.
+  TrainingService(Device device, ArithmeticFault arithmetic, link::MessageSender& sender,
+                  link::HeartbeatClock& heartbeat, Training<E>& training, PolicyImage& policy_image)
       : device_(device),
+        arithmetic_(arithmetic),
         sender_(sender),
         heartbeat_(heartbeat),
         training_(training),
@@ -110,7 +113,7 @@ class TrainingService : public link::Service {
     if (command.is_repetition() && (is_training() || same_token)) {
       return command.acknowledge(MAV_RESULT_ACCEPTED);
     }
-    if (!command.accept_if(!is_training())) return;
+    if (!command.accept_if(!is_training() && can_train())) return;
     start_token_ = command.parameter();
     server_.close();
     initialize(device_, training_);
@@ -130,7 +133,7 @@ class TrainingService : public link::Service {
   }
 
   void resume(const link::Command& command) {
-    if (!command.accept_if(is_training() || is_at_rest())) return;
+    if (!command.accept_if((is_training() || is_at_rest()) && can_train())) return;
     pause_requested_ = false;
     if (is_training()) return;
     if (finished(training_)) {
@@ -142,6 +145,13 @@ class TrainingService : public link::Service {
   }
 
   // -- training -----------------------------------------------------------------------------------
+
+  // Says why not.
+  bool can_train() {
+    const char* refusal = arithmetic_refusal(arithmetic_);
+    if (refusal != nullptr) sender_.say_text(MAV_SEVERITY_CRITICAL, refusal);
+    return refusal == nullptr;
+  }
 
   void enter_training() {
     losses_.clear();
@@ -252,6 +262,7 @@ class TrainingService : public link::Service {
   }
 
   const Device device_;
+  const ArithmeticFault arithmetic_;
   link::MessageSender& sender_;
   link::HeartbeatClock& heartbeat_;
   Training<E>& training_;
