@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -135,6 +136,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with the command's exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # __main__.py set it while loading
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         code = run(words or ["--help"])
         sys.stdout.flush()
     except BrokenPipeError:  # `rlt boards | head`: nobody reads on

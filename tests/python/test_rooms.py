@@ -15,6 +15,7 @@ ORDER = (
     "errors",
     "paths",
     "files",
+    "hints",
     "child_process",
     "toolchain",
     "boards",

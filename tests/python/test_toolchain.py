@@ -65,7 +65,8 @@ def set_up_already(tree: Path) -> None:
 def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
     set_up_already(tree)
     result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path)
-    assert result.stdout == "<-I><-m><rltools_host><train><a b><><--set=x=1>"
+    main = tree / "host/rltools_host/__main__.py"
+    assert result.stdout == f"<-I><-S><{main}><train><a b><><--set=x=1>"
     assert result.stderr == ""
 
 
@@ -75,7 +76,7 @@ def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bin/rlt").symlink_to("../link")
     (tmp_path / "link").symlink_to(tree / "rlt")
     result = subprocess.run([tmp_path / "bin/rlt", "x"], capture_output=True, text=True, cwd="/")
-    assert result.stdout == "<-I><-m><rltools_host><x>"
+    assert result.stdout == f"<-I><-S><{tree / 'host/rltools_host/__main__.py'}><x>"
 
 
 def test_launcher_without_python(tree: Path) -> None:
@@ -103,7 +104,10 @@ def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
 def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
     """Three at once: each works, one of them makes .venv, and the tree can be moved afterwards."""
     script_path = tree / "host/rltools_host/__main__.py"
-    script_path.write_text("import sys, rltools_host; print(rltools_host.__file__, sys.prefix)\n")
+    script_path.write_text(
+        "import site, sys; site.main(); import rltools_host; "
+        "print(rltools_host.__file__, sys.prefix)\n"
+    )
     environment = {**os.environ, "RLT_PYTHON": sys.executable}
     started = [
         subprocess.Popen(

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.commands.options import Json
-from rltools_host.training.plan import TrainingRequest, launcher, near_path
+from rltools_host.hints import command_line, near_path
+from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.ui.training_screen import make_screen
 
@@ -42,8 +43,8 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     lines += [
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
-        f"  next  {launcher()} evaluate {run_path} --in gymnasium",
-        f"        {launcher()} report {run_path}",
+        f"  next  {command_line('evaluate', run_path, '--in', 'gymnasium')}",
+        f"        {command_line('report', run_path)}",
     ]
     return "\n".join(lines)
 

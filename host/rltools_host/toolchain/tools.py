@@ -1,7 +1,7 @@
 """The tools that this project needs: system packages (apt) and locked Python packages (.venv).
 
-Uses the standard library only, as the launcher runs it with the system's Python at first:
-`python3 -m rltools_host.toolchain.tools` sets up .venv.
+Uses the standard library only, as the launcher runs it with the system's Python at first
+(set_up.py).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from rltools_host import paths
-from rltools_host.errors import MissingToolError, RltError
+from rltools_host.errors import MissingToolError
 
 GROUPS = {
     "default": "command line, link, plots, CMake and Ninja",
@@ -31,6 +31,7 @@ PRESENT_WITHOUT_LOCK = {
         "torch==2.13.0",
     ),  # regenerates the goldens only; not locked, its wheels' sources vary
 }
+INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
 
 
 @dataclass(frozen=True)
@@ -189,16 +190,27 @@ def install_packages(packages: list[str], what: str) -> None:
 
 
 def run_quietly(
-    command: list[str], environment: dict[str, str]
+    command: list[str], environment: dict[str, str], *inherited: int
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    """Runs an installer, which inherits these file descriptors. Ctrl-C interrupts it too, and this
+    waits until it has ended: apt-get and pip undo what they have begun."""
+    with subprocess.Popen(
         command,
         env=environment,
+        pass_fds=inherited,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
+    ) as process:
+        try:
+            output, _ = process.communicate()
+        except KeyboardInterrupt:
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+                process.communicate(timeout=INTERRUPTED_INSTALLER_S)
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def environment_python() -> Path:
@@ -206,12 +218,16 @@ def environment_python() -> Path:
 
 
 @contextlib.contextmanager
-def environment_lock() -> Iterator[None]:
-    """One process at a time changes .venv; released even by a kill."""
+def environment_lock() -> Iterator[int]:
+    """One process at a time changes .venv; released even by a kill.
+
+    Yields the lock's file descriptor. A program that inherits it holds the lock too: where this
+    process is killed and its installer goes on, nobody else begins before that has ended.
+    """
     paths.BUILD_DIRECTORY.mkdir(exist_ok=True)
     with open(paths.BUILD_DIRECTORY / ".venv-lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        yield lock.fileno()
 
 
 def group_lock_file(group: str) -> Path:
@@ -221,6 +237,23 @@ def group_lock_file(group: str) -> Path:
 def group_stamp(group: str) -> Path:
     """A copy of the lock file that was installed; the launcher compares it with the present one."""
     return paths.VIRTUAL_ENVIRONMENT / f"rlt-{group}.txt"
+
+
+def group_mark(group: str) -> Path:
+    """There while pip installs the group: what it leaves when it is killed may be incomplete."""
+    return paths.VIRTUAL_ENVIRONMENT / f"rlt-{group}.begun"
+
+
+def environment_stamp() -> Path:
+    """Written last: a .venv whose set-up was interrupted lacks it."""
+    return paths.VIRTUAL_ENVIRONMENT / "rlt-environment.txt"
+
+
+def write_at_once(path: Path, content: bytes) -> None:
+    """The file has all of its content, or is not there."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.replace(new, path)
 
 
 def group_requirements(group: str) -> bytes:
@@ -234,10 +267,27 @@ def group_is_installed(group: str) -> bool:
     return stamp.is_file() and stamp.read_bytes() == group_requirements(group)
 
 
-def create_environment() -> None:
-    """Makes .venv with this Python; it finds the tree by a relative path, so both can be moved."""
-    if environment_python().exists():
+def environment_works() -> bool:
+    """Whether .venv is complete: its stamp is there, and its Python finds pip and this package."""
+    if not environment_stamp().is_file() and not group_stamp("default").is_file():
+        return False
+    command = [str(environment_python()), "-I", "-c", "import pip, rltools_host"]
+    try:
+        return subprocess.run(command, capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def create_environment(lock: int) -> None:
+    """Makes .venv with this Python where none works; it finds the tree by a relative path, so both
+    can be moved.
+
+    It is not made beside and renamed: the scripts that pip writes name their Python by its path.
+    """
+    if environment_works():
         return
+    if Path(sys.prefix) == paths.VIRTUAL_ENVIRONMENT:
+        raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not ensurepip_exists():
         install_packages([f"{version}-venv"], f"the venv module of {version}")
@@ -245,7 +295,8 @@ def create_environment() -> None:
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
     command = [interpreter, "-I", "-m", "venv", "--clear", str(paths.VIRTUAL_ENVIRONMENT)]
-    result = run_quietly(command, dict(os.environ))
+    environment_stamp().unlink(missing_ok=True)
+    result = run_quietly(command, dict(os.environ), lock)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(
@@ -254,6 +305,7 @@ def create_environment() -> None:
     packages = paths.VIRTUAL_ENVIRONMENT / "lib" / version / "site-packages"
     host_directory = os.path.relpath(paths.REPOSITORY / "host", packages)
     (packages / "rltools_host.pth").write_text(host_directory + "\n")
+    write_at_once(environment_stamp(), f"{version}\n".encode())
 
 
 def ensurepip_exists() -> bool:
@@ -266,38 +318,30 @@ def ensure_group(group: str) -> None:
     """Installs a locked group of Python packages into .venv, where it is not there as locked."""
     if group_is_installed(group):
         return
-    with environment_lock():
-        create_environment()
+    with environment_lock() as lock:
+        create_environment(lock)
         if not group_is_installed(group):
-            install_group(group)
+            install_group(group, lock)
 
 
-def install_group(group: str) -> None:
+def install_group(group: str, lock: int) -> None:
     print(f"Installing Python packages: {GROUPS.get(group, group)}", file=sys.stderr, flush=True)
     if group in PRESENT_WITHOUT_LOCK:
         requirements = list(PRESENT_WITHOUT_LOCK[group])
     else:
         requirements = ["--require-hashes", "-r", str(group_lock_file(group))]
     command = [str(environment_python()), "-I", "-m", "pip", "install", "--quiet", "--no-compile"]
+    mark = group_mark(group)
+    if mark.exists():  # pip counts a package as installed before all of its files are there
+        command += ["--ignore-installed"]
+    mark.touch()
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    result = run_quietly([*command, *requirements], environment)
+    result = run_quietly([*command, *requirements], environment, lock)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
         raise MissingToolError(
             f"pip could not install the Python packages of {group}: see its message above; "
             "check the network, then run this again"
         )
-    stamp = group_stamp(group)
-    new_stamp = stamp.with_suffix(".new")
-    new_stamp.write_bytes(group_requirements(group))
-    os.replace(new_stamp, stamp)
-
-
-if __name__ == "__main__":
-    try:
-        ensure_group("default")
-    except RltError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    write_at_once(group_stamp(group), group_requirements(group))
+    mark.unlink()

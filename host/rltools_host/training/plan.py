@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import UsageError
+from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder, require_empty
 from rltools_host.training.hyperparameters import Values, default_values, given_values
@@ -77,9 +74,9 @@ class Plan:
 
     def resume_command(self, run: Path) -> str:
         """What goes on with the run, as it must be typed."""
-        words = [launcher(), "train", self.description.name, "--board", self.board.name]
+        words = ["train", self.description.name, "--board", self.board.name]
         words += ["--port", self.port] if self.port else []
-        return shlex.join([*words, "--resume", str(near_path(run))])
+        return command_line(*words, "--resume", near_path(run))
 
 
 def make_plan(request: TrainingRequest) -> Plan:
@@ -126,19 +123,3 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
             f"give a larger total with --steps"
         )
     return Plan(description, chosen, values, request.port, None, folder, checkpoint)
-
-
-def launcher() -> str:
-    """How this user calls the launcher: by its name where the PATH finds it, or with its place."""
-    found = shutil.which("rlt")
-    if found is not None and Path(found).resolve() == paths.REPOSITORY / "rlt":
-        return "rlt"
-    path = near_path(paths.REPOSITORY / "rlt")
-    return str(path) if path.is_absolute() else f"./{path}"
-
-
-def near_path(path: Path) -> Path:
-    """Relative to the present folder where it lies below that, as a person would type it."""
-    with contextlib.suppress(ValueError):
-        return path.relative_to(Path.cwd())
-    return path

@@ -34,6 +34,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.files import write_atomically
+from rltools_host.hints import near_path
 from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, open_link
 from rltools_host.runs.checkpoint import Checkpoint, build_image, parse_image, save_checkpoint
 from rltools_host.runs.folder import RunFolder, new_run_path
@@ -45,7 +46,7 @@ from rltools_host.runs.provenance import (
     timestamp,
 )
 from rltools_host.runs.tensorboard_log import TensorBoardLog
-from rltools_host.training.plan import DEFAULT_BOARD, Plan, TrainingRequest, make_plan, near_path
+from rltools_host.training.plan import DEFAULT_BOARD, Plan, TrainingRequest, make_plan
 from rltools_host.training.view import Screen, TrainingView
 
 EMULATOR_LIMIT_S = 6 * 3600.0

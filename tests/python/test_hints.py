@@ -1,0 +1,117 @@
+"""Command lines that the user is told to type start this tree's launcher."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host import hints, paths
+
+
+@pytest.fixture
+def launcher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A launcher in a tree of its own, which is the present folder and not on the PATH."""
+    tree = tmp_path / "a tree"
+    tree.mkdir()
+    launcher = tree / "rlt"
+    launcher.write_text("#!/bin/sh\n")
+    launcher.chmod(0o755)
+    monkeypatch.setattr(hints, "LAUNCHER", launcher)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("RLT_COMMAND", raising=False)
+    monkeypatch.chdir(tree)
+    return launcher
+
+
+def link_on_the_path(launcher: Path, tmp_path: Path) -> Path:
+    (tmp_path / "bin").mkdir()
+    link = tmp_path / "bin/rlt"
+    link.symlink_to(launcher)
+    return link
+
+
+@pytest.mark.usefixtures("launcher")
+def test_launcher_beside_the_present_folder() -> None:
+    assert hints.command_line("doctor") == "./rlt doctor"
+
+
+def test_launcher_below_the_present_folder(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(launcher.parent.parent)
+    assert hints.command_line("doctor") == "'./a tree/rlt' doctor"
+
+
+def test_launcher_elsewhere(launcher: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/usr")
+    assert hints.command_line("doctor") == f"'{launcher}' doctor"
+
+
+def test_launcher_on_the_path(launcher: Path, tmp_path: Path) -> None:
+    link_on_the_path(launcher, tmp_path)
+    assert hints.command_line("doctor") == "rlt doctor"
+
+
+def test_another_launcher_on_the_path_is_not_named(launcher: Path, tmp_path: Path) -> None:
+    other = tmp_path / "bin/rlt"
+    other.parent.mkdir()
+    shutil.copy(launcher, other)
+    assert hints.command_line("doctor") == "./rlt doctor"
+
+
+@pytest.mark.parametrize("called", ["./rlt", "../a tree/rlt"])
+@pytest.mark.usefixtures("launcher")
+def test_launcher_as_it_was_called(called: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RLT_COMMAND", called)
+    expected = f"'{called}'" if " " in called else called
+    assert hints.command_line("doctor") == f"{expected} doctor"
+
+
+def test_launcher_that_a_shell_found_on_the_path(
+    launcher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLT_COMMAND", str(link_on_the_path(launcher, tmp_path)))
+    assert hints.command_line("doctor") == "rlt doctor"
+
+
+@pytest.mark.usefixtures("launcher")
+def test_what_another_tree_was_called_by_is_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLT_COMMAND", str(tmp_path / "removed/rlt"))
+    assert hints.command_line("doctor") == "./rlt doctor"
+
+
+@pytest.mark.usefixtures("launcher")
+def test_words_are_quoted() -> None:
+    run = Path("runs/my run")
+    assert hints.command_line("report", run, "--output", "a$b") == (
+        "./rlt report 'runs/my run' --output 'a$b'"
+    )
+
+
+def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
+    """Through the real launcher: by a relative place, and by its name on the PATH."""
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / "host/requirements").mkdir(parents=True)
+    (tmp_path / "host/requirements/default.txt").touch()
+    (tmp_path / ".venv/rlt-default.txt").touch()
+    python = tmp_path / ".venv/bin/python"
+    python.write_text('#!/bin/sh\necho "$RLT_COMMAND"\n')
+    python.chmod(0o755)
+    shutil.copy(paths.REPOSITORY / "rlt", tmp_path / "rlt")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for command, expected in (("./rlt", "./rlt"), ("rlt", str(tmp_path / "rlt"))):
+        result = subprocess.run(
+            ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert result.stdout == f"{expected}\n", result.stderr
+
+
+def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert hints.near_path(tmp_path / "runs/x") == Path("runs/x")
+    assert hints.near_path(Path(sys.executable)) == Path(sys.executable)

@@ -1,0 +1,277 @@
+"""Set-up that is interrupted or damaged is made good; Ctrl-C at the start shows no traceback."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.errors import MissingToolError
+from rltools_host.toolchain import tools
+
+MAIN = paths.REPOSITORY / "host/rltools_host/__main__.py"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the launcher and the host tools, without packages to install; prints "started"."""
+    tree = tmp_path / "tree"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(paths.REPOSITORY / "host", tree / "host", ignore=ignored)
+    shutil.copy(paths.REPOSITORY / "rlt", tree / "rlt")
+    (tree / "host/requirements/default.txt").write_text("# nothing\n")
+    (tree / "host/rltools_host/__main__.py").write_text(
+        "import site; site.main(); import pip, rltools_host; print('started')\n"
+    )
+    return tree
+
+
+def start(tree: Path) -> subprocess.Popen[str]:
+    """The launcher, in a process group of its own, as a terminal starts it."""
+    return subprocess.Popen(
+        [tree / "rlt"],
+        env={**os.environ, "RLT_PYTHON": sys.executable},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# -- .venv -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_set_up_is_repeated(tree: Path, number: signal.Signals) -> None:
+    """The signal comes when Python is in .venv, and pip is not yet."""
+    interrupted = start(tree)
+    wait_for((tree / ".venv/bin/python").exists)
+    os.killpg(interrupted.pid, number)
+    _, stderr = interrupted.communicate(timeout=60)
+    assert interrupted.returncode != 0
+    assert "Traceback" not in stderr
+    if number == signal.SIGINT:
+        assert stderr.endswith("interrupted; the next start goes on with setting up\n")
+    assert not (tree / ".venv/rlt-environment.txt").exists()
+
+    again = start(tree)
+    stdout, stderr = again.communicate(timeout=120)
+    assert (again.returncode, stdout) == (0, "started\n"), stderr
+    assert "Setting up .venv" in stderr
+
+
+def test_environment_whose_python_is_broken_does_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tools.environment_works()
+    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    tools.environment_stamp().touch()
+    assert not tools.environment_works()
+    python = tools.environment_python()
+    python.parent.mkdir()
+    for code, works in ((1, False), (0, True)):
+        python.write_text(f"#!/bin/sh\nexit {code}\n")
+        python.chmod(0o755)
+        assert tools.environment_works() == works
+    tools.environment_stamp().unlink()
+    assert not tools.environment_works()
+
+
+def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
+    """Otherwise the next start would clear .venv beneath it."""
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    program = (
+        "import os, pathlib; from rltools_host import paths\n"
+        "from rltools_host.toolchain import tools\n"
+        f"paths.BUILD_DIRECTORY = pathlib.Path({str(tmp_path)!r})\n"
+        "with tools.environment_lock() as lock:\n"
+        f"    command = ['sh', '-c', 'touch {begun}; sleep 1; touch {ended}']\n"
+        "    tools.run_quietly(command, dict(os.environ), lock)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
+    process = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    wait_for(begun.exists)
+    process.kill()
+    process.wait()
+    assert not ended.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "BUILD_DIRECTORY", tmp_path)
+        with tools.environment_lock():
+            assert ended.exists()
+
+
+def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
+    program = (
+        "import os; from rltools_host.toolchain import tools\n"
+        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; sleep 60'\n"
+        "try: tools.run_quietly(['sh', '-c', script], dict(os.environ))\n"
+        "except KeyboardInterrupt: print(os.path.exists('undone'))\n"
+    )
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"import signal; signal.signal(2, signal.default_int_handler)\n{program}",
+        ],
+        env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for((tmp_path / "begun").exists)
+    os.killpg(process.pid, signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert stdout == "True\n"
+
+
+# -- packages --------------------------------------------------------------------------------------
+
+
+def add_wheel(folder: Path, name: str) -> str:
+    """A package of one module; returns its line of a lock file."""
+    wheel = folder / f"{name}-1.0-py3-none-any.whl"
+    information = f"{name}-1.0.dist-info"
+    contents = {
+        f"{name}.py": "complete = True\n",
+        f"{information}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{information}/RECORD"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in contents.items():
+            archive.writestr(path, text)
+        archive.writestr(record, "".join(f"{path},,\n" for path in [*contents, record]))
+    return f"{name}==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
+
+
+def test_package_that_was_installed_half_way_is_installed_again(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    (tree / "host/requirements/default.txt").write_text(add_wheel(tmp_path, "tiny"))
+    environment = tree / ".venv"
+    assert start(tree).wait(timeout=120) == 0
+    (module,) = environment.glob("lib/*/site-packages/tiny.py")
+    (record,) = environment.glob("lib/*/site-packages/tiny-1.0.dist-info/RECORD")
+    module.unlink()  # as pip leaves it that was killed here
+    record.unlink()
+    (environment / "rlt-default.txt").rename(environment / "rlt-default.begun")
+    process = start(tree)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert module.read_text() == "complete = True\n"
+    assert not (environment / "rlt-default.begun").exists()
+
+
+def test_pip_that_is_interrupted_leaves_a_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[str], *_: object) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        if len(commands) == 1:
+            raise KeyboardInterrupt
+        return subprocess.CompletedProcess(command, 0, "")
+
+    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(toolchain, "run_quietly", run)
+    with pytest.raises(KeyboardInterrupt):
+        tools.install_group("test", 0)
+    assert not tools.group_is_installed("test")
+    for _ in range(2):
+        tools.install_group("test", 0)
+    assert tools.group_is_installed("test")
+    assert ["--ignore-installed" in command for command in commands] == [False, True, False]
+
+
+def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with pytest.raises(MissingToolError, match="is damaged: delete it"):
+        tools.create_environment(0)
+    assert tmp_path.exists()
+
+
+# -- Ctrl-C at the start ---------------------------------------------------------------------------
+
+# Presses Ctrl-C when this module is loaded, then runs __main__.py.
+PRESSING = """
+import os, runpy, signal, sys, time
+class Pressing:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+if {ignored}:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+else:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Pressing())
+sys.argv[1:] = ["doctor"]
+runpy.run_path({main!r}, run_name="__main__")
+"""
+
+
+def pressed_while_loading(module: str, ignored: bool = False) -> tuple[int, str]:
+    program = PRESSING.format(module=module, ignored=ignored, main=str(MAIN))
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize("module", ["rltools_host", "rltools_host.cli", "typer", "typer.main"])
+def test_interrupt_while_modules_load_ends_without_a_word(module: str) -> None:
+    assert pressed_while_loading(module) == (-signal.SIGINT, "")
+
+
+def test_interrupt_while_a_command_loads_is_one_word() -> None:
+    assert pressed_while_loading("rltools_host.commands.doctor") == (130, "interrupted\n")
+
+
+def test_interrupt_that_is_ignored_stays_ignored() -> None:
+    """As in `nohup rlt doctor &`."""
+    for module in ("typer", "rltools_host.commands.doctor"):
+        assert pressed_while_loading(module, ignored=True) == (0, "")
+
+
+def test_launcher_leaves_site_to_the_entry_point() -> None:
+    """What `site` loads could be interrupted; the entry point loads it after Ctrl-C is quiet."""
+    program = f"import runpy; runpy.run_path({str(MAIN)!r})"
+    command = [sys.executable, "-I", "-S", "-X", "importtime", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    loaded = [line.rpartition("|")[2].strip() for line in result.stderr.splitlines()]
+    assert loaded.index("site") < loaded.index("rltools_host.cli")
+
+
+def test_package_that_is_missing_is_one_sentence() -> None:
+    program = (
+        "import runpy, sys; sys.modules['typer'] = None\n"
+        f"runpy.run_path({str(MAIN)!r}, run_name='__main__')"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith(f"error: {sys.prefix} is damaged (")
+    assert result.stderr.endswith("): delete it, ./rlt sets it up again\n")
