@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 OPT_IN = {
@@ -24,6 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker, description in OPT_IN.items():
         config.addinivalue_line("markers", f"{marker}: {description}; only with --{marker}")
     config.addinivalue_line("markers", "device: trains or runs on an emulated board")
+    # Tests press Ctrl-C. A shell that starts them in the background ignores it, and so would they.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -146,8 +146,8 @@ TEST_CASE("both pieces of work run once each, whatever there is to wait for") {
   CHECK(pthread_equal(first.thread, pthread_self()));
 }
 
-TEST_CASE("where two processors are, the second thread takes work") {
-  if (threads::available_processors() < 2) return;
+TEST_CASE("where two processors are, the second thread takes work" *
+          doctest::skip(threads::available_processors() < 2)) {
   static threads::SecondThread thread;  // of its own: it is not working alone
   std::atomic<bool> has_run{false};
   pthread_t where = pthread_self();

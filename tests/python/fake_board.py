@@ -113,6 +113,8 @@ class FakeBoard:
         protocol_version: int = 1,
         pty: bool = False,
         seconds_per_step: float = 0.0,
+        waits_for_pause_at: int | None = None,
+        on_pause: Callable[[], None] | None = None,
         talk: Callable[[int], None] | None = None,
     ) -> None:
         self.faults = faults or Faults()
@@ -128,6 +130,8 @@ class FakeBoard:
         self._experiment, self._board = experiment, board
         self._fingerprint, self._protocol_version = fingerprint, protocol_version
         self._seconds_per_step = seconds_per_step
+        self._waits_for_pause_at = waits_for_pause_at  # at this step, however late the host is
+        self._on_pause = on_pause  # called before a pause is answered
         self._random = random.Random(self.faults.seed)
         self._decoder = FrameDecoder(dialect)
         self._encoder = FrameEncoder(dialect, 1, 191)
@@ -189,7 +193,8 @@ class FakeBoard:
     def _run(self) -> None:
         heartbeat_at = 0.0
         while not self._stopped.is_set():
-            training = self.state == State.TRAINING
+            waits = self._step == self._waits_for_pause_at
+            training = self.state == State.TRAINING and not waits
             ready, _, _ = select.select([self._descriptor], [], [], 0.0 if training else 0.002)
             if ready:
                 received = os.read(self._descriptor, 65536)
@@ -198,7 +203,7 @@ class FakeBoard:
                 for message in self._decoder.feed(received):
                     if self._random.random() >= self.faults.drop_from_host:
                         self._handle(message)
-            if self.state == State.TRAINING:
+            if training and self.state == State.TRAINING:
                 if self.faults.silent_after_start:
                     continue
                 self._train_step()
@@ -317,7 +322,10 @@ class FakeBoard:
             accepted = self.state in (State.PAUSED, State.FINISHED)
             if accepted:
                 self.state = State.TRAINING
+                self._waits_for_pause_at = None
         elif message.command == dialect.MAV_CMD_RLT_PAUSE:
+            if self._on_pause is not None:
+                self._on_pause()
             accepted = self.state == State.TRAINING
             after = (lambda: self._come_to_rest(State.PAUSED)) if accepted else None
         result = dialect.MAV_RESULT_ACCEPTED if accepted else dialect.MAV_RESULT_DENIED

@@ -81,14 +81,8 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
     for key in ("peak_gflops", "achieved_gflops", "share", "bandwidth_gb_s", "step_us"):
         assert document[key] > 0, key
     assert re.search(r"^whole step +100 %", out, re.MULTILINE)
-    two_threads = document["two_threads"]
-    if two_threads["processors"] > 1:
-        assert len(two_threads["ratios"]) == 2
-        assert two_threads["run_s"] > 0
-        assert two_threads["one_thread_s"] > 0
-        assert re.search(r"^ +two threads +[\d.]+ s ", out, re.MULTILINE)
-    else:
-        assert "one core only" in out
+    assert document["two_threads"]["processors"] >= 1
+    assert re.search(r"^ +two threads +(?:[\d.]+ s |not measured: )", out, re.MULTILINE)
 
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
@@ -131,6 +125,17 @@ def test_second_thread_on_one_core_is_not_measured() -> None:
     assert "one core only" in bench_roofline.two_threads_line(measured)
 
 
+def test_second_thread_is_compared_run_by_run() -> None:
+    """The ratio is the runs' median one, and not that of the median times."""
+    times = ((0.5, 1.0), (0.9, 1.0), (0.6, 2.0))
+    runs = [{"two_threads_s": two, "one_thread_s": one} for two, one in times]
+    measured = bench_roofline.two_threads({"same_bits": True, "processors": 2, "runs": runs})
+    expected = {"processors": 2, "run_s": 0.6, "one_thread_s": 1.0, "ratio": 0.5}
+    assert measured == {**expected, "ratios": [0.5, 0.9, 0.3]}
+    line = bench_roofline.two_threads_line(measured)
+    assert "0.600 s   0.50 of the 1.000 s that one thread takes" in line
+
+
 def test_second_thread_with_other_bits_is_refused() -> None:
     with pytest.raises(VerificationError, match="two threads ended in other bits"):
         bench_roofline.two_threads({"same_bits": False, "processors": 2, "runs": []})
@@ -148,7 +153,7 @@ def test_train_compares_and_goes_on_without_who_fails(
     (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
-    document = bench_training.run(
+    bench_training.run(
         json_output=True,
         repetitions=2,
         steps=120,
@@ -158,7 +163,7 @@ def test_train_compares_and_goes_on_without_who_fails(
         environments_directory=environments,
     )
     out = capsys.readouterr().out
-    assert json.loads(out.splitlines()[-1]) == json.loads(json.dumps(document))
+    document = json.loads(out.splitlines()[-1])
     entries = {entry["name"]: entry for entry in document["summary"]}
     assert entries["stub"]["train_s"] == 15
     assert entries["stub"]["version"] == "1.2"
@@ -173,11 +178,11 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
     assert "Pendulum-v1" in chart.read_text()
     assert document["build"] == BUILD_TIMES
-    assert document["overhead"] == bench_training.overhead(document["rows"])
     assert document["overhead"]["host_cpu"] > 0
-    assert "Link, log and screen add" in out
+    assert f"add {100 * document['overhead']['wall']:.1f} % to the loop's time" in out
+    assert f"time is {100 * document['overhead']['host_cpu']:.1f} % of the loop's" in out
     stored = bench_training.result_path("td3", environments)
-    assert json.loads(stored.read_text()) == json.loads(json.dumps(document))
+    assert json.loads(stored.read_text()) == document
 
 
 def test_train_runs_the_other_algorithm_too(
@@ -237,12 +242,13 @@ def test_build_measures_what_a_user_waits_for(
         protocol.generate_protocol() / "stamp"
     )  # what it is for is compiled again when it is newer
     generated = stamp.stat().st_mtime_ns
-    document = build_times.run(True, "pendulum-td3", 1, tmp_path / "build-time")
+    build_times.run(True, "pendulum-td3", 1, tmp_path / "build-time")
     assert stamp.stat().st_mtime_ns == generated
     out = capsys.readouterr().out
-    assert json.loads(out.splitlines()[-1]) == document
-    for key in ("from_nothing_s", "unchanged_start_s", "changed_header_start_s"):
-        assert document[key] > 0, key
+    document = json.loads(out.splitlines()[-1])
+    assert 0 < document["unchanged_start_s"] < document["changed_header_start_s"]
+    assert document["from_nothing_s"] > 0
+    assert f"built from nothing in {document['from_nothing_s']:.2f} s" in out
     assert document["header"].endswith("rl/algorithms/td3.h")
     after = [path.stat().st_mtime_ns for path in objects]
     assert all(a > b for a, b in zip(after, before, strict=True)), "nothing was built again"
@@ -253,17 +259,17 @@ def test_inference_compares_and_refuses_another_network(
 ) -> None:
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     script = (bench_inference.PEERS_DIRECTORY / "numpy" / "run.py").read_text()
-    other = script.replace("inputs @ weights + bias", "bias", 1)
+    other = script.replace("np.float32(0)", "np.float32(-1)", 1)
     add_peer(peers, environments, "numpy", script, "run.py")
     add_peer(peers, environments, "other", other, "run.py")
-    document = bench_inference.run(True, None, 1, peers, environments)
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == document
+    bench_inference.run(True, None, 1, peers, environments)
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
     rows: dict[str, dict[str, Any]] = {row["name"]: row for row in document["rows"]}
     for name in ("ours", "numpy"):
         assert rows[name]["latency_ns"] > 0
         assert rows[name]["batched_ns"] > 0
         assert rows[name]["largest_difference"] <= bench_inference.TOLERANCE
-    assert "error" in rows["other"]
+    assert "other computes something else: off by" in rows["other"]["error"]
 
 
 PRODUCTS = ["forward", "weight gradient", "input gradient"]

@@ -194,7 +194,7 @@ def test_pip_that_is_interrupted_leaves_a_mark(
         return subprocess.CompletedProcess(command, 0, "")
 
     monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
-    monkeypatch.setattr(toolchain, "run_quietly", run)
+    monkeypatch.setattr(tools, "run_quietly", run)
     with pytest.raises(KeyboardInterrupt):
         tools.install_group("test", 0)
     assert not tools.group_is_installed("test")

@@ -217,18 +217,23 @@ def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> Non
 # -- Ctrl-C and resumption -------------------------------------------------------------------------
 
 
-def interrupt_at(step: int, times: int = 1) -> Callable[[TrainingView, Any], Any]:
+def interrupt_at(step: int, number: int = signal.SIGINT) -> Callable[[TrainingView, Any], Any]:
     """A screen that presses Ctrl-C when the view has reached a step."""
 
     class PressingScreen(PlainScreen):
+        pressed = False
+
         def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
             super().take(event)
-            nonlocal times
-            if self.view.step >= step and times:
-                times -= 1
-                os.kill(os.getpid(), signal.SIGINT)
+            if self.view.step >= step and not self.pressed:
+                self.pressed = True
+                os.kill(os.getpid(), number)
 
     return PressingScreen
+
+
+# The board is slow enough for a pause to come on the way, and does not end before it has come.
+PAUSED_BOARD: dict[str, Any] = {"seconds_per_step": 0.0005, "waits_for_pause_at": 900}
 
 
 @pytest.fixture
@@ -236,12 +241,13 @@ def interrupted(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Bench, Path, Interrupted]:
     """A run that was paused by Ctrl-C at about step 200."""
-    bench.options = {"seconds_per_step": 0.0005}
+    bench.options = PAUSED_BOARD
     monkeypatch.chdir(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted) as caught:
             bench.train(tmp_path / "run", "report_every=20")
+    bench.options = {}
     return bench, tmp_path / "run", caught.value
 
 
@@ -387,10 +393,13 @@ def test_checkpoint_that_the_board_refuses(interrupted: tuple[Bench, Path, Inter
 def test_second_interrupt_quits_at_once(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.options = {"seconds_per_step": 0.0005}
-    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200, times=2))
+    def press_again() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    bench.options = {**PAUSED_BOARD, "on_pause": press_again}
+    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200))
     with pytest.raises(
-        Interrupted, match=r"quit without a new checkpoint; .* up to step 2\d0 is in"
+        Interrupted, match=r"quit without a new checkpoint; .* up to step [2-9]\d0 is in"
     ):
         bench.train(tmp_path / "run", "report_every=10")
     metadata = is_valid(tmp_path / "run")
@@ -402,11 +411,8 @@ def test_second_interrupt_quits_at_once(
 def test_termination_pauses_as_an_interrupt_does(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bench.options = {"seconds_per_step": 0.0005}
-    timer = threading.Timer(0.25, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    monkeypatch.setattr(
-        train_command, "make_screen", lambda *_: (timer.start(), PlainScreen(*_))[1]
-    )
+    bench.options = PAUSED_BOARD
+    monkeypatch.setattr(train_command, "make_screen", interrupt_at(200, number=signal.SIGTERM))
     with pytest.raises(Interrupted, match="checkpoint saved"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "paused"
@@ -899,23 +905,25 @@ def train_pendulum(out: Path | None = None, **options: Any) -> dict[str, Any]:
 def test_host_program_pauses_and_resumes_to_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Paused on the way to a total that it does not reach before, however late the pause comes."""
     settings = ["eval_every=100", "report_every=10"]
-    whole = train_pendulum(tmp_path / "whole", seed=7, steps=600, settings=settings)
     with monkeypatch.context() as patch:
         patch.setattr(train_command, "make_screen", interrupt_at(200))
         with pytest.raises(Interrupted, match="checkpoint saved"):
-            train_pendulum(tmp_path / "run", seed=7, steps=600, settings=settings)
+            train_pendulum(tmp_path / "run", seed=7, steps=10_000_000, settings=settings)
     paused = RunFolder.open(tmp_path / "run").metadata
-    assert 200 <= paused["checkpoint_step"] < 600
+    assert paused["checkpoint_step"] >= 200
+    steps = paused["checkpoint_step"] // 100 * 100 + 400
+    resumed = train_pendulum(resume=str(tmp_path / "run"), steps=steps)
+    whole = train_pendulum(tmp_path / "whole", seed=7, steps=steps, settings=settings)
     assert paused["state_sha256"] != whole["state_sha256"]
-    resumed = train_pendulum(resume=str(tmp_path / "run"))
     assert resumed["state_sha256"] == whole["state_sha256"]
     assert resumed["return_mean"] == whole["return_mean"]
     rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
     assert rows == [
         (r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")
     ]
-    assert [row[0] for row in rows] == list(range(100, 601, 100))
+    assert [row[0] for row in rows] == list(range(100, steps + 1, 100))
 
 
 @pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
@@ -971,11 +979,3 @@ def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
             train_pendulum(path, steps=20, settings=settings)
         finally:
             shutil.rmtree(path, ignore_errors=True)
-
-
-def test_host_overhead_is_small(tmp_path: Path) -> None:
-    """The receiving side is idle most of the time of a run whose reports come densely."""
-    began = time.process_time()
-    document = train_pendulum(tmp_path / "run", steps=2000, settings=["report_every=20"])
-    used = time.process_time() - began
-    assert used < max(1.0, document["train_s"])
