@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from include_rules import violations
 from rltools_host import paths
-from rltools_host.boards.description import list_boards, load_board
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, protocol
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
@@ -24,26 +25,41 @@ HOST_ONLY = (
     "rltools/devices/host",
     *BLAS_ONLY,
 )
-VENDOR_FOLDERS = tuple(
-    f"{board.name.replace('-', '_')}/" for board in list_boards() if not board.built_by_cmake
-)
+CMAKE_BOARDS = [board for board in list_boards() if board.built_by_cmake]
+# One board of each toolchain, the one with the fewest needs: its flags, defines and device.
+TOOLCHAINS = {
+    board.toolchain: board for board in sorted(CMAKE_BOARDS, key=lambda b: -len(b.libraries))
+}
+
+
+def folder_of(board: Board) -> str:
+    return board.name.replace("-", "_") + "/"
 
 
 def headers() -> list[str]:
     """Every header, as it is included, but those that need a vendor's, which PlatformIO fetches."""
+    vendors = tuple(folder_of(board) for board in list_boards() if not board.built_by_cmake)
     names = []
     for root in HEADER_ROOTS:
         directory = paths.REPOSITORY / root
         names += [str(path.relative_to(directory)) for path in sorted(directory.rglob("*.h"))]
-    return [name for name in names if not name.startswith(VENDOR_FOLDERS)]
+    return [name for name in names if not name.startswith(vendors)]
 
 
-def compile_header(name: str, board_name: str, standard: str) -> subprocess.CompletedProcess[str]:
-    board = load_board(board_name)
-    compiler = "g++" if board.toolchain == "host" else "arm-none-eabi-g++"
+def headers_for(board: Board) -> list[str]:
+    """The headers that this board's toolchain compiles: not those of another toolchain's boards."""
+    others = [folder_of(other) for other in CMAKE_BOARDS if other.toolchain != board.toolchain]
+    left_out = (*others, *(() if board.toolchain == "host" else HOST_ONLY))
+    if missing_tools(["openblas"]):
+        left_out = (*left_out, *BLAS_ONLY)
+    return [name for name in headers() if not name.startswith(left_out)]
+
+
+def compile_command(board: Board, standard: str) -> list[str]:
+    compiler = "g++" if board.toolchain == "host" else f"{board.toolchain}-g++"
     tools.require(*cmake.required_tools(board))
     flags = [flag for flag in [*COMMON["flags"], *board.flags] if not flag.startswith("-std=")]
-    command = [
+    return [
         *(compiler, f"-std={standard}", "-fsyntax-only", *flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
         *("-isystem", str(protocol.generate_protocol() / "c")),
@@ -54,37 +70,58 @@ def compile_header(name: str, board_name: str, standard: str) -> subprocess.Comp
         f'-DRLT_BOARD_NAME="{board.name}"',
         f"-DRLT_SYSTEM={board.address.system}",
         f"-DRLT_COMPONENT={board.address.component}",
-        *("-x", "c++", "-"),
     ]
-    source = f'#include "{name}"\n#include "{name}"\n'
-    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("standard", ["c++17", "c++20"])
-@pytest.mark.parametrize(
-    ("name", "board"),
-    [
-        (name, board)
-        for name in headers()
-        for board in ("host", "qemu-cortex-m7")
-        if board == "host" or not name.startswith(HOST_ONLY)
-    ],
-)
-def test_header_compiles_alone(name: str, board: str, standard: str) -> None:
-    if name.startswith(BLAS_ONLY) and missing_tools(["openblas"]):
-        pytest.skip("OpenBLAS is not installed (rlt doctor)")
-    result = compile_header(name, board, standard)
+def compile_headers(
+    names: Sequence[str], board: Board, standard: str, directory: Path
+) -> subprocess.CompletedProcess[str]:
+    """Compiles each header alone, twice in a file of its own, and all files by one command."""
+    directory.mkdir(exist_ok=True)
+    files = []
+    for index, name in enumerate(names):
+        file = directory / f"{index}_{Path(name).stem}.cpp"
+        file.write_text(f'#include "{name}"\n#include "{name}"\n')
+        files.append(str(file))
+    command = [*compile_command(board, standard), *files]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240)
+
+
+@pytest.mark.parametrize("name", TOOLCHAINS)
+def test_each_header_compiles_alone(name: str, tmp_path: Path) -> None:
+    """Once for each toolchain: its compiler and C library decide what a header gets for free."""
+    board = TOOLCHAINS[name]
+    result = compile_headers(headers_for(board), board, "c++17", tmp_path / "alone")
+    assert result.returncode == 0, result.stderr
+
+
+def test_all_headers_compile_together_in_cpp20(tmp_path: Path) -> None:
+    board = load_board("host")
+    file = tmp_path / "all.cpp"
+    file.write_text("".join(f'#include "{name}"\n' for name in reversed(headers_for(board))))
+    command = [*compile_command(board, "c++20"), str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
 
 
 def test_headers_are_found() -> None:
     assert {"rltools/core/device.h", "pendulum_td3.h", "board_api.h"} <= set(headers())
+    assert {"host", "arm-none-eabi"} <= set(TOOLCHAINS)
+    assert "rltools/kernels/cortex_m/dense.h" in headers_for(TOOLCHAINS["arm-none-eabi"])
+    assert "rltools/kernels/simd/dense.h" in headers_for(TOOLCHAINS["host"])
+    assert "rltools/kernels/simd/dense.h" not in headers_for(TOOLCHAINS["arm-none-eabi"])
 
 
 def test_a_header_that_does_not_compile_alone_is_noticed(tmp_path: Path) -> None:
-    header = tmp_path / "lacks_an_include.h"
-    header.write_text("#pragma once\ninline std::uint32_t f() { return 0; }\n")
-    assert compile_header(str(header), "host", "c++17").returncode != 0
+    lacking = tmp_path / "lacks_an_include.h"
+    lacking.write_text("#pragma once\ninline std::uint32_t f() { return 0; }\n")
+    repeated = tmp_path / "defines_twice.h"
+    repeated.write_text("inline int f() { return 0; }\n")
+    for header in (lacking, repeated):
+        names = ["rltools/core/tensor.h", str(header), "rltools/core/math.h"]
+        result = compile_headers(names, load_board("host"), "c++17", tmp_path / header.stem)
+        assert result.returncode != 0
+        assert header.name in result.stderr
 
 
 def test_tree_follows_the_include_rules() -> None:
