@@ -20,6 +20,7 @@ ORDER = (
     "toolchain",
     "boards",
     "build",
+    "mutants",
     "link",
     "clients",
     "runs",

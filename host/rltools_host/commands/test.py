@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,9 @@ import typer
 from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, memory, platformio
-from rltools_host.commands.options import leave
-from rltools_host.errors import BuildError
+from rltools_host.commands.options import Json, leave
+from rltools_host.errors import BuildError, UsageError
+from rltools_host.mutants import measure
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
 
@@ -175,7 +177,7 @@ def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
     return counted("Python tests", report, 0 if code == NO_TESTS_COLLECTED else code, started)
 
 
-def print_summary(outcomes: Sequence[Outcome]) -> None:
+def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> None:
     print()
     for outcome in outcomes:
         skipped = f", {outcome.skipped} skipped" if outcome.skipped else ""
@@ -188,6 +190,10 @@ def print_summary(outcomes: Sequence[Outcome]) -> None:
         for name in ("passed", "failed", "skipped")
     )
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    if json_output:
+        steps = [asdict(outcome) for outcome in outcomes]
+        counts = {"passed": passed, "failed": failed, "skipped": skipped}
+        print(json.dumps({**counts, "steps": steps}))
 
 
 def run(
@@ -195,17 +201,24 @@ def run(
     expression: str | None = None,
     slow: bool = False,
     exhaustive: bool = False,
+    mutants: bool = False,
+    json_output: bool = False,
 ) -> int:
-    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests."""
+    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests;
+    `mutants` measures the tests instead, and `expression` chooses among the faults."""
     for group in tools.GROUPS:
         tools.ensure_group(group)
     tools.install_system_packages()
+    if mutants:
+        if fast or slow or exhaustive:
+            raise UsageError("--mutants goes with -k and --json only")
+        return measure.run(expression, json_output)
     outcomes: list[Outcome] = []
     try:
         build_all()
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
-        print_summary([Outcome("build", 0, 1, 0, 0.0)])
+        print_summary([Outcome("build", 0, 1, 0, 0.0)], json_output)
         return error.exit_code
     arguments = [
         f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
@@ -218,7 +231,7 @@ def run(
     outcomes.append(python_tests(PYTEST_FOLDERS, arguments))
     if not expression:
         outcomes += style_checks()
-    print_summary(outcomes)
+    print_summary(outcomes, json_output)
     return int(any(outcome.failed for outcome in outcomes))
 
 
@@ -234,5 +247,10 @@ def command(
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Also mathematics over all floats.")
     ] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option("--mutants", help="Count the small faults (tests/mutants) that tests notice."),
+    ] = False,
+    json_output: Json = False,
 ) -> None:
-    leave(run(fast, expression, slow, exhaustive))
+    leave(run(fast, expression, slow, exhaustive, mutants, json_output))
