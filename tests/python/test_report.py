@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import math
@@ -21,11 +22,14 @@ from rltools_host.build import memory
 from rltools_host.errors import VerificationError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
-from rltools_host.report import charts
+from rltools_host.report import markup, picture, plot
 from rltools_host.report import memory_map as memory_map_module
 from rltools_host.report import page as page_module
-from rltools_host.report.charts import EpisodePanel
+from rltools_host.report.markup import Section
 from rltools_host.report.memory_map import MemoryPart, memory_map, section_sizes
+from rltools_host.report.plot import Panel
+from rltools_host.report.run_data import collect
+from rltools_host.report.sections import SECTIONS, benchmark, episode, same_bits
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -182,7 +186,7 @@ def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     """Where the tests' results of `rlt bench train` lie, and not those of this machine."""
     directory = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page_module, "BENCHMARK_RESULTS", directory)
+        patch.setattr(benchmark, "BENCHMARK_RESULTS", directory)
         yield directory
 
 
@@ -229,6 +233,11 @@ class Page(html.parser.HTMLParser):
         self.text.append(data)
 
 
+def section_html(section: Section | None) -> str:
+    assert section is not None
+    return section.html()
+
+
 def test_the_page_is_self_contained_and_small(finished: str) -> None:
     assert len(finished.encode()) < 1_500_000
     page = Page(finished)
@@ -252,7 +261,7 @@ def test_identifiers_are_unique_and_all_references_lead_somewhere(finished: str)
 
 
 def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finished: str) -> None:
-    for name, placeholder in charts.COLOURS.items():
+    for name, placeholder in plot.COLOURS.items():
         assert placeholder not in finished
         assert finished.count(f"--{name}:") == 3  # light, dark, print
     drawn = re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", finished)
@@ -290,7 +299,7 @@ def test_runs_on_other_boards_are_compared(finished: str) -> None:
 def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "20260101-000000-a", sample_images()["pendulum"])
     make_run(tmp_path / "20260101-000001-b", None, board="host", state_sha256="11" * 32)
-    text = page_module.section_same_bits(page_module.collect(folder))
+    text = section_html(same_bits.section(collect(folder)))
     assert "other bits" in text
     assert "same bits</span>" not in text
 
@@ -303,7 +312,7 @@ def test_runs_on_a_board_with_other_bits_are_not_compared(
     folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
     make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
     make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
-    companions = {run.metadata["board"] for run in page_module.find_companions(folder)}
+    companions = {run.metadata["board"] for run in same_bits.find_companions(folder)}
     assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
 
 
@@ -351,7 +360,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
 
 def test_hostile_labels_stay_text_in_plots() -> None:
     values = np.linspace(0.0, 1.0, 20)
-    svg = charts.episode_panels([EpisodePanel(HOSTILE, values)], 0.05)
+    svg = episode.episode_panels([Panel(HOSTILE, values)], 0.05)
     assert "<script" not in svg
     assert svg.count("&lt;script&gt;") == 2
 
@@ -374,9 +383,9 @@ def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
     [(-149.0, "better than the customary"), (-200.0, "better"), (-200.1, "worse than")],
 )
 def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
-    data = page_module.collect(make_run(tmp_path / "run", None, state_sha256=None))
+    data = collect(make_run(tmp_path / "run", None, state_sha256=None))
     evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,))
-    changed = page_module.ReportData(**{**vars(data), "evaluation": evaluation})
+    changed = dataclasses.replace(data, evaluation=evaluation)
     assert expected in page_module.verdict(changed)
 
 
@@ -391,7 +400,7 @@ def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str
     ],
 )
 def test_numbers(value: float, digits: int, expected: str) -> None:
-    assert page_module.number(value, digits) == expected
+    assert markup.number(value, digits) == expected
 
 
 @pytest.mark.parametrize(
@@ -399,7 +408,7 @@ def test_numbers(value: float, digits: int, expected: str) -> None:
     [(2.5, "2.5 s"), (59.94, "59.9 s"), (212.4, "3 min 32 s"), (7260.0, "2 h 1 min")],
 )
 def test_durations(seconds: float, expected: str) -> None:
-    assert page_module.duration(seconds) == expected
+    assert markup.duration(seconds) == expected
 
 
 def test_the_memory_map_fills_each_region_exactly() -> None:
@@ -454,10 +463,69 @@ def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
 
 
 def test_angles_are_not_joined_across_their_wrap() -> None:
-    panel = EpisodePanel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
-    times, values = charts.broken_at_wraps(np.arange(4.0), panel)
+    panel = Panel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
+    times, values = episode.broken_at_wraps(np.arange(4.0), panel)
     assert np.isnan(values).tolist() == [False, False, True, False, False]
     assert np.isnan(times).tolist() == np.isnan(values).tolist()
+
+
+# -- sections and pictures ------------------------------------------------------------------------
+
+
+def test_every_module_of_sections_is_on_the_page() -> None:
+    """A section is one module and one line of the list."""
+    folder = Path(benchmark.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert {section.__module__.rpartition(".")[2] for section in SECTIONS} == modules
+    assert len(SECTIONS) == len(set(SECTIONS))
+
+
+def test_a_section_is_one_line_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        page_module,
+        "SECTIONS",
+        [lambda _: Section("Mine & yours", "lead", "<b>body</b>", ".mine{}\n"), lambda _: None],
+    )
+    page = page_module.write_report(make_run(tmp_path / "run", None)).read_text()
+    assert page.count("<section>") == 1
+    assert "<h2>Mine &amp; yours</h2>\n<p>lead</p>\n<b>body</b>" in page
+    assert ".mine{}\n</style>" in page
+
+
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [
+        ("Pendulum-v1", "pendulum"),
+        ("CarRacing-v3", "car_racing"),
+        ("quadrotor", "quadrotor"),
+        ("../markup", ""),
+        ("", ""),
+    ],
+)
+def test_a_picture_is_found_by_the_environments_name(environment: str, name: str) -> None:
+    assert picture.module_name(environment) == name
+
+
+def test_an_environment_without_a_picture_shows_its_channels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_run(tmp_path / "run", sample_images()["pendulum"])
+    data = collect(folder)
+    shown = section_html(episode.section(data))
+    assert "<figure>" in shown
+    assert "angle from upright, degrees" in shown
+    monkeypatch.setattr(picture, "PICTURES", tmp_path)
+    shown = section_html(episode.section(data))
+    assert "<figure>" not in shown
+    for label in ("cos angle", "sin angle", "velocity, rad/s", "torque", "reward"):
+        assert label in shown
+
+
+def test_only_the_picture_knows_of_pendulums() -> None:
+    report = Path(page_module.__file__).parent
+    sources = [*report.glob("*.py"), *report.glob("sections/*.py")]
+    knowing = [path.name for path in sources if "endulum" in path.read_text()]
+    assert knowing == []
 
 
 # -- the benchmark against other libraries ---------------------------------------------------------

@@ -21,7 +21,7 @@ from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.report.page import duration
+from rltools_host.report.markup import duration
 from rltools_host.report.page import write_report as write_report_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools

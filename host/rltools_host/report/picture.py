@@ -1,0 +1,44 @@
+"""The moving picture that an environment may have: a module of pictures/ with its name.
+
+A module has one function, draw(image, episode), which returns None for a policy with other
+channels than those that it knows.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltools_host.policies.evaluation import Episode
+from rltools_host.policies.image import PolicyImage
+from rltools_host.report.plot import Panel
+
+PICTURES = Path(__file__).with_name("pictures")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An episode as a moving picture, and the quantities that it shows better than the channels."""
+
+    figure: str  # HTML
+    style: str  # CSS
+    panels: tuple[Panel, ...] = ()
+    replaced: tuple[str, ...] = ()  # observations that the panels stand for
+
+
+def picture_of(image: PolicyImage, episode: Episode) -> Picture | None:
+    name = module_name(image.environment)
+    if not (PICTURES / f"{name}.py").is_file():
+        return None
+    module = importlib.import_module(f"rltools_host.report.pictures.{name}")
+    picture: Picture | None = module.draw(image, episode)
+    return picture
+
+
+def module_name(environment: str) -> str:
+    """CarRacing-v3 is car_racing; empty for what names no module."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", re.sub(r"-v\d+$", "", environment))
+    is_name = re.fullmatch(r"[A-Za-z]\w*(-v\d+)?", environment)
+    return "_".join(word.lower() for word in words) if is_name else ""

@@ -1,0 +1,1 @@
+"""Pictures of environments, each a module named as its environment."""

@@ -1,0 +1,121 @@
+"""What a report is made of: a run's folder, episodes of its policy, what its experiment says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rltools_host.boards.description import Board, load_board
+from rltools_host.build import experiments
+from rltools_host.errors import RltError
+from rltools_host.policies import evaluation
+from rltools_host.policies.evaluation import SUCCESS_RETURN, Episode, Evaluation
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.report.plot import Values
+from rltools_host.runs.folder import RunFolder
+
+EVALUATION_EPISODES = 100
+
+
+@dataclass(frozen=True)
+class RunData:
+    """All that the page shows."""
+
+    folder: RunFolder
+    metrics: Sequence[Mapping[str, Any]]
+    image: PolicyImage | None
+    evaluation: Evaluation | None
+    episode: Episode | None  # the first of the evaluation
+    board: Board | None  # as it is described here now
+    hyperparameters: Sequence[experiments.Hyperparameter]  # as the experiment has them here now
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        return self.folder.metadata
+
+    @property
+    def goal(self) -> float | None:
+        environment = self.image.environment if self.image else ""
+        return SUCCESS_RETURN.get(environment)
+
+    def rows(self, kind: str) -> list[Mapping[str, Any]]:
+        return [row for row in self.metrics if row.get("kind") == kind]
+
+    @property
+    def steps_done(self) -> int:
+        rows = self.rows("progress")
+        done = self.image.step if self.image else 0
+        return max([done, *(int(row.get("step") or 0) for row in rows)])
+
+    @property
+    def seed(self) -> Any:
+        return self.metadata.get("seed", self.image.seed if self.image else "\N{EN DASH}")
+
+    @property
+    def board_title(self) -> str:
+        return self.board.title if self.board else str(self.metadata.get("board", ""))
+
+    @property
+    def is_emulated(self) -> bool:
+        return bool(identity_of(self.metadata).get("counts_instructions"))
+
+
+def collect(folder: RunFolder) -> RunData:
+    """Reads the folder and runs the evaluation episodes."""
+    image = read_run_policy(folder) if folder.policy_path.is_file() else None
+    evaluation, episode = None, None
+    if image is not None:
+        image.verify()
+        evaluation, episode = evaluate_here(image, folder)
+    return RunData(
+        folder=folder,
+        metrics=folder.read_metrics(),
+        image=image,
+        evaluation=evaluation,
+        episode=episode,
+        board=known_board(folder.metadata),
+        hyperparameters=described_hyperparameters(folder),
+    )
+
+
+def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Episode | None]:
+    """In gymnasium where it has the environment, else in the core's simulator."""
+    if image.environment not in SUCCESS_RETURN:
+        core = evaluation.evaluate_policy(
+            image, str(folder.path), EVALUATION_EPISODES, 0, evaluation.CORE
+        )
+        return core, None
+    episodes = evaluation.gymnasium_episodes(image, EVALUATION_EPISODES, 0)
+    return evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes), episodes[0]
+
+
+def described_hyperparameters(folder: RunFolder) -> Sequence[experiments.Hyperparameter]:
+    """Of the experiment as it is here now, if it still is the run's."""
+    try:
+        description = experiments.describe(str(folder.metadata.get("experiment", "")))
+    except RltError:
+        return ()
+    values = folder.metadata.get("hyperparameters") or {}
+    known = [entry for entry in description.hyperparameters if entry.name in values]
+    return known if len(known) == len(values) else ()
+
+
+def known_board(metadata: Mapping[str, Any]) -> Board | None:
+    try:
+        return load_board(str(metadata.get("board", "")))
+    except RltError:
+        return None
+
+
+def identity_of(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    identity = metadata.get("identity")
+    return identity if isinstance(identity, Mapping) else {}
+
+
+def values_of(rows: Sequence[Mapping[str, Any]], key: str) -> Values:
+    """A column of the metrics; null and what is missing become NaN."""
+    return np.array([math.nan if row.get(key) is None else float(row[key]) for row in rows], float)

@@ -1,0 +1,34 @@
+"""The page's sections, one module each; a section is a function of a run's data.
+
+Its order on the page is that of SECTIONS. A section without anything to show returns None.
+"""
+
+from collections.abc import Callable
+
+from rltools_host.report.markup import Section
+from rltools_host.report.run_data import RunData
+from rltools_host.report.sections import (
+    benchmark,
+    episode,
+    hyperparameters,
+    learning,
+    losses,
+    memory,
+    provenance,
+    returns,
+    same_bits,
+    timings,
+)
+
+SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
+    learning.section,
+    episode.section,
+    returns.section,
+    same_bits.section,
+    memory.section,
+    timings.section,
+    benchmark.section,
+    losses.section,
+    hyperparameters.section,
+    provenance.section,
+)

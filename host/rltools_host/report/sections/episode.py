@@ -1,0 +1,96 @@
+"""One episode over time, beside the environment's picture where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rltools_host.policies.evaluation import Episode
+from rltools_host.policies.image import PolicyImage
+from rltools_host.report import plot
+from rltools_host.report.markup import Section, number
+from rltools_host.report.picture import Picture, picture_of
+from rltools_host.report.plot import Panel, Values
+from rltools_host.report.run_data import RunData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PLOT_WIDTH = 720  # beside the environment's picture
+
+
+def section(data: RunData) -> Section | None:
+    if data.episode is None or data.image is None or data.evaluation is None:
+        return None
+    episode, image = data.episode, data.image
+    step_s = image.step_interval_us * 1e-6
+    picture = picture_of(image, episode)
+    panels = episode_panels(panels_of(image, episode, picture), step_s)
+    lead = (
+        f"The first of the {data.evaluation.episodes} evaluation episodes, from gymnasium's reset "
+        f"with seed {data.evaluation.seed}: {len(episode.rewards)} steps of "
+        f"{number(step_s * 1000)} ms, return {number(episode.episode_return, 1)}. "
+        "The actions are those that the board would take, bit for bit."
+    )
+    if picture is None:
+        return Section("One episode", lead, panels)
+    body = f'<div class="beside">{picture.figure}<div>{panels}</div></div>'
+    return Section("One episode", lead, body, picture.style)
+
+
+def panels_of(image: PolicyImage, episode: Episode, picture: Picture | None) -> list[Panel]:
+    """Observations, actions and reward; what a picture knows better comes first."""
+    panels = list(picture.panels) if picture else []
+    replaced = picture.replaced if picture else ()
+    for index, channel in enumerate(image.observations):
+        if channel.name not in replaced:
+            values = episode.observations[:, index].astype(float)
+            panels.append(Panel(label_of(channel.name, channel.unit), values))
+    for index, channel in enumerate(image.actions):
+        values = episode.actions[:, index].astype(float)
+        bounds = (channel.minimum, channel.maximum)
+        panels.append(Panel(label_of(channel.name, channel.unit), values, bounds))
+    panels.append(Panel("reward", episode.rewards))
+    return panels
+
+
+def label_of(name: str, unit: str) -> str:
+    readable = name.replace("_", " ")
+    return readable if unit == "1" else f"{readable}, {unit.replace('*', '·')}"
+
+
+def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
+    """Quantities of one episode over time, one below the other."""
+
+    def draw(figure: Figure, _is_wide: bool) -> None:
+        column = figure.subplots(len(panels), 1, sharex=True)
+        colours = (plot.FIRST, plot.THIRD, plot.SECOND, plot.SOFT)
+        for place, (axes, panel) in enumerate(zip(np.atleast_1d(column), panels, strict=True)):
+            time_s = np.arange(len(panel.values)) * step_s
+            times, values = broken_at_wraps(time_s, panel)
+            axes.plot(
+                times, values, color=colours[place % len(colours)], linewidth=1.8, clip_on=False
+            )
+            if panel.bounds is not None:
+                low, high = panel.bounds
+                margin = 0.06 * (high - low)
+                axes.set_ylim(low - margin, high + margin)
+                axes.set_yticks([low, (low + high) / 2, high])
+            axes.yaxis.set_major_formatter(plot.short_number)
+            plot.title(axes, panel.label)
+            axes.set_xlim(0, time_s[-1] + step_s)
+        np.atleast_1d(column)[-1].set_xlabel("time, s")
+
+    count = len(panels)
+    heights = (118 * count, 116 * count)
+    return plot.responsive(draw, heights, "One episode over time", width=PLOT_WIDTH)
+
+
+def broken_at_wraps(time_s: Values, panel: Panel) -> tuple[Values, Values]:
+    """A gap where an angle jumps from one end of its circle to the other."""
+    if panel.wraps is None:
+        return time_s, panel.values
+    jumps = np.nonzero(np.abs(np.diff(panel.values)) > panel.wraps / 2)[0] + 1
+    return np.insert(time_s, jumps, np.nan), np.insert(panel.values, jumps, np.nan)
