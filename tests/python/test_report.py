@@ -523,7 +523,7 @@ def test_an_environment_without_a_picture_shows_its_channels(
 
 def test_only_the_picture_knows_of_pendulums() -> None:
     report = Path(page_module.__file__).parent
-    sources = [*report.glob("*.py"), *report.glob("sections/*.py")]
+    sources = [*report.glob("*.py"), *report.glob("sections/*.py"), *report.glob("*.css")]
     knowing = [path.name for path in sources if "endulum" in path.read_text()]
     assert knowing == []
 

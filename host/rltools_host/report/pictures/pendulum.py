@@ -12,6 +12,15 @@ from rltools_host.report.plot import Panel, Values
 
 ROD = 78.0  # length of the drawn pendulum
 ANGLE = ("cos_angle", "sin_angle")
+STYLE = """\
+.pendulum { max-width: 230px; margin: 0 auto; }
+.pendulum .ghosts { stroke: var(--soft); stroke-width: 7; stroke-linecap: round; opacity: 0.16; }
+.pendulum .rod { stroke: var(--first); stroke-width: 11; stroke-linecap: round; }
+.pendulum .pivot { fill: var(--card); stroke: var(--first); stroke-width: 3; }
+.pendulum .rail { fill: var(--line); }
+.pendulum .torque { fill: var(--second); }
+.pendulum text { fill: var(--soft); font-size: 11px; }
+"""
 
 
 def draw(image: PolicyImage, episode: Episode) -> Picture | None:
@@ -20,7 +29,7 @@ def draw(image: PolicyImage, episode: Episode) -> Picture | None:
     degrees = np.degrees(angles_of(episode))
     return Picture(
         figure=figure(image, degrees),
-        style=animation(image, episode),
+        style=STYLE + animation(image, episode),
         panels=(Panel("angle from upright, degrees", degrees, (-180, 180), 360),),
         replaced=ANGLE,
     )

@@ -31,7 +31,7 @@ def section(data: RunData) -> Section | None:
     lead = (
         f"The first of the {data.evaluation.episodes} evaluation episodes, from gymnasium's reset "
         f"with seed {data.evaluation.seed}: {len(episode.rewards)} steps of "
-        f"{number(step_s * 1000)} ms, return {number(episode.episode_return, 1)}. "
+        f"{number(step_s * 1000)}\N{NO-BREAK SPACE}ms, return {number(episode.episode_return, 1)}. "
         "The actions are those that the board would take, bit for bit."
     )
     if picture is None:

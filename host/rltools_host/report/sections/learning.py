@@ -115,13 +115,15 @@ def learning_curve(data: LearningData) -> str:
                 zorder=5,
             )
         if data.goal is not None:
+            is_highest = bool(data.goal >= axes.dataLim.y1)
             axes.axhline(data.goal, color=plot.GOAL, linewidth=1.6, linestyle=(0, (5, 4)))
             axes.annotate(
                 f"{thousands(data.goal)} “solved”",
                 (0, data.goal),
                 xycoords=("axes fraction", "data"),
-                xytext=(4, 5),
+                xytext=(4, -5 if is_highest else 5),  # the title of the axis is above
                 textcoords="offset points",
+                va="top" if is_highest else "baseline",
                 color=plot.GOAL,
             )
         plot.use_thousands(axes, is_wide)
