@@ -1,4 +1,4 @@
-"""PlatformIO pre-script: flags and sources from firmware/build.json and boards/<board>.json.
+"""PlatformIO pre-script: flags and sources from firmware/build.json, boards/ and toolchains/.
 
 The program and the experiment are RLT_PROGRAM and RLT_EXPERIMENT of the environment, or else
 custom_program and custom_experiment of platformio.ini.
@@ -18,7 +18,15 @@ environment = env  # noqa: F821
 repository = Path(environment.subst("$PROJECT_DIR"))
 board_name = environment["PIOENV"]
 common = json.loads((repository / "firmware" / "build.json").read_text())
-board = json.loads((repository / "boards" / f"{board_name}.json").read_text())["rltools"]
+sys.path.insert(0, str(repository / "host"))
+
+from rltools_host.boards.description import load_board  # noqa: E402
+from rltools_host.errors import RltError  # noqa: E402
+
+try:
+    board = load_board(board_name)
+except RltError as error:
+    sys.exit(str(error))
 
 
 def experiment_definitions(name: str) -> dict[str, str]:
@@ -69,12 +77,12 @@ program = find_program(
 experiment = os.environ.get("RLT_EXPERIMENT") or environment.GetProjectOption("custom_experiment")
 definitions = {
     "RLT_PROGRAM_HEADER": f'"{program["header"]}"',
-    **dict(entry.partition("=")[::2] for entry in board["defines"]),
-    "RLT_DEVICE_HEADER": f'"{board["device_header"]}"',
-    "RLT_DEVICE": board["device"],
+    **dict(entry.partition("=")[::2] for entry in board.defines),
+    "RLT_DEVICE_HEADER": f'"{board.device_header}"',
+    "RLT_DEVICE": board.device,
     "RLT_BOARD_NAME": f'"{board_name}"',
-    "RLT_SYSTEM": str(board["address"]["system"]),
-    "RLT_COMPONENT": str(board["address"]["component"]),
+    "RLT_SYSTEM": str(board.address.system),
+    "RLT_COMPONENT": str(board.address.component),
     **experiment_definitions(experiment),
 }
 flags = [
@@ -82,24 +90,24 @@ flags = [
     *(f"-I{repository / directory}" for directory in common["include_directories"]),
     *generate_headers(),
     *common["flags"],
-    *board["flags"],
+    *board.flags,
 ]
 # Only the project's own sources: a framework would not compile with these warnings as errors.
 environment.Replace(
     COMPILATIONDB_PATH=os.path.join("$BUILD_DIR", "compile_commands.json"),
     SRC_BUILD_FLAGS=[shlex.quote(flag) for flag in flags],
-    SRC_FILTER=[source_filter(pattern) for pattern in [*program["sources"], *board["sources"]]],
+    SRC_FILTER=[source_filter(pattern) for pattern in [*program["sources"], *board.sources]],
 )
-if board["toolchain"] != "platformio":
+if board.linker_script:  # others have their framework's
     environment.Append(
         LINKFLAGS=[
             *common["flags"],
-            *board["flags"],
+            *board.flags,
             *common["link_flags"],
-            *board["link_flags"],
+            *board.link_flags,
             "-Wl,--print-memory-usage",
             "-Wl,-Map=$BUILD_DIR/firmware.map",
-            f"-T{repository / board['linker_script']}",
+            f"-T{repository / board.linker_script}",
         ]
     )
-    environment.Depends("$PROGPATH", str(repository / board["linker_script"]))
+    environment.Depends("$PROGPATH", str(repository / board.linker_script))

@@ -58,7 +58,7 @@ def compile_for(
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     device = device or {"header": board.device_header, "name": board.device}
     command = [
-        "g++" if board.toolchain == "host" else "arm-none-eabi-g++",
+        board.toolchain.compiler,
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
         *("-isystem", str(protocol.generate_protocol() / "c")),

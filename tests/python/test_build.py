@@ -15,13 +15,13 @@ from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
-from rltools_host.toolchain import tools
+from rltools_host.toolchain import description, tools
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
 COPIED = (
-    *("CMakeLists.txt", "CMakePresets.json", "cmake", "boards", "firmware", "experiments"),
-    *("lib", "host/native"),
+    *("CMakeLists.txt", "CMakePresets.json", "cmake", "boards", "toolchains", "firmware"),
+    *("experiments", "lib", "host/native"),
 )
 PROBE = "firmware/qemu_cortex_m7/probe.cpp"
 
@@ -360,11 +360,43 @@ def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path)
     assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are host," in message
 
 
+def test_a_board_of_another_builder_is_refused_by_cmake(tree: Path, tmp_path: Path) -> None:
+    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=teensy41"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode != 0
+    message = " ".join(result.stderr.split())
+    assert "teensy41 is not built by CMake but by platformio: ./rlt flash teensy41" in message
+
+
+def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
+    """CMake and the host tools read its compiler, flags and suffix from it."""
+    toolchains, boards = copied_tree / "toolchains", copied_tree / "boards"
+    document = json.loads((toolchains / "arm-none-eabi.json").read_text())
+    document["flags"].append("-DOF_MY_TOOLCHAIN")
+    document["program_suffix"] = ".axf"
+    board_document = json.loads((boards / "qemu-cortex-m7.json").read_text())
+    board_document["rltools"]["toolchain"] = "mine"
+    new_files = (toolchains / "mine.json", boards / "my-board.json")
+    for path, content in zip(new_files, (document, board_document), strict=True):
+        path.write_text(json.dumps(content))
+    try:
+        board = load_board("my-board", boards, toolchains)
+        program = firmware.build_firmware(board, EXPERIMENT)
+        command = compile_commands(program.parent)[0]["command"]
+    finally:
+        for path in new_files:
+            path.unlink()
+    assert program.name == f"{EXPERIMENT}.axf"
+    assert program.is_file()
+    assert {"-DOF_MY_TOOLCHAIN", "-mcpu=cortex-m7"} <= set(command.split())
+    assert "arm-none-eabi-g++" in command.split()[0]
+
+
 def without_openblas(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without OpenBLAS, and without the right to install it."""
-    compiler_file = tools.compiler_file
+    compiler_file = description.compiler_file
     monkeypatch.setattr(
-        tools,
+        description,
         "compiler_file",
         lambda compiler, name: None if "openblas" in name else compiler_file(compiler, name),
     )

@@ -21,7 +21,7 @@ import pytest
 
 from rltools_host import paths
 from rltools_host.boards.description import load_board
-from rltools_host.build import protocol
+from rltools_host.build import cmake, protocol
 from rltools_host.toolchain import tools
 
 DIRECTORY = paths.TESTS_DIRECTORY / "compile_fail"
@@ -152,11 +152,11 @@ extern "C" void reset_handler() { replay.flags[0] = 1; }
 
 def link_replay(header: Path, corrected: bool, directory: Path) -> subprocess.CompletedProcess[str]:
     """A program for the emulated board that holds the experiment's replay buffer only."""
-    tools.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
     board = load_board("qemu-cortex-m7")
+    tools.require(*cmake.required_tools(board))
     source = directory / "replay.cpp"
     source.write_text(PLACED_REPLAY)
-    command = ["arm-none-eabi-g++", *COMMON["flags"], *board.flags, *include_flags()]
+    command = [board.toolchain.compiler, *COMMON["flags"], *board.flags, *include_flags()]
     command += firmware_flags("qemu-cortex-m7", header)
     command += [*board.link_flags, "-T", str(board.linker_script), str(source)]
     command += ["-o", str(directory / "replay.elf")]

@@ -25,10 +25,10 @@ HOST_ONLY = (
     "rltools/devices/host",
     *BLAS_ONLY,
 )
-CMAKE_BOARDS = [board for board in list_boards() if board.built_by_cmake]
+CMAKE_BOARDS = [board for board in list_boards() if cmake.builds(board)]
 # One board of each toolchain, the one with the fewest needs: its flags, defines and device.
 TOOLCHAINS = {
-    board.toolchain: board for board in sorted(CMAKE_BOARDS, key=lambda b: -len(b.libraries))
+    board.toolchain.name: board for board in sorted(CMAKE_BOARDS, key=lambda b: -len(b.libraries))
 }
 
 
@@ -38,7 +38,7 @@ def folder_of(board: Board) -> str:
 
 def headers() -> list[str]:
     """Every header, as it is included, but those that need a vendor's, which PlatformIO fetches."""
-    vendors = tuple(folder_of(board) for board in list_boards() if not board.built_by_cmake)
+    vendors = tuple(folder_of(board) for board in list_boards() if not cmake.builds(board))
     names = []
     for root in HEADER_ROOTS:
         directory = paths.REPOSITORY / root
@@ -49,18 +49,17 @@ def headers() -> list[str]:
 def headers_for(board: Board) -> list[str]:
     """The headers that this board's toolchain compiles: not those of another toolchain's boards."""
     others = [folder_of(other) for other in CMAKE_BOARDS if other.toolchain != board.toolchain]
-    left_out = (*others, *(() if board.toolchain == "host" else HOST_ONLY))
+    left_out = (*others, *(() if board.toolchain.native else HOST_ONLY))
     if missing_tools(["openblas"]):
         left_out = (*left_out, *BLAS_ONLY)
     return [name for name in headers() if not name.startswith(left_out)]
 
 
 def compile_command(board: Board, standard: str) -> list[str]:
-    compiler = "g++" if board.toolchain == "host" else f"{board.toolchain}-g++"
     tools.require(*cmake.required_tools(board))
     flags = [flag for flag in [*COMMON["flags"], *board.flags] if not flag.startswith("-std=")]
     return [
-        *(compiler, f"-std={standard}", "-fsyntax-only", *flags),
+        *(board.toolchain.compiler, f"-std={standard}", "-fsyntax-only", *flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
         *("-isystem", str(protocol.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',

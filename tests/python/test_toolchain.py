@@ -12,9 +12,19 @@ from pathlib import Path
 import pytest
 
 from rltools_host import paths
+from rltools_host.boards.description import list_boards
+from rltools_host.build import firmware
 from rltools_host.commands import doctor
-from rltools_host.errors import MissingToolError
-from rltools_host.toolchain import tools
+from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.toolchain import description, tools
+from rltools_host.toolchain.description import (
+    BUILDERS,
+    Tool,
+    list_toolchains,
+    load_toolchain,
+    system_tools,
+    toolchain_names,
+)
 
 LOCKED_GROUPS = sorted(tools.GROUPS)
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
@@ -162,10 +172,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"{bin_directory}/some-compiler;; esac",
     )
     monkeypatch.setenv("PATH", f"{bin_directory}:/bin:/usr/bin")
-    tool = tools.Tool("some-compiler", "some-package", "this test")
-    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
+    tool = Tool("some-compiler", "some-package", "this test")
+    use_tools(monkeypatch, tool)
     monkeypatch.setattr(tools.os, "geteuid", lambda: 1000)
     return tmp_path
+
+
+def use_tools(monkeypatch: pytest.MonkeyPatch, tool: Tool) -> None:
+    for module in (tools, doctor):
+        monkeypatch.setattr(module, "system_tools", lambda: {tool.name: tool})
 
 
 def test_apt_line_for_an_ordinary_user(machine: Path) -> None:
@@ -216,8 +231,8 @@ def test_other_systems_are_told_the_names(machine: Path, monkeypatch: pytest.Mon
 def test_optional_tools_are_installed_where_that_is_allowed(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = tools.Tool("some-compiler", "some-package", "this test", optional=True)
-    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
+    tool = Tool("some-compiler", "some-package", "this test", optional=True)
+    use_tools(monkeypatch, tool)
     script(machine / "bin/sudo", "exit 1")
     tools.install_system_packages()  # goes on without
     assert not (machine / "apt").exists()
@@ -232,8 +247,8 @@ def test_doctor_is_content_without_optional_tools(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert machine
-    tool = tools.Tool("some-compiler", "some-package", "this test", optional=True)
-    monkeypatch.setattr(tools, "TOOLS", {"some-compiler": tool})
+    tool = Tool("some-compiler", "some-package", "this test", optional=True)
+    use_tools(monkeypatch, tool)
     assert doctor.run() == 0
     printed = capsys.readouterr()
     assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
@@ -241,14 +256,76 @@ def test_doctor_is_content_without_optional_tools(
     assert printed.err == ""
 
 
-def test_openblas_is_found_by_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
-    assert tools.TOOLS["openblas"].path() == "/g++/libopenblas.so"
-    assert tools.TOOLS["openblas"].optional
-    optional = {tool.name for tool in tools.TOOLS.values() if tool.optional}
+def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(description, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
+    known = system_tools()
+    assert known["openblas"].path() == "/g++/libopenblas.so"
+    assert known["arm-none-eabi-libstdc++"].path() == "/arm-none-eabi-g++/libstdc++.a"
+    assert known["openblas"].optional
+    optional = {tool.name for tool in known.values() if tool.optional}
     assert optional == {
         *("openblas", "riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"),
     }
+
+
+# -- descriptions of toolchains ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", toolchain_names())
+def test_what_a_toolchain_names_exists(name: str) -> None:
+    toolchain = load_toolchain(name)
+    assert toolchain.title
+    file = toolchain.cmake_toolchain_file
+    assert file is None or (paths.REPOSITORY / file).is_file()
+    assert toolchain.native == (name == "host")
+    for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators):
+        assert system_tools()[tool.name] == tool, "another toolchain has another of that name"
+
+
+def test_what_boards_name_is_known() -> None:
+    for board in list_boards():
+        assert {tool.name for tool in board.toolchain.libraries} >= set(board.libraries)
+        if board.emulator is not None:
+            emulators = [tool.name for tool in board.toolchain.emulators]
+            assert board.emulator.program in emulators
+
+
+def test_each_builder_builds() -> None:
+    assert set(BUILDERS) == set(firmware.BUILDERS)
+    assert {toolchain.builder for toolchain in list_toolchains()} == set(BUILDERS)
+
+
+def test_no_code_names_a_toolchain() -> None:
+    """It asks for what the toolchain's description says."""
+    names = [name for name in toolchain_names() if "-" in name]
+    assert names
+    patterns = ("host/rltools_host/**/*.py", "cmake/*", "firmware/*.py", "platforms/**/*.py")
+    files = [path for pattern in patterns for path in paths.REPOSITORY.glob(pattern)]
+    for path in (*files, paths.REPOSITORY / "CMakeLists.txt"):
+        assert [name for name in names if name in path.read_text()] == [], path
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting"),
+        ("{}", "'builder' is missing"),
+        ('{"builder": "cmake"}', "title"),
+        ('{"title": "x", "builder": "make"}', 'builder "make" is none of cmake, platformio'),
+        ('{"title": "x", "builder": "cmake", "prefixes": ""}', 'unknown key "prefixes"'),
+        ('{"title": "x", "builder": "cmake", "tools": [{"name": "x"}]}', "package"),
+    ],
+)
+def test_wrong_toolchain_is_named(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "mine.json").write_text(text)
+    with pytest.raises(BuildError, match=reason) as error:
+        load_toolchain("mine", tmp_path)
+    assert "mine.json: not a toolchain's description" in str(error.value)
+
+
+def test_unknown_toolchain_names_near_ones() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean arm-none-eabi"):
+        load_toolchain("arm-none-eab")
 
 
 def requirements(group: str) -> list[str]:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltools_host.errors import BuildError, unknown_name
-from rltools_host.paths import BOARDS_DIRECTORY
-
-TOOLCHAINS = ("host", "arm-none-eabi", "platformio")
-
+from rltools_host.errors import BuildError, UnknownNameError, unknown_name
+from rltools_host.paths import BOARDS_DIRECTORY, TOOLCHAINS_DIRECTORY
+from rltools_host.toolchain.description import Toolchain, load_toolchain
 
 LINK_KINDS = ("process", "pty", "serial")
 
@@ -58,10 +56,10 @@ class Board:
     bit_identical: bool  # whether a run ends in the bits that it has on the other boards
     device: str
     device_header: str
-    toolchain: str
-    flags: tuple[str, ...]
+    toolchain: Toolchain
+    flags: tuple[str, ...]  # the toolchain's and its own
     link_flags: tuple[str, ...]
-    libraries: tuple[str, ...]  # of the system, linked by CMake; names in toolchain.TOOLS
+    libraries: tuple[str, ...]  # of the system, linked by CMake; names of tools
     linker_script: str | None
     sources: tuple[str, ...]
     defines: tuple[str, ...]
@@ -73,19 +71,22 @@ class Board:
     report_every: int
 
     @property
-    def built_by_cmake(self) -> bool:
-        """Whether CMake builds this board; the others are built by their flasher's own tool."""
-        return self.toolchain != "platformio"
+    def is_flashed(self) -> bool:
+        """Whether its firmware is written to it beforehand; others are started with theirs."""
+        return self.flasher is not None
 
     @property
     def program_suffix(self) -> str:
-        return "" if self.toolchain == "host" else ".elf"
+        return self.toolchain.program_suffix
 
 
-def parse_board(name: str, section: Mapping[str, Any]) -> Board:
+def parse_board(
+    name: str, section: Mapping[str, Any], toolchains: Path = TOOLCHAINS_DIRECTORY
+) -> Board:
     """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
+    toolchain = load_toolchain(section["toolchain"], toolchains)
     board = Board(
         name=name,
         title=section["title"],
@@ -93,9 +94,9 @@ def parse_board(name: str, section: Mapping[str, Any]) -> Board:
         bit_identical=bool(section.get("bit_identical", True)),
         device=section["device"],
         device_header=section["device_header"],
-        toolchain=section["toolchain"],
-        flags=tuple(section["flags"]),
-        link_flags=tuple(section["link_flags"]),
+        toolchain=toolchain,
+        flags=(*toolchain.flags, *section["flags"]),
+        link_flags=(*toolchain.link_flags, *section["link_flags"]),
         libraries=tuple(section.get("libraries", [])),
         linker_script=section.get("linker_script"),
         sources=tuple(section["sources"]),
@@ -121,8 +122,6 @@ def parse_board(name: str, section: Mapping[str, Any]) -> Board:
         ),
         report_every=int(section["report_every"]),
     )
-    if board.toolchain not in TOOLCHAINS:
-        raise ValueError(f'toolchain "{board.toolchain}" is none of {", ".join(TOOLCHAINS)}')
     if not all(1 <= number <= 255 for number in vars(board.address).values()):
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:
@@ -134,13 +133,16 @@ def board_names(directory: Path = BOARDS_DIRECTORY) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.json"))
 
 
-def load_board(name: str, directory: Path = BOARDS_DIRECTORY) -> Board:
+def load_board(
+    name: str, directory: Path = BOARDS_DIRECTORY, toolchains: Path = TOOLCHAINS_DIRECTORY
+) -> Board:
     if name not in board_names(directory):
         raise unknown_name("board", name, board_names(directory))
     path = directory / f"{name}.json"
     try:
-        return parse_board(name, json.loads(path.read_text(encoding="utf-8"))["rltools"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        section = json.loads(path.read_text(encoding="utf-8"))["rltools"]
+        return parse_board(name, section, toolchains)
+    except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise BuildError(
             f"{path}: not a board description: {reason}; see docs/porting.md"

@@ -32,6 +32,12 @@ def build_lock(directory: Path) -> Iterator[None]:
         yield
 
 
+def toolchain_options(board: Board) -> dict[str, str]:
+    """On the command line, so that a tree of another toolchain file is configured anew."""
+    file = board.toolchain.cmake_toolchain_file
+    return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(paths.REPOSITORY / file)}
+
+
 def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
     definitions = {
         "RLT_BOARD": board.name,
@@ -85,6 +91,7 @@ def fail(what: str, output: str, log: Path) -> BuildError:
 
 
 def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
+    options = {**toolchain_options(board), **options}
     if is_configured(directory, options):
         return
     stale_cache = directory / "CMakeCache.txt"
@@ -112,11 +119,13 @@ def run_ninja(board: Board, directory: Path, targets: Sequence[str], announcemen
         raise fail(f"building for {board.name}", "".join(output), directory / "rlt-build.log")
 
 
+def builds(board: Board) -> bool:
+    return board.toolchain.builder == "cmake"
+
+
 def required_tools(board: Board) -> tuple[str, ...]:
-    compilers = (
-        ("g++",) if board.toolchain == "host" else ("arm-none-eabi-g++", "arm-none-eabi-libstdc++")
-    )
-    return (*compilers, *board.libraries)
+    """Names of the system's tools without which nothing is built for this board."""
+    return (*(tool.name for tool in board.toolchain.tools), *board.libraries)
 
 
 def firmware_target(experiment: str, program: str = TRAIN) -> str:

@@ -10,6 +10,7 @@ from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target
 from rltools_host.build.experiments import require_experiment
 from rltools_host.build.memory import memory_lines, memory_usage
+from rltools_host.build.platformio import build_with_platformio
 
 
 def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
@@ -21,10 +22,10 @@ def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
 def build_firmware(board: Board, experiment: str) -> Path:
     """The firmware that trains this experiment on this board, built where it is not up to date."""
     require_experiment(experiment)
-    if not board.built_by_cmake:
-        from rltools_host.build import platformio
+    return BUILDERS[board.toolchain.builder](board, experiment)
 
-        return platformio.build_with_platformio(board, experiment)
+
+def build_with_cmake(board: Board, experiment: str) -> Path:
     program = program_path(board, experiment)
     before = modification_time(program)
     build_targets(board, [firmware_target(experiment)])
@@ -36,3 +37,7 @@ def build_firmware(board: Board, experiment: str) -> Path:
 
 def modification_time(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
+
+
+# For each name of toolchain.description.BUILDERS.
+BUILDERS = {"cmake": build_with_cmake, "platformio": build_with_platformio}

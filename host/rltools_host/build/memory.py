@@ -59,8 +59,8 @@ def allocated_ranges(elf: bytes) -> list[tuple[int, int]]:
 
 
 def memory_usage(board: Board, program: Path) -> list[dict[str, Any]]:
-    """Bytes in each memory of the board: name, use, used_bytes, bytes; empty for the host."""
-    if board.toolchain == "host" or not board.memory:
+    """Bytes in each memory of the board: name, use, used_bytes, bytes; empty without a link map."""
+    if not board.toolchain.link_map or not board.memory:
         return []
     ranges = allocated_ranges(program.read_bytes())
     regions = {

@@ -9,6 +9,7 @@ from typing import Any
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.boards.discovery import connected_ports
 from rltools_host.commands.options import Json, leave
+from rltools_host.toolchain.description import BUILDERS
 from rltools_host.toolchain.tools import missing_names
 
 
@@ -16,7 +17,6 @@ def summary(board: Board) -> dict[str, Any]:
     """What `rlt boards --json` says about a board."""
     from rltools_host.build import cmake
 
-    build_tools = cmake.required_tools(board) if board.built_by_cmake else ()
     return {
         "name": board.name,
         "title": board.title,
@@ -27,8 +27,8 @@ def summary(board: Board) -> dict[str, Any]:
             for region in board.memory
         ],
         "link": board.link.kind,
-        "built_with": "CMake" if board.built_by_cmake else "PlatformIO",
-        "build_needs": missing_names(build_tools),
+        "built_with": BUILDERS[board.toolchain.builder],
+        "build_needs": missing_names(cmake.required_tools(board)),
         "emulated": board.emulator is not None,
         "emulation_needs": missing_names([board.emulator.program] if board.emulator else []),
         "flashed_with": board.flasher,

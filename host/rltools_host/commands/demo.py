@@ -64,7 +64,7 @@ def run(
     """Tells the story; returns the keys that `--json` prints."""
     began = time.monotonic()
     chosen = load_board(board)
-    if not chosen.built_by_cmake:
+    if chosen.is_flashed:
         raise UsageError(
             f"the demo runs on emulated boards and on this machine, not on {board}: flash that one "
             f"with `rlt flash {board} {EXPERIMENT}`, then use `rlt train`"

@@ -13,9 +13,8 @@ from pathlib import Path
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import Tool, system_tools
 from rltools_host.ui.table import aligned
-
-WITHOUT_VERSION = ("doctest", "arm-none-eabi-libstdc++", "openblas", "picolibc")
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,10 @@ def program_version(path: str) -> str:
     return match.group() if match else ""
 
 
-def tool_finding(tool: tools.Tool) -> Finding:
+def tool_finding(tool: Tool) -> Finding:
     path = tool.path()
     version = path or ""
-    if path and tool.name in WITHOUT_VERSION:
+    if path and not tool.is_program:
         version = str(Path(path).resolve())
     elif path:
         version = program_version(path)
@@ -83,7 +82,7 @@ def findings() -> list[Finding]:
     return [
         python,
         *(bundled_finding(name) for name in ("cmake", "ninja")),
-        *(tool_finding(tool) for tool in tools.TOOLS.values()),
+        *(tool_finding(tool) for tool in system_tools().values()),
         *(group_finding(group, purpose) for group, purpose in tools.GROUPS.items()),
     ]
 
@@ -99,7 +98,8 @@ def run(json_output: bool = False) -> int:
     ]
     print("\n".join(aligned(table)))
     if missing:
-        packages = [tools.TOOLS[row.name].package for row in missing if row.name in tools.TOOLS]
+        known = system_tools()
+        packages = [known[row.name].package for row in missing if row.name in known]
         if packages:
             print(
                 "\nAll that is missing: "

@@ -120,7 +120,7 @@ def build_all() -> None:
         announcement="Building host, with tests",
     )
     for board in list_boards():
-        if not board.built_by_cmake or board.name == host.name:
+        if not cmake.builds(board) or board.name == host.name:
             continue
         if missing := missing_names(board.libraries):
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")

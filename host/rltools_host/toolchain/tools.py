@@ -13,12 +13,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.errors import MissingToolError
+from rltools_host.toolchain.description import Tool, system_tools
 
 GROUPS = {
     "default": "command line, link, plots, CMake and Ninja",
@@ -32,66 +32,6 @@ PRESENT_WITHOUT_LOCK = {
     ),  # regenerates the goldens only; not locked, its wheels' sources vary
 }
 INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A program or library of the system, the Debian package that holds it, what it is for."""
-
-    name: str
-    package: str
-    needed_for: str
-    optional: bool = False  # `rlt test` goes on without it where it may not install packages
-
-    def path(self) -> str | None:
-        if self.name == "arm-none-eabi-libstdc++":
-            return compiler_file("arm-none-eabi-g++", "libstdc++.a")
-        if self.name == "openblas":
-            return compiler_file("g++", "libopenblas.so")
-        if self.name == "picolibc":
-            return compiler_file("riscv64-unknown-elf-gcc", "picolibc.specs")
-        if self.name == "doctest":
-            return doctest_header()
-        return shutil.which(self.name)
-
-
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        Tool("g++", "g++", "building for this machine"),
-        Tool("arm-none-eabi-g++", "gcc-arm-none-eabi", "building for Cortex-M"),
-        Tool("arm-none-eabi-libstdc++", "libstdc++-arm-none-eabi-newlib", "building for Cortex-M"),
-        Tool("qemu-system-arm", "qemu-system-arm", "emulating Cortex-M boards"),
-        Tool("doctest", "doctest-dev", "the C++ tests"),
-        Tool("openblas", "libopenblas-dev", "the board host-blas", optional=True),
-        *(
-            Tool(name, package, "tests on RISC-V without floating-point unit", optional=True)
-            for name, package in (
-                ("riscv64-unknown-elf-gcc", "gcc-riscv64-unknown-elf"),
-                ("picolibc", "picolibc-riscv64-unknown-elf"),
-                ("qemu-system-riscv32", "qemu-system-misc"),
-            )
-        ),
-        Tool("git", "git", "the revision in firmware and runs"),
-    )
-}
-
-
-def compiler_file(compiler: str, name: str) -> str | None:
-    """Where a compiler finds one of its libraries; it echoes the bare name when it does not."""
-    if shutil.which(compiler) is None:
-        return None
-    command = [compiler, f"-print-file-name={name}"]
-    path = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return path if os.path.isabs(path) else None
-
-
-def doctest_header() -> str | None:
-    for prefix in ("/usr/include", "/usr/local/include", "/opt/homebrew/include"):
-        header = os.path.join(prefix, "doctest", "doctest.h")
-        if os.path.exists(header):
-            return header
-    return None
 
 
 @cache
@@ -127,11 +67,12 @@ def bundled_directory(name: str) -> str | None:
 
 
 def missing_tools(names: tuple[str, ...]) -> list[Tool]:
-    return [TOOLS[name] for name in names if TOOLS[name].path() is None]
+    table = system_tools()
+    return [table[name] for name in names if table[name].path() is None]
 
 
 def missing_names(names: Sequence[str]) -> list[str]:
-    return [name for name in names if TOOLS[name].path() is None]
+    return [tool.name for tool in missing_tools(tuple(names))]
 
 
 def require(*names: str) -> None:
@@ -149,7 +90,7 @@ def require(*names: str) -> None:
 def install_system_packages() -> None:
     """What `rlt test` needs: every package of the table, optional ones where that is allowed."""
     may_install = apt_prefix() is not None
-    require(*(name for name, tool in TOOLS.items() if may_install or not tool.optional))
+    require(*(name for name, tool in system_tools().items() if may_install or not tool.optional))
 
 
 def apt_prefix() -> list[str] | None:

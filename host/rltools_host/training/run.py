@@ -60,7 +60,7 @@ def train(
 ) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `rlt train --json` prints."""
     plan = make_plan(request)
-    if plan.board.built_by_cmake:
+    if not plan.board.is_flashed:
         plan.program = firmware.build_firmware(plan.board, plan.description.name)
     link = open_board(plan)
     with contextlib.closing(link), Interruption() as interruption:

@@ -1,14 +1,20 @@
 """Builds firmware.elf with the system's compiler; firmware/platformio_flags.py sets the flags."""
 
+import json
+from pathlib import Path
+
 from SCons.Script import Default, DefaultEnvironment
 
 env = DefaultEnvironment()
+toolchain = env.BoardConfig().get("rltools.toolchain")
+description = Path(env.subst("$PROJECT_DIR")) / "toolchains" / f"{toolchain}.json"
+prefix = json.loads(description.read_text())["prefix"]
 env.Replace(
-    AR="arm-none-eabi-gcc-ar",
-    AS="arm-none-eabi-g++",
-    CC="arm-none-eabi-gcc",
-    CXX="arm-none-eabi-g++",
-    LINK="arm-none-eabi-g++",
+    AR=f"{prefix}gcc-ar",
+    AS=f"{prefix}g++",
+    CC=f"{prefix}gcc",
+    CXX=f"{prefix}g++",
+    LINK=f"{prefix}g++",
     PROGNAME="firmware",
     PROGSUFFIX=".elf",
 )

@@ -1,0 +1,157 @@
+"""Toolchains as data: toolchains/<toolchain>.json, and the system's tools that they name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rltools_host.errors import BuildError, unknown_name
+from rltools_host.paths import TOOLCHAINS_DIRECTORY
+
+BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
+HEADER_DIRECTORIES = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program or library of the system, the Debian package that holds it, what it is for."""
+
+    name: str
+    package: str
+    needed_for: str
+    optional: bool = False  # `rlt test` goes on without it where it may not install packages
+    file: str = ""  # of a library: what the compiler finds
+    header: str = ""  # of a library without such a file
+    compiler: str = ""
+
+    @property
+    def is_program(self) -> bool:
+        return not self.file and not self.header
+
+    def path(self) -> str | None:
+        if self.file:
+            return compiler_file(self.compiler, self.file)
+        if self.header:
+            return header_file(self.header)
+        return shutil.which(self.name)
+
+
+# Of no toolchain.
+GIT = Tool("git", "git", "the revision in firmware and runs")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What builds programs for a kind of processor, and what runs them where it is emulated."""
+
+    name: str
+    title: str
+    builder: str  # a name of BUILDERS
+    native: bool  # whether its programs run on this machine
+    prefix: str  # of the compiler and its binutils
+    processor: str  # as CMake calls it
+    cmake_toolchain_file: str | None  # from the root of the repository
+    program_suffix: str
+    link_map: bool  # whether <program>.map is written, which tells the memories' use
+    flags: tuple[str, ...]
+    link_flags: tuple[str, ...]
+    provides: tuple[str, ...]  # what an experiment may require
+    tools: tuple[Tool, ...]  # for every build
+    libraries: tuple[Tool, ...]  # for builds that name them
+    emulators: tuple[Tool, ...]
+
+    @property
+    def compiler(self) -> str:
+        return f"{self.prefix}g++"
+
+
+OPTIONAL_KEYS: Mapping[str, Any] = {
+    "native": False,
+    "prefix": "",
+    "processor": "",
+    "cmake_toolchain_file": None,
+    "program_suffix": "",
+    "link_map": False,
+    "flags": (),
+    "link_flags": (),
+    "provides": (),
+    "tools": (),
+    "libraries": (),
+    "emulators": (),
+}
+
+
+def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
+    """Reads a description; KeyError, TypeError or ValueError where it is wrong."""
+    for key in document:
+        if key not in ("title", "builder", *OPTIONAL_KEYS):
+            raise ValueError(f'unknown key "{key}"')
+    values = {**OPTIONAL_KEYS, **document}
+    if values["builder"] not in BUILDERS:
+        raise ValueError(f'builder "{values["builder"]}" is none of {", ".join(BUILDERS)}')
+    for key in ("flags", "link_flags", "provides"):
+        values[key] = tuple(values[key])
+    for key in ("tools", "libraries", "emulators"):
+        values[key] = tuple(
+            Tool(**entry, compiler=f"{values['prefix']}g++") for entry in values[key]
+        )
+    return Toolchain(name=name, **values)
+
+
+def toolchain_names(directory: Path = TOOLCHAINS_DIRECTORY) -> list[str]:
+    return sorted(path.stem for path in directory.glob("*.json"))
+
+
+@cache
+def load_toolchain(name: str, directory: Path = TOOLCHAINS_DIRECTORY) -> Toolchain:
+    if name not in toolchain_names(directory):
+        raise unknown_name("toolchain", name, toolchain_names(directory))
+    path = directory / f"{name}.json"
+    try:
+        return parse_toolchain(name, json.loads(path.read_text(encoding="utf-8")))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise BuildError(
+            f"{path}: not a toolchain's description: {reason}; see docs/porting.md"
+        ) from None
+
+
+def list_toolchains(directory: Path = TOOLCHAINS_DIRECTORY) -> list[Toolchain]:
+    """This machine's own first."""
+    toolchains = [load_toolchain(name, directory) for name in toolchain_names(directory)]
+    return sorted(toolchains, key=lambda toolchain: not toolchain.native)
+
+
+@cache
+def system_tools(directory: Path = TOOLCHAINS_DIRECTORY) -> dict[str, Tool]:
+    """Every tool that some toolchain names, and those of none."""
+    found = [
+        tool
+        for toolchain in list_toolchains(directory)
+        for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
+    ]
+    return {tool.name: tool for tool in (*found, GIT)}
+
+
+def compiler_file(compiler: str, name: str) -> str | None:
+    """Where a compiler finds one of its libraries; it echoes the bare name when it does not."""
+    if shutil.which(compiler) is None:
+        return None
+    command = [compiler, f"-print-file-name={name}"]
+    path = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return path if os.path.isabs(path) else None
+
+
+def header_file(name: str) -> str | None:
+    for directory in HEADER_DIRECTORIES:
+        header = os.path.join(directory, name)
+        if os.path.exists(header):
+            return header
+    return None
