@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
     BoardMismatchError,
@@ -114,7 +116,27 @@ def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, cap
 
 
 def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluation.Evaluation:
-    return evaluation.Evaluation("run", "pendulum-td3", environment, "core", 0, returns)
+    goal = -200.0 if environment == "Pendulum-v1" else None
+    return evaluation.Evaluation("run", "pendulum-td3", environment, "core", 0, returns, goal)
+
+
+def test_the_environment_says_what_counts_as_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    assert evaluation.solved_return(image) == -200.0
+    described = experiments.describe(image.experiment)
+
+    def describe_with(**changes: object) -> None:
+        changed = replace(described, environment={**described.environment, **changes})
+        monkeypatch.setattr(experiments, "describe", lambda _: changed)
+
+    describe_with(solved_return=-100)
+    assert evaluation.solved_return(image) == -100.0
+    describe_with(solved_return=None)
+    assert evaluation.solved_return(image) is None
+    describe_with(name="Pendulum-v9")
+    assert evaluation.solved_return(image) is None
+    monkeypatch.setattr(experiments, "list_experiments", list)
+    assert evaluation.solved_return(image) is None
 
 
 def test_success_is_a_return_of_at_least_the_threshold() -> None:

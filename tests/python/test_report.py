@@ -273,7 +273,7 @@ def test_the_page_says_what_the_run_was(finished: str) -> None:
     for expected in (
         "pendulum-td3 on qemu-cortex-m7",
         "100 episodes in gymnasium's Pendulum-v1",
-        "worse than the customary \N{MINUS SIGN}200",  # the policy is untrained
+        "worse than the \N{MINUS SIGN}200 that counts as solved",  # the policy is untrained
         "neither time nor cycles",
         "Other than the experiment's defaults: steps, eval_every, learning_rate",
         "0c88f5cefcc30108e50a2bfd64199f1d680edace with uncommitted changes",
@@ -380,11 +380,11 @@ def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mean", "expected"),
-    [(-149.0, "better than the customary"), (-200.0, "better"), (-200.1, "worse than")],
+    [(-149.0, "better than the"), (-200.0, "better"), (-200.1, "worse than")],
 )
 def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
     data = collect(make_run(tmp_path / "run", None, state_sha256=None))
-    evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,))
+    evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,), -200.0)
     changed = dataclasses.replace(data, evaluation=evaluation)
     assert expected in page_module.verdict(changed)
 

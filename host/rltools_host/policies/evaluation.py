@@ -36,11 +36,6 @@ GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
 
 
-# The return from which on an episode counts as a success, and the share of such episodes is the
-# success rate. Gymnasium sets no threshold for Pendulum-v1; -200 is the customary figure.
-SUCCESS_RETURN = {"Pendulum-v1": -200.0}
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """Returns of deterministic episodes, one per seed from `seed` on in gymnasium."""
@@ -51,6 +46,7 @@ class Evaluation:
     simulator: str
     seed: int
     returns: tuple[float, ...]
+    success_return: float | None  # from which on an episode counts as solved, where that is known
 
     @property
     def episodes(self) -> int:
@@ -64,10 +60,6 @@ class Evaluation:
     def std(self) -> float:
         """Population standard deviation, as boards report it."""
         return float(np.std(self.returns))
-
-    @property
-    def success_return(self) -> float | None:
-        return SUCCESS_RETURN.get(self.environment)
 
     @property
     def success_rate(self) -> float | None:
@@ -109,7 +101,7 @@ class Evaluation:
         if self.success_rate is not None:
             lines.append(
                 f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
-                f"{self.success_return:.0f}, the customary figure"
+                f"{self.success_return:.0f}, which counts as solved"
             )
         return lines
 
@@ -139,6 +131,7 @@ def evaluate_policy(
         simulator="the core's simulator",
         seed=seed,
         returns=tuple(core_returns(image, episodes, seed)),
+        success_return=solved_return(image),
     )
 
 
@@ -153,7 +146,25 @@ def gymnasium_evaluation(
         simulator=f"gymnasium {metadata.version('gymnasium')}",
         seed=seed,
         returns=tuple(episode.episode_return for episode in episodes),
+        success_return=solved_return(image),
     )
+
+
+def solved_return(image: PolicyImage) -> float | None:
+    """What the policy's environment calls solved; None where its experiment is not here."""
+    if image.experiment not in experiments.list_experiments():
+        return None
+    environment = experiments.describe(image.experiment).environment
+    if environment["name"] != image.environment:
+        return None
+    value = environment["solved_return"]
+    return None if value is None else float(value)
+
+
+def gymnasium_has(environment: str) -> bool:
+    import gymnasium
+
+    return environment in gymnasium.registry
 
 
 @dataclass(frozen=True)

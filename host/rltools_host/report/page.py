@@ -78,8 +78,8 @@ def verdict(data: RunData) -> str:
     solved = evaluation.mean >= evaluation.success_return
     relation = "better" if solved else "worse"
     return (
-        f'{sentence}, <strong class="{"good" if solved else "bad"}">{relation} than the customary '
-        f"{number(evaluation.success_return)}</strong>."
+        f'{sentence}, <strong class="{"good" if solved else "bad"}">{relation} than the '
+        f"{number(evaluation.success_return)}</strong> that counts as solved."
     )
 
 

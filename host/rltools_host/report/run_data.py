@@ -13,7 +13,7 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
 from rltools_host.errors import RltError
 from rltools_host.policies import evaluation
-from rltools_host.policies.evaluation import SUCCESS_RETURN, Episode, Evaluation
+from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
 from rltools_host.runs.folder import RunFolder
@@ -39,8 +39,7 @@ class RunData:
 
     @property
     def goal(self) -> float | None:
-        environment = self.image.environment if self.image else ""
-        return SUCCESS_RETURN.get(environment)
+        return self.evaluation.success_return if self.evaluation else None
 
     def rows(self, kind: str) -> list[Mapping[str, Any]]:
         return [row for row in self.metrics if row.get("kind") == kind]
@@ -84,7 +83,7 @@ def collect(folder: RunFolder) -> RunData:
 
 def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Episode | None]:
     """In gymnasium where it has the environment, else in the core's simulator."""
-    if image.environment not in SUCCESS_RETURN:
+    if not evaluation.gymnasium_has(image.environment):
         core = evaluation.evaluate_policy(
             image, str(folder.path), EVALUATION_EPISODES, 0, evaluation.CORE
         )

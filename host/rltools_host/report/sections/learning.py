@@ -41,10 +41,7 @@ def section(data: RunData) -> Section | None:
         )
     lead += "."
     if data.goal is not None:
-        lead += (
-            " Gymnasium defines no threshold for this task: "
-            f"{number(data.goal)} is the figure customarily called solved."
-        )
+        lead += f" A return of {number(data.goal)} is what the environment calls solved."
     return Section("Learning", lead, learning_curve(learning_data(data)))
 
 

@@ -25,7 +25,7 @@ def section(data: RunData) -> Section | None:
         f"Every one of the {evaluation.episodes} evaluation episodes, {text(evaluation.simulator)}"
         f"{seeds_of(evaluation)}: worst {number(min(evaluation.returns), 1)}, median "
         f"{number(float(np.median(evaluation.returns)), 1)}, best "
-        f"{number(max(evaluation.returns), 1)}. The initial state decides most of the return."
+        f"{number(max(evaluation.returns), 1)}."
     )
     strip = return_strip(evaluation.returns, evaluation.success_return)
     return Section("All evaluation episodes", lead, strip)
