@@ -21,6 +21,7 @@ common = json.loads((repository / "firmware" / "build.json").read_text())
 sys.path.insert(0, str(repository / "host"))
 
 from rltools_host.boards.description import load_board  # noqa: E402
+from rltools_host.build.experiments import header_of, require_experiment  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
 
 try:
@@ -31,10 +32,11 @@ except RltError as error:
 
 def experiment_definitions(name: str) -> dict[str, str]:
     """experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3."""
-    header = repository / "experiments" / f"{name.replace('-', '_')}.h"
-    if not header.is_file():
-        known = sorted(path.stem.replace("_", "-") for path in header.parent.glob("*.h"))
-        sys.exit(f'unknown experiment "{name}": known are {", ".join(known)}')
+    try:
+        require_experiment(name, board)
+    except RltError as error:
+        sys.exit(str(error))
+    header = header_of(name)
     struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
     return {"RLT_EXPERIMENT_HEADER": f'"{header.name}"', "RLT_EXPERIMENT": struct}
 

@@ -122,7 +122,7 @@ def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str)
 def test_experiment_is_chosen_by_the_environment() -> None:
     code, output = platformio.run_platformio(["run", "-e", BOARD], "pendulum-td4")
     assert code != 0
-    assert 'unknown experiment "pendulum-td4": known are' in output
+    assert 'unknown experiment "pendulum-td4": did you mean pendulum-td3' in output
 
 
 @pytest.mark.parametrize("manifest", ["library.json", "library.properties"])

@@ -53,6 +53,7 @@ class Board:
     name: str
     title: str
     address: Address
+    provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
     bit_identical: bool  # whether a run ends in the bits that it has on the other boards
     device: str
     device_header: str
@@ -91,6 +92,7 @@ def parse_board(
         name=name,
         title=section["title"],
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
+        provides=(*toolchain.provides, *section.get("provides", [])),
         bit_identical=bool(section.get("bit_identical", True)),
         device=section["device"],
         device_header=section["device_header"],

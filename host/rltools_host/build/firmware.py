@@ -21,7 +21,7 @@ def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
 
 def build_firmware(board: Board, experiment: str) -> Path:
     """The firmware that trains this experiment on this board, built where it is not up to date."""
-    require_experiment(experiment)
+    require_experiment(experiment, board)
     return BUILDERS[board.toolchain.builder](board, experiment)
 
 

@@ -77,7 +77,7 @@ def platformio_failure(board: Board, what: str, output: str) -> Exception:
 
 def build_with_platformio(board: Board, experiment: str) -> Path:
     """The firmware that PlatformIO builds for a board that CMake does not build."""
-    experiments.require_experiment(experiment)
+    experiments.require_experiment(experiment, board)
     print(f"Building {experiment} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
     code, output = run_platformio(["run", "-e", board.name], experiment)
     if code != 0:

@@ -18,7 +18,7 @@ from rltools_host.errors import PortError, UsageError
 def run(board_name: str, experiment: str, json_output: bool = False) -> int:
     """Builds the experiment's firmware, flashes it and waits for the board to come back."""
     board = load_board(board_name)
-    experiments.require_experiment(experiment)
+    experiments.require_experiment(experiment, board)
     if board.flasher != "platformio":
         flashable = [known.name for known in list_boards() if known.flasher]
         raise UsageError(

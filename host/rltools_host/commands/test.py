@@ -125,7 +125,7 @@ def build_all() -> None:
         if missing := missing_names(board.libraries):
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")
             continue
-        names = experiments.list_experiments()
+        names = experiments.list_experiments(board)
         targets = [cmake.firmware_target(name) for name in names]
         cmake.build_targets(board, targets, announcement=f"Building {board.name}")
         for experiment in names:

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host import paths
-from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments
 from rltools_host.errors import (
     BoardMismatchError,
@@ -239,9 +238,8 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
 
 def core_returns(image: PolicyImage, episodes: int, seed: int) -> list[float]:
     """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
-    experiments.require_experiment(image.experiment)
     target = f"simulate-{image.experiment}"
-    program = cmake.build_targets(load_board("host"), [target]) / target
+    program = cmake.build_targets(experiments.native_board(image.experiment), [target]) / target
     return simulator_returns([str(program), str(episodes), str(seed)], image)
 
 

@@ -1,0 +1,180 @@
+"""An experiment says what it requires of a board; no build meets one that does not fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.boards.description import list_boards, load_board
+from rltools_host.build import experiments, platformio
+from rltools_host.errors import BuildError, UsageError
+from rltools_host.toolchain import tools
+
+HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))
+HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Experiments of this test: one for every board, one for those with an operating system."""
+    directory = tmp_path / "experiments"
+    directory.mkdir()
+    (directory / "anywhere.h").write_text("// Requires nothing: fits every board.\n#pragma once\n")
+    (directory / "robot_arm.h").write_text(HOSTED)
+    monkeypatch.setattr(paths, "EXPERIMENTS_DIRECTORY", directory)
+    return directory
+
+
+def test_experiments_of_a_board_are_those_that_fit(folder: Path) -> None:
+    assert folder.is_dir()
+    assert experiments.list_experiments() == ["anywhere", "robot-arm"]
+    for board in list_boards():
+        expected = ["anywhere", "robot-arm"] if board.toolchain.native else ["anywhere"]
+        assert experiments.list_experiments(board) == expected, board.name
+
+
+@pytest.mark.parametrize("board", [EMULATED, FLASHED], ids=lambda board: board.name)
+def test_a_board_that_does_not_fit_is_one_sentence(
+    folder: Path, board: experiments.Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is built."""
+    assert folder.is_dir()
+    monkeypatch.setattr(experiments.cmake, "build_targets", lambda *_: pytest.fail("was built"))
+    with pytest.raises(UsageError) as error:
+        experiments.describe("robot-arm", board)
+    assert str(error.value) == (
+        f"robot-arm is not for {board.name}, which does not provide hosted: "
+        "boards that fit: host, host-blas, host-threads"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("#pragma once\n", ()),
+        ("// It requires: hosted\n", ()),
+        ("// Requires: hosted\n", ("hosted",)),
+        ("  //requires : hosted\n", ("hosted",)),
+        ("// Requires: hosted, hosted\n// Requires: hosted\n", ("hosted",) * 3),
+    ],
+)
+def test_requirements_are_lines_of_the_header(
+    folder: Path, text: str, expected: tuple[str, ...]
+) -> None:
+    (folder / "anywhere.h").write_text(text)
+    assert experiments.requirements("anywhere") == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("// Requires: hosts", 'requires "hosts", which no board provides: did you mean hosted?'),
+        ("// Requires:", "names nothing that it requires: known are hosted"),
+    ],
+)
+def test_an_unknown_word_is_named_with_its_line(folder: Path, line: str, reason: str) -> None:
+    (folder / "robot_arm.h").write_text(f"// Arms.\n{line}\n#pragma once\n")
+    with pytest.raises(BuildError) as error:
+        experiments.require_experiment("robot-arm", HOST)
+    assert str(error.value) == f"experiments/robot_arm.h:2: {reason}"
+
+
+def test_what_no_board_of_this_machine_provides_is_not_described_here(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert folder.is_dir()
+    assert experiments.native_board("anywhere") == HOST
+    assert experiments.native_board("robot-arm") == HOST
+    monkeypatch.setattr(experiments, "lacking", lambda _, board: [] if board == EMULATED else ["x"])
+    with pytest.raises(UsageError, match="robot-arm is for no board of this machine"):
+        experiments.native_board("robot-arm")
+
+
+def test_what_platformio_runs_needs_no_package() -> None:
+    """firmware/platformio_flags.py runs with PlatformIO's Python, which has none of ours."""
+    script = "import sys; sys.path.insert(0, sys.argv[1]); import rltools_host.build.experiments"
+    command = [sys.executable, "-I", "-S", "-c", script, str(paths.REPOSITORY / "host")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of what CMake and PlatformIO read, with an experiment for hosted boards."""
+    tree = tmp_path / "tree"
+    names = ("CMakeLists.txt", "cmake", "boards", "toolchains", "firmware", "experiments", "lib")
+    for name in (*names, "host", "platforms", "platformio.ini"):
+        source = paths.REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            tree.mkdir(exist_ok=True)
+            shutil.copy(source, tree / name)
+    (tree / "experiments/robot_arm.h").write_text(HOSTED)
+    return tree
+
+
+def configure(tree: Path, board: str) -> subprocess.CompletedProcess[str]:
+    ninja = tools.program("ninja")
+    command = [tools.program("cmake"), "-S", tree, "-B", tree / "build" / board, "-G", "Ninja"]
+    command += [f"-DRLT_BOARD={board}", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def targets(tree: Path, board: str) -> set[str]:
+    result = configure(tree, board)
+    assert result.returncode == 0, result.stderr
+    files = json.loads((tree / "build" / board / "compile_commands.json").read_text())
+    return {part[:-4] for entry in files for part in entry["output"].split("/") if ".dir" in part}
+
+
+def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) -> None:
+    header = tree / "experiments/robot_arm.h"
+    assert {"robot-arm", "describe-robot-arm", "pendulum-td3"} <= targets(tree, "host")
+    on_board = targets(tree, EMULATED.name)
+    assert "robot-arm" not in on_board
+    assert "pendulum-td3" in on_board
+    header.write_text("#pragma once\n")
+    ninja = [tools.program("ninja"), "-C", str(tree / "build" / EMULATED.name), "build.ninja"]
+    subprocess.run(ninja, check=True, capture_output=True)
+    assert "robot-arm" in targets(tree, EMULATED.name)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("// Requires: hosts", 'experiments/robot_arm.h: requires "hosts", which no board'),
+        ("// Requires:", 'experiments/robot_arm.h: "// Requires:" names nothing; known are hosted'),
+    ],
+)
+def test_cmake_refuses_an_unknown_word(tree: Path, line: str, reason: str) -> None:
+    (tree / "experiments/robot_arm.h").write_text(f"{line}\n")
+    result = configure(tree, EMULATED.name)
+    assert result.returncode != 0
+    assert reason in " ".join(result.stderr.split())
+
+
+def test_a_board_may_provide_what_its_toolchain_does_not(tree: Path) -> None:
+    path = tree / "boards" / f"{EMULATED.name}.json"
+    document = json.loads(path.read_text())
+    document["rltools"]["provides"] = ["hosted"]
+    path.write_text(json.dumps(document))
+    assert load_board(EMULATED.name, tree / "boards").provides == ("hosted",)
+    assert "robot-arm" in targets(tree, EMULATED.name)
+
+
+def test_platformio_refuses_an_experiment_that_does_not_fit(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.ensure_group("platformio")
+    monkeypatch.setattr(paths, "REPOSITORY", tree)
+    code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
+    assert code != 0
+    assert "robot-arm is not for qemu-cortex-m7, which does not provide hosted" in output
+    assert "Traceback" not in output
