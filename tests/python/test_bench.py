@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli, paths
-from rltools_host.bench import build_times, harness
+from rltools_host.bench import build_times, harness, training_contenders, training_result
 from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
@@ -141,6 +141,24 @@ def test_second_thread_with_other_bits_is_refused() -> None:
         bench_roofline.two_threads({"same_bits": False, "processors": 2, "runs": []})
 
 
+def test_a_whole_comparison_draws_no_chart_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`docs/images` of the checkout is not changed by a measurement."""
+    monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
+    monkeypatch.setattr(bench_training, "peer", lambda *_: pytest.fail("not called"))
+    rows = [{"name": "ours", "error": "x"}]
+    monkeypatch.setattr(bench_training, "take_turns", lambda *_: rows)
+    drawn: list[Path] = []
+    monkeypatch.setattr(bench_training, "draw_chart", lambda _, path: drawn.append(path))
+    (tmp_path / "peers").mkdir()
+    for chart in (None, tmp_path / "chart.svg"):
+        bench_training.run(
+            chart=chart, peers_directory=tmp_path / "peers", environments_directory=tmp_path
+        )
+    assert drawn == [tmp_path / "chart.svg"]
+
+
 def test_train_compares_and_goes_on_without_who_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,12 +187,12 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert entries["stub"]["version"] == "1.2"
     assert entries["stub"]["times_ours"] == 15 / entries["ours"]["train_s"]
     assert entries["ours"]["return_mean"] < 0
-    assert entries[bench_training.LOOP]["train_s"] > 0
+    assert entries[training_result.LOOP]["train_s"] > 0
     assert "printed no measurement" in entries["silent"]["error"]
     assert "out of luck" in entries["broken"]["error"]
     assert "cannot be installed" in entries["missing"]["error"]
     names = [row["name"] for row in document["rows"] if "error" not in row]
-    assert names == 2 * ["ours", bench_training.LOOP, "stub"], "they do not take turns"
+    assert names == 2 * ["ours", training_result.LOOP, "stub"], "they do not take turns"
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
     assert "Pendulum-v1" in chart.read_text()
     assert document["build"] == BUILD_TIMES
@@ -200,7 +218,7 @@ def test_train_runs_the_other_algorithm_too(
         peers_directory=peers,
         environments_directory=environments,
     )
-    assert [row["name"] for row in document["rows"]] == ["ours", bench_training.LOOP, "pytorch"]
+    assert [row["name"] for row in document["rows"]] == ["ours", training_result.LOOP, "pytorch"]
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
     assert bench_training.result_path("sac", environments).is_file()
     assert not bench_training.result_path("td3", environments).exists()
@@ -209,19 +227,21 @@ def test_train_runs_the_other_algorithm_too(
 
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
     rows: list[dict[str, Any]] = [
-        {"name": bench_training.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
-        {"name": bench_training.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
-        {"name": bench_training.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
-        {"name": bench_training.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
+        {"name": training_result.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
+        {"name": training_result.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
+        {"name": training_result.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
+        {"name": training_result.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
     ]
     expected = {"wall": 0.03, "host_cpu": 0.025}
-    assert bench_training.overhead(rows) == pytest.approx(expected)
-    assert bench_training.overhead([*rows[:3], {"name": bench_training.LOOP, "error": "x"}]) is None
+    assert training_result.overhead(rows) == pytest.approx(expected)
+    assert (
+        training_result.overhead([*rows[:3], {"name": training_result.LOOP, "error": "x"}]) is None
+    )
 
 
 def test_screen_of_the_measured_run_is_a_terminal() -> None:
     script = "import sys, os; print(os.get_terminal_size(2).columns, file=sys.stderr); print(1)"
-    with bench_training.terminal() as screen:
+    with training_contenders.terminal() as screen:
         result = harness.run_to_end("x", [sys.executable, "-c", script], 60, error_stream=screen)
     assert (result.returncode, result.stdout) == (0, "1\n")
 
@@ -411,7 +431,7 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
-    assert folder.name in {**bench_training.TITLES, **bench_inference.TITLES}
+    assert folder.name in {**training_result.TITLES, **bench_inference.TITLES}
 
 
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def command(
     steps: Annotated[int, typer.Option(metavar="N", help="Environment steps of a run.")] = 10_000,
     chart: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="Draw bars. [default: docs/images, with all peers]"),
+        typer.Option(metavar="PATH", help="Draw bars into this SVG."),
     ] = None,
     algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
     json_output: Json = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.bench import harness
+from rltools_host.bench import harness, training_result
 from rltools_host.bench import training as bench_training
 from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, text
@@ -26,7 +26,7 @@ def newest_benchmark(algorithm: str) -> Mapping[str, Any] | None:
         return None
     try:
         document = json.loads(bench_training.result_path(algorithm, BENCHMARK_RESULTS).read_bytes())
-        bench_training.lines(document)  # that of another version lacks what is shown here
+        training_result.lines(document)  # that of another version lacks what is shown here
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return document if any("train_s" in entry for entry in document["summary"]) else None
@@ -37,12 +37,12 @@ def section(data: RunData) -> Section | None:
     if document is None:
         return None
     entries = document["summary"]
-    ours = (bench_training.OURS, bench_training.LOOP)
+    ours = (training_result.OURS, training_result.LOOP)
     bars = [(e["title"], e["train_s"], e["name"] in ours) for e in entries if "train_s" in e]
     rows = "".join(benchmark_row(entry) for entry in entries)
     machine, load = document["machine"], document["load_average"]
     lead = (
-        f"{text(bench_training.title(document))}, by <code>rlt bench train</code> on "
+        f"{text(training_result.title(document))}, by <code>rlt bench train</code> on "
         f"{text(document['date'])}: one core of {text(machine['processor'])} "
         f"({text(machine['cores'])} cores, {text(machine['system'])}, load average {text(load)}), "
         f"median of {text(document['repetitions'])}; returns of {text(document['episodes'])} "
