@@ -119,24 +119,27 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
 
 def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
     program = (
-        "import os; from rltools_host.toolchain import tools\n"
-        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; sleep 60'\n"
+        "import os, pathlib, signal, subprocess; from rltools_host.toolchain import tools\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Popen(subprocess.Popen):\n"
+        "    def communicate(self, **options):\n"
+        "        pathlib.Path('waiting').touch()\n"
+        "        return super().communicate(**options)\n"
+        "subprocess.Popen = Popen\n"
+        "script = 'trap \"sleep 0.7; touch undone; exit 1\" INT; touch begun; '\\\n"
+        "    'while :; do sleep 0.1; done'\n"
         "try: tools.run_quietly(['sh', '-c', script], dict(os.environ))\n"
         "except KeyboardInterrupt: print(os.path.exists('undone'))\n"
     )
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import signal; signal.signal(2, signal.default_int_handler)\n{program}",
-        ],
+        [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    wait_for((tmp_path / "begun").exists)
+    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists())
     os.killpg(process.pid, signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert stdout == "True\n"
