@@ -85,7 +85,7 @@ struct BlockedProduct {
   Finish finish;
   bool skip_zeros;
 
-  void operator()() const {
+  __attribute__((always_inline)) void operator()() const {
     constexpr int kVectorized = vector_columns(Columns);
     constexpr int kWhole = kVectorized / kBlock * kBlock;
     for (int column = 0; column < kWhole; column += kBlock) panel_column<kBlock>(column);
@@ -94,7 +94,7 @@ struct BlockedProduct {
 
  private:
   template <int Width>
-  void panel_column(int column) const {
+  __attribute__((always_inline)) void panel_column(int column) const {
     if constexpr (may_skip_zeros(Columns, Depth)) {
       if (skip_zeros) return blocks<Width, kBlock, true>(column);
     }
@@ -102,7 +102,7 @@ struct BlockedProduct {
   }
 
   template <int Width, int Longest, bool SkipZeros>
-  void blocks(int column) const {
+  __attribute__((always_inline)) void blocks(int column) const {
     constexpr int kLength = block_length(Depth, Longest);
     constexpr int kLast = (Depth - 1) / kLength * kLength;
     for (int depth = 0; depth < kLast; depth += kLength) {
@@ -112,7 +112,7 @@ struct BlockedProduct {
   }
 
   template <int Length, int Width, bool SkipZeros, bool IsLast>
-  void block(int depth, int column) const {
+  __attribute__((always_inline)) void block(int depth, int column) const {
     using B = typename Panels::template Strides<Width>;
     const float* b = panels.template panel<Length, Width>(depth, column);
     const float* a_block = a + depth * A::kColumn;
@@ -129,13 +129,12 @@ struct BlockedProduct {
     if constexpr (!SkipZeros) {
       vector_product<Rows, Width, Length, A, B>(a_block, b, begin, end);
     } else if constexpr (A::kColumn == 1) {
-      const auto bits = [=](int row) { return nonzero_bits<Length>(a_block + row * A::kRow); };
-      nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
+      nonzero_product<Rows, Width, A, B>(WordsOfRows<Length, A::kRow>{a_block}, a_block, b, begin,
+                                         end);
     } else {
-      std::uint64_t words[Rows];
-      nonzero_bits_of_columns<Rows, Length, A::kColumn>(a_block, words);
-      const auto bits = [&](int row) { return words[row]; };
-      nonzero_product<Rows, Width, A, B>(bits, a_block, b, begin, end);
+      static_assert(A::kRow == 1, "the words are made of contiguous columns");
+      nonzero_product<Rows, Width, A, B>(WordsOfColumns<Rows, Length, A::kColumn>(a_block), a_block,
+                                         b, begin, end);
     }
   }
 };

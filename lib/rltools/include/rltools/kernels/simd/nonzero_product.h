@@ -1,62 +1,83 @@
 // Matrix products that leave out the terms whose first factor is zero, which are about half of them
-// behind a ReLU. Bits equal those of product.h but for the sign of a zero (nn/dense.h): what is
-// left accumulates in the same order.
+// behind a ReLU. What is left accumulates in the same order, so that bits equal those of product.h
+// but for the sign of a zero (nn/dense.h). For each row and column the loop is
 //
-// Which of a row's factors are not zero is one word of bits, so the depth is at most 64. Rows are
-// worked through two at a time, each with its own word, so that two times kNonzeroVectors sums are
-// under way.
+//   for (k = 0; k < Depth; k++)
+//     if (a(row, k) != 0) sum += a(row, k) * b(k, column);
+//
+// Which factors are not zero is a word of bits (nonzero_bits.h), so the depth is at most 64. Where
+// kRowsSharingTerms is 1, each row has its word, and two rows are worked through side by side.
+// Where it is more, so many rows share a word, and a term is left out where all of their factors
+// are zero.
 #pragma once
 
-#include <cstdint>
-
-#include "rltools/kernels/register_tile.h"
-#include "rltools/kernels/simd/vector.h"
+#include "rltools/kernels/simd/nonzero_bits.h"
 
 namespace rlt::kernels {
 
-// Bit k is set where values[k] is not zero (as NaN is not); where it is -0, it may be.
-template <int Count>
-inline std::uint64_t nonzero_bits(const float* values) {
-  static_assert(Count <= 64);
-  constexpr int kWhole = Count / kLanes * kLanes;
-  std::uint64_t bits = 0;
-#pragma GCC unroll 64
-  for (int k = 0; k < kWhole; k += kLanes) {
-    bits |= std::uint64_t{nonzero_lanes(load(values + k))} << k;
+constexpr int kNonzeroVectors = 4;  // of sums, in each of the rows that are under way
+
+// ---- Rows that share a word ---------------------------------------------------------------------
+
+// As vector_tile() for the terms whose bit is set in `word`.
+template <int Rows, int Vectors, class A, class B, class Start, class Finish>
+inline __attribute__((always_inline)) void shared_nonzero_tile(std::uint64_t word, const float* a,
+                                                               const float* b, int row, int column,
+                                                               const Start& start,
+                                                               const Finish& finish) {
+  Vector sum[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; v++) sum[r][v] = start(row + r, column + v * kLanes);
   }
-  for (int k = kWhole; k < Count; k++) bits |= std::uint64_t{values[k] != 0.0f} << k;
-  return bits;
+  const float* a_tile = a + row * A::kRow;
+  const float* b_tile = b + column;
+  for (; word != 0; word &= word - 1) {
+    const int k = __builtin_ctzll(word);
+    Vector b_values[Vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; v++) {
+      b_values[v] = in_register(load(b_tile + k * B::kRow + v * kLanes));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; r++) {
+      const Vector a_value = broadcast_factor(a_tile + r * A::kRow + k * A::kColumn);
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; v++) sum[r][v] = multiply_add(a_value, b_values[v], sum[r][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; r++) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; v++) finish(row + r, column + v * kLanes, sum[r][v]);
+  }
 }
 
-// Bit k of bits[row] is set where a(k, row) is not zero; the rows of a (Depth, Rows) are Stride
-// apart.
-template <int Rows, int Depth, int Stride>
-inline void nonzero_bits_of_columns(const float* a, std::uint64_t* bits) {
-  static_assert(Depth <= 64);
-  constexpr int kWhole = Rows / kLanes * kLanes;
-  for (int first = 0; first < Depth; first += 32) {
-    const int count = Depth - first < 32 ? Depth - first : 32;
-    const float* a_half = a + first * Stride;
-    std::uint32_t half[Rows];
-    for (int row = 0; row < kWhole; row += kLanes) {
-      Mask result = lanes_of(0), bit = lanes_of(1);
-      for (int k = 0; k < count; k++) {
-        result = add_where_nonzero(result, bit, load(a_half + k * Stride + row));
-        bit = twice(bit);
-      }
-      store_lanes(half + row, result);
-    }
-    for (int row = kWhole; row < Rows; row++) {
-      half[row] = 0;
-      for (int k = 0; k < count; k++) {
-        half[row] |= std::uint32_t{a_half[k * Stride + row] != 0.0f} << k;
-      }
-    }
-    for (int row = 0; row < Rows; row++) {
-      bits[row] = first == 0 ? half[row] : bits[row] | std::uint64_t{half[row]} << 32;
+// A tile's word is made before the multiply-adds of the tile before it, to be ready in time. The
+// last tile has the remaining rows too: a row of its own would wait for its multiply-adds.
+template <int Rows, int Vectors, class A, class B, class Words, class Start, class Finish>
+inline __attribute__((always_inline)) void rows_sharing_words(const Words& words, const float* a,
+                                                              const float* b, int column,
+                                                              const Start& start,
+                                                              const Finish& finish) {
+  constexpr int kTile = Rows < kRowsSharingTerms ? Rows : kRowsSharingTerms;
+  constexpr int kLastRow = (Rows / kTile - 1) * kTile;
+  constexpr int kLast = Rows - kLastRow;
+  if constexpr (kLastRow > 0) {
+    std::uint64_t word = words.template of_rows<kTile>(0);
+    for (int row = 0; row < kLastRow; row += kTile) {
+      const int next = row + kTile < kLastRow ? row + kTile : row;
+      const std::uint64_t next_word = words.template of_rows<kTile>(next);
+      shared_nonzero_tile<kTile, Vectors, A, B>(word, a, b, row, column, start, finish);
+      word = next_word;
     }
   }
+  shared_nonzero_tile<kLast, Vectors, A, B>(words.template of_rows<kLast>(kLastRow), a, b, kLastRow,
+                                            column, start, finish);
 }
+
+// ---- Rows with a word each ----------------------------------------------------------------------
 
 // sum += a[k] * b(k, .) for the lowest bit k, which is cleared
 template <int Vectors, class A, class B>
@@ -65,7 +86,7 @@ inline __attribute__((always_inline)) void accumulate_lowest(std::uint64_t& bits
                                                              Vector (&sum)[Vectors]) {
   const int k = __builtin_ctzll(bits);
   bits &= bits - 1;
-  const Vector a_value = broadcast_beside_loads(a + k * A::kColumn);
+  const Vector a_value = broadcast_factor(a + k * A::kColumn);
   const float* b_row = b + k * B::kRow;
 #pragma GCC unroll 8
   for (int v = 0; v < Vectors; v++) {
@@ -110,38 +131,57 @@ inline __attribute__((always_inline)) void nonzero_tile(const std::uint64_t (&wo
 }
 
 // A pair's words are made before the multiply-adds of the pair before it, to be ready in time.
-template <int Rows, int Vectors, class A, class B, class Bits, class Start, class Finish>
-inline void nonzero_column_of_tiles(const Bits& bits, const float* a, const float* b, int column,
-                                    const Start& start, const Finish& finish) {
+template <int Rows, int Vectors, class A, class B, class Words, class Start, class Finish>
+inline __attribute__((always_inline)) void rows_with_own_words(const Words& words, const float* a,
+                                                               const float* b, int column,
+                                                               const Start& start,
+                                                               const Finish& finish) {
   constexpr int kPaired = Rows / 2 * 2;
+  const auto word_of = [&](int row) { return words.template of_rows<1>(row); };
   if constexpr (kPaired > 0) {
-    std::uint64_t word[2] = {bits(0), bits(1)};
+    std::uint64_t word[2] = {word_of(0), word_of(1)};
     for (int row = 0; row < kPaired; row += 2) {
       const int next = row + 2 < kPaired ? row + 2 : row;
-      const std::uint64_t next_word[2] = {bits(next), bits(next + 1)};
+      const std::uint64_t next_word[2] = {word_of(next), word_of(next + 1)};
       nonzero_tile<2, Vectors, A, B>(word, a, b, row, column, start, finish);
       word[0] = next_word[0], word[1] = next_word[1];
     }
   }
   if constexpr (kPaired < Rows) {
-    const std::uint64_t word[1] = {bits(kPaired)};
+    const std::uint64_t word[1] = {word_of(kPaired)};
     nonzero_tile<1, Vectors, A, B>(word, a, b, kPaired, column, start, finish);
   }
 }
 
-// The whole vectors' columns of the product, as vector_product(); `bits(row)` are those of a's row.
-template <int Rows, int Columns, class A, class B, class Bits, class Start, class Finish>
-inline void nonzero_product(const Bits& bits, const float* a, const float* b, const Start& start,
-                            const Finish& finish) {
+// ---- Products -----------------------------------------------------------------------------------
+
+template <int Rows, int Vectors, class A, class B, class Words, class Start, class Finish>
+inline __attribute__((always_inline)) void nonzero_column(const Words& words, const float* a,
+                                                          const float* b, int column,
+                                                          const Start& start,
+                                                          const Finish& finish) {
+  if constexpr (kRowsSharingTerms > 1 && Rows > 1) {
+    rows_sharing_words<Rows, Vectors, A, B>(words, a, b, column, start, finish);
+  } else {
+    rows_with_own_words<Rows, Vectors, A, B>(words, a, b, column, start, finish);
+  }
+}
+
+// The whole vectors' columns of the product, as vector_product(); `words` are those of a's rows.
+// Inlined, as all that it calls is: compilers then know where start and finish read and write.
+template <int Rows, int Columns, class A, class B, class Words, class Start, class Finish>
+inline __attribute__((always_inline)) void nonzero_product(const Words& words, const float* a,
+                                                           const float* b, const Start& start,
+                                                           const Finish& finish) {
   static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
   constexpr int kTileColumns = kNonzeroVectors * kLanes;
   constexpr int kWhole = Columns / kTileColumns * kTileColumns;
   constexpr int kRest = (Columns - kWhole) / kLanes;
   for (int column = 0; column < kWhole; column += kTileColumns) {
-    nonzero_column_of_tiles<Rows, kNonzeroVectors, A, B>(bits, a, b, column, start, finish);
+    nonzero_column<Rows, kNonzeroVectors, A, B>(words, a, b, column, start, finish);
   }
   if constexpr (kRest > 0) {
-    nonzero_column_of_tiles<Rows, kRest, A, B>(bits, a, b, kWhole, start, finish);
+    nonzero_column<Rows, kRest, A, B>(words, a, b, kWhole, start, finish);
   }
 }
 
@@ -160,12 +200,12 @@ inline __attribute__((always_inline)) void accumulate_lowest_of_row(std::uint64_
 template <int Columns, int Depth>
 inline void nonzero_row(const float* a, const float* b, float (&sum)[Columns]) {
   for (int first = 0; first < Depth / 64 * 64; first += 64) {
-    std::uint64_t bits = nonzero_bits<64>(a + first);
+    std::uint64_t bits = nonzero_bits<1, 64, 0>(a + first);
     while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + first, b + first * Columns, sum);
   }
   if constexpr (Depth % 64 != 0) {
     constexpr int kRest = Depth / 64 * 64;
-    std::uint64_t bits = nonzero_bits<Depth % 64>(a + kRest);
+    std::uint64_t bits = nonzero_bits<1, Depth % 64, 0>(a + kRest);
     while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + kRest, b + kRest * Columns, sum);
   }
 }
@@ -177,8 +217,9 @@ constexpr bool may_skip_zeros(int columns, int depth) {
 }
 
 // Whether it does, judged by 16 of the rows of a (Rows, Columns): a term that is not left out costs
-// about 1.2 times as much as in vector_product(). A single row is a matter of latency, not of terms
-// a second, and then always.
+// about 1.2 times as much as in vector_product(), and of two rows that share terms most of those
+// are left that either has. A single row is a matter of latency, not of terms a second, and then
+// always.
 template <int Rows, int Columns>
 inline bool skipping_pays(const float* a) {
   if constexpr (Rows == 1) return true;
@@ -187,7 +228,7 @@ inline bool skipping_pays(const float* a) {
   constexpr int kCount = Columns < 64 ? Columns : 64;
   int nonzero = 0;
   for (int row = 0; row < Rows; row += kApart) {
-    nonzero += __builtin_popcountll(nonzero_bits<kCount>(a + row * Columns));
+    nonzero += __builtin_popcountll(nonzero_bits<1, kCount, 0>(a + row * Columns));
   }
   return nonzero <= kLooked * kCount / 16 * 13;
 }

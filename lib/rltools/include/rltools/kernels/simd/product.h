@@ -24,7 +24,9 @@ inline __attribute__((always_inline)) void vector_tile(const float* a, const flo
   for (int k = 0; k < Depth; k++) {
     Vector b_values[Vectors];
 #pragma GCC unroll 32
-    for (int v = 0; v < Vectors; v++) b_values[v] = load(b_tile + k * B::kRow + v * kLanes);
+    for (int v = 0; v < Vectors; v++) {
+      b_values[v] = in_register(load(b_tile + k * B::kRow + v * kLanes));
+    }
 #pragma GCC unroll 32
     for (int r = 0; r < Rows; r++) {
       const Vector a_value = broadcast(a_tile[r * A::kRow + k * A::kColumn]);
@@ -73,43 +75,69 @@ inline void vector_product(const float* a, const float* b, const Start& start,
 // Number of a product's columns that whole vectors cover.
 constexpr int vector_columns(int columns) { return kLanes == 1 ? 0 : columns / kLanes * kLanes; }
 
-// A product with few columns: lanes are rows. Blocks of kLanes x kLanes of `a` (Rows, Depth;
-// contiguous rows) are transposed in registers; rows and depth beyond the last whole block go
-// through register tiles.
-template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
-inline void narrow_product(const float* a, const float* b, const Start& start,
-                           const Finish& finish) {
-  constexpr int kWholeRows = kLanes == 1 || Depth % kLanes != 0 ? 0 : Rows / kLanes * kLanes;
-  if constexpr (kWholeRows > 0) {
-    for (int row = 0; row < kWholeRows; row += kLanes) {
-      Vector sum[Columns];
-      for (int c = 0; c < Columns; c++) sum[c] = broadcast(start(row, c));
-      for (int depth = 0; depth < Depth; depth += kLanes) {
-        Vector block[kLanes];
+// The sums of Blocks times kLanes rows from `row` on, for few columns: lanes are rows. Blocks of
+// kLanes x kLanes of `a` (contiguous rows) are transposed; several, so that their sums, each of
+// which waits for the one before, are under way side by side.
+template <int Blocks, int Columns, int Depth, class B, class Start, class Finish>
+inline __attribute__((always_inline)) void narrow_tile(const float* a, const float* b, int row,
+                                                       const Start& start, const Finish& finish) {
+  Vector sum[Blocks][Columns];
+#pragma GCC unroll 8
+  for (int i = 0; i < Blocks; i++) {
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; c++) sum[i][c] = broadcast(start(row, c));
+  }
+  for (int depth = 0; depth < Depth; depth += kLanes) {
+    alignas(64) float transposed[kLanes * Blocks * kLanes];  // (depth, row)
+#pragma GCC unroll 8
+    for (int i = 0; i < Blocks; i++) {
+      transpose_block<Depth, Blocks * kLanes>(a + (row + i * kLanes) * Depth + depth,
+                                              transposed + i * kLanes);
+    }
 #pragma GCC unroll 16
-        for (int i = 0; i < kLanes; i++) block[i] = load(a + (row + i) * Depth + depth);
-        transpose(block);
-#pragma GCC unroll 16
-        for (int k = 0; k < kLanes; k++) {
-          for (int c = 0; c < Columns; c++) {
-            const float weight = b[(depth + k) * B::kRow + c * B::kColumn];
-            sum[c] = multiply_add(block[k], broadcast(weight), sum[c]);
-          }
-        }
-      }
+    for (int k = 0; k < kLanes; k++) {
+#pragma GCC unroll 8
       for (int c = 0; c < Columns; c++) {
-        float values[kLanes];
-        store(values, sum[c]);
-        for (int i = 0; i < kLanes; i++) finish(row + i, c, values[i]);
+        const Vector weight = broadcast(b[(depth + k) * B::kRow + c * B::kColumn]);
+#pragma GCC unroll 8
+        for (int i = 0; i < Blocks; i++) {
+          const float* values = transposed + (k * Blocks + i) * kLanes;
+          sum[i][c] = multiply_add(load(values), weight, sum[i][c]);
+        }
       }
     }
   }
-  if constexpr (kWholeRows < Rows) {
-    const auto start_rest = [&](int row, int c) { return start(kWholeRows + row, c); };
-    const auto finish_rest = [&](int row, int c, float sum) { finish(kWholeRows + row, c, sum); };
-    product < 4,
-        Columns<4 ? Columns : 4, Rows - kWholeRows, 0, Columns, Depth, Strides<Depth, 1>, B>(
-            a + kWholeRows * Depth, b, start_rest, finish_rest);
+#pragma GCC unroll 8
+  for (int i = 0; i < Blocks; i++) {
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; c++) {
+      float values[kLanes];
+      store(values, sum[i][c]);
+      for (int lane = 0; lane < kLanes; lane++) finish(row + i * kLanes + lane, c, values[lane]);
+    }
+  }
+}
+
+// A product with few columns. The last block ends with the last row, and may have rows of the one
+// before: finish() takes the same sum twice. A depth that is no multiple of kLanes, and fewer rows,
+// go through register tiles.
+template <int Rows, int Columns, int Depth, class B, class Start, class Finish>
+inline void narrow_product(const float* a, const float* b, const Start& start,
+                           const Finish& finish) {
+  if constexpr (kLanes > 1 && Depth % kLanes == 0 && Rows >= kLanes) {
+    constexpr int kTile = Rows >= 2 * kLanes && Columns <= 4 ? 2 : 1;
+    int row = 0;
+    for (; row + kTile * kLanes <= Rows; row += kTile * kLanes) {
+      narrow_tile<kTile, Columns, Depth, B>(a, b, row, start, finish);
+    }
+    if (row + kLanes < Rows) {
+      narrow_tile<kTile, Columns, Depth, B>(a, b, Rows - kTile * kLanes, start, finish);
+    } else if (row < Rows) {
+      narrow_tile<1, Columns, Depth, B>(a, b, Rows - kLanes, start, finish);
+    }
+  } else {
+    constexpr int kTileColumns = Columns < 4 ? Columns : 4;
+    product<4, kTileColumns, Rows, 0, Columns, Depth, Strides<Depth, 1>, B>(a, b, start, finish);
   }
 }
 

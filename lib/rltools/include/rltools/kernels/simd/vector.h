@@ -67,6 +67,15 @@ inline Vector add(Vector a, Vector b) { return a + b; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return __builtin_fmaf(a, b, c); }
 #endif
 
+// x, as a value that the compiler does not load again for each use: it takes a load for an operand
+// that costs nothing, and a core does no more loads than multiply-adds.
+inline Vector in_register(Vector x) {
+#if defined(RLT_VECTORS_AVX512) || defined(RLT_VECTORS_AVX2)
+  __asm__("" : "+v"(x));
+#endif
+  return x;
+}
+
 // x, with 0 for -0
 inline Vector without_negative_zero(Vector x) { return add(x, broadcast(0.0f)); }
 
@@ -108,29 +117,23 @@ inline Vector relu_gradient(Vector y, Vector gradient) { return y > 0.0f ? gradi
 
 // ---- Where a vector is not zero -----------------------------------------------------------------
 
-constexpr int kNonzeroVectors = 4;  // of each of a tile's two rows in nonzero_product.h
-
 // A Mask has 32 bits beside each lane of a vector; nonzero_lanes() has one. Whether -0 counts as
-// zero does not matter.
+// zero does not matter. bits_of_either() is zero where
+// both are.
 #if defined(RLT_VECTORS_AVX512)
 using Mask = __m512i;
 inline Mask lanes_of(std::int32_t bits) { return _mm512_set1_epi32(bits); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { _mm512_storeu_si512(p, mask); }
 inline Mask twice(Mask mask) { return _mm512_add_epi32(mask, mask); }
+inline Vector bits_of_either(Vector a, Vector b) {
+  return _mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+}
 inline std::uint32_t nonzero_lanes(Vector x) {
   return _mm512_test_epi32_mask(_mm512_castps_si512(x), _mm512_castps_si512(x));
 }
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   const __mmask16 nonzero = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
   return _mm512_mask_add_epi32(sum, nonzero, sum, addend);
-}
-// A broadcast by way of an integer register: it does not take one of the vector loads, of which a
-// core does as many as multiply-adds (8 % of a product on AMD Zen 4).
-inline Vector broadcast_beside_loads(const float* p) {
-  std::int32_t bits;
-  __builtin_memcpy(&bits, p, sizeof bits);
-  __asm__("" : "+r"(bits));
-  return _mm512_castsi512_ps(_mm512_set1_epi32(bits));
 }
 #elif defined(RLT_VECTORS_AVX2)
 using Mask = __m256i;
@@ -139,6 +142,7 @@ inline void store_lanes(std::uint32_t* p, Mask mask) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), mask);
 }
 inline Mask twice(Mask mask) { return _mm256_add_epi32(mask, mask); }
+inline Vector bits_of_either(Vector a, Vector b) { return _mm256_or_ps(a, b); }
 inline Vector nonzero(Vector x) { return _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_NEQ_UQ); }
 inline std::uint32_t nonzero_lanes(Vector x) {
   return static_cast<std::uint32_t>(_mm256_movemask_ps(nonzero(x)));
@@ -146,12 +150,14 @@ inline std::uint32_t nonzero_lanes(Vector x) {
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   return _mm256_add_epi32(sum, _mm256_and_si256(_mm256_castps_si256(nonzero(x)), addend));
 }
-inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #elif defined(RLT_VECTORS_NEON)
 using Mask = uint32x4_t;
 inline Mask lanes_of(std::int32_t bits) { return vdupq_n_u32(static_cast<std::uint32_t>(bits)); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { vst1q_u32(p, mask); }
 inline Mask twice(Mask mask) { return vaddq_u32(mask, mask); }
+inline Vector bits_of_either(Vector a, Vector b) {
+  return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
 inline std::uint32_t nonzero_lanes(Vector x) {
   const std::uint32_t lane_bits[4] = {1, 2, 4, 8};
   return vaddvq_u32(vbicq_u32(vld1q_u32(lane_bits), vceqzq_f32(x)));
@@ -159,17 +165,16 @@ inline std::uint32_t nonzero_lanes(Vector x) {
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   return vaddq_u32(sum, vbicq_u32(addend, vceqzq_f32(x)));
 }
-inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #else
 using Mask = std::uint32_t;
 inline Mask lanes_of(std::int32_t bits) { return static_cast<Mask>(bits); }
 inline void store_lanes(std::uint32_t* p, Mask mask) { *p = mask; }
 inline Mask twice(Mask mask) { return mask + mask; }
+inline Vector bits_of_either(Vector a, Vector b) { return a != 0.0f ? a : b; }
 inline std::uint32_t nonzero_lanes(Vector x) { return x != 0.0f; }
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   return x != 0.0f ? sum + addend : sum;
 }
-inline Vector broadcast_beside_loads(const float* p) { return broadcast(*p); }
 #endif
 
 // ---- Rearranging --------------------------------------------------------------------------------
@@ -244,6 +249,19 @@ inline void transpose(Vector (&rows)[kLanes]) {
 
 #endif
 
+// destination (kLanes, kLanes) = transpose of source (kLanes, kLanes), whose rows are SourceStride
+// and DestinationStride apart
+template <int SourceStride, int DestinationStride>
+inline __attribute__((always_inline)) void transpose_block(const float* source,
+                                                           float* destination) {
+  Vector block[kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; i++) block[i] = load(source + i * SourceStride);
+  transpose(block);
+#pragma GCC unroll 16
+  for (int i = 0; i < kLanes; i++) store(destination + i * DestinationStride, block[i]);
+}
+
 // destination (Columns, Rows) = transpose of source (Rows, Columns), whose rows are SourceStride
 // and DestinationStride apart
 template <int Rows, int Columns, int SourceStride, int DestinationStride>
@@ -252,14 +270,8 @@ inline void transpose(const float* source, float* destination) {
   constexpr int kWholeColumns = kLanes == 1 ? 0 : Columns / kLanes * kLanes;
   for (int row = 0; row < kWholeRows; row += kLanes) {
     for (int column = 0; column < kWholeColumns; column += kLanes) {
-      Vector block[kLanes];
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; i++) block[i] = load(source + (row + i) * SourceStride + column);
-      transpose(block);
-#pragma GCC unroll 16
-      for (int i = 0; i < kLanes; i++) {
-        store(destination + (column + i) * DestinationStride + row, block[i]);
-      }
+      transpose_block<SourceStride, DestinationStride>(
+          source + row * SourceStride + column, destination + column * DestinationStride + row);
     }
   }
   for (int row = 0; row < Rows; row++) {

@@ -1,0 +1,16 @@
+// The host's kernels as they are chosen for a core with 256-bit units, with vectors of 512 bits
+// where there are some.
+#define RLT_UNIT_BITS 256
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "kernel_agreement.h"
+
+#if defined(__AVX2__)
+#include "rltools/devices/host.h"
+static_assert(!rlt::kernels::kWideUnits);
+
+TEST_CASE("the kernels for a core with 256-bit units give the reference's bits") {
+  kernel_agreement::run_briefly<rlt::Host>();
+}
+#else
+TEST_CASE("vectors of 256 bits are not to be had here" * doctest::skip()) {}
+#endif
