@@ -93,31 +93,31 @@ struct ProfiledCritic : RLT_DEVICE {};
 struct ProfiledActor : RLT_DEVICE {};
 
 template <class T>
-decltype(auto) fill_standard_normal(ProfiledTargetValues, RandomStream random, T* destination,
-                                    int count) {
+decltype(auto) fill_standard_normal(ProfiledTargetValues device, RandomStream random,
+                                    T* destination, int count) {
   const roofline::Section section(roofline::kSample);
-  return fill_standard_normal(RLT_DEVICE{}, random, destination, count);
+  return fill_standard_normal(RLT_DEVICE(device), random, destination, count);
 }
 
 template <class Network, class Input, class Output, class Buffer>
-void forward(ProfiledCritic, const Network& network, const Input& input, Output&& output,
+void forward(ProfiledCritic device, const Network& network, const Input& input, Output&& output,
              Buffer& buffer) {
   const roofline::Section section(roofline::kCriticForward);
-  forward(RLT_DEVICE{}, network, input, output, buffer);
+  forward(RLT_DEVICE(device), network, input, output, buffer);
 }
 
 template <class Network>
-void adam_step(ProfiledCritic, const AdamParameters<typename Network::Scalar>& parameters,
+void adam_step(ProfiledCritic device, const AdamParameters<typename Network::Scalar>& parameters,
                AdamState<Network>& state, const Network& gradient, Network& network) {
   const roofline::Section section(roofline::kOptimizer);
-  adam_step(RLT_DEVICE{}, parameters, state, gradient, network);
+  adam_step(RLT_DEVICE(device), parameters, state, gradient, network);
 }
 
 template <class Network>
-void adam_step(ProfiledActor, const AdamParameters<typename Network::Scalar>& parameters,
+void adam_step(ProfiledActor device, const AdamParameters<typename Network::Scalar>& parameters,
                AdamState<Network>& state, const Network& gradient, Network& network) {
   const roofline::Section section(roofline::kOptimizer);
-  adam_step(RLT_DEVICE{}, parameters, state, gradient, network);
+  adam_step(RLT_DEVICE(device), parameters, state, gradient, network);
 }
 
 namespace roofline {
@@ -341,9 +341,10 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
 
   double operations[kPhaseCount];
   count_operations(training, operations);
-  std::printf("{\"lanes\": %d, \"steps\": %u, \"updates\": %u, \"same_bits\": %s, ",
-              kernels::kLanes, training.learner.progress.step, training.learner.progress.updates,
-              same_bits ? "true" : "false");
+  std::printf(
+      "{\"lanes\": %d, \"unit_bits\": %d, \"steps\": %u, \"updates\": %u, \"same_bits\": %s, ",
+      kernels::kLanes, kernels::kUnitBits, training.learner.progress.step,
+      training.learner.progress.updates, same_bits ? "true" : "false");
   print_list("peak_gflops", peaks);
   std::printf(", ");
   print_list("plain_s", plain_s);

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "rltools/core/run_both.h"
+#include "rltools/core/tasks.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 
@@ -46,8 +46,7 @@ RLT_SELECTED(adam_update, (adam_update<20>(device, std::declval<const AdamStep<f
                                            std::declval<float*>(), std::declval<float*>())));
 RLT_SELECTED(polyak_update, (polyak_update<20>(device, 0.0f, std::declval<const float*>(),
                                                std::declval<float*>())));
-RLT_SELECTED(call_both,
-             (call_both(device, std::declval<void (&)()>(), std::declval<void (&)()>())));
+RLT_SELECTED(run_tasks, (run_tasks(device, 2, std::declval<void (&)(int)>())));
 
 #undef RLT_SELECTED
 

@@ -17,7 +17,7 @@ RLT_ASSERT_DISPATCH(Rv32imc, relu_forward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, relu_backward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, polyak_update, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, call_both, Generic);
+RLT_ASSERT_DISPATCH(Rv32imc, run_tasks, Generic);
 
 TEST_CASE("the kernels on integers give the reference's bits") {
   kernel_agreement::run_briefly<Rv32imc>();

@@ -78,11 +78,18 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
         assert phase["share_of_time"] > 0, phase["name"]
         assert (phase["gflops"] > 0) == (phase["name"] not in ("simulate", "sample"))
     assert document["steps"] == 150
+    assert f"kernels for {bench_roofline.units(document['unit_bits'])}" in out
     for key in ("peak_gflops", "achieved_gflops", "share", "bandwidth_gb_s", "step_us"):
         assert document[key] > 0, key
     assert re.search(r"^whole step +100 %", out, re.MULTILINE)
     assert document["two_threads"]["processors"] >= 1
     assert re.search(r"^ +two threads +(?:[\d.]+ s |not measured: )", out, re.MULTILINE)
+
+
+def test_roofline_says_which_kind_of_core_the_kernels_are_for() -> None:
+    assert bench_roofline.units(512) == "a core with 512-bit units"
+    assert bench_roofline.units(256) == "a core with 256-bit units"
+    assert bench_roofline.units(0) == "a core without vectors"
 
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:

@@ -1,6 +1,7 @@
-// Device tags for static multiple dispatch. A tag is empty, passed by value as the first argument,
-// and stands in one inheritance chain: the overload for the nearest base of a device's tag is the
-// one that is called.
+// Devices for static multiple dispatch. A device is a small value, the first argument of every
+// operation: a tag in one inheritance chain, where the overload for the nearest base is the one
+// that is called. It may carry what its kernels work with, such as threads. A program makes its
+// device once; everything below passes it on, or a base of it, and never makes one up.
 #pragma once
 
 namespace rlt {
@@ -18,10 +19,5 @@ struct HostSimd : Generic {};
 // The same machine's BLAS for the products of large layers, HostSimd's kernels for everything else.
 // The only tag whose results are not the reference's bits.
 struct Blas : HostSimd {};
-
-// The same with a second thread (core/run_both.h). What runs beside something else has one thread.
-struct HostSimdThreads : HostSimd {
-  using OneThread = HostSimd;
-};
 
 }  // namespace rlt

@@ -81,15 +81,15 @@ inline T activation_gradient(T x, T y, T gradient) {
 
 // output[i] = A(input[i]); the two may be the same array.
 template <Activation A, int Count, class T>
-Generic activation_forward(Generic, const T* input, T* output) {
+Generic activation_forward(Generic device, const T* input, T* output) {
   for (int i = 0; i < Count; i++) output[i] = activation_value<A>(input[i]);
-  return {};
+  return device;
 }
 
 // gradient[i] *= A'(...): turns the gradient of the output into that of the input, in place.
 // `pre_activation` is read only where needs_pre_activation(A), and may be null otherwise.
 template <Activation A, int Count, class T>
-Generic activation_backward(Generic, [[maybe_unused]] const T* pre_activation,
+Generic activation_backward(Generic device, [[maybe_unused]] const T* pre_activation,
                             [[maybe_unused]] const T* output, [[maybe_unused]] T* gradient) {
   if constexpr (A != Activation::identity) {
     for (int i = 0; i < Count; i++) {
@@ -97,7 +97,7 @@ Generic activation_backward(Generic, [[maybe_unused]] const T* pre_activation,
       gradient[i] = activation_gradient<A>(x, output[i], gradient[i]);
     }
   }
-  return {};
+  return device;
 }
 
 }  // namespace rlt

@@ -16,7 +16,7 @@ namespace rlt {
 // output (Batch, Out) = A(input (Batch, In) . weights (In, Out) + bias (Out))
 // Each element starts at its bias and accumulates over the inputs in order.
 template <Activation A, int Batch, int In, int Out, class T>
-Generic dense_forward(Generic, const T* weights, const T* bias, const T* input, T* output) {
+Generic dense_forward(Generic device, const T* weights, const T* bias, const T* input, T* output) {
   for (int sample = 0; sample < Batch; sample++) {
     for (int out = 0; out < Out; out++) {
       T sum = bias[out];
@@ -26,13 +26,13 @@ Generic dense_forward(Generic, const T* weights, const T* bias, const T* input, 
       output[sample * Out + out] = activation_value<A>(sum + T(0));
     }
   }
-  return {};
+  return device;
 }
 
 // weights_gradient (In, Out) += input^T . output_gradient; bias_gradient (Out) += column sums.
 // Each element accumulates over the samples in order, starting from what it holds.
 template <int Batch, int In, int Out, class T>
-Generic dense_backward_weights(Generic, const T* input, const T* output_gradient,
+Generic dense_backward_weights(Generic device, const T* input, const T* output_gradient,
                                T* weights_gradient, T* bias_gradient) {
   for (int in = 0; in < In; in++) {
     for (int out = 0; out < Out; out++) {
@@ -48,7 +48,7 @@ Generic dense_backward_weights(Generic, const T* input, const T* output_gradient
     for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
     bias_gradient[out] = sum;
   }
-  return {};
+  return device;
 }
 
 // input_gradient (Batch, In) = output_gradient (Batch, Out) . weights^T, times the derivative of
@@ -56,7 +56,7 @@ Generic dense_backward_weights(Generic, const T* input, const T* output_gradient
 // went into A; it is read only where needs_pre_activation(A), and may be null otherwise, as `input`
 // may for identity. Each element starts at zero and accumulates over the outputs in order.
 template <Activation A, int Batch, int In, int Out, class T>
-Generic dense_backward_input(Generic, const T* weights, const T* output_gradient,
+Generic dense_backward_input(Generic device, const T* weights, const T* output_gradient,
                              const T* pre_activation, const T* input, T* input_gradient) {
   for (int sample = 0; sample < Batch; sample++) {
     for (int in = 0; in < In; in++) {
@@ -67,8 +67,8 @@ Generic dense_backward_input(Generic, const T* weights, const T* output_gradient
       input_gradient[sample * In + in] = sum;
     }
   }
-  activation_backward<A, Batch * In>(Generic{}, pre_activation, input, input_gradient);
-  return {};
+  activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
+  return device;
 }
 
 }  // namespace rlt

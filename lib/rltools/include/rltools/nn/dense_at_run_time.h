@@ -22,7 +22,8 @@ inline void activate(int count, float* values) {
 }  // namespace detail
 
 // values (count) = A(values), in place
-inline Generic activation_at_run_time(Generic, Activation activation, int count, float* values) {
+inline Generic activation_at_run_time(Generic device, Activation activation, int count,
+                                      float* values) {
   switch (activation) {
     case Activation::identity: break;
     case Activation::relu: detail::activate<Activation::relu>(count, values); break;
@@ -31,12 +32,12 @@ inline Generic activation_at_run_time(Generic, Activation activation, int count,
     case Activation::sigmoid: detail::activate<Activation::sigmoid>(count, values); break;
     case Activation::softplus: detail::activate<Activation::softplus>(count, values); break;
   }
-  return {};
+  return device;
 }
 
 // output (out) = A(input (in) . weights (in, out) + bias (out))
 // Each element starts at its bias and accumulates over the inputs in order; there is no -0.
-inline Generic dense_forward_at_run_time(Generic, Activation activation, int in, int out,
+inline Generic dense_forward_at_run_time(Generic device, Activation activation, int in, int out,
                                          const AliasingFloat* weights, const AliasingFloat* bias,
                                          const float* input, float* output) {
   for (int o = 0; o < out; o++) {
@@ -44,7 +45,7 @@ inline Generic dense_forward_at_run_time(Generic, Activation activation, int in,
     for (int i = 0; i < in; i++) sum = math::fma(input[i], weights[i * out + o], sum);
     output[o] = sum + 0.0f;
   }
-  return activation_at_run_time(Generic{}, activation, out, output);
+  return activation_at_run_time(device, activation, out, output);
 }
 
 }  // namespace rlt

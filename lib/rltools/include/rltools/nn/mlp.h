@@ -3,9 +3,10 @@
 #pragma once
 
 #include <type_traits>
+#include <utility>
 
 #include "rltools/core/random.h"
-#include "rltools/core/run_both.h"
+#include "rltools/core/tasks.h"
 #include "rltools/core/tensor.h"
 #include "rltools/nn/dense.h"
 
@@ -108,36 +109,6 @@ inline T* hidden_rows(T* hidden, int first) {
   return hidden + Batch * Network::hidden_offset(Layer) + first * Network::output_dim(Layer);
 }
 
-// The samples of Range of a batch; `input` and `output` are those of the whole batch, or of a
-// hidden layer's.
-template <int Layer, int Batch, class Range, class Device, class Network, class T>
-inline void forward_layer(Device device, const Network& network, const T* input, T* output,
-                          MlpBuffer<Network, Batch>& buffer) {
-  constexpr Activation kActivation = Network::activation(Layer);
-  constexpr int kIn = Network::input_dim(Layer);
-  constexpr int kOut = Network::output_dim(Layer);
-  constexpr int kRows = Range::kCount;
-  constexpr int kFirst = Range::kFirst;
-  constexpr bool kIsLast = Layer == Network::kLayerCount - 1;
-  T* whole = kIsLast ? output : hidden_rows<Layer, Batch, Network>(buffer.hidden, 0);
-  T* result = whole + kFirst * kOut;
-  const T* own_input = input + kFirst * kIn;
-  if constexpr (needs_pre_activation(kActivation)) {
-    T* pre = kIsLast ? buffer.output_pre + kFirst * kOut
-                     : hidden_rows<Layer, Batch, Network>(buffer.hidden_pre, kFirst);
-    dense_forward<Activation::identity, kRows, kIn, kOut>(device, network.weights(Layer),
-                                                          network.bias(Layer), own_input, pre);
-    activation_forward<kActivation, kRows * kOut>(device, pre, result);
-  } else {
-    dense_forward<kActivation, kRows, kIn, kOut>(device, network.weights(Layer),
-                                                 network.bias(Layer), own_input, result);
-  }
-  if constexpr (!kIsLast) {
-    forward_layer<Layer + 1, Batch, Range>(device, network, static_cast<const T*>(whole), output,
-                                           buffer);
-  }
-}
-
 // What went into a layer's activation, from sample `first` on; null where the derivative does not
 // need it.
 template <int Layer, class Network, int Batch>
@@ -152,78 +123,95 @@ inline const typename Network::Scalar* pre_activation(const MlpBuffer<Network, B
   }
 }
 
-// For the samples of Range: from the gradient of what goes into this layer's activation that of
-// what goes into the activation before it; of the first layer, of the network's input. Both
-// gradients begin at the first sample of Range.
-template <int Layer, int Batch, class Range, class Device, class Network, class T>
+// function(integral_constant) for the layers 0, 1, ..., or from the last one to 0.
+template <class Function, int... Layers>
+inline void for_each_layer(Function&& function, std::integer_sequence<int, Layers...>) {
+  (function(std::integral_constant<int, Layers>{}), ...);
+}
+template <class Function, int... Layers>
+inline void for_each_layer_from_last(Function&& function, std::integer_sequence<int, Layers...>) {
+  constexpr int kLast = static_cast<int>(sizeof...(Layers)) - 1;
+  (function(std::integral_constant<int, kLast - Layers>{}), ...);
+}
+template <class Network>
+using LayersOf = std::make_integer_sequence<int, Network::kLayerCount>;
+
+// ---- What one worker does, for the samples of Rows ----------------------------------------------
+
+// A layer; `input` and `output` are those of the whole batch, or of a hidden layer.
+template <int Layer, int Batch, class Rows, class Device, class Network, class T>
+inline void forward_layer(Device device, const Network& network, const T* input, T* output,
+                          MlpBuffer<Network, Batch>& buffer) {
+  constexpr Activation kActivation = Network::activation(Layer);
+  constexpr int kIn = Network::input_dim(Layer);
+  constexpr int kOut = Network::output_dim(Layer);
+  constexpr int kFirst = Rows::kFirst;
+  const T* own_input = input + kFirst * kIn;
+  T* own_output = output + kFirst * kOut;
+  if constexpr (needs_pre_activation(kActivation)) {
+    T* pre = Layer == Network::kLayerCount - 1
+                 ? buffer.output_pre + kFirst * kOut
+                 : hidden_rows<Layer, Batch, Network>(buffer.hidden_pre, kFirst);
+    dense_forward<Activation::identity, Rows::kCount, kIn, kOut>(
+        device, network.weights(Layer), network.bias(Layer), own_input, pre);
+    activation_forward<kActivation, Rows::kCount * kOut>(device, pre, own_output);
+  } else {
+    dense_forward<kActivation, Rows::kCount, kIn, kOut>(device, network.weights(Layer),
+                                                        network.bias(Layer), own_input, own_output);
+  }
+}
+
+template <int Batch, class Rows, class Device, class Network, class T>
+inline void forward_rows(Device device, const Network& network, const T* input, T* output,
+                         MlpBuffer<Network, Batch>& buffer) {
+  for_each_layer(
+      [&](auto layer) {
+        constexpr int kLayer = decltype(layer)::value;
+        T* result = output;
+        if constexpr (kLayer < Network::kLayerCount - 1) {
+          result = hidden_rows<kLayer, Batch, Network>(buffer.hidden, 0);
+        }
+        forward_layer<kLayer, Batch, Rows>(device, network, input, result, buffer);
+        input = result;
+      },
+      LayersOf<Network>{});
+}
+
+// From the gradient of what goes into a layer's activation that of what goes into the activation
+// before it; of the first layer, of the network's input. Both gradients begin at the first sample
+// of Rows.
+template <int Layer, int Batch, class Rows, class Device, class Network, class T>
 inline void backward_input_layer(Device device, const Network& network,
                                  const MlpBuffer<Network, Batch>& buffer, const T* gradient,
                                  T* input_gradient) {
   constexpr int kIn = Network::input_dim(Layer);
   constexpr int kOut = Network::output_dim(Layer);
   if constexpr (Layer > 0) {
-    dense_backward_input<Network::activation(Layer - 1), Range::kCount, kIn, kOut>(
-        device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer, Range::kFirst),
-        hidden_rows<Layer - 1, Batch, Network>(buffer.hidden, Range::kFirst), input_gradient);
+    dense_backward_input<Network::activation(Layer - 1), Rows::kCount, kIn, kOut>(
+        device, network.weights(Layer), gradient, pre_activation<Layer - 1>(buffer, Rows::kFirst),
+        hidden_rows<Layer - 1, Batch, Network>(buffer.hidden, Rows::kFirst), input_gradient);
   } else {
-    dense_backward_input<Activation::identity, Range::kCount, kIn, kOut>(
+    dense_backward_input<Activation::identity, Rows::kCount, kIn, kOut>(
         device, network.weights(0), gradient, static_cast<const T*>(nullptr),
         static_cast<const T*>(nullptr), input_gradient);
   }
 }
 
-// As backward_input_layer, down to the first layer. Each Range has a part of the scratch memory
-// that does not depend on the layers' widths: threads are not at the same layer.
-template <int Layer, int Batch, class Range, class Device, class Network, class T, int Width>
-inline void backward_input_layers(Device device, const Network& network,
-                                  const MlpBuffer<Network, Batch>& buffer, const T* gradient,
-                                  T* input_gradient, GradientBuffer<T, Batch, Width>& scratch) {
-  if constexpr (Layer > 0) {
-    T* previous = scratch.values[Layer % 2] + Range::kFirst * Width;
-    backward_input_layer<Layer, Batch, Range>(device, network, buffer, gradient, previous);
-    backward_input_layers<Layer - 1, Batch, Range>(
-        device, network, buffer, static_cast<const T*>(previous), input_gradient, scratch);
-  } else {
-    backward_input_layer<0, Batch, Range>(device, network, buffer, gradient, input_gradient);
-  }
-}
-
-// The whole batch, with the gradient of the parameters: it needs all rows of a layer, so that
-// threads meet at each. `input_gradient` is a pointer, or nullptr itself where it is not wanted.
-template <int Layer, int Batch, class Device, class Network, class T, class InputGradient,
-          int Width>
-inline void backward_layers(Device device, const Network& network, const T* input,
-                            const MlpBuffer<Network, Batch>& buffer, const T* gradient,
-                            Network& parameters_gradient, InputGradient input_gradient,
-                            GradientBuffer<T, Batch, Width>& scratch) {
-  constexpr int kIn = Network::input_dim(Layer);
-  constexpr int kOut = Network::output_dim(Layer);
-  constexpr bool kIsFirst = Layer == 0;
-  const T* layer_input = input;
-  if constexpr (!kIsFirst) {
-    layer_input = buffer.hidden + Batch * Network::hidden_offset(Layer - 1);
-  }
-  dense_backward_weights<Batch, kIn, kOut>(device, layer_input, gradient,
-                                           parameters_gradient.weights(Layer),
-                                           parameters_gradient.bias(Layer));
-  if constexpr (!kIsFirst || !std::is_null_pointer_v<InputGradient>) {
-    T* previous;
-    if constexpr (kIsFirst) {
-      previous = input_gradient;
-    } else {
-      previous = scratch.values[Layer % 2];
-    }
-    for_rows<Batch, long{kIn} * kOut>(device, [&](auto one_device, auto range) {
-      constexpr int kFirst = decltype(range)::kFirst;
-      backward_input_layer<Layer, Batch, decltype(range)>(
-          one_device, network, buffer, gradient + kFirst * kOut, previous + kFirst * kIn);
-    });
-    if constexpr (!kIsFirst) {
-      backward_layers<Layer - 1, Batch>(device, network, input, buffer,
-                                        static_cast<const T*>(previous), parameters_gradient,
-                                        input_gradient, scratch);
-    }
-  }
+// All layers. Each worker has a part of the scratch memory that does not depend on the layers'
+// widths: workers are not at the same layer.
+template <int Batch, class Rows, class Device, class Network, class T, int Width>
+inline void backward_input_rows(Device device, const Network& network,
+                                const MlpBuffer<Network, Batch>& buffer, const T* gradient,
+                                T* input_gradient, GradientBuffer<T, Batch, Width>& scratch) {
+  for_each_layer_from_last(
+      [&](auto layer) {
+        constexpr int kLayer = decltype(layer)::value;
+        T* previous = input_gradient;
+        if constexpr (kLayer > 0) previous = scratch.values[kLayer % 2] + Rows::kFirst * Width;
+        backward_input_layer<kLayer, Batch, Rows>(device, network, buffer, gradient, previous);
+        gradient = previous;
+      },
+      LayersOf<Network>{});
 }
 
 }  // namespace detail
@@ -269,17 +257,17 @@ template <class Device, class Network, class Input, class Output, class Buffer>
 void forward(Device device, const Network& network, const Input& input, Output&& output,
              Buffer& buffer) {
   if constexpr (PassShapesOf<Network, Input, std::remove_reference_t<Output>, Buffer>::kFit) {
-    for_rows<Input::kRows, detail::multiply_adds<Network>()>(
-        device, [&](auto one_device, auto range) {
-          detail::forward_layer<0, Input::kRows, decltype(range)>(one_device, network, input.data(),
-                                                                  output.data(), buffer);
-        });
+    for_rows<Input::kRows, detail::multiply_adds<Network>()>(device, [&](auto part, auto rows) {
+      detail::forward_rows<Input::kRows, decltype(rows)>(part, network, input.data(), output.data(),
+                                                         buffer);
+    });
   }
 }
 
 // Accumulates the gradients of all parameters into `parameters_gradient` and, unless it is
 // `nullptr`, writes the gradient of the input to `input_gradient` (Batch, InputDim).
-// `output_gradient` (Batch, OutputDim) is consumed.
+// `output_gradient` (Batch, OutputDim) is consumed. The gradient of a layer's parameters takes all
+// rows, so that workers meet at each layer.
 template <class Device, class Network, class Input, class Output, class Buffer, class Scratch,
           class InputGradient>
 void backward(Device device, const Network& network, const Input& input, const Output& output,
@@ -287,13 +275,40 @@ void backward(Device device, const Network& network, const Input& input, const O
               Network& parameters_gradient, InputGradient input_gradient, Scratch& scratch) {
   if constexpr (PassShapesOf<Network, Input, Output, Buffer>::kFit &&
                 GradientBufferShape<Network, Input::kRows, Scratch>::kFits) {
+    using T = typename Network::Scalar;
+    constexpr int kBatch = Input::kRows;
     constexpr int kLast = Network::kLayerCount - 1;
     activation_backward<Network::activation(kLast), Input::kRows * Network::kOutputDim>(
         device, detail::pre_activation<kLast>(buffer, 0), output.data(), output_gradient);
-    detail::backward_layers<kLast, Input::kRows>(
-        device, network, input.data(), buffer,
-        static_cast<const typename Network::Scalar*>(output_gradient), parameters_gradient,
-        input_gradient, scratch);
+    const T* gradient = output_gradient;
+    detail::for_each_layer_from_last(
+        [&](auto layer) {
+          constexpr int kLayer = decltype(layer)::value;
+          constexpr int kIn = Network::input_dim(kLayer);
+          constexpr int kOut = Network::output_dim(kLayer);
+          const T* layer_input = input.data();
+          if constexpr (kLayer > 0) {
+            layer_input = buffer.hidden + kBatch * Network::hidden_offset(kLayer - 1);
+          }
+          dense_backward_weights<kBatch, kIn, kOut>(device, layer_input, gradient,
+                                                    parameters_gradient.weights(kLayer),
+                                                    parameters_gradient.bias(kLayer));
+          if constexpr (kLayer > 0 || !std::is_null_pointer_v<InputGradient>) {
+            T* previous;
+            if constexpr (kLayer > 0) {
+              previous = scratch.values[kLayer % 2];
+            } else {
+              previous = input_gradient;
+            }
+            for_rows<kBatch, long{kIn} * kOut>(device, [&](auto part, auto rows) {
+              constexpr int kFirst = decltype(rows)::kFirst;
+              detail::backward_input_layer<kLayer, kBatch, decltype(rows)>(
+                  part, network, buffer, gradient + kFirst * kOut, previous + kFirst * kIn);
+            });
+            gradient = previous;
+          }
+        },
+        detail::LayersOf<Network>{});
   }
 }
 
@@ -307,15 +322,14 @@ void backward_input(Device device, const Network& network, const Input&, const O
     constexpr int kLast = Network::kLayerCount - 1;
     activation_backward<Network::activation(kLast), Input::kRows * Network::kOutputDim>(
         device, detail::pre_activation<kLast>(buffer, 0), output.data(), output_gradient);
-    for_rows<Input::kRows, detail::multiply_adds<Network>()>(
-        device, [&](auto one_device, auto range) {
-          using T = typename Network::Scalar;
-          constexpr int kFirst = decltype(range)::kFirst;
-          detail::backward_input_layers<kLast, Input::kRows, decltype(range)>(
-              one_device, network, buffer,
-              static_cast<const T*>(output_gradient + kFirst * Network::kOutputDim),
-              input_gradient + kFirst * Network::kInputDim, scratch);
-        });
+    for_rows<Input::kRows, detail::multiply_adds<Network>()>(device, [&](auto part, auto rows) {
+      using T = typename Network::Scalar;
+      constexpr int kFirst = decltype(rows)::kFirst;
+      detail::backward_input_rows<Input::kRows, decltype(rows)>(
+          part, network, buffer,
+          static_cast<const T*>(output_gradient + kFirst * Network::kOutputDim),
+          input_gradient + kFirst * Network::kInputDim, scratch);
+    });
   }
 }
 

@@ -58,28 +58,28 @@ inline void adam_element(const AdamStep<T>& step, T gradient, T& parameter, T& f
 
 // One Adam step over Count parameters.
 template <int Count, class T>
-Generic adam_update(Generic, const AdamStep<T>& step, const T* gradient, T* parameters,
+Generic adam_update(Generic device, const AdamStep<T>& step, const T* gradient, T* parameters,
                     T* first_moment, T* second_moment) {
   for (int i = 0; i < Count; i++) {
     adam_element(step, gradient[i], parameters[i], first_moment[i], second_moment[i]);
   }
-  return {};
+  return device;
 }
 
 // target += rate * (source - target)
 template <int Count, class T>
-Generic polyak_update(Generic, T rate, const T* source, T* target) {
+Generic polyak_update(Generic device, T rate, const T* source, T* target) {
   for (int i = 0; i < Count; i++) target[i] = math::fma(rate, source[i] - target[i], target[i]);
-  return {};
+  return device;
 }
 
 // parameters -= learning_rate * gradient
 template <int Count, class T>
-Generic sgd_update(Generic, T learning_rate, const T* gradient, T* parameters) {
+Generic sgd_update(Generic device, T learning_rate, const T* gradient, T* parameters) {
   for (int i = 0; i < Count; i++) {
     parameters[i] = math::fma(-learning_rate, gradient[i], parameters[i]);
   }
-  return {};
+  return device;
 }
 
 template <class Network>

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "rltools/core/finite.h"
-#include "rltools/core/run_both.h"
+#include "rltools/core/tasks.h"
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
@@ -56,11 +56,16 @@ struct OffPolicyScratch {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr int kWidest =
       E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
-  // Both critics use the same in turn, or each has its own. Then there is a third for passes whose
-  // rows two threads share: memory that goes from core to core costs more than it takes.
+  // Workspaces. Where memory is scarce all work has the same in turn, but for what both critics
+  // leave for the backward pass. Else each critic has its own, and a third one is for work whose
+  // rows are shared: memory that goes from core to core costs more than it takes.
   static constexpr bool kAtOnce = std::is_base_of_v<SecondCriticScratch, E>;
-  static constexpr int kGradients = kAtOnce ? 3 : 1;
   static constexpr int kPasses = kAtOnce ? 3 : BothCritics ? 2 : 1;
+  static constexpr int kPassOfCritic[2] = {0, kPasses > 1 ? 1 : 0};
+  static constexpr int kSharedPass = kAtOnce ? 2 : 0;
+  static constexpr int kGradients = kAtOnce ? 3 : 1;
+  static constexpr int kGradientOfCritic[2] = {0, kAtOnce ? 1 : 0};
+  static constexpr int kSharedGradient = kAtOnce ? 2 : 0;
 
   // The batch, gathered from the replay buffer.
   Matrix<T, kBatch, kObservation + kAction> observation_action;
@@ -192,14 +197,11 @@ struct CriticWork {
   typename E::Critic& gradient;
 };
 
-// The critic `index`, 0 or 1, with the scratch memory `memory`, of which 2 is the one for passes
-// that threads share.
+// The critic `index`, 0 or 1, with the workspaces `pass` and `gradient`.
 template <class E>
-CriticWork<E> critic_work(Training<E>& training, int index, int memory) {
+CriticWork<E> critic_work(Training<E>& training, int index, int pass, int gradient) {
   auto& learner = training.learner;
   auto& scratch = training.scratch;
-  const int pass = memory % Scratch<E>::kPasses;
-  const int gradient = memory % Scratch<E>::kGradients;
   return {index,
           index == 0 ? learner.critic_1 : learner.critic_2,
           index == 0 ? learner.critic_1_target : learner.critic_2_target,
@@ -212,17 +214,25 @@ CriticWork<E> critic_work(Training<E>& training, int index, int memory) {
           scratch.critic_gradient[gradient]};
 }
 
-// Calls function(device, critic_work) for both critics: at once where each has its own memory and
-// the device a second thread.
+// The first critic, for work whose rows are shared.
+template <class E>
+CriticWork<E> shared_work_of_first_critic(Training<E>& training) {
+  return critic_work(training, 0, Scratch<E>::kSharedPass, Scratch<E>::kSharedGradient);
+}
+
+// Calls function(device, critic_work) for both critics, as tasks where each has its own workspace.
 template <class Device, class E, class Function>
 void for_both_critics(Device device, Training<E>& training, Function&& function) {
-  const auto first = [&](auto one_device) { function(one_device, critic_work(training, 0, 0)); };
-  const auto second = [&](auto one_device) { function(one_device, critic_work(training, 1, 1)); };
+  const auto call = [&](auto part, auto index) {
+    constexpr int kIndex = decltype(index)::value;
+    function(part, critic_work(training, kIndex, Scratch<E>::kPassOfCritic[kIndex],
+                               Scratch<E>::kGradientOfCritic[kIndex]));
+  };
   if constexpr (Scratch<E>::kAtOnce) {
-    run_both(device, first, second);
+    for_each_task<2>(device, call);
   } else {
-    first(device);
-    second(device);
+    call(device, std::integral_constant<int, 0>{});
+    call(device, std::integral_constant<int, 1>{});
   }
 }
 

@@ -56,11 +56,11 @@ inline void backward_weights(const float* input, const float* output_gradient,
 // input_gradient (Batch, In) = output_gradient (Batch, Out) . weights^T, times the derivative of
 // the activation A that `input` came out of
 template <Activation A, int Batch, int In, int Out>
-inline void backward_input(const float* weights, const float* output_gradient,
+inline void backward_input(Blas device, const float* weights, const float* output_gradient,
                            const float* pre_activation, const float* input, float* input_gradient) {
   cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, Batch, In, Out, 1.0f, output_gradient, Out,
               weights, Out, 0.0f, input_gradient, In);
-  activation_backward<A, Batch * In>(HostSimd{}, pre_activation, input, input_gradient);
+  activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
 }
 
 // Where BLAS does not take a shape there is no overload, and HostSimd's is the nearest.
@@ -70,26 +70,26 @@ using WhereTaken = std::enable_if_t<takes(Batch, In, Out), int>;
 }  // namespace kernels::blas
 
 template <Activation A, int Batch, int In, int Out, kernels::blas::WhereTaken<Batch, In, Out> = 0>
-Blas dense_forward(Blas, const float* weights, const float* bias, const float* input,
+Blas dense_forward(Blas device, const float* weights, const float* bias, const float* input,
                    float* output) {
   kernels::blas::forward<A, Batch, In, Out>(weights, bias, input, output);
-  return {};
+  return device;
 }
 
 template <int Batch, int In, int Out, kernels::blas::WhereTaken<Batch, In, Out> = 0>
-Blas dense_backward_weights(Blas, const float* input, const float* output_gradient,
+Blas dense_backward_weights(Blas device, const float* input, const float* output_gradient,
                             float* weights_gradient, float* bias_gradient) {
   kernels::blas::backward_weights<Batch, In, Out>(input, output_gradient, weights_gradient,
                                                   bias_gradient);
-  return {};
+  return device;
 }
 
 template <Activation A, int Batch, int In, int Out, kernels::blas::WhereTaken<Batch, In, Out> = 0>
-Blas dense_backward_input(Blas, const float* weights, const float* output_gradient,
+Blas dense_backward_input(Blas device, const float* weights, const float* output_gradient,
                           const float* pre_activation, const float* input, float* input_gradient) {
-  kernels::blas::backward_input<A, Batch, In, Out>(weights, output_gradient, pre_activation, input,
-                                                   input_gradient);
-  return {};
+  kernels::blas::backward_input<A, Batch, In, Out>(device, weights, output_gradient, pre_activation,
+                                                   input, input_gradient);
+  return device;
 }
 
 }  // namespace rlt

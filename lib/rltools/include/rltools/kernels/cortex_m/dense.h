@@ -12,7 +12,7 @@
 namespace rlt {
 
 template <Activation A, int Batch, int In, int Out>
-CortexM dense_forward(CortexM, const float* weights, const float* bias, const float* input,
+CortexM dense_forward(CortexM device, const float* weights, const float* bias, const float* input,
                       float* output) {
   using InputStrides = kernels::Strides<In, 1>;
   using WeightStrides = kernels::Strides<Out, 1>;
@@ -31,16 +31,16 @@ CortexM dense_forward(CortexM, const float* weights, const float* bias, const fl
       for (int sample = 0; sample < Batch; sample++) {
         kernels::activations_of_sums<A>(output + sample * Out, kListed);
       }
-      return {};
+      return device;
     }
   }
   kernels::product<5, 4, Batch, 0, Out, In, InputStrides, WeightStrides>(input, weights, start,
                                                                          finish);
-  return {};
+  return device;
 }
 
 template <int Batch, int In, int Out>
-CortexM dense_backward_weights(CortexM, const float* input, const float* output_gradient,
+CortexM dense_backward_weights(CortexM device, const float* input, const float* output_gradient,
                                float* weights_gradient, float* bias_gradient) {
   using InputStrides = kernels::Strides<1, In>;
   using GradientStrides = kernels::Strides<Out, 1>;
@@ -83,11 +83,11 @@ CortexM dense_backward_weights(CortexM, const float* input, const float* output_
     for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
     bias_gradient[out] = sum;
   }
-  return {};
+  return device;
 }
 
 template <Activation A, int Batch, int In, int Out>
-CortexM dense_backward_input(CortexM, const float* weights, const float* output_gradient,
+CortexM dense_backward_input(CortexM device, const float* weights, const float* output_gradient,
                              const float* pre_activation, const float* input,
                              float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
@@ -111,8 +111,8 @@ CortexM dense_backward_input(CortexM, const float* weights, const float* output_
     kernels::product<5, 4, Batch, 0, In, Out, GradientStrides, WeightStrides>(
         output_gradient, weights, start, finish);
   }
-  activation_backward<A, Batch * In>(CortexM{}, pre_activation, input, input_gradient);
-  return {};
+  activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
+  return device;
 }
 
 }  // namespace rlt

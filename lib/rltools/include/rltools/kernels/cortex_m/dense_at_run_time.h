@@ -42,7 +42,7 @@ inline void last_columns(int first, int out, const TermList<kListedInputs>& list
 
 }  // namespace kernels
 
-inline CortexM dense_forward_at_run_time(CortexM, Activation activation, int in, int out,
+inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, int in, int out,
                                          const AliasingFloat* weights, const AliasingFloat* bias,
                                          const float* input, float* output) {
   constexpr int kAtOnce = kernels::kListedInputs;
@@ -64,9 +64,9 @@ inline CortexM dense_forward_at_run_time(CortexM, Activation activation, int in,
     kernels::relu_values(output, output, out);
   } else {
     for (int o = 0; o < out; o++) output[o] += 0.0f;  // there is no -0
-    activation_at_run_time(CortexM{}, activation, out, output);
+    activation_at_run_time(device, activation, out, output);
   }
-  return {};
+  return device;
 }
 
 }  // namespace rlt

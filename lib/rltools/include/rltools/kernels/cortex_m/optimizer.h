@@ -33,8 +33,8 @@ inline float without_subnormal(float x) {
 }  // namespace kernels
 
 template <int Count>
-CortexM adam_update(CortexM, const AdamStep<float>& step, const float* gradient, float* parameters,
-                    float* first_moment, float* second_moment) {
+CortexM adam_update(CortexM device, const AdamStep<float>& step, const float* gradient,
+                    float* parameters, float* first_moment, float* second_moment) {
   const AdamStep<float> s = step;  // no store can change it: it stays in registers
   for (int i = 0; i < Count; i++) {
     const float g = gradient[i];
@@ -48,7 +48,7 @@ CortexM adam_update(CortexM, const AdamStep<float>& step, const float* gradient,
         math::fma(math::sqrt(second), s.inverse_sqrt_second_correction, s.epsilon);
     parameters[i] = math::fma(-s.step_size, first / denominator, parameters[i]);
   }
-  return {};
+  return device;
 }
 
 }  // namespace rlt

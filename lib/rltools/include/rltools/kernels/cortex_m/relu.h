@@ -117,15 +117,15 @@ inline void activations_of_sums(float* values, int count) {
 }  // namespace kernels
 
 template <Activation A, int Count, std::enable_if_t<A == Activation::relu, int> = 0>
-CortexM activation_forward(CortexM, const float* input, float* output) {
+CortexM activation_forward(CortexM device, const float* input, float* output) {
   kernels::relu_values(input, output, Count);
-  return {};
+  return device;
 }
 
 template <Activation A, int Count, std::enable_if_t<A == Activation::relu, int> = 0>
-CortexM activation_backward(CortexM, const float*, const float* output, float* gradient) {
+CortexM activation_backward(CortexM device, const float*, const float* output, float* gradient) {
   kernels::relu_gradients(output, gradient, Count);
-  return {};
+  return device;
 }
 
 }  // namespace rlt

@@ -2,15 +2,22 @@
 // about half of them behind a ReLU. Bits equal those of register_tile.h but for the sign of a zero
 // (nn/dense.h): what is left accumulates in the same order.
 //
+// For each row and column the loop is
+//
+//   for (k = 0; k < Depth; k++)
+//     if (a(row, k) != 0) sum += a(row, k) * b(k, column);
+//
 // A row of the first operand becomes a list of its terms: each factor that is not zero, and where
 // its row of the second operand begins. 16 neighbouring sums are in registers while the list is
 // worked through. On a Cortex-M7 no load goes beside a multiply-add, but one instruction loads
-// eight operands, two a cycle; so loads come eight at a time.
+// eight operands, two a cycle; so loads come eight at a time. The steps are plain loops here; those
+// in the processor's own instructions are in term_list_thumb.h.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
+#include "rltools/kernels/cortex_m/term_list_thumb.h"
 #include "rltools/kernels/register_tile.h"
 
 namespace rlt::kernels {
@@ -35,17 +42,11 @@ inline constexpr float kZeros[kListColumns] = {};
 
 // count - 1 where x is not zero (a NaN is not), without a branch
 inline int minus_one_where_nonzero(int count, float x) {
+#if defined(__thumb2__)
+  return thumb::minus_one_where_nonzero(count, x);
+#else
   std::uint32_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
-#if defined(__thumb2__)
-  __asm__(
-      "cmp %[zero], %[bits], lsl #1\n\t"  // borrows where a bit but the sign is set
-      "sbc %[count], %[count], #0"
-      : [count] "+r"(count)
-      : [zero] "r"(0), [bits] "r"(bits)
-      : "cc");
-  return count;
-#else
   return count - (bits << 1 != 0);
 #endif
 }
@@ -56,18 +57,7 @@ inline __attribute__((always_inline)) int add_term(const float** last_row, float
                                                    int minus_count, const float* row,
                                                    float factor) {
 #if defined(__thumb2__)
-  std::uint32_t bits;
-  __builtin_memcpy(&bits, &factor, sizeof bits);
-  __asm__(
-      "str %[row], [%[last_row], %[count], lsl #2]\n\t"
-      "str %[bits], [%[last_factor], %[count], lsl #2]\n\t"
-      "cmp %[zero], %[bits], lsl #1\n\t"
-      "sbc %[count], %[count], #0"
-      : [count] "+r"(minus_count)
-      : [row] "r"(row), [bits] "r"(bits), [last_row] "r"(last_row), [last_factor] "r"(last_factor),
-        [zero] "r"(0)
-      : "cc", "memory");
-  return minus_count;
+  return thumb::add_term(last_row, last_factor, minus_count, row, factor);
 #else
   last_row[minus_count] = row;
   last_factor[minus_count] = factor;
@@ -91,75 +81,13 @@ inline void list_terms(const float* a, const float* b, TermList<Depth>& list) {
   list.count = -minus_count;
 }
 
-#if defined(__ARM_FP) && defined(__thumb2__) && defined(__OPTIMIZE__)  // or registers run out
-
-// clang-format off
-// Eight columns of a term, and all 16.
-#define RLT_HALF_TERM(row, factor, c0, c1, c2, c3, c4, c5, c6, c7) \
-  "vldmia " row "!, {d0-d3}\n\t"                                   \
-  "vfma.f32 " c0 ", " factor ", s0\n\t"                            \
-  "vfma.f32 " c1 ", " factor ", s1\n\t"                            \
-  "vfma.f32 " c2 ", " factor ", s2\n\t"                            \
-  "vfma.f32 " c3 ", " factor ", s3\n\t"                            \
-  "vfma.f32 " c4 ", " factor ", s4\n\t"                            \
-  "vfma.f32 " c5 ", " factor ", s5\n\t"                            \
-  "vfma.f32 " c6 ", " factor ", s6\n\t"                            \
-  "vfma.f32 " c7 ", " factor ", s7\n\t"
-#define RLT_TERM(row, factor)                                                        \
-  RLT_HALF_TERM(row, factor, "s16", "s17", "s18", "s19", "s20", "s21", "s22", "s23") \
-  RLT_HALF_TERM(row, factor, "s24", "s25", "s26", "s27", "s28", "s29", "s30", "s31")
-// clang-format on
-
 // sums[c] = start[c]; sums[c] = fma(factors[i], rows[i][c], sums[c]) for i = 0 .. count-1 and 16
 // columns c; then the next 16, `blocks` times in all. Afterwards `rows` are behind these columns.
-inline __attribute__((noinline)) void accumulate_terms(SumStart start, float* sums,
-                                                       const float** rows, const float* factors,
-                                                       int count, int blocks) {
-  do {
-    const float** next_rows = rows;
-    const float* next_factors = factors;
-    int left = count;
-    __asm__ volatile(
-        "vldmia %[start], {d8-d15}\n\t"
-        "subs %[left], #4\n\t"
-        "blt 2f\n"
-        "1:\n\t"
-        "ldmia %[rows], {r4, r5, r6, r8}\n\t"
-        "vldmia %[factors]!, {d4-d5}\n\t"  // clang-format off
-        RLT_TERM("r4", "s8")
-        RLT_TERM("r5", "s9")
-        RLT_TERM("r6", "s10")
-        RLT_TERM("r8", "s11")
-        "stmia %[rows]!, {r4, r5, r6, r8}\n\t"
-        "subs %[left], #4\n\t"
-        "bge 1b\n"
-        "2:\n\t"
-        "adds %[left], #4\n\t"
-        "beq 4f\n"
-        "3:\n\t"
-        "ldr r4, [%[rows]]\n\t"
-        "vldmia %[factors]!, {s8}\n\t"
-        RLT_TERM("r4", "s8")
-        "str r4, [%[rows]], #4\n\t"
-        "subs %[left], #1\n\t"
-        "bne 3b\n"
-        "4:\n\t"  // clang-format on
-        "vstmia %[sums]!, {d8-d15}"
-        : [sums] "+r"(sums), [rows] "+r"(next_rows), [factors] "+r"(next_factors), [left] "+r"(left)
-        : [start] "r"(start.values)
-        : "r4", "r5", "r6", "r8", "d0", "d1", "d2", "d3", "d4", "d5", "d8", "d9", "d10", "d11",
-          "d12", "d13", "d14", "d15", "cc", "memory");
-    start.values += start.step;
-  } while (--blocks > 0);
-}
-
-#undef RLT_TERM
-#undef RLT_HALF_TERM
-
-#else
-
 inline void accumulate_terms(SumStart start, float* sums, const float** rows, const float* factors,
                              int count, int blocks) {
+#if defined(RLT_THUMB_ACCUMULATES_TERMS)
+  thumb::accumulate_terms(start.values, start.step, sums, rows, factors, count, blocks);
+#else
   for (; blocks > 0; blocks--, start.values += start.step, sums += kListColumns) {
     float sum[kListColumns];
     for (int c = 0; c < kListColumns; c++) sum[c] = start.values[c];
@@ -168,9 +96,8 @@ inline void accumulate_terms(SumStart start, float* sums, const float** rows, co
     }
     for (int c = 0; c < kListColumns; c++) sums[c] = sum[c];
   }
-}
-
 #endif
+}
 
 // Number of a product's columns that go by lists, where it does.
 constexpr int list_columns(int columns) { return columns / kListColumns * kListColumns; }
@@ -207,19 +134,9 @@ inline void transpose(const float* source, float* destination) {
     int k = 0;
 #if defined(__thumb2__)
     constexpr int kRowBytes = Columns * static_cast<int>(sizeof(float));
-    constexpr int kLargestOffset = 4095;
-    if constexpr (3 * kRowBytes <= kLargestOffset) {
+    if constexpr (3 * kRowBytes <= thumb::kLargestOffset) {
       for (; k + 4 <= Depth; k += 4, to += 4 * Columns) {
-        __asm__ volatile(
-            "ldmia %[row]!, {r4, r5, r6, r8}\n\t"
-            "str r4, [%[to]]\n\t"
-            "str r5, [%[to], %[second]]\n\t"
-            "str r6, [%[to], %[third]]\n\t"
-            "str r8, [%[to], %[fourth]]"
-            : [row] "+r"(row)
-            : [to] "r"(to), [second] "i"(kRowBytes), [third] "i"(2 * kRowBytes),
-              [fourth] "i"(3 * kRowBytes)
-            : "r4", "r5", "r6", "r8", "memory");
+        row = thumb::transpose_four<kRowBytes>(row, to);
       }
     }
 #endif

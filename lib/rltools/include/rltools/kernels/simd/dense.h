@@ -8,7 +8,7 @@
 namespace rlt {
 
 template <Activation A, int Batch, int In, int Out>
-HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const float* input,
+HostSimd dense_forward(HostSimd device, const float* weights, const float* bias, const float* input,
                        float* output) {
   using InputStrides = kernels::Strides<In, 1>;
   using WeightStrides = kernels::Strides<Out, 1>;
@@ -41,13 +41,13 @@ HostSimd dense_forward(HostSimd, const float* weights, const float* bias, const 
     }
   }
   if constexpr (A != Activation::identity && A != Activation::relu) {
-    activation_forward<A, Batch * Out>(HostSimd{}, static_cast<const float*>(output), output);
+    activation_forward<A, Batch * Out>(device, static_cast<const float*>(output), output);
   }
-  return {};
+  return device;
 }
 
 template <int Batch, int In, int Out>
-HostSimd dense_backward_weights(HostSimd, const float* input, const float* output_gradient,
+HostSimd dense_backward_weights(HostSimd device, const float* input, const float* output_gradient,
                                 float* weights_gradient, float* bias_gradient) {
   using InputStrides = kernels::Strides<1, In>;
   using GradientStrides = kernels::Strides<Out, 1>;
@@ -82,12 +82,12 @@ HostSimd dense_backward_weights(HostSimd, const float* input, const float* outpu
         });
   }
   kernels::add_rows<Batch, Out>(output_gradient, bias_gradient);
-  return {};
+  return device;
 }
 
 // Lanes are neighbouring inputs, so the weights are read transposed, a block at a time.
 template <Activation A, int Batch, int In, int Out>
-HostSimd dense_backward_input(HostSimd, const float* weights, const float* output_gradient,
+HostSimd dense_backward_input(HostSimd device, const float* weights, const float* output_gradient,
                               const float* pre_activation, const float* input,
                               float* input_gradient) {
   using GradientStrides = kernels::Strides<Out, 1>;
@@ -119,9 +119,9 @@ HostSimd dense_backward_input(HostSimd, const float* weights, const float* outpu
     }
   }
   if constexpr (!kIsRelu) {
-    activation_backward<A, Batch * In>(HostSimd{}, pre_activation, input, input_gradient);
+    activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
   }
-  return {};
+  return device;
 }
 
 }  // namespace rlt

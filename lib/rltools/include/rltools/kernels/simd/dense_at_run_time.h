@@ -103,7 +103,7 @@ inline void accumulate_row(std::uint64_t bits, const float* input, const Aliasin
 
 }  // namespace kernels
 
-inline HostSimd dense_forward_at_run_time(HostSimd, Activation activation, int in, int out,
+inline HostSimd dense_forward_at_run_time(HostSimd device, Activation activation, int in, int out,
                                           const AliasingFloat* weights, const AliasingFloat* bias,
                                           const float* input, float* output) {
   using kernels::SumEnd;
@@ -126,9 +126,9 @@ inline HostSimd dense_forward_at_run_time(HostSimd, Activation activation, int i
     start = output;
   }
   if (activation != Activation::relu) {
-    activation_at_run_time(HostSimd{}, activation, out, output);
+    activation_at_run_time(device, activation, out, output);
   }
-  return {};
+  return device;
 }
 
 }  // namespace rlt

@@ -9,8 +9,8 @@
 namespace rlt {
 
 template <Activation A, int Batch, int In, int Out>
-SoftFloat dense_forward(SoftFloat, const float* weights, const float* bias, const float* input,
-                        float* output) {
+SoftFloat dense_forward(SoftFloat device, const float* weights, const float* bias,
+                        const float* input, float* output) {
   for (int sample = 0; sample < Batch; sample++, input += In, output += Out) {
     for (int out = 0; out < Out; out++) output[out] = bias[out];
     kernels::add_soft_row(input, weights, {1, Out, 1}, In, Out, output);
@@ -18,11 +18,11 @@ SoftFloat dense_forward(SoftFloat, const float* weights, const float* bias, cons
       output[out] = kernels::activation_on_integers<A>(output[out]);
     }
   }
-  return {};
+  return device;
 }
 
 template <int Batch, int In, int Out>
-SoftFloat dense_backward_weights(SoftFloat, const float* input, const float* output_gradient,
+SoftFloat dense_backward_weights(SoftFloat device, const float* input, const float* output_gradient,
                                  float* weights_gradient, float* bias_gradient) {
   for (int in = 0; in < In; in++) {
     kernels::add_soft_row(input + in, output_gradient, {In, Out, 1}, Batch, Out,
@@ -33,11 +33,11 @@ SoftFloat dense_backward_weights(SoftFloat, const float* input, const float* out
     for (int sample = 0; sample < Batch; sample++) sum += output_gradient[sample * Out + out];
     bias_gradient[out] = sum;
   }
-  return {};
+  return device;
 }
 
 template <Activation A, int Batch, int In, int Out>
-SoftFloat dense_backward_input(SoftFloat, const float* weights, const float* output_gradient,
+SoftFloat dense_backward_input(SoftFloat device, const float* weights, const float* output_gradient,
                                const float* pre_activation, const float* input,
                                float* input_gradient) {
   for (int sample = 0; sample < Batch; sample++) {
@@ -45,8 +45,8 @@ SoftFloat dense_backward_input(SoftFloat, const float* weights, const float* out
     for (int in = 0; in < In; in++) sums[in] = 0.0f;
     kernels::add_soft_row(output_gradient + sample * Out, weights, {1, 1, Out}, Out, In, sums);
   }
-  activation_backward<A, Batch * In>(Generic{}, pre_activation, input, input_gradient);
-  return {};
+  activation_backward<A, Batch * In>(device, pre_activation, input, input_gradient);
+  return device;
 }
 
 }  // namespace rlt

@@ -7,7 +7,7 @@
 
 namespace rlt {
 
-inline SoftFloat dense_forward_at_run_time(SoftFloat, Activation activation, int in, int out,
+inline SoftFloat dense_forward_at_run_time(SoftFloat device, Activation activation, int in, int out,
                                            const AliasingFloat* weights, const AliasingFloat* bias,
                                            const float* input, float* output) {
   for (int o = 0; o < out; o++) output[o] = bias[o];
@@ -16,11 +16,11 @@ inline SoftFloat dense_forward_at_run_time(SoftFloat, Activation activation, int
     for (int o = 0; o < out; o++) {
       output[o] = kernels::activation_on_integers<Activation::relu>(output[o]);
     }
-    return {};
+    return device;
   }
   for (int o = 0; o < out; o++) output[o] += 0.0f;  // there is no -0
-  activation_at_run_time(Generic{}, activation, out, output);
-  return {};
+  activation_at_run_time(device, activation, out, output);
+  return device;
 }
 
 }  // namespace rlt

@@ -1,10 +1,11 @@
-// The dense layer's weight gradient in two halves, one for each thread. It is split between inputs,
-// whose weights are independent: each element still accumulates over the samples in order, so the
-// bits are those of nn/dense.h. (The other two products are split by rows, in nn/mlp.h.)
+// The dense layer's weight gradient, a range of the inputs for each worker. Their weights are
+// independent: each element still accumulates over the samples in order, so the bits are those of
+// nn/dense.h. (The other two products are shared by rows, in nn/mlp.h.)
 #pragma once
 
-#include "rltools/core/run_both.h"
+#include "rltools/core/tasks.h"
 #include "rltools/kernels/simd/dense.h"
+#include "rltools/kernels/threads/second_thread.h"
 
 namespace rlt {
 
@@ -12,16 +13,16 @@ namespace threads {
 
 // weights_gradient rows [First, First + Inputs) of In. The columns of the input that they need are
 // copied side by side, as dense_backward_weights takes them.
-template <int First, int Inputs, int Batch, int In, int Out>
-void backward_weights_of(const float* input, const float* output_gradient, float* weights_gradient,
-                         float* bias_gradient) {
+template <int First, int Inputs, int Batch, int In, int Out, class Device>
+void backward_weights_of(Device device, const float* input, const float* output_gradient,
+                         float* weights_gradient, float* bias_gradient) {
   alignas(64) float columns[Batch * Inputs];
   for (int sample = 0; sample < Batch; sample++) {
     for (int in = 0; in < Inputs; in++) {
       columns[sample * Inputs + in] = input[sample * In + First + in];
     }
   }
-  dense_backward_weights<Batch, Inputs, Out>(HostSimd{}, columns, output_gradient,
+  dense_backward_weights<Batch, Inputs, Out>(device, columns, output_gradient,
                                              weights_gradient + First * Out, bias_gradient);
 }
 
@@ -31,24 +32,21 @@ template <int Batch, int In, int Out>
 HostSimdThreads dense_backward_weights(HostSimdThreads device, const float* input,
                                        const float* output_gradient, float* weights_gradient,
                                        float* bias_gradient) {
-  if constexpr (In > 1 && long{Batch} * In * Out >= kFewestMultiplyAddsToSplit) {
-    constexpr int kHalf = (In + 1) / 2;
-    run_both(
-        device,
-        [&](auto) {
-          threads::backward_weights_of<0, kHalf, Batch, In, Out>(input, output_gradient,
-                                                                 weights_gradient, bias_gradient);
-        },
-        [&](auto) {
-          float unused_bias[Out] = {};  // the other half computes it
-          threads::backward_weights_of<kHalf, In - kHalf, Batch, In, Out>(
-              input, output_gradient, weights_gradient, unused_bias);
-        });
-  } else {
-    dense_backward_weights<Batch, In, Out>(HostSimd{}, input, output_gradient, weights_gradient,
-                                           bias_gradient);
-  }
-  return {};
+  constexpr bool kShared = long{Batch} * In * Out >= kFewestMultiplyAddsToShare;
+  for_ranges<In, kShared>(device, [&](auto part, auto range) {
+    using Inputs = decltype(range);
+    const HostSimd one_worker = part;
+    if constexpr (Inputs::kCount == In) {
+      dense_backward_weights<Batch, In, Out>(one_worker, input, output_gradient, weights_gradient,
+                                             bias_gradient);
+    } else {
+      float unused_bias[Out] = {};  // the first range has the bias
+      threads::backward_weights_of<Inputs::kFirst, Inputs::kCount, Batch, In, Out>(
+          one_worker, input, output_gradient, weights_gradient,
+          Inputs::kFirst == 0 ? bias_gradient : unused_bias);
+    }
+  });
+  return device;
 }
 
 }  // namespace rlt

@@ -1,7 +1,5 @@
-// One thread beside the caller's, for work of microseconds: it waits for the next piece by spinning
-// for a bounded time, then asleep. Whoever comes first takes a piece: where the thread is late the
-// caller does not wait for it. Where another process has the thread's core the caller notices by
-// the delay, and works alone for a while.
+// A thread beside the caller's, and the device that carries it: started on first use, ended with
+// the process. The caller does not wait for a task that the thread has not begun.
 #pragma once
 
 #include <pthread.h>
@@ -10,22 +8,14 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 
 #include "rltools/core/device.h"
+#include "rltools/kernels/threads/handover.h"
+#include "rltools/kernels/threads/punctuality.h"
 
 namespace rlt {
 
 namespace threads {
-
-// Tells the core that this is a loop that waits.
-inline void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 // The processor that the calling thread is on; -1 where the system does not say.
 inline int present_processor() {
@@ -45,166 +35,169 @@ inline int available_processors() {
   return static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-// Made on first use, ended with the process. Nothing is allocated here; the system allocates the
-// thread's stack. Where there is no second processor or no thread to be had, and where the thread
-// is taken already, both pieces of work are done by the caller.
+// Nothing is allocated here; the system allocates the thread's stack. Where there is no second
+// processor or no thread to be had, and where another caller has the thread, the caller does all
+// tasks.
 class SecondThread {
  public:
-  template <class First, class Second>
-  void run_both(First& first, Second& second) {
-    if (!take()) {
-      first();
-      second();
+  // task(index) for index = 0 .. count-1
+  template <class Task>
+  void run_tasks(int count, Task& task) {
+    if (count < 2 || !take()) {
+      for (int index = 0; index < count; index++) task(index);
       return;
     }
-    offer([](void* work) { (*static_cast<Second*>(work))(); }, &second);
-    first();
-    if (claim()) {
-      second();
-      note_late(++unclaimed_ == kUnclaimedInARow);
+    Task* const own = &task;
+    handover_.offer([](const void* work, int index) { (**static_cast<Task* const*>(work))(index); },
+                    &own, count);
+    task(0);
+    while (const int index = handover_.claim_first()) task(index);
+    if (handover_.claimed_by_worker() == 0) {
+      punctuality_.note_unclaimed();
+    } else if (!await_worker() || is_on_this_processor()) {
+      punctuality_.note_late();
     } else {
-      unclaimed_ = 0;
-      const bool in_time = await();
-      const int processor = processor_.load(std::memory_order_relaxed);
-      note_late(!in_time || (processor >= 0 && processor == present_processor()));
+      punctuality_.note_in_time();
     }
-    taken_.store(false, std::memory_order_release);
+    release();
   }
 
  private:
-  enum class Start : std::uint8_t { untried, running, refused };
-  // A piece of work is offered, then claimed by one of the two threads.
-  enum class Work : std::uint32_t { none, offered };
-
-  static constexpr int kSpins = 4096;  // of the waiting thread before it sleeps: some 0.1 ms
-  // Of the caller, before it takes the thread for interrupted: some 0.4 ms. A time slice is longer.
-  static constexpr int kPatience = 16384;
-  static constexpr int kUnclaimedInARow = 256;  // more than it takes to wake up
-  // Pieces of work that the caller does alone once the thread is late; doubled each time.
-  static constexpr int kFewestAlone = 256, kMostAlone = 16384;
+  enum class Start : unsigned char { untried, running, refused };
   static constexpr std::size_t kStackBytes = std::size_t(8) << 20;  // kernels keep tiles there
 
-  // False where the caller must do both pieces: a piece within a piece, or no second thread.
+  // False where the caller must do all tasks.
   bool take() {
     if (taken_.exchange(true, std::memory_order_acquire)) return false;
-    if (alone_ > 0) {
-      alone_--;
-      taken_.store(false, std::memory_order_release);
-      return false;
+    caller_.store(pthread_self(), std::memory_order_relaxed);
+    if (!punctuality_.works_alone()) {
+      if (start_ == Start::untried) start_ = start() ? Start::running : Start::refused;
+      if (start_ == Start::running) return true;
     }
-    if (start_ == Start::untried) start_ = start() ? Start::running : Start::refused;
-    if (start_ == Start::running) return true;
-    taken_.store(false, std::memory_order_release);
+    release();
     return false;
+  }
+  void release() {
+    caller_.store(pthread_t{}, std::memory_order_relaxed);
+    taken_.store(false, std::memory_order_release);
   }
 
   bool start() {
-    if (available_processors() < 2) return false;
+    if (available_processors() < 2 || !is_known_to_forks()) return false;
+    pthread_t worker;
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return false;
-    pthread_t thread;
-    const bool started = pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
-                         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
-                         pthread_create(
-                             &thread, &attributes,
-                             [](void* self) -> void* {
-                               static_cast<SecondThread*>(self)->serve();
-                               return nullptr;
-                             },
-                             this) == 0;
+    const bool started =
+        pthread_attr_setstacksize(&attributes, kStackBytes) == 0 &&
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+        pthread_create(
+            &worker, &attributes,
+            [](void* self) -> void* { static_cast<SecondThread*>(self)->serve(); }, this) == 0;
     pthread_attr_destroy(&attributes);
     return started;
   }
 
-  void offer(void (*function)(void*), void* argument) {
-    function_ = function;
-    argument_ = argument;
-    done_.store(false, std::memory_order_relaxed);
-    // With the loads in sleep() and here in one order: either the thread sees the work, or this
-    // sees that the thread sleeps.
-    work_.store(Work::offered, std::memory_order_seq_cst);
-    if (!asleep_.load(std::memory_order_seq_cst)) return;
-    pthread_mutex_lock(&mutex_);
-    pthread_cond_signal(&condition_);
-    pthread_mutex_unlock(&mutex_);
+  [[noreturn]] void serve() {
+    is_worker = true;
+    for (;;) {
+      handover_.serve([this] { processor_.store(present_processor(), std::memory_order_relaxed); });
+    }
   }
 
-  bool claim() {
-    Work expected = Work::offered;
-    return work_.compare_exchange_strong(expected, Work::none, std::memory_order_acq_rel);
-  }
-
-  // Until the piece is done, which is under way on the other thread; false where that took longer
-  // than work takes.
-  bool await() {
-    for (int spins = 0; spins < kPatience; spins++) {
-      if (done_.load(std::memory_order_acquire)) return true;
+  // Until the worker's tasks are done; false where that takes longer than tasks do.
+  bool await_worker() {
+    for (int spins = 0; spins < Punctuality::kPatientSpins; spins++) {
+      if (handover_.is_worker_done()) return true;
       pause_core();
     }
-    while (!done_.load(std::memory_order_acquire)) sched_yield();
+    while (!handover_.is_worker_done()) sched_yield();
     return false;
   }
 
-  void note_late(bool is_late) {
-    if (is_late) {
-      unclaimed_ = 0;
-      alone_ = next_alone_;
-      next_alone_ = next_alone_ * 2 < kMostAlone ? next_alone_ * 2 : kMostAlone;
-    } else if (next_alone_ > kFewestAlone) {
-      next_alone_--;
+  bool is_on_this_processor() const {
+    const int processor = processor_.load(std::memory_order_relaxed);
+    return processor >= 0 && processor == present_processor();
+  }
+
+  // ---- Forks: a child has the thread that forked and no other
+  // ------------------------------------
+
+  static inline thread_local bool is_worker = false;  // whether this thread is a second one
+  // All that were started, in a list.
+  static inline std::atomic<SecondThread*> first_started{nullptr};
+
+  template <class Function>
+  static void for_each_started(Function&& function) {
+    for (SecondThread* thread = first_started; thread; thread = thread->next_started_) {
+      function(*thread);
     }
   }
 
-  void serve() {
-    for (;;) {
-      int spins = 0;
-      while (work_.load(std::memory_order_relaxed) == Work::none && spins < kSpins) {
-        pause_core();
-        spins++;
-      }
-      if (spins == kSpins) sleep();
-      if (claim()) {
-        function_(argument_);
-        processor_.store(present_processor(), std::memory_order_relaxed);
-        done_.store(true, std::memory_order_release);
-      }
+  // False where the system cannot call this class when the process forks.
+  bool is_known_to_forks() {
+    if (is_listed_) return true;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static bool is_registered = false;
+    pthread_once(&once, [] {
+      is_registered = pthread_atfork([] { for_each_started([](auto& t) { t.before_fork(); }); },
+                                     [] { for_each_started([](auto& t) { t.in_parent(); }); },
+                                     [] { for_each_started([](auto& t) { t.in_child(); }); }) == 0;
+    });
+    if (!is_registered) return false;
+    next_started_ = first_started;
+    while (!first_started.compare_exchange_weak(next_started_, this)) {
     }
+    is_listed_ = true;
+    return true;
   }
 
-  void sleep() {
-    pthread_mutex_lock(&mutex_);
-    asleep_.store(true, std::memory_order_seq_cst);
-    while (work_.load(std::memory_order_seq_cst) == Work::none) {
-      pthread_cond_wait(&condition_, &mutex_);
-    }
-    asleep_.store(false, std::memory_order_seq_cst);
-    pthread_mutex_unlock(&mutex_);
+  // Waits until no task is under way but the forking thread's own. Where the worker forks, in a
+  // task, nobody can wait for it; its child must not use this class.
+  void before_fork() {
+    if (is_worker) return;
+    const bool in_task = taken_.load() && pthread_equal(caller_, pthread_self());
+    while (!in_task && taken_.exchange(true, std::memory_order_acquire)) sched_yield();
+    forks_in_task_ = in_task;
+    if (start_ == Start::running) handover_.suspend();
+  }
+  void in_parent() {
+    if (is_worker) return;
+    if (start_ == Start::running) handover_.resume();
+    if (!forks_in_task_) release();
+  }
+  void in_child() {
+    if (is_worker) return;
+    if (start_ == Start::running) handover_.resume_without_worker();
+    start_ = Start::untried;
+    punctuality_ = {};
+    if (!forks_in_task_) release();
   }
 
-  // What only the caller writes, and what both write, on cache lines of their own.
-  alignas(64) std::atomic<bool> taken_{false};
+  alignas(64) std::atomic<bool> taken_{false};  // by a caller
+  std::atomic<pthread_t> caller_{};             // that has taken it
   Start start_ = Start::untried;
-  int unclaimed_ = 0;
-  int alone_ = 0;
-  int next_alone_ = kFewestAlone;
-  alignas(64) std::atomic<Work> work_{Work::none};
-  void (*function_)(void*) = nullptr;
-  void* argument_ = nullptr;
-  std::atomic<bool> asleep_{false};
-  alignas(64) std::atomic<bool> done_{true};
-  std::atomic<int> processor_{-1};  // that the thread was on
-  alignas(64) pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
+  Punctuality punctuality_;
+  Handover handover_;
+  std::atomic<int> processor_{-1};  // that the worker was on
+  SecondThread* next_started_ = nullptr;
+  bool is_listed_ = false, forks_in_task_ = false;
 };
 
-inline SecondThread second_thread;
+inline SecondThread second_thread;  // what a device has unless it is given another
 
 }  // namespace threads
 
-template <class First, class Second>
-HostSimdThreads call_both(HostSimdThreads, First&& first, Second&& second) {
-  threads::second_thread.run_both(first, second);
-  return {};
+// The host's vectors with a second thread. What a single worker computes is HostSimd's.
+struct HostSimdThreads : HostSimd {
+  static constexpr int kWorkers = 2;
+  using OneWorker = HostSimd;
+  threads::SecondThread* thread = &threads::second_thread;
+};
+
+template <class Task>
+HostSimdThreads run_tasks(HostSimdThreads device, int count, Task&& task) {
+  device.thread->run_tasks(count, task);
+  return device;
 }
 
 }  // namespace rlt

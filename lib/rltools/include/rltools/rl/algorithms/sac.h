@@ -363,7 +363,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
         scratch.action_gradient.data(), alpha / kBatch, scratch.actor_output_gradient.data());
     backward(device, learner.actor, observation, scratch.actor_output, scratch.actor_buffer,
              scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
-             scratch.gradient_buffer[Scratch<E>::kGradients - 1]);
+             scratch.gradient_buffer[Scratch<E>::kSharedGradient]);
   }
   adam_step(device, adam_parameters<E>(training.hyperparameters), learner.actor_optimizer,
             scratch.actor_gradient, learner.actor);

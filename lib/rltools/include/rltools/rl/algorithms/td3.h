@@ -150,7 +150,7 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
   auto& learner = training.learner;
   auto& scratch = training.scratch;
-  const CriticWork<E> critic = critic_work(training, 0, 2);
+  const CriticWork<E> critic = shared_work_of_first_critic(training);
   T loss = T(0);
   set_zero(scratch.actor_gradient);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
