@@ -28,15 +28,15 @@ class Settings:
     hidden: tuple[int, int] = (64, 64)
     batch_size: int = 100
     buffer_size: int = 10_000
-    warmup_steps: int = 100
+    learning_starts: int = 100
     learning_rate: float = 1e-3
-    discount: float = 0.99
-    polyak: float = 0.005
-    exploration_std: float = 0.1
-    target_std: float = 0.2
-    target_clip: float = 0.5
+    gamma: float = 0.99
+    tau: float = 0.005
+    action_noise: float = 0.1
+    policy_noise: float = 0.2
+    noise_clip: float = 0.5
     policy_delay: int = 2
-    temperature: float = 1.0  # SAC's, at the start
+    alpha: float = 1.0  # SAC's, at the start
     target_entropy: float = -1.0
     maximum_action: float = 2.0
 

@@ -133,7 +133,7 @@ void profiled_train_step(Training<E>& training) {
   td3::exploring_action(device, training, action);
   profile.enter(kSimulate);
   collect(device, training, action.data(), report);
-  if (learner.progress.step > training.hyperparameters.warmup_steps) {
+  if (learner.progress.step > training.hyperparameters.learning_starts) {
     profile.enter(kSample);
     gather_batch(device, training);
     profile.enter(kTargetValues);
@@ -214,7 +214,8 @@ void count_operations(const Training<E>& training, double (&operations)[kPhaseCo
   const double actor_updates = progress.updates / training.hyperparameters.policy_delay;
   const double policy_steps =
       progress.step -
-      std::min<double>(progress.step, training.hyperparameters.warmup_steps);  // the others random
+      std::min<double>(progress.step,
+                       training.hyperparameters.learning_starts);  // the others random
   operations[kAct] = 2 * policy_steps * Count::kAct;
   operations[kSimulate] = 0;
   operations[kSample] = 0;

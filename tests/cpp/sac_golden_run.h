@@ -36,9 +36,9 @@ void configure(const std::string& name, Training<E>& training) {
   initialize(Generic{}, training);
   if (name == "bounded") {
     h.target_entropy = -0.25f;
-    h.temperature = 0.2f;
-    h.discount = 0.9f;
-    h.polyak = 0.1f;
+    h.alpha = 0.2f;
+    h.gamma = 0.9f;
+    h.tau = 0.1f;
     h.learning_rate = 0.003f;
     h.adam_beta1 = 0.8f;
     h.adam_beta2 = 0.95f;
@@ -56,11 +56,11 @@ void run(training_run::Run<E>& run, const std::string& name, Put&& put,
          const std::function<void(int, const StepReport&)>& after_update) {
   auto& training = run.training;
   configure(name, training);
-  run.train(Generic{}, training.hyperparameters.warmup_steps);
+  run.train(Generic{}, training.hyperparameters.learning_starts);
   golden::terminate_every_third(training.replay);
   const auto& h = training.hyperparameters;
   put("hyperparameters", golden::Array{h.learning_rate, h.adam_beta1, h.adam_beta2, h.adam_epsilon,
-                                       h.discount, h.polyak, h.temperature, h.target_entropy});
+                                       h.gamma, h.tau, h.alpha, h.target_entropy});
   golden::put_networks(training.learner, put);
   for (int update = 0; update < kUpdates; update++) {
     const StepReport report = run.step(Generic{});

@@ -209,7 +209,7 @@ class Board {
   void set_short_run(std::uint32_t steps = 60) {
     set("seed", 7);
     set("steps", steps);
-    set("warmup_steps", 10);
+    set("learning_starts", 10);
     set("eval_every", 25);
     set("eval_episodes", 2);
     set("report_every", 10);

@@ -33,11 +33,11 @@ template <class E>
 void configure(const std::string& name, typename E::Hyperparameters& hyperparameters) {
   hyperparameters.seed = 11;
   if (name == "clipped") {
-    hyperparameters.target_std = 1.0f;
-    hyperparameters.target_clip = 0.97f;
+    hyperparameters.policy_noise = 1.0f;
+    hyperparameters.noise_clip = 0.97f;
     hyperparameters.policy_delay = 1;
-    hyperparameters.discount = 0.9f;
-    hyperparameters.polyak = 0.1f;
+    hyperparameters.gamma = 0.9f;
+    hyperparameters.tau = 0.1f;
     hyperparameters.learning_rate = 0.003f;
     hyperparameters.adam_beta1 = 0.8f;
     hyperparameters.adam_beta2 = 0.95f;
@@ -52,12 +52,12 @@ void run(training_run::Run<E>& run, const std::string& name, Put&& put,
   auto& training = run.training;
   configure<E>(name, training.hyperparameters);
   initialize(Generic{}, training);
-  run.train(Generic{}, training.hyperparameters.warmup_steps);
+  run.train(Generic{}, training.hyperparameters.learning_starts);
   golden::terminate_every_third(training.replay);
   const auto& h = training.hyperparameters;
   put("hyperparameters",
-      golden::Array{h.learning_rate, h.adam_beta1, h.adam_beta2, h.adam_epsilon, h.discount,
-                    h.polyak, h.target_std, h.target_clip, static_cast<double>(h.policy_delay)});
+      golden::Array{h.learning_rate, h.adam_beta1, h.adam_beta2, h.adam_epsilon, h.gamma, h.tau,
+                    h.policy_noise, h.noise_clip, static_cast<double>(h.policy_delay)});
   golden::put_networks(training.learner, put);
   for (int update = 0; update < kUpdates; update++) {
     const StepReport report = run.step(Generic{});

@@ -142,12 +142,12 @@ TEST_CASE("every algorithm's list begins with the run's, and TD3 has the paper's
   const PendulumTd3::Hyperparameters h;
   CHECK(h.steps == 10000);
   CHECK(h.eval_every == 1000);
-  CHECK(h.warmup_steps == 100);
+  CHECK(h.learning_starts == 100);
   CHECK(h.learning_rate == 1e-3f);
-  CHECK(h.discount == 0.99f);
-  CHECK(h.polyak == 0.005f);
-  CHECK(h.exploration_std == 0.1f);
-  CHECK(h.target_std == 0.2f);
-  CHECK(h.target_clip == 0.5f);
+  CHECK(h.gamma == 0.99f);
+  CHECK(h.tau == 0.005f);
+  CHECK(h.action_noise == 0.1f);
+  CHECK(h.policy_noise == 0.2f);
+  CHECK(h.noise_clip == 0.5f);
   CHECK(h.policy_delay == 2);
 }

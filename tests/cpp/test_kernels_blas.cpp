@@ -217,7 +217,7 @@ TEST_CASE("training with BLAS stays finite and begins as the host does") {
   const auto run = std::make_unique<Run<WideTd3>>(1), expected = std::make_unique<Run<WideTd3>>(1);
   for (auto* hyperparameters :
        {&run->training.hyperparameters, &expected->training.hyperparameters}) {
-    hyperparameters->warmup_steps = 100;
+    hyperparameters->learning_starts = 100;
   }
   initialize(HostBlas{}, run->training);
   initialize(HostSimd{}, expected->training);
@@ -241,7 +241,7 @@ TEST_CASE("the same run on the same machine ends in the same bits") {
   std::string digests[2];
   for (auto& digest : digests) {
     const auto run = std::make_unique<Run<WideTd3>>(2);
-    run->training.hyperparameters.warmup_steps = 20;
+    run->training.hyperparameters.learning_starts = 20;
     initialize(HostBlas{}, run->training);
     run->train(HostBlas{}, 40);
     digest = run->state_sha256();

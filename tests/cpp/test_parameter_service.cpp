@@ -26,7 +26,7 @@ TEST_CASE("hyperparameters: listed, read by name and by index") {
   mavlink_param_request_read_t by_name{};
   by_name.param_index = -1;
   by_name.target_system = kSelf.system;
-  std::memcpy(by_name.param_id, "discount", 8);
+  std::memcpy(by_name.param_id, "gamma", 5);
   board.exchange(mavlink_msg_param_request_read_encode, by_name);
   auto answers = board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode);
   REQUIRE(answers.size() == 1);
@@ -71,10 +71,10 @@ TEST_CASE("hyperparameters: what is not allowed is refused with the old value an
   };
   const char* bounds = "hyperparameter refused: out of bounds";
   refused("steps", 0, MAV_PARAM_TYPE_UINT32, bounds);
-  refused("discount", 0x3f800001u, MAV_PARAM_TYPE_REAL32, bounds);       // 1 + epsilon
-  refused("discount", 0x7fc00000u, MAV_PARAM_TYPE_REAL32, bounds);       // NaN
+  refused("gamma", 0x3f800001u, MAV_PARAM_TYPE_REAL32, bounds);          // 1 + epsilon
+  refused("gamma", 0x7fc00000u, MAV_PARAM_TYPE_REAL32, bounds);          // NaN
   refused("learning_rate", 0x7f800000u, MAV_PARAM_TYPE_REAL32, bounds);  // infinity
-  refused("discount", 0, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: it is of another type");
+  refused("gamma", 0, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: it is of another type");
   board.set_short_run(1000);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   refused("steps", 5, MAV_PARAM_TYPE_UINT32, "hyperparameter refused: pause training first");

@@ -175,7 +175,7 @@ TEST_CASE("the golden's second case goes beyond both bounds of log_std") {
   using E = sac_golden::Experiment<double>;
   Run<E> run;
   sac_golden::configure("bounded", run.training);
-  run.train(Generic{}, run.training.hyperparameters.warmup_steps);
+  run.train(Generic{}, run.training.hyperparameters.learning_starts);
   int below = 0, above = 0;
   for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
     const MatrixView<const double, 1, 3> observation{run.replay->observation + slot * 3};
@@ -337,10 +337,10 @@ TEST_CASE("a run that continues from a copy of its state ends with the same bits
 TEST_CASE("while warming up nothing is learned, then every step updates all networks") {
   Run<PendulumSac> run(1);
   auto& h = run.training.hyperparameters;
-  h.warmup_steps = 150;
+  h.learning_starts = 150;
   initialize(Host{}, run.training);
   const Learner<PendulumSac> before_updates = *run.learner;
-  for (std::uint32_t step = 0; step < h.warmup_steps; step++) {
+  for (std::uint32_t step = 0; step < h.learning_starts; step++) {
     const StepReport report = run.step(Host{});
     CHECK_FALSE(report.updated);
     CHECK_FALSE(report.actor_updated);
@@ -372,7 +372,7 @@ TEST_CASE("while warming up nothing is learned, then every step updates all netw
 TEST_CASE("exploration draws from the policy") {
   Run<LineSac> run(3);
   auto& h = run.training.hyperparameters;
-  h.warmup_steps = 1;
+  h.learning_starts = 1;
   h.learning_rate = 0;  // the policy stays
   initialize(Host{}, run.training);
   double sum[2] = {}, sum_of_squares[2] = {}, product = 0;
@@ -409,10 +409,10 @@ TEST_CASE(
     CAPTURE(target_entropy);
     Run<LineSac> run(4);
     run.training.hyperparameters.target_entropy = target_entropy;
-    run.training.hyperparameters.temperature = 0.5f;
+    run.training.hyperparameters.alpha = 0.5f;
     initialize(Host{}, run.training);
     CHECK(run.learner->log_temperature.values[0] == math::log(0.5f));
-    run.train(Host{}, run.training.hyperparameters.warmup_steps);
+    run.train(Host{}, run.training.hyperparameters.learning_starts);
     for (int update = 0; update < 20; update++) {
       const float before = run.learner->log_temperature.values[0];
       run.step(Host{});
@@ -474,7 +474,7 @@ TEST_CASE("the deployed policy is the actor's squashed mean, bit by bit") {
 
 TEST_CASE("the report says so when a number is not finite") {
   Run<PendulumSac> run(6);
-  run.training.hyperparameters.warmup_steps = 20;
+  run.training.hyperparameters.learning_starts = 20;
   initialize(Host{}, run.training);
   run.train(Host{}, 40);
   REQUIRE(run.step(Host{}).finite);

@@ -138,7 +138,7 @@ TEST_CASE("a number that is not finite is found in every array of the state") {
 TEST_CASE("an action that is not finite is a fault, and the environment is not stepped with it") {
   for (const float poison : {math::kQuietNan, math::kInfinity}) {
     Run<PendulumTd3> run(2);
-    run.training.hyperparameters.warmup_steps = 5;
+    run.training.hyperparameters.learning_starts = 5;
     initialize(Generic{}, run.training);
     run.train(Generic{}, 5);
     REQUIRE(run.step(Generic{}).finite);

@@ -123,10 +123,10 @@ TEST_CASE("four updates in float are PyTorch's in double, but for rounding") {
 TEST_CASE("while warming up actions are uniform and nothing is learned, then every step updates") {
   Run<PendulumTd3> run(1);
   auto& h = run.training.hyperparameters;
-  h.warmup_steps = 150;
+  h.learning_starts = 150;
   initialize(Host{}, run.training);
   const Learner<PendulumTd3> initial = *run.learner;
-  for (std::uint32_t step = 0; step < h.warmup_steps; step++) {
+  for (std::uint32_t step = 0; step < h.learning_starts; step++) {
     const StepReport report = run.step(Host{});
     CHECK_FALSE(report.updated);
     CHECK(report.finite);
@@ -144,7 +144,7 @@ TEST_CASE("while warming up actions are uniform and nothing is learned, then eve
 
 TEST_CASE("actor and targets are updated with every policy_delay-th update only") {
   Run<PendulumTd3> run(2);
-  run.training.hyperparameters.warmup_steps = 30;
+  run.training.hyperparameters.learning_starts = 30;
   run.training.hyperparameters.policy_delay = 3;
   initialize(Host{}, run.training);
   run.train(Host{}, 30);
@@ -167,18 +167,18 @@ TEST_CASE("actor and targets are updated with every policy_delay-th update only"
 TEST_CASE("exploration adds normal noise of the standard deviation asked for, within the range") {
   Run<PendulumTd3> run(3);
   auto& h = run.training.hyperparameters;
-  h.warmup_steps = 1;
+  h.learning_starts = 1;
   h.learning_rate = 0;  // the policy stays, so that the action without noise is known
   for (const float std : {0.0f, 0.1f, 3.0f}) {
     CAPTURE(std);
-    h.exploration_std = std;
+    h.action_noise = std;
     initialize(Host{}, run.training);
     double sum = 0, sum_of_squares = 0;
     int at_bound = 0;
     constexpr std::uint32_t kSteps = 190;  // of the first episode
     for (std::uint32_t step = 0; step < kSteps; step++) {
       run.step(Host{});
-      if (step < h.warmup_steps) continue;
+      if (step < h.learning_starts) continue;
       Matrix<float, 1, 1> action;
       const MatrixView<const float, 1, 3> observation{run.replay->observation + step * 3};
       forward(Host{}, run.learner->actor, observation, action, run.scratch->acting_buffer);
@@ -202,7 +202,7 @@ TEST_CASE("exploration adds normal noise of the standard deviation asked for, wi
 
 TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored as terminated") {
   Run<PendulumTd3> run(4);
-  run.training.hyperparameters.warmup_steps = 1000;
+  run.training.hyperparameters.learning_starts = 1000;
   initialize(Host{}, run.training);
   std::uint32_t slot = 0;
   for (int episode = 0; episode < 3; episode++) {
@@ -227,7 +227,7 @@ TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored 
 TEST_CASE("an episode that terminates early is stored as terminated, and evaluation stops there") {
   Run<LineTd3> run(5);
   auto& h = run.training.hyperparameters;
-  h.warmup_steps = 300;
+  h.learning_starts = 300;
   initialize(Host{}, run.training);
   std::uint32_t slot = 0;
   int terminations = 0, truncations = 0, disagreements = 0;
@@ -258,7 +258,7 @@ TEST_CASE("an episode that terminates early is stored as terminated, and evaluat
 
 TEST_CASE("the report says so when a number is not finite") {
   Run<PendulumTd3> run(6);
-  run.training.hyperparameters.warmup_steps = 20;
+  run.training.hyperparameters.learning_starts = 20;
   initialize(Host{}, run.training);
   run.train(Host{}, 40);
   REQUIRE(run.step(Host{}).finite);

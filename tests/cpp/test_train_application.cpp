@@ -271,7 +271,7 @@ TEST_CASE("reported losses are means since the last report") {
   const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
   REQUIRE(progress.size() == 3);
   training_run::Run<TinyTd3> run(7);
-  run.training.hyperparameters.warmup_steps = 10;
+  run.training.hyperparameters.learning_starts = 10;
   initialize(Generic{}, run.training);
   for (std::size_t report = 0; report < 3; report++) {
     double critic_1 = 0, critic_2 = 0, actor = 0;

@@ -19,7 +19,7 @@ inline std::string hash_of(const std::uint8_t (&sha256)[32]) {
 // What a run without any application gives.
 inline std::string expected_sha256(std::uint32_t steps) {
   training_run::Run<TinyTd3> run(7);
-  run.training.hyperparameters.warmup_steps = 10;
+  run.training.hyperparameters.learning_starts = 10;
   initialize(Generic{}, run.training);
   run.train(Generic{}, steps);
   return run.state_sha256();

@@ -71,9 +71,9 @@ def test_hyperparameters_keep_their_bits(
         for entry in description.hyperparameters
     }
     set_run(session, description, **values)  # reads each of them back, bit by bit
-    set_run(session, description, seed=0x7FA00001, discount=0.25, polyak=0.0)
+    set_run(session, description, seed=0x7FA00001, gamma=0.25, tau=0.0)
     with pytest.raises(VerificationError, match="out of bounds"):
-        set_run(session, description, discount=1.5)
+        set_run(session, description, gamma=1.5)
     assert session.identity().state == State.IDLE
 
 

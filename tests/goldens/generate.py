@@ -255,12 +255,12 @@ def update_critics(
     return report
 
 
-def update_targets(nets: Mapping[str, Network], polyak: float) -> None:
+def update_targets(nets: Mapping[str, Network], tau: float) -> None:
     with torch.no_grad():
         for name, target in nets.items():
             if name.endswith("_target"):
                 trained = nets[name.removesuffix("_target")]
-                target.flat.mul_(1 - polyak).add_(polyak * trained.flat)
+                target.flat.mul_(1 - tau).add_(tau * trained.flat)
 
 
 # ---- TD3 -----------------------------------------------------------------------------------------
@@ -275,11 +275,11 @@ def td3_update(
 ) -> dict[str, float]:
     """Fujimoto, van Hoof and Meger 2018, algorithm 1, from "Update critics" on."""
     with torch.no_grad():
-        clip = hyper["target_clip"]
-        noise = (batch["target_noise"] * hyper["target_std"]).clamp(-clip, clip)
+        clip = hyper["noise_clip"]
+        noise = (batch["target_noise"] * hyper["policy_noise"]).clamp(-clip, clip)
         next_action = (nets["actor_target"](batch["next_observation"]) + noise).clamp(-1, 1)
         value = smaller_target_value(nets, batch["next_observation"], next_action)
-        target = batch["reward"] + hyper["discount"] * batch["not_terminated"] * value
+        target = batch["reward"] + hyper["gamma"] * batch["not_terminated"] * value
     report = update_critics(nets, optimizers, batch["observation_action"], target)
     if (update + 1) % int(hyper["policy_delay"]) != 0:
         return report
@@ -290,14 +290,14 @@ def td3_update(
     actor_loss.backward()
     optimizers["actor"].step()
     report["actor_loss"] = actor_loss.item()
-    update_targets(nets, hyper["polyak"])
+    update_targets(nets, hyper["tau"])
     return report
 
 
 def td3(case: str) -> dict[str, Array]:
     arrays = read_arrays(dump_inputs("td3", case))
     inputs = {name: torch.from_numpy(values) for name, values in arrays.items()}
-    names = "learning_rate beta1 beta2 epsilon discount polyak target_std target_clip policy_delay"
+    names = "learning_rate beta1 beta2 epsilon gamma tau policy_noise noise_clip policy_delay"
     hyper = dict(zip(names.split(), inputs["hyperparameters"].tolist(), strict=True))
     nets, optimizers = {}, {}
     for name, shape, output in (

@@ -30,7 +30,7 @@ UPDATES = 2
 STRIDE = 21
 HYPERPARAMETERS = (
     *("learning_rate", "beta1", "beta2", "epsilon"),
-    *("discount", "polyak", "temperature", "target_entropy"),
+    *("gamma", "tau", "alpha", "target_entropy"),
 )
 
 
@@ -77,7 +77,7 @@ def sac_update(
         )
         value = smaller_target_value(nets, batch["next_observation"], next_action)
         value -= alpha * log_probability
-        target = batch["reward"] + hyper["discount"] * batch["not_terminated"] * value
+        target = batch["reward"] + hyper["gamma"] * batch["not_terminated"] * value
     report = update_critics(nets, optimizers, batch["observation_action"], target)
     action, log_probability = sample(nets["actor"], observation, batch["policy_noise"])
     critic_input = torch.cat([observation, action], 1)
@@ -91,7 +91,7 @@ def sac_update(
     optimizers["temperature"].zero_grad()
     (-log_temperature.exp() * deviation).backward()
     optimizers["temperature"].step()
-    update_targets(nets, hyper["polyak"])
+    update_targets(nets, hyper["tau"])
     return report
 
 
@@ -107,9 +107,7 @@ def sac(case: str) -> dict[str, Array]:
     trained = {name: network.flat for name, network in nets.items()}
     for name in ("critic_1", "critic_2"):
         nets[f"{name}_target"] = copy.deepcopy(nets[name])
-    log_temperature = torch.nn.Parameter(
-        torch.tensor([hyper["temperature"]], dtype=torch.float64).log()
-    )
+    log_temperature = torch.nn.Parameter(torch.tensor([hyper["alpha"]], dtype=torch.float64).log())
     trained["temperature"] = log_temperature
     optimizers = {name: adam(parameters, hyper) for name, parameters in trained.items()}
     # By these the test notices that the core draws other inputs than these results are for.

@@ -403,8 +403,8 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("experiment", "names"),
     [
-        ("pendulum-td3", "policy_delay exploration_std target_std target_clip"),
-        ("pendulum-sac", "temperature target_entropy"),
+        ("pendulum-td3", "policy_delay action_noise policy_noise noise_clip"),
+        ("pendulum-sac", "alpha target_entropy"),
     ],
 )
 def test_peers_have_the_experiment_s_settings(
@@ -415,7 +415,7 @@ def test_peers_have_the_experiment_s_settings(
 
     settings = peer_run.Settings(seed=0, steps=1)
     description = experiments.describe(experiment)
-    for name in ("warmup_steps", "learning_rate", "discount", "polyak", *names.split()):
+    for name in ("learning_starts", "learning_rate", "gamma", "tau", *names.split()):
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
     assert settings.batch_size == description.document["batch_size"]

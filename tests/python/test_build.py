@@ -86,9 +86,9 @@ def test_unknown_experiment_names_near_ones() -> None:
 def test_description_of_an_experiment() -> None:
     description = experiments.describe(EXPERIMENT)
     assert description.name == EXPERIMENT
-    assert description.hyperparameter("discount").default == pytest.approx(0.99)
-    with pytest.raises(UnknownNameError, match="did you mean discount"):
-        description.hyperparameter("discont")
+    assert description.hyperparameter("gamma").default == pytest.approx(0.99)
+    with pytest.raises(UnknownNameError, match="did you mean gamma"):
+        description.hyperparameter("gama")
     offset = 0
     for tensor in description.tensors:
         assert tensor.offset == offset

@@ -282,15 +282,15 @@ def test_unknown_names() -> None:
     fails(
         code, 'unknown board "hots": did you mean host', "train", "pendulum-td3", "--board", "hots"
     )
-    words = ["train", "pendulum-td3", "--board", "host", "--set", "polyack=1"]
-    fails(code, 'unknown hyperparameter "polyack": did you mean polyak', *words)
+    words = ["train", "pendulum-td3", "--board", "host", "--set", "taau=1"]
+    fails(code, 'unknown hyperparameter "taau": did you mean tau', *words)
     fails(code, 'unknown run "nothing"', "evaluate", "nothing")
     fails(code, 'unknown run "nothing"', "train", "--resume", "nothing")
 
 
 def test_values_and_ports() -> None:
     words = ["train", "pendulum-td3", "--board", "host"]
-    fails(UsageError.exit_code, "choose a number from 0 to 1 ", *words, "--set", "discount=1.5")
+    fails(UsageError.exit_code, "choose a number from 0 to 1 ", *words, "--set", "gamma=1.5")
     port = "/dev/ttyUSB77"
     fails(PortError.exit_code, f"there is no port {port}", *words, "--port", port)
     fails(PortError.exit_code, "cannot connect to socket", *words, "--port", "socket://localhost:1")

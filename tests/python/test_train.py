@@ -972,7 +972,7 @@ def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
         settings = [
             f"{entry.name}={getattr(entry, end)!r}"
             for entry in description.hyperparameters
-            if entry.name not in ("seed", "steps", "eval_every", "eval_episodes", "warmup_steps")
+            if entry.name not in ("seed", "steps", "eval_every", "eval_episodes", "learning_starts")
         ]
         path = tmp_path / end
         try:

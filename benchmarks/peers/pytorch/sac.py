@@ -38,7 +38,7 @@ class Sac:
         self.actor = network(3, settings, 2)  # mean and log_std
         self.critics = [network(4, settings, 1) for _ in range(2)]
         self.critic_targets = copy.deepcopy(self.critics)
-        self.log_temperature = torch.tensor(math.log(settings.temperature), requires_grad=True)
+        self.log_temperature = torch.tensor(math.log(settings.alpha), requires_grad=True)
         critic_parameters = [p for critic in self.critics for p in critic.parameters()]
         self.actor_optimizer = torch.optim.Adam(self.actor.parameters(), settings.learning_rate)
         self.critic_optimizer = torch.optim.Adam(critic_parameters, settings.learning_rate)
@@ -64,7 +64,7 @@ class Sac:
             next_input = torch.cat([next_observation, next_action], 1)
             next_value = torch.min(*(target(next_input) for target in self.critic_targets))
             next_value -= temperature * next_log_density
-            target_value = reward + self.settings.discount * (1.0 - terminated) * next_value
+            target_value = reward + self.settings.gamma * (1.0 - terminated) * next_value
         critic_input = torch.cat([observation, action], 1)
         losses = [
             nn.functional.mse_loss(critic(critic_input), target_value) for critic in self.critics
@@ -76,7 +76,7 @@ class Sac:
         with torch.no_grad():
             for critic, target in zip(self.critics, self.critic_targets, strict=True):
                 for value, average in zip(critic.parameters(), target.parameters(), strict=True):
-                    average.lerp_(value, self.settings.polyak)
+                    average.lerp_(value, self.settings.tau)
 
     def update_actor(self, observation: torch.Tensor, temperature: torch.Tensor) -> None:
         action, log_density = self.act(observation)
@@ -103,7 +103,7 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
     with stopwatch:
         observation, _ = environment.reset(seed=settings.seed)
         for step in range(settings.steps):
-            if step < settings.warmup_steps:
+            if step < settings.learning_starts:
                 action = rng.uniform(-1.0, 1.0, 1).astype(np.float32)
             else:
                 with torch.no_grad():
@@ -114,7 +114,7 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
             observation = next_observation
             if terminated or truncated:
                 observation, _ = environment.reset()
-            if step >= settings.warmup_steps:
+            if step >= settings.learning_starts:
                 sac.update(replay.sample(rng, settings.batch_size))
 
     def policy(observations: Any) -> Any:

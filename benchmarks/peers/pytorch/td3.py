@@ -46,12 +46,12 @@ class Td3:
         observation, action, reward, next_observation, terminated = batch
         settings = self.settings
         with torch.no_grad():
-            noise = settings.target_std * torch.randn_like(action)
-            noise = noise.clamp(-settings.target_clip, settings.target_clip)
+            noise = settings.policy_noise * torch.randn_like(action)
+            noise = noise.clamp(-settings.noise_clip, settings.noise_clip)
             next_action = (self.actor_target(next_observation) + noise).clamp(-1.0, 1.0)
             next_input = torch.cat([next_observation, next_action], 1)
             next_value = torch.min(*(target(next_input) for target in self.critic_targets))
-            target_value = reward + settings.discount * (1.0 - terminated) * next_value
+            target_value = reward + settings.gamma * (1.0 - terminated) * next_value
         critic_input = torch.cat([observation, action], 1)
         losses = [
             nn.functional.mse_loss(critic(critic_input), target_value) for critic in self.critics
@@ -75,7 +75,7 @@ class Td3:
         with torch.no_grad():
             for source, target in pairs:
                 for value, average in zip(source.parameters(), target.parameters(), strict=True):
-                    average.lerp_(value, self.settings.polyak)
+                    average.lerp_(value, self.settings.tau)
 
 
 def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_run.Policy:
@@ -90,12 +90,12 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
     with stopwatch:
         observation, _ = environment.reset(seed=settings.seed)
         for step in range(settings.steps):
-            if step < settings.warmup_steps:
+            if step < settings.learning_starts:
                 action = rng.uniform(-1.0, 1.0, 1).astype(np.float32)
             else:
                 with torch.no_grad():
                     action = td3.actor(torch.from_numpy(observation)).numpy()
-                noise = settings.exploration_std * rng.standard_normal(1, np.float32)
+                noise = settings.action_noise * rng.standard_normal(1, np.float32)
                 action = np.clip(action + noise, -1.0, 1.0)
             outcome = environment.step(settings.maximum_action * action)
             next_observation, reward, terminated, truncated, _ = outcome
@@ -103,7 +103,7 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
             observation = next_observation
             if terminated or truncated:
                 observation, _ = environment.reset()
-            if step >= settings.warmup_steps:
+            if step >= settings.learning_starts:
                 td3.update(replay.sample(rng, settings.batch_size))
 
     def policy(observations: Any) -> Any:

@@ -25,18 +25,18 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
     algorithm = SAC(
         lambda: make_environment(settings.environment, settings.seed),
         enable_evaluation=False,
-        GAMMA=settings.discount,
+        GAMMA=settings.gamma,
         ACTOR_BATCH_SIZE=settings.batch_size,
         CRITIC_BATCH_SIZE=settings.batch_size,
-        ACTOR_POLYAK=1.0 - settings.polyak,
-        CRITIC_POLYAK=1.0 - settings.polyak,
-        N_WARMUP_STEPS=settings.warmup_steps,
+        ACTOR_POLYAK=1.0 - settings.tau,
+        CRITIC_POLYAK=1.0 - settings.tau,
+        N_WARMUP_STEPS=settings.learning_starts,
         STEP_LIMIT=settings.steps,
         REPLAY_BUFFER_CAP=settings.buffer_size,
         ACTOR_HIDDEN_DIM=settings.hidden[0],
         CRITIC_HIDDEN_DIM=settings.hidden[0],
         OPTIMIZER_ALPHA=settings.learning_rate,
-        ALPHA=settings.temperature,
+        ALPHA=settings.alpha,
         TARGET_ENTROPY=settings.target_entropy,
     )
     state = algorithm.State(settings.seed)

@@ -16,22 +16,22 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
         learning_rate=settings.learning_rate,
         qf_learning_rate=settings.learning_rate,
         buffer_size=settings.buffer_size,
-        learning_starts=settings.warmup_steps,
+        learning_starts=settings.learning_starts,
         batch_size=settings.batch_size,
-        tau=settings.polyak,
-        gamma=settings.discount,
+        tau=settings.tau,
+        gamma=settings.gamma,
         train_freq=1,
         gradient_steps=1,
         policy_delay=settings.policy_delay,
-        target_policy_noise=settings.target_std,
-        target_noise_clip=settings.target_clip,
-        action_noise=NormalActionNoise(np.zeros(1), np.full(1, settings.exploration_std)),
+        target_policy_noise=settings.policy_noise,
+        target_noise_clip=settings.noise_clip,
+        action_noise=NormalActionNoise(np.zeros(1), np.full(1, settings.action_noise)),
         policy_kwargs={"net_arch": list(settings.hidden)},
         seed=settings.seed,
     )
     # JAX's states are immutable, and keep the compiled functions that another model would not find.
     first_states = model.policy.actor_state, model.policy.qf_state
-    model.learn(settings.warmup_steps + 50)
+    model.learn(settings.learning_starts + 50)
     model.policy.actor_state, model.policy.qf_state = first_states
     model.replay_buffer.reset()
     model._n_updates = 0

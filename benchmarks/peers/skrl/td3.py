@@ -73,21 +73,21 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
     configuration = TD3_CFG(
         gradient_steps=1,
         batch_size=settings.batch_size,
-        discount_factor=settings.discount,
-        polyak=settings.polyak,
+        discount_factor=settings.gamma,
+        polyak=settings.tau,
         learning_rate=settings.learning_rate,
-        random_timesteps=settings.warmup_steps,
-        learning_starts=settings.warmup_steps,
+        random_timesteps=settings.learning_starts,
+        learning_starts=settings.learning_starts,
         exploration_noise=GaussianNoise,
-        exploration_noise_kwargs={"mean": 0.0, "std": settings.exploration_std, "device": "cpu"},
+        exploration_noise_kwargs={"mean": 0.0, "std": settings.action_noise, "device": "cpu"},
         policy_delay=settings.policy_delay,
         smooth_regularization_noise=GaussianNoise,
         smooth_regularization_noise_kwargs={
             "mean": 0.0,
-            "std": settings.target_std,
+            "std": settings.policy_noise,
             "device": "cpu",
         },
-        smooth_regularization_clip=settings.target_clip,
+        smooth_regularization_clip=settings.noise_clip,
     )
     configuration.experiment.write_interval = 0
     configuration.experiment.checkpoint_interval = 0

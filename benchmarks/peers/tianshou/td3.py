@@ -35,7 +35,7 @@ def make_algorithm(settings: peer_run.Settings, environment: Any) -> Any:
     return TD3(
         policy=ContinuousDeterministicPolicy(
             actor=actor,
-            exploration_noise=GaussianNoise(sigma=settings.exploration_std),
+            exploration_noise=GaussianNoise(sigma=settings.action_noise),
             action_space=environment.action_space,
         ),
         policy_optim=optimizer,
@@ -43,11 +43,11 @@ def make_algorithm(settings: peer_run.Settings, environment: Any) -> Any:
         critic_optim=optimizer,
         critic2=critic(),
         critic2_optim=optimizer,
-        tau=settings.polyak,
-        gamma=settings.discount,
-        policy_noise=settings.target_std,
+        tau=settings.tau,
+        gamma=settings.gamma,
+        policy_noise=settings.policy_noise,
         update_actor_freq=settings.policy_delay,
-        noise_clip=settings.target_clip,
+        noise_clip=settings.noise_clip,
     )
 
 
@@ -69,11 +69,11 @@ def train(settings: peer_run.Settings, stopwatch: peer_run.Stopwatch) -> peer_ru
     )
     collector.reset(gym_reset_kwargs={"seed": settings.seed})
     with stopwatch:
-        collector.collect(n_step=settings.warmup_steps, random=True)
+        collector.collect(n_step=settings.learning_starts, random=True)
         algorithm.run_training(
             OffPolicyTrainerParams(
                 max_epochs=1,
-                epoch_num_steps=settings.steps - settings.warmup_steps,
+                epoch_num_steps=settings.steps - settings.learning_starts,
                 training_collector=collector,
                 collection_step_num_env_steps=1,
                 batch_size=settings.batch_size,

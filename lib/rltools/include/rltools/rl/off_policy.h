@@ -119,7 +119,7 @@ void reset_run(Device device, Training<E>& training) {
 // Before the first update actions are uniformly random.
 template <class E>
 bool is_warming_up(const Training<E>& training) {
-  return training.learner.progress.step < training.hyperparameters.warmup_steps;
+  return training.learner.progress.step < training.hyperparameters.learning_starts;
 }
 
 template <class Device, class E>
@@ -248,16 +248,16 @@ void evaluate_target_critics(Device device, Training<E>& training) {
   }
 }
 
-// target_value = reward + discount (1 - terminated) value[0], for the tile that begins at row
+// target_value = reward + gamma (1 - terminated) value[0], for the tile that begins at row
 // `first`
 template <class E>
 void set_target_values(Training<E>& training, int first) {
   using T = typename E::Scalar;
   auto& scratch = training.scratch;
-  const T discount = static_cast<T>(training.hyperparameters.discount);
+  const T gamma = static_cast<T>(training.hyperparameters.gamma);
   for (int row = 0; row < E::kTileRows; row++) {
     scratch.target_value(first + row, 0) =
-        math::fma(discount * scratch.not_terminated(first + row, 0), scratch.value[0](row, 0),
+        math::fma(gamma * scratch.not_terminated(first + row, 0), scratch.value[0](row, 0),
                   scratch.reward(first + row, 0));
   }
 }
@@ -306,7 +306,7 @@ typename E::Scalar update_critics(Device device, Training<E>& training, StepRepo
 
 template <class Device, class E>
 void update_critic_targets(Device device, Training<E>& training) {
-  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.polyak);
+  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
   for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
     polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
                                               work.target.values);

@@ -31,12 +31,12 @@ namespace rlt {
 
 #define RLT_SAC_HYPERPARAMETERS(X)                                                                \
   RLT_RUN_HYPERPARAMETERS(X)                                                                      \
-  X(std::uint32_t, warmup_steps, 100, 1, 4294967295.0, "steps",                                   \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                                \
     "Steps with uniformly random actions before the first update.")                               \
   X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor, critics and temperature.") \
-  X(float, discount, 0.99, 0, 1, "", "Discount of future rewards per step.")                      \
-  X(float, polyak, 0.005, 0, 1, "", "Share of the trained weights in each target update.")        \
-  X(float, temperature, 1, 1e-6, 1e6, "",                                                         \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")           \
+  X(float, alpha, 1, 1e-6, 1e6, "",                                                               \
     "Weight of the policy's entropy against the reward, at the start.")                           \
   X(float, target_entropy, -1, -20, 0.6931, "nat",                                                \
     "Entropy that the temperature holds the policy to, per dimension of the action.")             \
@@ -136,8 +136,7 @@ void initialize_algorithm(Device device, Sac, Training<E>& training) {
   initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 0);
   initialize(learner.actor_optimizer);
   initialize_critics(device, training);
-  learner.log_temperature.values[0] =
-      math::log(static_cast<T>(training.hyperparameters.temperature));
+  learner.log_temperature.values[0] = math::log(static_cast<T>(training.hyperparameters.alpha));
   initialize(learner.temperature_optimizer);
   reset_run(device, training);
 }
@@ -275,7 +274,7 @@ void sample_policy(Device device, Training<E>& training, const Observation& obse
 }
 
 // target_value =
-//   reward + discount (1 - terminated) (min(Q1', Q2')(s', a') - alpha log pi(a' | s')), a' ~ pi(s')
+//   reward + gamma (1 - terminated) (min(Q1', Q2')(s', a') - alpha log pi(a' | s')), a' ~ pi(s')
 template <class Device, class E>
 void compute_target_values(Device device, Training<E>& training) {
   auto& scratch = training.scratch;
@@ -395,7 +394,7 @@ StepReport train_step_algorithm(Device device, Sac, Training<E>& training) {
   collect(device, training, action.data(), report);
   if (!report.finite) return report;
   auto sum = learner.progress.episode_return;
-  if (learner.progress.step > training.hyperparameters.warmup_steps) {
+  if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     sac::compute_target_values(device, training);
     sum += update_critics(device, training, report);

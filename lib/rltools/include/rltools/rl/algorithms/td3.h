@@ -10,20 +10,20 @@
 namespace rlt {
 
 // Noise is relative to the action range: actions are normalised to [-1, 1].
-#define RLT_TD3_HYPERPARAMETERS(X)                                                          \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                \
-  X(std::uint32_t, warmup_steps, 100, 1, 4294967295.0, "steps",                             \
-    "Steps with uniformly random actions before the first update.")                         \
-  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics.")        \
-  X(float, discount, 0.99, 0, 1, "", "Discount of future rewards per step.")                \
-  X(float, polyak, 0.005, 0, 1, "", "Share of the trained weights in each target update.")  \
-  X(float, exploration_std, 0.1, 0, 10, "", "Standard deviation of the exploration noise.") \
-  X(float, target_std, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.")  \
-  X(float, target_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")              \
-  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                             \
-    "Critic updates for each update of the actor and the target networks.")                 \
-  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")     \
-  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")  \
+#define RLT_TD3_HYPERPARAMETERS(X)                                                           \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                 \
+  X(std::uint32_t, learning_starts, 100, 1, 4294967295.0, "steps",                           \
+    "Steps with uniformly random actions before the first update.")                          \
+  X(float, learning_rate, 1e-3, 0, 1, "", "Adam's step size, of actor and critics.")         \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                    \
+  X(float, tau, 0.005, 0, 1, "", "Share of the trained weights in each target update.")      \
+  X(float, action_noise, 0.1, 0, 10, "", "Standard deviation of the exploration noise.")     \
+  X(float, policy_noise, 0.2, 0, 10, "", "Standard deviation of the target policy's noise.") \
+  X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                \
+  X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                              \
+    "Critic updates for each update of the actor and the target networks.")                  \
+  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")      \
+  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")   \
   X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
@@ -111,19 +111,19 @@ void exploring_action(Device device, Training<E>& training,
   fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},
                        noise, kAction);
   for (int i = 0; i < kAction; i++) {
-    const T noisy = math::fma(static_cast<T>(hyper.exploration_std), noise[i], action.data()[i]);
+    const T noisy = math::fma(static_cast<T>(hyper.action_noise), noise[i], action.data()[i]);
     action.data()[i] = math::clamp(noisy, T(-1), T(1));
   }
 }
 
-// target_value = reward + discount (1 - terminated) min(Q1', Q2')(s', clip(pi'(s') + clip(noise)))
+// target_value = reward + gamma (1 - terminated) min(Q1', Q2')(s', clip(pi'(s') + clip(noise)))
 template <class Device, class E>
 void compute_target_values(Device device, Training<E>& training) {
   using T = typename E::Scalar;
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   const auto& hyper = training.hyperparameters;
-  const T clip = static_cast<T>(hyper.target_clip);
+  const T clip = static_cast<T>(hyper.noise_clip);
   fill_standard_normal(device, {hyper.seed, Purpose::target_noise, learner.progress.updates},
                        scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
@@ -131,7 +131,7 @@ void compute_target_values(Device device, Training<E>& training) {
     forward(device, learner.actor_target, next_observation, scratch.action, scratch.actor_buffer);
     for (int row = 0; row < E::kTileRows; row++) {
       for (int i = 0; i < E::Environment::kActionDim; i++) {
-        const T noise = static_cast<T>(hyper.target_std) * scratch.target_noise(first + row, i);
+        const T noise = static_cast<T>(hyper.policy_noise) * scratch.target_noise(first + row, i);
         scratch.action(row, i) =
             math::clamp(scratch.action(row, i) + math::clamp(noise, -clip, clip), T(-1), T(1));
       }
@@ -182,7 +182,7 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
 template <class Device, class E>
 void update_targets(Device device, Training<E>& training) {
   auto& learner = training.learner;
-  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.polyak);
+  const auto rate = static_cast<typename E::Scalar>(training.hyperparameters.tau);
   polyak_update<E::Actor::kParameterCount>(device, rate, learner.actor.values,
                                            learner.actor_target.values);
   update_critic_targets(device, training);
@@ -200,7 +200,7 @@ StepReport train_step_algorithm(Device device, Td3, Training<E>& training) {
   collect(device, training, action.data(), report);
   if (!report.finite) return report;
   T sum = learner.progress.episode_return;
-  if (learner.progress.step > training.hyperparameters.warmup_steps) {
+  if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     td3::compute_target_values(device, training);
     sum += update_critics(device, training, report);
