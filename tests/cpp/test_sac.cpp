@@ -1,5 +1,5 @@
-// SAC: whole updates against PyTorch (tests/goldens/generate_sac.py), its derivatives, and the
-// rules of the algorithm.
+// SAC: whole updates against PyTorch (tests/goldens/generate_sac.py), the same bits whatever the
+// kernel, the tile or a pause, and that it learns. Its rules: test_sac_rules.cpp.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,11 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "line_sac.h"
 #include "pytorch_comparison.h"
 #include "rltools/devices/host.h"
-#include "rltools/policy/runtime.h"
 #include "rltools/rl/evaluation.h"
-#include "rltools/rl/policy_of_training.h"
 #include "sac_golden_run.h"
 
 using namespace rlt;
@@ -69,54 +68,6 @@ void compare_with_pytorch(const std::string& name, const golden::Tolerances& tol
       });
 }
 
-#define LINE_STATE(X) X(float, position)
-
-// A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates
-// early.
-struct Line {
-  using Scalar = float;
-  RLT_DEFINE_FIELDS(State, LINE_STATE)
-  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
-  static constexpr const char* kName = "line";
-  static constexpr int kObservationDim = 1, kActionDim = 2;
-  static constexpr std::uint32_t kStepInterval_us = 1000;
-  static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
-  static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
-  Parameters parameters;
-};
-
-}  // namespace
-
-namespace rlt {
-
-Line::State initial_state(Generic, const Line&, RandomStream random) {
-  return {uniform<float>(random, 0, -0.25f, 0.25f)};
-}
-Line::State step(Generic, const Line&, const Line::State& state, const float* action) {
-  return {state.position + 0.25f * (action[0] + action[1])};
-}
-void observe(Generic, const Line&, const Line::State& state, float* observation) {
-  observation[0] = state.position;
-}
-float reward(Generic, const Line&, const Line::State&, const float*, const Line::State& next) {
-  return 1.0f - math::absolute(next.position);
-}
-bool terminated(Generic, const Line&, const Line::State& state) {
-  return math::absolute(state.position) > 1.0f;
-}
-
-}  // namespace rlt
-
-namespace {
-
-struct LineSac : PendulumSac {
-  static constexpr const char* kName = "line-sac";
-  using Environment = Line;
-  using Actor = Mlp<float, Dimensions<1, 8, 4>, Activation::tanh, Activation::identity>;
-  using Critic = Mlp<float, Dimensions<3, 12, 1>, Activation::gelu, Activation::identity>;
-  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
-};
-
 template <class E, class Device>
 std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 1) {
   Run<E> run(seed);
@@ -124,21 +75,6 @@ std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 
   run.train(device, steps);
   return run.state_sha256();
 }
-
-// Five samples of three actions, with the noise that makes u = mean + std noise reach beyond 10.
-constexpr int kRows = 5, kAction = 3;
-struct Samples {
-  std::vector<double> output = numeric::random_values(kRows * 2 * kAction, 1, -1.5, 1.5);
-  std::vector<double> noise = numeric::random_values(kRows * kAction, 2, -3.0, 3.0);
-  double action[kRows * kAction], log_probability[kRows];
-
-  void draw() {
-    sac::sample_actions<kRows, kAction>(Generic{}, output.data(), noise.data(), action,
-                                        log_probability);
-  }
-  double& mean(int row, int i) { return output[row * 2 * kAction + i]; }
-  double& log_std(int row, int i) { return output[row * 2 * kAction + kAction + i]; }
-};
 
 // The mean of log pi over states of the run, as an average over many draws.
 template <class E>
@@ -189,116 +125,6 @@ TEST_CASE("the golden's second case goes beyond both bounds of log_std") {
   CHECK(below + above <= 80);
 }
 
-TEST_CASE("a sample's log-probability is the density of the squashed Gaussian") {
-  Samples samples;
-  samples.draw();
-  for (int row = 0; row < kRows; row++) {
-    double expected = 0;
-    for (int i = 0; i < kAction; i++) {
-      const double noise = samples.noise[row * kAction + i];
-      const double std = std::exp(samples.log_std(row, i));
-      const double action = samples.action[row * kAction + i];
-      CHECK(action ==
-            doctest::Approx(std::tanh(samples.mean(row, i) + std * noise)).epsilon(1e-14));
-      const double density = std::exp(-noise * noise / 2) / (std * std::sqrt(2 * std::acos(-1.0)));
-      expected += std::log(density / (1 - action * action));  // change of variables
-    }
-    CHECK(samples.log_probability[row] == doctest::Approx(expected).epsilon(1e-6));
-  }
-}
-
-TEST_CASE("the density of the squashed Gaussian integrates to one") {
-  // Over noise, of which the action is a monotone function: the integral of pi(action) d action.
-  constexpr int kSteps = 4000;
-  for (const double mean : {-1.5, 0.0, 0.75}) {
-    for (const double log_std : {-3.0, -0.5, 1.0}) {
-      double integral = 0, previous_action = -1, previous_density = 0;
-      for (int k = 0; k <= kSteps; k++) {
-        const double noise = -8 + 16.0 * k / kSteps;
-        double action, log_probability;
-        sac::squash_gaussian(mean, log_std, noise, action, log_probability);
-        const double density = std::exp(log_probability);
-        integral += (density + previous_density) / 2 * (action - previous_action);
-        previous_action = action;
-        previous_density = density;
-      }
-      CAPTURE(mean);
-      CAPTURE(log_std);
-      CHECK(integral == doctest::Approx(1).epsilon(1e-3));
-    }
-  }
-}
-
-TEST_CASE("log-probability and action are finite, and not cancelled, however large u is") {
-  for (const float mean : {-1e4f, -100.0f, 100.0f, 1e4f}) {
-    for (const float log_std : {-1e3f, -20.0f, 2.0f, 1e3f}) {
-      for (const float noise : {-6.76f, 0.0f, 6.76f}) {
-        float action, log_probability;
-        sac::squash_gaussian(mean, log_std, noise, action, log_probability);
-        double precise_action, precise;
-        sac::squash_gaussian<double>(mean, log_std, noise, precise_action, precise);
-        CHECK(std::abs(action) == 1.0f);
-        CHECK(log_probability == doctest::Approx(precise).epsilon(1e-6));
-        // u dominates: log pi = 2 |u| - log 4 - ..., since 1 - tanh(u)^2 = 4 exp(-2 |u|)
-        const double bounded = std::min(std::max(log_std, -20.0f), 2.0f);
-        const double u = mean + std::exp(bounded) * noise;
-        const double expected = -0.5 * noise * noise - bounded -
-                                0.5 * std::log(2 * std::acos(-1.0)) + 2 * std::abs(u) -
-                                std::log(4.0);
-        CHECK(precise == doctest::Approx(expected).epsilon(1e-12));
-      }
-    }
-  }
-  float action, log_probability;
-  sac::squash_gaussian(math::kQuietNan, 0.0f, 0.0f, action, log_probability);
-  CHECK(action != action);
-  CHECK(log_probability != log_probability);
-}
-
-TEST_CASE("the gradient of actions and log-probability is that of numeric differentiation") {
-  Samples samples;
-  const std::vector<double> weight = numeric::random_values(kRows * kAction, 3);
-  constexpr double kLogProbabilityWeight = 0.37;
-  // A loss that depends on every action and log-probability: as J does, with weights for dQ / d
-  // action.
-  const auto loss = [&] {
-    samples.draw();
-    double sum = 0;
-    for (int k = 0; k < kRows * kAction; k++) sum += weight[k] * samples.action[k];
-    for (int row = 0; row < kRows; row++) {
-      sum += kLogProbabilityWeight * samples.log_probability[row];
-    }
-    return sum;
-  };
-  samples.draw();
-  std::vector<double> gradient(samples.output.size()), expected(samples.output.size());
-  sac::sample_actions_backward<kRows, kAction>(Generic{}, samples.output.data(),
-                                               samples.noise.data(), samples.action, weight.data(),
-                                               kLogProbabilityWeight, gradient.data());
-  for (std::size_t k = 0; k < expected.size(); k++) {
-    expected[k] = numeric::derivative(samples.output[k], loss);
-  }
-  CHECK(numeric::relative_difference(gradient, expected) <= numeric::kTolerance);
-}
-
-TEST_CASE("beyond its bounds log_std neither counts nor has a gradient") {
-  for (const double log_std : {-25.0, 3.0}) {
-    const double bound = log_std < 0 ? -20.0 : 2.0;
-    double action, log_probability, bounded_action, bounded_log_probability;
-    sac::squash_gaussian(0.25, log_std, 0.125, action, log_probability);
-    sac::squash_gaussian(0.25, bound, 0.125, bounded_action, bounded_log_probability);
-    CHECK(action == doctest::Approx(bounded_action).epsilon(1e-14));
-    CHECK(log_probability == doctest::Approx(bounded_log_probability).epsilon(1e-14));
-    double mean_gradient, log_std_gradient;
-    sac::squash_gaussian_backward(log_std, 0.125, action, 1.0, 1.0, mean_gradient,
-                                  log_std_gradient);
-    CHECK(log_std_gradient == 0);
-    CHECK(mean_gradient != 0);
-    sac::squash_gaussian_backward(bound, 0.125, action, 1.0, 1.0, mean_gradient, log_std_gradient);
-    CHECK(log_std_gradient != 0);
-  }
-}
-
 TEST_CASE("the reference and the host's kernels end 300 steps with the same bits") {
   const std::string reference = hash_after<PendulumSac>(Generic{}, 300);
   CHECK(hash_after<PendulumSac>(Host{}, 300) == reference);
@@ -331,144 +157,6 @@ TEST_CASE("a run that continues from a copy of its state ends with the same bits
     REQUIRE(steps_done(second.training) == pause);
     second.train(Host{}, 260 - pause);
     CHECK(second.state_sha256() == expected);
-  }
-}
-
-TEST_CASE("while warming up nothing is learned, then every step updates all networks") {
-  Run<PendulumSac> run(1);
-  auto& h = run.training.hyperparameters;
-  h.learning_starts = 150;
-  initialize(Host{}, run.training);
-  const Learner<PendulumSac> before_updates = *run.learner;
-  for (std::uint32_t step = 0; step < h.learning_starts; step++) {
-    const StepReport report = run.step(Host{});
-    CHECK_FALSE(report.updated);
-    CHECK_FALSE(report.actor_updated);
-    CHECK(run.replay->action[step] ==
-          uniform<float>({1, Purpose::warmup_action, step}, 0, -1.0f, 1.0f));
-  }
-  const auto same = [](const auto& a, const auto& b) {
-    return std::memcmp(a.values, b.values, sizeof a.values) == 0;
-  };
-  CHECK(same(run.learner->actor, before_updates.actor));
-  CHECK(same(run.learner->critic_1, before_updates.critic_1));
-  CHECK(same(run.learner->critic_2, before_updates.critic_2));
-  for (std::uint32_t update = 1; update <= 5; update++) {
-    const Learner<PendulumSac> before = *run.learner;
-    const StepReport report = run.step(Host{});
-    const Learner<PendulumSac>& after = *run.learner;
-    CHECK(report.updated);
-    CHECK(report.actor_updated);
-    CHECK(after.progress.updates == update);
-    CHECK_FALSE(same(before.actor, after.actor));
-    CHECK_FALSE(same(before.critic_1, after.critic_1));
-    CHECK_FALSE(same(before.critic_2, after.critic_2));
-    CHECK_FALSE(same(before.critic_1_target, after.critic_1_target));
-    CHECK_FALSE(same(before.critic_2_target, after.critic_2_target));
-    CHECK_FALSE(same(before.log_temperature, after.log_temperature));
-  }
-}
-
-TEST_CASE("exploration draws from the policy") {
-  Run<LineSac> run(3);
-  auto& h = run.training.hyperparameters;
-  h.learning_starts = 1;
-  h.learning_rate = 0;  // the policy stays
-  initialize(Host{}, run.training);
-  double sum[2] = {}, sum_of_squares[2] = {}, product = 0;
-  constexpr int kSteps = 300;
-  std::uint32_t slot = 0;
-  for (int step = 0; step < kSteps; step++) {
-    const StepReport report = run.step(Host{});
-    Matrix<float, 1, 4> output;
-    const MatrixView<const float, 1, 1> observation{run.replay->observation + slot};
-    forward(Host{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
-    double noise[2];
-    for (int i = 0; i < 2; i++) {
-      const double taken = static_cast<double>(run.replay->action[slot * 2 + i]);
-      REQUIRE(std::abs(taken) <= 1);
-      noise[i] = (std::atanh(taken) - output(0, i)) / std::exp(output(0, 2 + i));
-      if (step == 0) continue;  // uniform
-      sum[i] += noise[i] / (kSteps - 1);
-      sum_of_squares[i] += noise[i] * noise[i] / (kSteps - 1);
-    }
-    if (step > 0) product += noise[0] * noise[1] / (kSteps - 1);
-    slot += report.episode_ended ? 2 : 1;
-  }
-  // Five standard deviations of each statistic for standard normal noise.
-  for (int i = 0; i < 2; i++) {
-    CHECK(std::abs(sum[i]) < 5 / std::sqrt(kSteps));
-    CHECK(std::abs(sum_of_squares[i] - 1) < 5 * std::sqrt(2.0 / kSteps));
-  }
-  CHECK(std::abs(product) < 5 / std::sqrt(kSteps));
-}
-
-TEST_CASE(
-    "the temperature rises while the entropy is below its target, and falls while it is above") {
-  for (const float target_entropy : {0.69f, -20.0f}) {
-    CAPTURE(target_entropy);
-    Run<LineSac> run(4);
-    run.training.hyperparameters.target_entropy = target_entropy;
-    run.training.hyperparameters.alpha = 0.5f;
-    initialize(Host{}, run.training);
-    CHECK(run.learner->log_temperature.values[0] == math::log(0.5f));
-    run.train(Host{}, run.training.hyperparameters.learning_starts);
-    for (int update = 0; update < 20; update++) {
-      const float before = run.learner->log_temperature.values[0];
-      run.step(Host{});
-      // Adam's step is about the learning rate while the gradient keeps its sign.
-      const float change = run.learner->log_temperature.values[0] - before;
-      CHECK((target_entropy > 0 ? change : -change) == doctest::Approx(1e-3).epsilon(0.1));
-    }
-  }
-}
-
-TEST_CASE("the target entropy is one per dimension of the action") {
-  // Two dimensions: -log pi is to be -2, so that at a mean log pi of 1.5 it is too large by 0.5.
-  for (const float mean_log_probability : {1.5f, 2.5f}) {
-    CAPTURE(mean_log_probability);
-    Run<LineSac> run(4);
-    REQUIRE(run.training.hyperparameters.target_entropy == -1.0f);
-    initialize(Host{}, run.training);
-    REQUIRE(run.learner->log_temperature.values[0] == 0.0f);
-    sac::update_temperature(Host{}, run.training, mean_log_probability);
-    const float change = run.learner->log_temperature.values[0];
-    CHECK((mean_log_probability < 2.0f ? -change : change) == doctest::Approx(1e-3));
-    // Adam's first moment is the gradient's share: the difference itself.
-    const float moment = run.learner->temperature_optimizer.first_moment.values[0];
-    CHECK(moment == doctest::Approx(-0.1 * (mean_log_probability - 2.0)));
-  }
-}
-
-TEST_CASE("the deployed policy is the actor's squashed mean, bit by bit") {
-  Run<LineSac> run(5);
-  initialize(Host{}, run.training);
-  run.train(Host{}, 150);
-  static_assert(
-      std::is_same_v<PolicyNetwork<LineSac>,
-                     Mlp<float, Dimensions<1, 8, 2>, Activation::tanh, Activation::tanh>>);
-  const PolicyNetwork<LineSac>& network = policy(run.training);
-  alignas(4) static std::uint8_t image[kPolicyImageBytes<LineSac>];
-  const std::uint8_t state_sha256[32] = {};
-  build_policy_image(Host{}, run.training, state_sha256, image);
-  static Policy<kPolicyImageBytes<LineSac>, 64> deployed(policy_contract<Line>());
-  REQUIRE(deployed.accept(Generic{}, image, sizeof(image)).accepted());
-  for (int k = 0; k < 50; k++) {
-    Matrix<float, 1, 1> observation{{-1.0f + 0.04f * static_cast<float>(k)}};
-    Matrix<float, 1, 4> output;
-    Matrix<float, 1, 2> action, network_action;
-    float deployed_action[2];
-    act(Host{}, run.training, observation, action);
-    forward(Generic{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
-    MlpBuffer<PolicyNetwork<LineSac>, 1> buffer;
-    forward(Host{}, network, observation, network_action, buffer);
-    REQUIRE(deployed.act(Generic{}, observation.values, deployed_action) ==
-            ActionSource::from_policy);
-    for (int i = 0; i < 2; i++) {
-      CHECK(action(0, i) == math::tanh(output(0, i)));
-      CHECK(network_action(0, i) == action(0, i));
-      CHECK(deployed_action[i] == action(0, i));
-    }
   }
 }
 

@@ -1,0 +1,17 @@
+// SAC on the line: two actions, other widths and activations than the pendulum's.
+#pragma once
+
+#include "line_environment.h"
+#include "pendulum_sac.h"
+
+namespace rlt {
+
+struct LineSac : PendulumSac {
+  static constexpr const char* kName = "line-sac";
+  using Environment = Line;
+  using Actor = Mlp<float, Dimensions<1, 8, 4>, Activation::tanh, Activation::identity>;
+  using Critic = Mlp<float, Dimensions<3, 12, 1>, Activation::gelu, Activation::identity>;
+  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
+};
+
+}  // namespace rlt
