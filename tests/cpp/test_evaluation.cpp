@@ -97,6 +97,19 @@ TEST_CASE("episodes end where they terminate, where they are truncated and befor
   CHECK(report.max == 3.0f);
 }
 
+TEST_CASE(
+    "an action that is not finite is seen in the report, whatever the environment does with it") {
+  Run<CountdownTd3> run(3);
+  initialize(Generic{}, run.training);
+  REQUIRE(evaluate(Generic{}, run.training).mean > 0);  // which no action changes
+  for (const float poison : {math::kQuietNan, -math::kQuietNan}) {
+    run.learner->actor.bias(1)[0] = poison;
+    const EvaluationReport report = evaluate(Generic{}, run.training);
+    CHECK(report.mean != report.mean);
+    CHECK(report.episodes == run.training.hyperparameters.eval_episodes);
+  }
+}
+
 TEST_CASE("an evaluation that has ended stays as it is") {
   Run<CountdownTd3> run(1);
   initialize(Generic{}, run.training);

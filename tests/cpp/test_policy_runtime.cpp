@@ -138,6 +138,10 @@ TEST_CASE("a policy that was there is given up, whether the next one is accepted
   CHECK(place->accept(Host{}, damaged.data(), damaged.size()).reason == PolicyReason::wrong_crc);
   CHECK(place->view() == nullptr);
   CHECK(place->act(Host{}, kObservation, action[1]) == ActionSource::no_policy);
+  REQUIRE(place->accept(Host{}, first.data(), first.size()).accepted());
+  const Bytes too_long(kImageBytes + 1);
+  CHECK(place->accept(Host{}, too_long.data(), too_long.size()).reason == PolicyReason::too_large);
+  CHECK(place->view() == nullptr);
 }
 
 TEST_CASE("where there is no policy the action is safe: the middle, or what the contract states") {
