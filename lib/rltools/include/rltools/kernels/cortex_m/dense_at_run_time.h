@@ -18,6 +18,7 @@ inline void list_terms_at_run_time(int in, int out, const AliasingFloat* weights
                                    const float* input, TermList<kListedInputs>& list) {
   int minus_count = 0;
   const AliasingFloat* row = weights + in * out;
+#pragma GCC unroll 4
   for (int i = in - 1; i >= 0; i--) {
     row -= out;
     minus_count = add_term(list.rows + kListedInputs - 1, list.factors + kListedInputs - 1,
@@ -26,18 +27,47 @@ inline void list_terms_at_run_time(int in, int out, const AliasingFloat* weights
   list.count = -minus_count;
 }
 
+// `Columns` sums, from the column `column` on; rows stand at the column `rows_at`, behind those
+// that went by lists.
+template <int Columns>
+inline void few_columns(int column, int rows_at, const TermList<kListedInputs>& list,
+                        const AliasingFloat* start, float* sums) {
+  float sum[Columns];
+#pragma GCC unroll 4
+  for (int c = 0; c < Columns; c++) sum[c] = start[column + c];
+  for (int i = kListedInputs - list.count; i < kListedInputs; i++) {
+    const float factor = list.factors[i];
+    const AliasingFloat* row = list.rows[i] + (column - rows_at);
+#pragma GCC unroll 4
+    for (int c = 0; c < Columns; c++) sum[c] = math::fma(factor, row[c], sum[c]);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < Columns; c++) sums[column + c] = sum[c];
+}
+
 // The columns from `first` on, fewer than 16.
 inline void last_columns(int first, int out, const TermList<kListedInputs>& list,
                          const AliasingFloat* start, float* sums) {
-  const int begin = kListedInputs - list.count;
-  for (int o = first; o < out; o++) {
-    float sum = start[o];
-    for (int i = begin; i < kListedInputs; i++) {
-      // Rows stand behind the columns that went by lists.
-      sum = math::fma(list.factors[i], list.rows[i][o - first], sum);
-    }
-    sums[o] = sum;
+  int column = first;
+  for (; column + 4 <= out; column += 4) few_columns<4>(column, first, list, start, sums);
+  for (; column < out; column++) few_columns<1>(column, first, list, start, sums);
+}
+
+// `Columns` outputs, from `column` on, of a layer too narrow for lists.
+template <int Columns>
+inline void narrow_columns(int in, int out, int column, const AliasingFloat* weights,
+                           const AliasingFloat* bias, const float* input, float* output) {
+  float sum[Columns];
+#pragma GCC unroll 4
+  for (int c = 0; c < Columns; c++) sum[c] = bias[column + c];
+  const AliasingFloat* row = weights + column;
+#pragma GCC unroll 4
+  for (int i = 0; i < in; i++, row += out) {
+#pragma GCC unroll 4
+    for (int c = 0; c < Columns; c++) sum[c] = math::fma(input[i], row[c], sum[c]);
   }
+#pragma GCC unroll 4
+  for (int c = 0; c < Columns; c++) output[column + c] = sum[c];
 }
 
 }  // namespace kernels
@@ -47,16 +77,23 @@ inline CortexM dense_forward_at_run_time(CortexM device, Activation activation, 
                                          const float* input, float* output) {
   constexpr int kAtOnce = kernels::kListedInputs;
   const int blocks = out / kernels::kListColumns;
+  if (blocks == 0) {
+    int column = 0;
+    for (; column + 4 <= out; column += 4) {
+      kernels::narrow_columns<4>(in, out, column, weights, bias, input, output);
+    }
+    for (; column < out; column++) {
+      kernels::narrow_columns<1>(in, out, column, weights, bias, input, output);
+    }
+  }
   const AliasingFloat* start = bias;
-  for (int first = 0; first < in; first += kAtOnce) {
+  for (int first = 0; blocks > 0 && first < in; first += kAtOnce) {
     kernels::TermList<kAtOnce> list;
     kernels::list_terms_at_run_time(in - first < kAtOnce ? in - first : kAtOnce, out,
                                     weights + first * out, input + first, list);
-    if (blocks > 0) {
-      kernels::accumulate_terms({start, kernels::kListColumns}, output,
-                                list.rows + kAtOnce - list.count,
-                                list.factors + kAtOnce - list.count, list.count, blocks);
-    }
+    kernels::accumulate_terms({start, kernels::kListColumns}, output,
+                              list.rows + kAtOnce - list.count, list.factors + kAtOnce - list.count,
+                              list.count, blocks);
     kernels::last_columns(blocks * kernels::kListColumns, out, list, start, output);
     start = output;
   }
