@@ -100,7 +100,7 @@ struct InputGradient {
 #if defined(RLT_OPENBLAS)
   static void run(Always, const Layer<Width, Batch>& layer, float* result) {
     kernels::blas::backward_input<Activation::relu, Batch, Width, Width>(
-        layer.weights.data(), layer.gradient.data(), nullptr, layer.input.data(), result);
+        Blas{}, layer.weights.data(), layer.gradient.data(), nullptr, layer.input.data(), result);
   }
 #endif
 };

@@ -136,7 +136,7 @@ void check_backward_input() {
   dense_backward_input<A, Batch, In, Out>(Generic{}, weights.data(), gradient.data(),
                                           static_cast<const float*>(nullptr), input.data(),
                                           expected.data());
-  kernels::blas::backward_input<A, Batch, In, Out>(weights.data(), gradient.data(), nullptr,
+  kernels::blas::backward_input<A, Batch, In, Out>(Blas{}, weights.data(), gradient.data(), nullptr,
                                                    input.data(), actual.data());
   Agreement agreement;
   for_each_index(Batch, In, [&](int sample, int in) {
