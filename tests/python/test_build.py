@@ -382,7 +382,7 @@ def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
     try:
         board = load_board("my-board", boards, toolchains)
         program = firmware.build_firmware(board, EXPERIMENT)
-        command = compile_commands(program.parent)[0]["command"]
+        command = compile_commands(program.parents[1])[0]["command"]
     finally:
         for path in new_files:
             path.unlink()

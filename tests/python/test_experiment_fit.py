@@ -136,14 +136,14 @@ def targets(tree: Path, board: str) -> set[str]:
 
 def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) -> None:
     header = tree / "experiments/robot_arm.h"
-    assert {"robot-arm", "describe-robot-arm", "pendulum-td3"} <= targets(tree, "host")
+    assert {"train-robot-arm", "describe-robot-arm", "train-pendulum-td3"} <= targets(tree, "host")
     on_board = targets(tree, EMULATED.name)
-    assert "robot-arm" not in on_board
-    assert "pendulum-td3" in on_board
+    assert "train-robot-arm" not in on_board
+    assert "train-pendulum-td3" in on_board
     header.write_text("#pragma once\n")
     ninja = [tools.program("ninja"), "-C", str(tree / "build" / EMULATED.name), "build.ninja"]
     subprocess.run(ninja, check=True, capture_output=True)
-    assert "robot-arm" in targets(tree, EMULATED.name)
+    assert "train-robot-arm" in targets(tree, EMULATED.name)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_board_may_provide_what_its_toolchain_does_not(tree: Path) -> None:
     document["rltools"]["provides"] = ["hosted"]
     path.write_text(json.dumps(document))
     assert load_board(EMULATED.name, tree / "boards").provides == ("hosted",)
-    assert "robot-arm" in targets(tree, EMULATED.name)
+    assert "train-robot-arm" in targets(tree, EMULATED.name)
 
 
 def test_platformio_refuses_an_experiment_that_does_not_fit(
