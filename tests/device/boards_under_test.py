@@ -12,7 +12,8 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import cmake, protocol
 from rltools_host.build.experiments import ExperimentDescription
-from rltools_host.clients.session import BoardSession, Event, Result, TrainingProgress
+from rltools_host.clients.messages import Event, Result, TrainingProgress
+from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import EmulatedLink
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.toolchain import tools
@@ -82,12 +83,12 @@ def compile_for(
 
 def set_run(session: BoardSession, description: ExperimentDescription, **values: float) -> None:
     table = {entry.name: entry for entry in description.hyperparameters}
-    session.set_hyperparameters(table, values)
+    session.parameters.set(table, values)
 
 
 def run_to_rest(session: BoardSession) -> tuple[Result, list[Event]]:
     """What the board sent until training was over."""
-    events = list(session.events())
+    events = list(session.training.events())
     assert isinstance(events[-1], Result)
     return events[-1], events
 
@@ -97,15 +98,15 @@ def train(
 ) -> tuple[Result, list[Event]]:
     """A whole run, with these hyperparameters."""
     set_run(session, description, **values)
-    session.start()
+    session.training.start()
     return run_to_rest(session)
 
 
 def pause_after(session: BoardSession, step: int) -> Result:
     """Pauses once the board has reported this step."""
-    for event in session.events():
+    for event in session.training.events():
         if isinstance(event, TrainingProgress) and event.step >= step:
             break
-    session.pause()
+    session.training.pause()
     result, _ = run_to_rest(session)
     return result

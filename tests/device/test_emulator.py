@@ -18,7 +18,8 @@ from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import experiments, firmware, protocol
-from rltools_host.clients.session import BoardSession, Evaluation, StatusText, TrainingProgress
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.clients.session import BoardSession
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
 from rltools_host.link.emulated import EmulatedLink
@@ -62,7 +63,7 @@ def test_identity_comes_over_the_pty(emulator: Emulator) -> None:
     link = EmulatedLink(emulator, BOARD.name)
     session, identity = BoardSession.connect(link, protocol.load_dialect())
     description = experiments.describe("pendulum-td3")
-    session.require(identity, "pendulum-td3", description.fingerprint, "qemu-cortex-m7", "")
+    session.node.require(identity, "pendulum-td3", description.fingerprint, "qemu-cortex-m7", "")
     assert identity.counts_instructions
     assert identity.device == "CortexM7"
     session.close()

@@ -28,7 +28,8 @@ from boards_under_test import (
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build.experiments import ExperimentDescription
-from rltools_host.clients.session import BoardSession, Evaluation, Event, State, TrainingProgress
+from rltools_host.clients.messages import Evaluation, Event, State, TrainingProgress
+from rltools_host.clients.session import BoardSession
 from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
 from rltools_host.link.transport import ProcessLink, SerialLink
 from rltools_host.runs.checkpoint import build_image, parse_image
@@ -45,7 +46,7 @@ def short_run_on_host(connect: Connect, description: ExperimentDescription) -> s
 @pytest.mark.parametrize("board", BOARDS)
 def test_identity(board: str, connect: Connect, description: ExperimentDescription) -> None:
     session = connect(board)
-    identity = session.identity()
+    identity = session.node.identity()
     assert identity.board == board
     assert identity.experiment == EXPERIMENT
     assert identity.device == load_board(board).device
@@ -74,7 +75,7 @@ def test_hyperparameters_keep_their_bits(
     set_run(session, description, seed=0x7FA00001, gamma=0.25, tau=0.0)
     with pytest.raises(VerificationError, match="out of bounds"):
         set_run(session, description, gamma=1.5)
-    assert session.identity().state == State.IDLE
+    assert session.node.identity().state == State.IDLE
 
 
 @emulated
@@ -152,29 +153,29 @@ def test_pause_checkpoint_and_resume_on_a_fresh_board(
     expected, _ = train(connect("host"), description, **run)
     session = connect(board)
     set_run(session, description, **{**run, "report_every": 1})
-    session.start()
+    session.training.start()
     paused = pause_after(session, 30)
     assert not paused.finished
     assert 30 <= paused.step < run["steps"]
-    checkpoint = session.download("/checkpoint.rltc")
-    policy = session.download("/policy.rltp")
+    checkpoint = session.files.download("/checkpoint.rltc")
+    policy = session.files.download("/policy.rltp")
     image = parse_image(checkpoint, board)
     assert image.step == paused.step
     assert image.fingerprint == description.fingerprint
     assert hashlib.sha256(image.payload).hexdigest() == paused.state_sha256
     assert len(checkpoint) == paused.checkpoint_bytes
     assert len(policy) == paused.policy_bytes
-    session.proceed()
+    session.training.resume()
     result, _ = run_to_rest(session)
     assert result.state_sha256 == expected.state_sha256
 
     other = connect(board)
     set_run(other, description, **run)
-    other.upload_checkpoint(checkpoint)
-    assert other.identity().state == State.PAUSED
-    assert other.result().state_sha256 == paused.state_sha256
-    assert other.download("/policy.rltp") == policy
-    other.proceed()
+    other.training.upload_checkpoint(checkpoint)
+    assert other.node.identity().state == State.PAUSED
+    assert other.training.result().state_sha256 == paused.state_sha256
+    assert other.files.download("/policy.rltp") == policy
+    other.training.resume()
     result, _ = run_to_rest(other)
     assert result.state_sha256 == expected.state_sha256
 
@@ -188,14 +189,14 @@ def test_garbage_does_not_disturb_training(
     session = connect(board)
     set_run(session, description, **run)
     noise = random.Random(4)
-    session.start()
+    session.training.start()
     for _ in range(20):
         garbage = noise.randbytes(500) + b"\xfd" * 20 + b"\xfd\xfe\0\0" + noise.randbytes(6)
-        session.link.write(garbage)
+        session.connection.link.write(garbage)
         time.sleep(0.01)
     result, _ = run_to_rest(session)
     assert result.state_sha256 == expected.state_sha256
-    assert session.identity().state == State.FINISHED
+    assert session.node.identity().state == State.FINISHED
 
 
 @emulated
@@ -209,7 +210,7 @@ def test_training_goes_on_without_a_host(
     with Emulator(load_board(EMULATED), programs[EMULATED], LIMIT_S) as emulator:
         session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)
         set_run(session, description, **SHORT_RUN)
-        session.start()
+        session.training.start()
         session.close()  # unplugged: nobody reads
         time.sleep(1.0)
         session, _ = BoardSession.connect(SerialLink(emulator.port), dialect)  # plugged in again
@@ -235,37 +236,22 @@ def test_a_killed_process_is_a_lost_link(
 ) -> None:
     session = connect("host")
     set_run(session, description, steps=1_000_000)
-    session.start()
-    assert isinstance(session.link, ProcessLink)
-    os.kill(session.link.process_id, signal.SIGKILL)
+    session.training.start()
+    assert isinstance(session.connection.link, ProcessLink)
+    os.kill(session.connection.link.process_id, signal.SIGKILL)
     with pytest.raises(LinkLostError):
         run_to_rest(session)
 
 
 @emulated
-def test_the_stack_is_large_enough(
-    connect: Connect, description: ExperimentDescription, dialect: ModuleType
-) -> None:
+def test_the_stack_is_large_enough(connect: Connect, description: ExperimentDescription) -> None:
     session = connect(EMULATED)
     _, events = train(session, description, **{**SHORT_RUN, "eval_every": 30})
     assert sum(isinstance(event, Evaluation) for event in events) == 2
-    session.download("/policy.rltp")
-    use = stack_use(session, dialect)
+    session.files.download("/policy.rltp")
+    use = session.node.stack_use()
     assert set(use) == {"stack", "stack_peak"}
     assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
-
-
-def stack_use(session: BoardSession, dialect: ModuleType) -> dict[str, int]:
-    """NAMED_VALUE_INT stack and stack_peak, in bytes."""
-    session._request_message(dialect.MAVLINK_MSG_ID_NAMED_VALUE_INT)
-    values: dict[str, int] = {}
-    deadline = time.monotonic() + 10
-    while len(values) < 2 and time.monotonic() < deadline:
-        session._receive(0.5)
-        for message in session._inbox:
-            if getattr(message, "fieldnames", None) == ["time_boot_ms", "name", "value"]:
-                values[message.name] = message.value
-    return values
 
 
 def test_a_value_that_is_not_finite_stops_training(
@@ -273,18 +259,18 @@ def test_a_value_that_is_not_finite_stops_training(
 ) -> None:
     session = connect("host")
     set_run(session, description, **{**LONG_RUN, "report_every": 1})
-    session.start()
+    session.training.start()
     pause_after(session, 30)
-    image = parse_image(session.download("/checkpoint.rltc"), "host")
+    image = parse_image(session.files.download("/checkpoint.rltc"), "host")
     payload = bytearray(image.payload)
     critic = next(t for t in description.tensors if t.name == "critic_1/2/weights")
     for element in range(64):  # finite, but the output overflows
         payload[critic.offset + 4 * element : critic.offset + 4 * element + 4] = b"\xff\xff\x7f\x7f"
-    session.upload_checkpoint(build_image(image.fingerprint, image.step, bytes(payload)))
-    session.proceed()
+    session.training.upload_checkpoint(build_image(image.fingerprint, image.step, bytes(payload)))
+    session.training.resume()
     with pytest.raises(TrainingFaultError, match="a loss is not finite"):
         run_to_rest(session)
-    assert session.identity().state == State.FAULT
+    assert session.node.identity().state == State.FAULT
     result, _ = train(session, description, **SHORT_RUN)  # a new run is the way out
     assert result.finished
     assert result.state_sha256 == short_run_on_host(connect, description)

@@ -18,55 +18,22 @@ import threading
 import time
 import tty
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from rltools_host.build.experiments import ExperimentDescription, Hyperparameter, StateTensor
-from rltools_host.clients.file_transfer import DATA_BYTES, Nak, Opcode, Packet, mavlink_crc32
-from rltools_host.clients.session import State, value_bits
+from fake_experiment import FINGERPRINT, HYPERPARAMETERS, STATE_BYTES
+from fake_faults import Faults
+from fake_files import FakeFileServer
+from rltools_host.clients.messages import State
+from rltools_host.clients.parameters import value_bits
 from rltools_host.errors import RltError
+from rltools_host.link.connection import EVERYONE, HOST, Address
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import DescriptorLink
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
+from strangers import Strangers
 
-FINGERPRINT = 0x1234ABCD
+ADDRESS = Address(1, 191)
 POLICY = bytes(range(256)) * 3
-TENSORS = (
-    StateTensor("actor/weights", "F32", (8, 16), 0),
-    StateTensor("replay/observation", "F32", (400, 3), 512),
-    StateTensor("replay/flags", "U8", (401, 1), 5312),
-    StateTensor("progress/step", "U32", (1, 1), 5713),
-)
-STATE_BYTES = 5717
-
-
-def _hyperparameters() -> tuple[Hyperparameter, ...]:
-    largest = 4294967295.0
-    return (
-        Hyperparameter("seed", "U32", 0, 0, largest, "", "Seed."),
-        Hyperparameter("steps", "U32", 1000, 1, largest, "steps", "Steps in all."),
-        Hyperparameter("eval_every", "U32", 100, 1, largest, "steps", "Steps between evaluations."),
-        Hyperparameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
-        Hyperparameter("report_every", "U32", 100, 1, largest, "steps", "Steps between reports."),
-        Hyperparameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
-        Hyperparameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
-    )
-
-
-def fake_experiment(
-    name: str = "fake-td3", fingerprint: int = FINGERPRINT
-) -> ExperimentDescription:
-    """The description of what the fake board trains."""
-    return ExperimentDescription(
-        name=name,
-        algorithm="TD3",
-        fingerprint=fingerprint,
-        environment={"name": "Fake"},
-        hyperparameters=_hyperparameters(),
-        tensors=TENSORS,
-        sizes={},
-        document={},
-    )
 
 
 def next_state(payload: bytes, step: int, learning_rate_bits: int) -> bytes:
@@ -77,26 +44,6 @@ def next_state(payload: bytes, step: int, learning_rate_bits: int) -> bytes:
 
 def initial_state(seed: int) -> bytes:
     return next_state(b"", 0, seed)
-
-
-@dataclass
-class Faults:
-    """What goes wrong on the link, by chance, and what the board does wrong."""
-
-    drop: float = 0.0  # share of frames that are lost
-    repeat: float = 0.0  # share of frames that come twice
-    flip: float = 0.0  # share of frames with one flipped bit
-    noise: float = 0.0  # share of frames with noise before them
-    drop_from_host: float = 0.0
-    seed: int = 1
-    unplug_at_step: int | None = None
-    not_finite_at_step: int | None = None
-    lose_messages: set[str] = field(default_factory=set)  # types that are lost once each
-    wrong_crc32: bool = False
-    wrong_state_sha256: bool = False
-    refuse_parameter: str | None = None
-    silent_after_start: bool = False
-    flip_upload: bool = False
 
 
 class FakeBoard:
@@ -116,16 +63,17 @@ class FakeBoard:
         waits_for_pause_at: int | None = None,
         on_pause: Callable[[], None] | None = None,
         talk: Callable[[int], None] | None = None,
+        address: Address = ADDRESS,
     ) -> None:
         self.faults = faults or Faults()
         self.description = "the fake board"
         self.state = State.IDLE
-        self.values = {p.name: value_bits(p.type, p.default) for p in _hyperparameters()}
+        self.values = {p.name: value_bits(p.type, p.default) for p in HYPERPARAMETERS}
         self.port = ""
         self.parameters_set: list[str] = []
         self.commands: list[int] = []
-        self._types = {p.name: p.type for p in _hyperparameters()}
-        self._table = {p.name: p for p in _hyperparameters()}
+        self._types = {p.name: p.type for p in HYPERPARAMETERS}
+        self._table = {p.name: p for p in HYPERPARAMETERS}
         self._dialect = dialect
         self._experiment, self._board = experiment, board
         self._fingerprint, self._protocol_version = fingerprint, protocol_version
@@ -134,13 +82,16 @@ class FakeBoard:
         self._on_pause = on_pause  # called before a pause is answered
         self._random = random.Random(self.faults.seed)
         self._decoder = FrameDecoder(dialect)
-        self._encoder = FrameEncoder(dialect, 1, 191)
+        self.address = address
+        self._encoder = FrameEncoder(dialect, *address)
+        self._strangers = Strangers(dialect, address)
         self._payload = b""
         self._step = 0
         self._start_token = 0.0
-        self._upload: bytearray | None = None
-        self._last_request = b""
-        self._last_reply = b""
+        self.files = FakeFileServer(
+            self._file, lambda _: self.state != State.TRAINING, self._take, seed=self.faults.seed
+        )
+        self.files.wrong_crc32 = self.faults.wrong_crc32
         self._stopped = threading.Event()
         self._descriptors: list[int] = []
         if pty:
@@ -292,12 +243,15 @@ class FakeBoard:
     def _handle(self, message: Any) -> None:
         dialect = self._dialect
         number = message.get_msgId()
+        if (message.target_system, message.target_component) not in (self.address, EVERYONE):
+            return
         if number == dialect.MAVLINK_MSG_ID_COMMAND_LONG:
             self._command(message)
         elif number == dialect.MAVLINK_MSG_ID_PARAM_SET:
             self._set_parameter(message)
         elif number == dialect.MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL:
-            self._file_request(payload_of(message)[3:].ljust(251, b"\0"))
+            for answer in self.files.answer(payload_of(message)[3:].ljust(251, b"\0")):
+                self._send(dialect.MAVLink_file_transfer_protocol_message(0, *HOST, answer))
 
     def _command(self, message: Any) -> None:
         dialect = self._dialect
@@ -307,6 +261,8 @@ class FakeBoard:
         if message.command == dialect.MAV_CMD_REQUEST_MESSAGE:
             if int(message.param1) == dialect.MAVLINK_MSG_ID_RLT_IDENTITY:
                 after = self._send_identity
+            elif int(message.param1) == dialect.MAVLINK_MSG_ID_NAMED_VALUE_INT:
+                after = self._send_stack_use
             elif self.state in (State.PAUSED, State.FINISHED):
                 after = self._send_result
             else:
@@ -329,7 +285,8 @@ class FakeBoard:
             accepted = self.state == State.TRAINING
             after = (lambda: self._come_to_rest(State.PAUSED)) if accepted else None
         result = dialect.MAV_RESULT_ACCEPTED if accepted else dialect.MAV_RESULT_DENIED
-        self._send(dialect.MAVLink_command_ack_message(message.command, result))
+        sender = message.get_srcSystem(), message.get_srcComponent()
+        self._send(dialect.MAVLink_command_ack_message(message.command, result, 0, 0, *sender))
         if after is not None:
             after()
 
@@ -351,6 +308,10 @@ class FakeBoard:
             )
         )
 
+    def _send_stack_use(self) -> None:
+        for name, value in ((b"stack", 4096), (b"stack_peak", 1024)):
+            self._send(self._dialect.MAVLink_named_value_int_message(0, name, value))
+
     def _set_parameter(self, message: Any) -> None:
         payload = payload_of(message).ljust(23, b"\0")
         name = payload[6:22].split(b"\0")[0].decode()
@@ -358,17 +319,27 @@ class FakeBoard:
         if name not in self.values:
             return
         parameter = self._table[name]
+        if self.faults.strangers:  # another program asks at the same time
+            self._send_parameter(name)
+            self._send_parameter("seed" if name != "seed" else "steps")
         value = bits if parameter.type == "U32" else struct.unpack("<f", payload[:4])[0]
         if parameter.minimum <= value <= parameter.maximum and self.faults.refuse_parameter != name:
             self.values[name] = bits
             self.parameters_set.append(name)
-        kind = 5 if parameter.type == "U32" else 9
+        elif not self.faults.silent_refusals:
+            self._say(3, "hyperparameter refused: out of bounds")
+        self._send_parameter(name)
+
+    def _send_parameter(self, name: str) -> None:
+        kind = 5 if self._types[name] == "U32" else 9
         answer = struct.pack(
             "<IHH16sB", self.values[name], len(self.values), 0, name.encode(), kind
         )
-        self._transmit(
-            self._encoder.encode_payload(self._dialect.MAVLINK_MSG_ID_PARAM_VALUE, answer)
-        )
+        if self.faults.strangers:
+            for frame in self._strangers.parameter_frames(answer):
+                self._transmit(frame)
+        number = self._dialect.MAVLINK_MSG_ID_PARAM_VALUE
+        self._transmit(self._encoder.encode_payload(number, answer))
 
     # -- the files -------------------------------------------------------------------------------
 
@@ -381,64 +352,6 @@ class FakeBoard:
             return build_image(self._fingerprint, self._step, self._payload)
         return None
 
-    def _file_request(self, raw: bytes) -> None:
-        request = Packet.parse(raw)
-        if request is None:
-            return
-        if raw == self._last_request and request.opcode != Opcode.BURST_READ_FILE:
-            self._send_file(self._last_reply)
-            return
-        self._last_request = raw
-        if request.opcode == Opcode.BURST_READ_FILE:
-            self._burst(request)
-            return
-        try:
-            data, offset = self._file_answer(request, raw)
-            opcode = Opcode.ACK
-        except _Refused as refused:
-            data, offset, opcode = bytes((refused.reason,)), request.offset, Opcode.NAK
-        reply = Packet(
-            (request.sequence + 1) & 0xFFFF, 1, opcode, request.opcode, False, offset, data
-        )
-        self._last_reply = reply.pack()
-        self._send_file(self._last_reply)
-
-    def _file_answer(self, request: Packet, raw: bytes) -> tuple[bytes, int]:
-        opcode, offset = request.opcode, request.offset
-        if opcode == Opcode.RESET_SESSIONS:
-            self._upload = None
-        elif opcode in (Opcode.OPEN_FILE_RO, Opcode.CALC_FILE_CRC32):
-            content = self._file(request.data.decode())
-            if content is None:
-                raise _Refused(Nak.FILE_NOT_FOUND)
-            if opcode == Opcode.CALC_FILE_CRC32:
-                crc = mavlink_crc32(content) ^ self.faults.wrong_crc32
-                return crc.to_bytes(4, "little"), 0
-            self._open = content
-            return len(content).to_bytes(4, "little"), 0
-        elif opcode == Opcode.READ_FILE:
-            size = raw[4]
-            if offset >= len(self._open):
-                raise _Refused(Nak.END_OF_FILE)
-            return self._open[offset : offset + size], offset
-        elif opcode == Opcode.CREATE_FILE:
-            if self.state == State.TRAINING:
-                raise _Refused(Nak.FILE_PROTECTED)
-            self._upload = bytearray()
-        elif opcode == Opcode.WRITE_FILE:
-            if self._upload is None:
-                raise _Refused(Nak.INVALID_SESSION)
-            end = offset + len(request.data)
-            self._upload.extend(bytes(max(0, end - len(self._upload))))
-            self._upload[offset:end] = request.data
-        elif opcode == Opcode.TERMINATE_SESSION:
-            if self._upload is not None:
-                self._take(bytes(self._upload))
-            self._upload = None
-        else:
-            raise _Refused(Nak.UNKNOWN_COMMAND)
-        return b"", offset
-
     def _take(self, image: bytes) -> None:
         if self.faults.flip_upload:
             image = image[:-1] + bytes((image[-1] ^ 1,))
@@ -450,26 +363,12 @@ class FakeBoard:
             return
         self._payload, self._step, self.state = parsed.payload, parsed.step, State.PAUSED
 
-    def _burst(self, request: Packet) -> None:
-        """At most 20 packets, so that long files take several bursts."""
-        offset = request.offset
-        for index in range(20):
-            data = self._open[offset : offset + DATA_BYTES]
-            last = index == 19 or offset + len(data) >= len(self._open)
-            sequence = (request.sequence + 1 + index) & 0xFFFF
-            kind = Opcode.BURST_READ_FILE
-            packet = Packet(sequence, 1, Opcode.ACK, kind, last, offset, data)
-            self._send_file(packet.pack())
-            offset += len(data)
-            if last:
-                return
-
-    def _send_file(self, payload: bytes) -> None:
-        self._send(self._dialect.MAVLink_file_transfer_protocol_message(0, 255, 190, payload))
-
     # -- the wire --------------------------------------------------------------------------------
 
     def _send(self, message: Any) -> None:
+        if self.faults.strangers:
+            for frame in self._strangers.frames_before(message, self._encoder):
+                self._transmit(frame)
         frame = self._encoder.encode(message)
         if message.get_type() in self.faults.lose_messages:
             self.faults.lose_messages.discard(message.get_type())
@@ -477,22 +376,6 @@ class FakeBoard:
         self._transmit(frame)
 
     def _transmit(self, frame: bytes) -> None:
-        faults, chance = self.faults, self._random
-        if chance.random() < faults.drop:
-            return
-        if chance.random() < faults.flip:
-            damaged = bytearray(frame)
-            damaged[chance.randrange(len(frame))] ^= 1 << chance.randrange(8)
-            frame = bytes(damaged)
-        if chance.random() < faults.repeat:
-            frame += frame
-        if chance.random() < faults.noise:
-            frame = chance.randbytes(chance.randrange(1, 40)) + frame
-        rest = memoryview(frame)
+        rest = memoryview(self.faults.spoil(frame, self._random))
         while rest:
             rest = rest[os.write(self._descriptor, rest) :]
-
-
-class _Refused(Exception):
-    def __init__(self, reason: Nak) -> None:
-        self.reason = reason

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from fake_board import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment, initial_state
+from fake_board import initial_state
+from fake_experiment import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,

@@ -10,18 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fake_board import FINGERPRINT, POLICY, STATE_BYTES, FakeBoard, Faults, initial_state
+from fake_board import POLICY, FakeBoard, initial_state
+from fake_experiment import FINGERPRINT, STATE_BYTES
+from fake_faults import Faults
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients.file_transfer import (
-    DATA_BYTES,
-    PAYLOAD_BYTES,
-    FileTransfer,
-    Opcode,
-    Packet,
-    _place,
-)
-from rltools_host.clients.session import BoardSession, State
+from rltools_host.clients.file_packet import DATA_BYTES, PAYLOAD_BYTES, Opcode, Packet
+from rltools_host.clients.file_transfer import FileTransfer, _place
+from rltools_host.clients.files import FileClient
+from rltools_host.clients.messages import State
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
+from rltools_host.link.connection import Connection
 from rltools_host.runs.checkpoint import build_image, parse_image
 
 DIALECT: Any = load_dialect()
@@ -42,8 +40,8 @@ def paused_board(faults: Faults = CLEAN) -> FakeBoard:
     return board
 
 
-def transfer_with(board: FakeBoard, reply_timeout_s: float = 0.1) -> FileTransfer:
-    return FileTransfer(BoardSession(board.link, DIALECT), reply_timeout_s)
+def transfer_with(board: FakeBoard, reply_timeout_s: float = 0.1) -> FileClient:
+    return FileClient(Connection(board.link, DIALECT, board.address), reply_timeout_s)
 
 
 def test_download_reports_progress() -> None:

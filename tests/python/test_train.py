@@ -19,21 +19,16 @@ from typing import Any
 
 import pytest
 
-from fake_board import (
-    FINGERPRINT,
-    POLICY,
-    FakeBoard,
-    Faults,
-    fake_experiment,
-    initial_state,
-    next_state,
-)
+from fake_board import POLICY, FakeBoard, initial_state, next_state
+from fake_experiment import FINGERPRINT, fake_experiment
+from fake_faults import Faults
 from rltools_host.boards import discovery
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, firmware, memory
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients import session
-from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress, value_bits
+from rltools_host.clients import training
+from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
+from rltools_host.clients.parameters import value_bits
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     BoardMismatchError,
@@ -123,7 +118,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(experiments, "describe", bench.describe)
     monkeypatch.setattr(firmware, "build_firmware", bench.build_firmware)
     monkeypatch.setattr(memory, "memory_usage", lambda *_: [])
-    monkeypatch.setattr(session, "QUIET_S", 0.3)
+    monkeypatch.setattr(training, "QUIET_S", 0.3)
     yield bench
     bench.close()
 
@@ -827,16 +822,16 @@ def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
     """A board that reports each millisecond awakens the host a few times, and nothing is lost."""
     bench.options = {"seconds_per_step": 0.001}
     awakenings = 0
-    original = session.BoardSession.poll
+    original = training.TrainingClient.poll
 
-    def poll(self: session.BoardSession, timeout_s: float) -> list[session.Event]:
+    def poll(self: training.TrainingClient, timeout_s: float) -> list[Event]:
         nonlocal awakenings
         events = original(self, timeout_s)
         awakenings += bool(events)
         return events
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session.BoardSession, "poll", poll)
+        patch.setattr(training.TrainingClient, "poll", poll)
         bench.train(tmp_path / "run", "report_every=2", steps=600, tensorboard=False)
     rows = metrics(tmp_path / "run", "progress")
     assert [row["step"] for row in rows] == list(range(2, 601, 2))

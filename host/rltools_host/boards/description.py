@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rltools_host.errors import BuildError, UnknownNameError, unknown_name
 from rltools_host.paths import BOARDS_DIRECTORY, TOOLCHAINS_DIRECTORY
@@ -34,8 +34,7 @@ class Link:
     usb_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """Whom MAVLink messages of the board come from, and whom those to it are for."""
 
     system: int
@@ -124,7 +123,7 @@ def parse_board(
         ),
         report_every=int(section["report_every"]),
     )
-    if not all(1 <= number <= 255 for number in vars(board.address).values()):
+    if not all(1 <= number <= 255 for number in board.address):
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:
         raise ValueError(f'link kind "{board.link.kind}" is none of {", ".join(LINK_KINDS)}')

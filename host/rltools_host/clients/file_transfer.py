@@ -6,57 +6,34 @@ files instead of return values, has no limit on the total time, and is GPL, unli
 
 from __future__ import annotations
 
-import enum
-import struct
+import contextlib
+import secrets
 import time
-import zlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
+from rltools_host.clients.file_packet import (
+    DATA_BYTES,
+    Nak,
+    Opcode,
+    Packet,
+    Progress,
+    mavlink_crc32,
+)
+from rltools_host.errors import BoardMismatchError, LinkLostError, RltError, VerificationError
 
-HEADER = struct.Struct(
-    "<HBBBBBxI"
-)  # sequence session opcode size request_opcode burst_complete offset
-DATA_BYTES = 239
-PAYLOAD_BYTES = HEADER.size + DATA_BYTES
 REPLY_TIMEOUT_S = 1.0
 ATTEMPTS = 8
+SESSION_LIMIT_S = 15.0  # that another program may hold the board's sessions: they expire earlier
 SLOWEST_BYTES_PER_S = 4000  # of a serial link at 115200 baud with losses; gives the default limit
 LIMIT_AT_LEAST_S = 30.0
-
-Progress = Callable[[int, int], None]  # bytes done, bytes in all
-
-
-class Opcode(enum.IntEnum):
-    """Operations of the protocol that are used here."""
-
-    TERMINATE_SESSION = 1
-    RESET_SESSIONS = 2
-    OPEN_FILE_RO = 4
-    READ_FILE = 5
-    CREATE_FILE = 6
-    WRITE_FILE = 7
-    CALC_FILE_CRC32 = 14
-    BURST_READ_FILE = 15
-    ACK = 128
-    NAK = 129
-
-
-class Nak(enum.IntEnum):
-    """Reasons of a refusal."""
-
-    FAIL = 1
-    FAIL_ERRNO = 2
-    INVALID_DATA_SIZE = 3
-    INVALID_SESSION = 4
-    NO_SESSIONS_AVAILABLE = 5
-    END_OF_FILE = 6
-    UNKNOWN_COMMAND = 7
-    FILE_EXISTS = 8
-    FILE_PROTECTED = 9
-    FILE_NOT_FOUND = 10
+# Their answers carry the session's number.
+SESSION_OPERATIONS = (
+    Opcode.READ_FILE,
+    Opcode.BURST_READ_FILE,
+    Opcode.WRITE_FILE,
+    Opcode.TERMINATE_SESSION,
+)
 
 
 class Channel(Protocol):
@@ -70,51 +47,12 @@ class Channel(Protocol):
         """The next payload from the board, or None after the time."""
 
 
-@dataclass(frozen=True)
-class Packet:
-    """The payload of one FILE_TRANSFER_PROTOCOL message."""
-
-    sequence: int
-    session: int
-    opcode: int
-    request_opcode: int = 0
-    burst_complete: bool = False
-    offset: int = 0
-    data: bytes = b""
-    size: int | None = None  # where it is not the size of `data`: of a read, how much is wanted
-
-    def pack(self) -> bytes:
-        size = len(self.data) if self.size is None else self.size
-        head = HEADER.pack(
-            self.sequence,
-            self.session,
-            self.opcode,
-            size,
-            self.request_opcode,
-            self.burst_complete,
-            self.offset,
-        )
-        return (head + self.data).ljust(PAYLOAD_BYTES, b"\0")
-
-    @classmethod
-    def parse(cls, payload: bytes) -> Packet | None:
-        payload = payload.ljust(PAYLOAD_BYTES, b"\0")  # MAVLink 2 leaves trailing zeros out
-        sequence, session, opcode, size, request_opcode, complete, offset = HEADER.unpack_from(
-            payload
-        )
-        if size > DATA_BYTES:
-            return None
-        data = payload[HEADER.size : HEADER.size + size]
-        return cls(sequence, session, opcode, request_opcode, bool(complete), offset, data)
-
-
-def mavlink_crc32(content: bytes | bytearray) -> int:
-    """MAVLink's CRC-32 (developer guide, "MAVLink CRC"): zlib's, but from 0 and not inverted."""
-    return zlib.crc32(content, 0xFFFFFFFF) ^ 0xFFFFFFFF
-
-
 class FileTransfer:
-    """Transfers whole files between the host's memory and the board."""
+    """Transfers whole files between the host's memory and the board.
+
+    Numbers go on from one transfer to the next, and begin at random: an answer to an earlier
+    transfer, or to another program's, has other numbers.
+    """
 
     def __init__(
         self,
@@ -125,7 +63,9 @@ class FileTransfer:
         self._channel = channel
         self._reply_timeout_s = reply_timeout_s
         self._clock = clock
-        self._sequence = 0
+        self._sequence = secrets.randbelow(0x10000)
+        self._wish = secrets.randbelow(256)  # the session number that an open asks for
+        self._session = 0  # the number that the server's open answered
         self._path = ""
         self._limit_s = LIMIT_AT_LEAST_S
         self._deadline = 0.0
@@ -135,34 +75,15 @@ class FileTransfer:
     ) -> bytes:
         """The file's content, whole and with the CRC-32 that the board states."""
         self._begin(path, limit_s)
-        self._request(Opcode.RESET_SESSIONS)
-        opened = self._request(Opcode.OPEN_FILE_RO, data=path.encode())
-        size = int.from_bytes(opened.data[:4], "little")
+        size = self._open(Opcode.OPEN_FILE_RO)
         if limit_s is None:
             self._extend(size)
         content = bytearray(size)
-        missing = [(0, size)] if size else []
-        fruitless = 0
-        while missing:
-            before = missing
-            begin, end = missing[0]
-            if end == size:
-                missing = self._burst(opened.session, content, missing, progress)
-            else:
-                wanted = min(DATA_BYTES, end - begin)
-                reply = self._request(
-                    Opcode.READ_FILE, session=opened.session, offset=begin, size=wanted
-                )
-                missing = _place(reply, content, missing)
-            fruitless = fruitless + 1 if missing == before else 0
-            if fruitless == ATTEMPTS:
-                raise self._silent()
-            if progress is not None:
-                progress(size - _total(missing), size)
-        self._request(Opcode.TERMINATE_SESSION, session=opened.session)
-        stated = int.from_bytes(
-            self._request(Opcode.CALC_FILE_CRC32, data=path.encode()).data[:4], "little"
-        )
+        with self._closing():
+            self._fetch(content, progress)
+            self._terminate()
+        reply = self._request(Opcode.CALC_FILE_CRC32, data=path.encode())
+        stated = int.from_bytes(reply.data[:4], "little")
         if stated != (received := mavlink_crc32(content)):
             raise VerificationError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
@@ -181,38 +102,109 @@ class FileTransfer:
         self._begin(path, limit_s)
         if limit_s is None:
             self._extend(len(content))
-        self._request(Opcode.RESET_SESSIONS)
-        session = self._request(Opcode.CREATE_FILE, data=path.encode()).session
+        self._open(Opcode.CREATE_FILE)
         for offset in range(0, len(content), DATA_BYTES):
             data = content[offset : offset + DATA_BYTES]
-            self._request(Opcode.WRITE_FILE, session=session, offset=offset, data=data)
+            self._request(Opcode.WRITE_FILE, self._session, offset, data)
             if progress is not None:
                 progress(offset + len(data), len(content))
-        self._request(Opcode.TERMINATE_SESSION, session=session)
+        self._terminate()
+
+    # -- sessions ----------------------------------------------------------------------------------
+
+    def _open(self, opcode: Opcode) -> int:
+        """Opens the file, and returns its size.
+
+        Where all sessions are in use, one may be left from a program of this host that has ended:
+        it is reset. Those of other hosts expire.
+        """
+        give_up = self._clock() + SESSION_LIMIT_S
+        self._wish = (self._wish + 1) & 0xFF
+        attempts = 0
+        while True:
+            reply = self._ask(opcode, session=self._wish, data=self._path.encode())
+            if reply.opcode == Opcode.ACK:
+                self._session = reply.session
+                return int.from_bytes(reply.data[:4], "little")
+            if _reason(reply) != Nak.NO_SESSIONS_AVAILABLE or self._clock() > give_up:
+                raise self._refused(reply)
+            if attempts > 0:
+                self._wait()
+            self._request(Opcode.RESET_SESSIONS)
+            attempts += 1
+
+    def _terminate(self) -> None:
+        """Closes the session; one that is closed already is no error after a repeated request."""
+        reply = self._ask(Opcode.TERMINATE_SESSION, session=self._session)
+        if reply.opcode == Opcode.NAK and _reason(reply) != Nak.INVALID_SESSION:
+            raise self._refused(reply)
+
+    @contextlib.contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Closes the session where the transfer fails, without waiting for an answer."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(RltError):
+                self._send(Opcode.TERMINATE_SESSION, session=self._session)
+            raise
+
+    # -- downloading -------------------------------------------------------------------------------
+
+    def _fetch(self, content: bytearray, progress: Progress | None) -> None:
+        """Fills `content`: a burst up to the end of the file, then the gaps one by one."""
+        size = len(content)
+        missing = [(0, size)] if size else []
+        fruitless = 0
+        while missing:
+            before = missing
+            begin, end = missing[0]
+            if end == size:
+                missing = self._burst(content, missing, progress)
+            else:
+                missing = self._read(content, missing, min(DATA_BYTES, end - begin))
+            fruitless = fruitless + 1 if missing == before else 0
+            if fruitless == ATTEMPTS:
+                raise self._silent()
+            if progress is not None:
+                progress(size - _total(missing), size)
+
+    def _read(
+        self, content: bytearray, missing: list[tuple[int, int]], wanted: int
+    ) -> list[tuple[int, int]]:
+        """Reads from the first missing byte on; returns what is missing then."""
+        reply = self._ask(
+            Opcode.READ_FILE, session=self._session, offset=missing[0][0], size=wanted
+        )
+        if reply.opcode == Opcode.NAK:
+            self._reopen(reply, len(content))
+            return missing
+        return _place(reply, content, missing)
 
     def _burst(
-        self,
-        session: int,
-        content: bytearray,
-        missing: list[tuple[int, int]],
-        progress: Progress | None,
+        self, content: bytearray, missing: list[tuple[int, int]], progress: Progress | None
     ) -> list[tuple[int, int]]:
         """One burst from the first missing byte on; returns what is missing then."""
         size = len(content)
         begin = missing[0][0]
-        request = self._send(Opcode.BURST_READ_FILE, session=session, offset=begin, size=DATA_BYTES)
-        # Its packets count on from the request; the next request must not look like a repeated one.
-        self._sequence = (request.sequence + 2 + (size - begin) // DATA_BYTES) & 0xFFFF
+        request = self._send(
+            Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
+        )
+        # Its packets count on from the request; the next request's number lies behind theirs.
+        packets = 1 + (size - begin) // DATA_BYTES
+        self._sequence = (request.sequence + 1 + packets) & 0xFFFF
         while missing:
             reply = self._receive()
-            if reply is None or (
-                reply.opcode == Opcode.NAK and _answers(reply, request)
-            ):  # silent, or the end of the file
-                if reply is not None and reply.data[:1] != bytes((Nak.END_OF_FILE,)):
-                    raise self._refused(reply)
+            if reply is None:
                 return missing
-            if reply.request_opcode != Opcode.BURST_READ_FILE or reply.session != session:
+            if not 1 <= (reply.sequence - request.sequence) & 0xFFFF <= packets:
+                continue  # of an earlier request
+            if not _answers(reply, request):
                 continue
+            if reply.opcode == Opcode.NAK:
+                if _reason(reply) != Nak.END_OF_FILE:
+                    self._reopen(reply, size)
+                return missing
             missing = _place(reply, content, missing)
             if progress is not None:
                 progress(size - _total(missing), size)
@@ -220,7 +212,23 @@ class FileTransfer:
                 break
         return missing
 
+    def _reopen(self, reply: Packet, size: int) -> None:
+        """Opens the file again where the server has closed the session, as after a long silence."""
+        if _reason(reply) != Nak.INVALID_SESSION or self._open(Opcode.OPEN_FILE_RO) != size:
+            raise self._refused(reply)
+
+    # -- requests ----------------------------------------------------------------------------------
+
     def _request(
+        self, opcode: Opcode, session: int = 0, offset: int = 0, data: bytes = b""
+    ) -> Packet:
+        """As `_ask`, but a refusal is an error."""
+        reply = self._ask(opcode, session, offset, data)
+        if reply.opcode == Opcode.NAK:
+            raise self._refused(reply)
+        return reply
+
+    def _ask(
         self,
         opcode: Opcode,
         session: int = 0,
@@ -233,8 +241,6 @@ class FileTransfer:
         for _ in range(ATTEMPTS):
             while (reply := self._receive()) is not None:
                 if reply.sequence == (request.sequence + 1) & 0xFFFF and _answers(reply, request):
-                    if reply.opcode == Opcode.NAK:
-                        raise self._refused(reply)
                     return reply
             self._channel.send(request.pack())
         raise self._silent()
@@ -266,6 +272,12 @@ class FileTransfer:
             f"{self._limit_s:.0f} s: check the cable, then run the command again"
         )
 
+    def _wait(self) -> None:
+        """Lets some time pass; what arrives meanwhile answers nothing."""
+        until = self._clock() + self._reply_timeout_s
+        while self._clock() < until and self._receive() is not None:
+            pass
+
     def _begin(self, path: str, limit_s: float | None) -> None:
         self._path = path
         self._limit_s = LIMIT_AT_LEAST_S if limit_s is None else limit_s
@@ -276,11 +288,13 @@ class FileTransfer:
         self._deadline += size / SLOWEST_BYTES_PER_S
 
     def _refused(self, reply: Packet) -> BoardMismatchError:
-        code = reply.data[0] if reply.data else 0
+        code = _reason(reply)
         reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
+        remedy = "flash it with firmware of this revision"
+        if code == Nak.NO_SESSIONS_AVAILABLE:
+            remedy = "end the other program that transfers its files, then run the command again"
         return BoardMismatchError(
-            f"the board on {self._channel.description} refuses {self._path}: {reason}; "
-            "flash it with firmware of this revision"
+            f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
         )
 
     def _silent(self) -> LinkLostError:
@@ -291,7 +305,15 @@ class FileTransfer:
 
 
 def _answers(reply: Packet, request: Packet) -> bool:
-    return reply.opcode in (Opcode.ACK, Opcode.NAK) and reply.request_opcode == request.opcode
+    """Whether it answers a request of this kind; data and ends of a session are of that session."""
+    if reply.opcode not in (Opcode.ACK, Opcode.NAK) or reply.request_opcode != request.opcode:
+        return False
+    names_session = request.opcode in SESSION_OPERATIONS and reply.opcode == Opcode.ACK
+    return reply.session == request.session or not names_session
+
+
+def _reason(reply: Packet) -> int:
+    return reply.data[0] if reply.data else 0
 
 
 def _place(

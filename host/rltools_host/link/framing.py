@@ -8,6 +8,7 @@ checksum and looks again.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -35,7 +36,6 @@ class FrameDecoder:
 
     def __init__(self, dialect: Dialect) -> None:
         self.messages_received = 0
-        self.messages_lost = 0  # gaps in the sequence numbers
         self.messages_repeated = 0  # the same frame once more: dropped
         self.bytes_skipped = 0  # bytes that belong to no accepted frame
         self._dialect = dialect
@@ -45,7 +45,16 @@ class FrameDecoder:
             for number, kind in dialect.mavlink_map.items()
         }
         self._buffer = bytearray()
-        self._last: dict[tuple[int, int], tuple[int, bytes]] = {}  # sender -> sequence, checksum
+        self._last: dict[tuple[int, int], tuple[int, bytes]] = {}  # sender -> sequence, frame
+        self._lost: Counter[tuple[int, int]] = Counter()  # by sender
+
+    @property
+    def messages_lost(self) -> int:
+        """Gaps in the sequence numbers of all senders."""
+        return self._lost.total()
+
+    def messages_lost_from(self, sender: tuple[int, int]) -> int:
+        return self._lost[sender]
 
     def feed(self, chunk: bytes) -> list[Message]:
         """The messages that `chunk` completes, in order."""
@@ -141,7 +150,7 @@ class FrameDecoder:
             self.bytes_skipped += len(frame)
             return
         if last is not None:
-            self.messages_lost += (sequence - last[0] - 1) & 0xFF
+            self._lost[sender] += (sequence - last[0] - 1) & 0xFF
         self._last[sender] = identity
         self.messages_received += 1
         messages.append(message)

@@ -13,10 +13,8 @@ from typing import Any
 
 from rltools_host.boards import discovery
 from rltools_host.build import firmware, memory, protocol
-from rltools_host.clients.session import (
-    CHECKPOINT_PATH,
-    POLICY_PATH,
-    BoardSession,
+from rltools_host.clients.files import CHECKPOINT_PATH, POLICY_PATH
+from rltools_host.clients.messages import (
     Evaluation,
     Event,
     Identity,
@@ -24,6 +22,7 @@ from rltools_host.clients.session import (
     StatusText,
     TrainingProgress,
 )
+from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
     DiskError,
@@ -64,9 +63,9 @@ def train(
         plan.program = firmware.build_firmware(plan.board, plan.description.name)
     link = open_board(plan)
     with contextlib.closing(link), Interruption() as interruption:
-        session, identity = BoardSession.connect(link, protocol.load_dialect())
+        session, identity = BoardSession.connect(link, protocol.load_dialect(), plan.board.address)
         description = plan.description
-        session.require(
+        session.node.require(
             identity, description.name, description.fingerprint, plan.board.name, plan.load_command
         )
         return TrainingRun(plan, session, identity, interruption).train(make_screen, tensorboard)
@@ -189,18 +188,18 @@ class TrainingRun:
         session, plan = self._session, self._plan
         if plan.checkpoint is not None:
             self._restore(plan.checkpoint)
-        session.set_hyperparameters(plan.table, plan.hyperparameters)
+        session.parameters.set(plan.table, plan.hyperparameters)
         self._set_state("training")
         if plan.checkpoint is not None:
-            session.proceed()
+            session.training.resume()
         else:
-            session.start()
+            session.training.start()
         self._began = self._clock()
         self._folder.metadata["sessions"][-1]["training_began"] = timestamp("milliseconds")
         view.begin()
         cpu_began = time.process_time()
         self._interruption.armed = True
-        for event in session.events(self._idle, gather=self._gather):
+        for event in session.training.events(self._idle, gather=self._gather):
             self._train_s = self._clock() - self._began
             self._take(event)
             if isinstance(event, Result):
@@ -213,9 +212,9 @@ class TrainingRun:
     def _restore(self, checkpoint: Checkpoint) -> None:
         """Puts the checkpoint on the board, which must then state its hash."""
         image = build_image(checkpoint.fingerprint, checkpoint.step, checkpoint.payload)
-        self._session.upload_checkpoint(image, self._transfer("sending the checkpoint"))
+        self._session.training.upload_checkpoint(image, self._transfer("sending the checkpoint"))
         self._screen.activity("")
-        stated = self._session.result()
+        stated = self._session.training.result()
         if (stated.state_sha256, stated.step) != (checkpoint.state_sha256, checkpoint.step):
             raise VerificationError(
                 f"the board on {self._session.description} holds step {stated.step} with hash "
@@ -226,8 +225,8 @@ class TrainingRun:
     def _bring_home(self, result: Result) -> None:
         """Fetches checkpoint and policy, verifies and saves them."""
         session, folder, description = self._session, self._folder, self._plan.description
-        image = session.download(CHECKPOINT_PATH, self._transfer("fetching the checkpoint"))
-        policy = session.download(POLICY_PATH, self._transfer("fetching the policy"))
+        image = session.files.download(CHECKPOINT_PATH, self._transfer("fetching the checkpoint"))
+        policy = session.files.download(POLICY_PATH, self._transfer("fetching the policy"))
         self._screen.activity("")
         parsed = parse_image(image, session.description)
         checkpoint = Checkpoint(
@@ -267,7 +266,7 @@ class TrainingRun:
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
-            self._session.pause()
+            self._session.training.pause()
 
     def _gather(self, longest_s: float) -> None:
         """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
@@ -380,8 +379,8 @@ class TrainingRun:
             "last_step": step,
             "train_s": self._train_s,
             "host_cpu_s": self._host_cpu_s,
-            "messages_lost": session.decoder.messages_lost,
-            "bytes_skipped": session.decoder.bytes_skipped,
+            "messages_lost": session.connection.messages_lost,
+            "bytes_skipped": session.connection.decoder.bytes_skipped,
         }
         if self._identity.counts_instructions:
             latest["guest_instructions"] = self._counter
@@ -407,7 +406,7 @@ class TrainingRun:
     def _end_badly(self, error: BaseException) -> BaseException:
         """Keeps what was received, notes how the run ended, and makes the error's sentence."""
         with contextlib.suppress(DiskError):
-            for event in self._session.remaining_events():
+            for event in self._session.training.remaining_events():
                 if not isinstance(event, Result):
                     self._take(event)
             self._flush()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 
 if TYPE_CHECKING:
     pass

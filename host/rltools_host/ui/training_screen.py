@@ -8,7 +8,7 @@ import os
 import time
 from typing import IO, TYPE_CHECKING
 
-from rltools_host.clients.session import Evaluation, StatusText, TrainingProgress
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.training.view import Screen, TrainingView, printable
 from rltools_host.ui.curve import chart
 

@@ -1,0 +1,56 @@
+"""STATUSTEXT put together from its pieces: https://mavlink.io/en/messages/common.html#STATUSTEXT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rltools_host.link.framing import Message, payload_of
+
+PIECE_BYTES = 50
+SEVERITY_CRITICAL = 2  # MAV_SEVERITY: smaller numbers are worse
+SEVERITY_ERROR = 3
+GAP = "…"  # stands for pieces that were lost
+UNFINISHED_LIMIT = 8  # texts whose last piece has not come
+
+
+@dataclass(frozen=True)
+class StatusText:
+    """A whole text."""
+
+    severity: int
+    text: str
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity <= SEVERITY_ERROR
+
+
+class TextAssembler:
+    """Collects the pieces of long texts. The last piece of a text is shorter than the others."""
+
+    def __init__(self) -> None:
+        self._unfinished: dict[tuple[int, int, int], dict[int, bytes]] = {}
+        self._finished: dict[int, bytes] = {}  # the pieces of the text before
+
+    def add(self, message: Message) -> StatusText | None:
+        """The text that this piece completes."""
+        piece = payload_of(message)[1 : 1 + PIECE_BYTES].split(b"\0")[0]
+        if not message.id:
+            return StatusText(message.severity, piece.decode(errors="replace"))
+        index = message.chunk_seq
+        key = (message.get_srcSystem(), message.get_srcComponent(), message.id)
+        pieces = self._unfinished.get(key, {})
+        if piece in (pieces.get(index), None if pieces else self._finished.get(index)):
+            return None  # it came before
+        if index == 0:
+            pieces = {}
+        pieces[index] = piece
+        if len(piece) == PIECE_BYTES:
+            self._unfinished[key] = pieces
+            if len(self._unfinished) > UNFINISHED_LIMIT:
+                del self._unfinished[next(iter(self._unfinished))]
+            return None
+        self._unfinished.pop(key, None)
+        self._finished = pieces
+        text = b"".join(pieces.get(at, GAP.encode()) for at in range(index + 1))
+        return StatusText(message.severity, text.decode(errors="replace"))

@@ -1,0 +1,42 @@
+"""The experiment of the fake board, as `build/host/describe-EXPERIMENT` would describe it."""
+
+from __future__ import annotations
+
+from rltools_host.build.experiments import ExperimentDescription, Hyperparameter, StateTensor
+
+FINGERPRINT = 0x1234ABCD
+TENSORS = (
+    StateTensor("actor/weights", "F32", (8, 16), 0),
+    StateTensor("replay/observation", "F32", (400, 3), 512),
+    StateTensor("replay/flags", "U8", (401, 1), 5312),
+    StateTensor("progress/step", "U32", (1, 1), 5713),
+)
+STATE_BYTES = 5717
+
+
+LARGEST = 4294967295.0
+HYPERPARAMETERS = (
+    Hyperparameter("seed", "U32", 0, 0, LARGEST, "", "Seed."),
+    Hyperparameter("steps", "U32", 1000, 1, LARGEST, "steps", "Steps in all."),
+    Hyperparameter("eval_every", "U32", 100, 1, LARGEST, "steps", "Steps between evaluations."),
+    Hyperparameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
+    Hyperparameter("report_every", "U32", 100, 1, LARGEST, "steps", "Steps between reports."),
+    Hyperparameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
+    Hyperparameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
+)
+
+
+def fake_experiment(
+    name: str = "fake-td3", fingerprint: int = FINGERPRINT
+) -> ExperimentDescription:
+    """The description of what the fake board trains."""
+    return ExperimentDescription(
+        name=name,
+        algorithm="TD3",
+        fingerprint=fingerprint,
+        environment={"name": "Fake"},
+        hyperparameters=HYPERPARAMETERS,
+        tensors=TENSORS,
+        sizes={},
+        document={},
+    )

@@ -1,0 +1,33 @@
+"""What the tests of sessions with the fake board share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fake_board import FakeBoard
+from fake_experiment import HYPERPARAMETERS
+from rltools_host.build.protocol import load_dialect
+from rltools_host.clients import training
+from rltools_host.clients.messages import Event, Identity
+from rltools_host.clients.session import BoardSession
+from rltools_host.link import exchange
+
+DIALECT: Any = load_dialect()
+TABLE = {parameter.name: parameter for parameter in HYPERPARAMETERS}
+
+
+def shorten_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times after which a host asks again, made short."""
+    monkeypatch.setattr(exchange, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(exchange, "ANSWER_LIMIT_S", 3.0)
+    monkeypatch.setattr(training, "QUIET_S", 0.2)
+
+
+def connect(board: FakeBoard) -> tuple[BoardSession, Identity]:
+    return BoardSession.connect(board.link, DIALECT, board.address, 5.0)
+
+
+def run_to_rest(session: BoardSession) -> list[Event]:
+    return list(session.training.events(idle_s=0.02))

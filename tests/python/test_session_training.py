@@ -1,0 +1,244 @@
+"""Training on the fake board: commands, reports and results, also over bad links."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+from fake_board import FakeBoard, initial_state
+from fake_experiment import FINGERPRINT
+from fake_faults import Faults
+from rltools_host.clients.messages import (
+    Evaluation,
+    Event,
+    Result,
+    State,
+    StatusText,
+    TrainingProgress,
+)
+from rltools_host.errors import DamagedFileError, LinkLostError, TrainingFaultError
+from rltools_host.link import connection as connection_module
+from rltools_host.runs.checkpoint import build_image, parse_image
+from session_calls import DIALECT, TABLE, connect, run_to_rest, shorten_times
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_times(monkeypatch)
+
+
+def test_training_from_start_to_result() -> None:
+    with FakeBoard(DIALECT) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, {"steps": 500, "report_every": 50})
+        session.training.start()
+        idle_calls = 0
+
+        def idle() -> None:
+            nonlocal idle_calls
+            idle_calls += 1
+
+        events = list(session.training.events(idle, 0.02))
+    progress = [event for event in events if isinstance(event, TrainingProgress)]
+    assert [event.step for event in progress] == list(range(50, 501, 50))
+    assert math.isnan(progress[0].last_return)
+    assert (progress[-1].last_return, progress[-1].updates, progress[-1].counter) == (
+        -500,
+        400,
+        500_000,
+    )
+    evaluations = [event for event in events if isinstance(event, Evaluation)]
+    assert [(e.step, e.return_mean) for e in evaluations] == [
+        (step, -1000.0 + step) for step in range(100, 501, 100)
+    ]
+    result = events[-1]
+    assert isinstance(result, Result)
+    assert (result.step, result.finished, result.state_sha256) == (500, True, board.state_sha256)
+    assert idle_calls > 0
+    assert session.connection.messages_lost == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_training_over_a_bad_link(seed: int) -> None:
+    """Some reports are lost, and counted; none is wrong; the result comes in any case."""
+    faults = Faults(drop=0.15, flip=0.1, repeat=0.2, noise=0.2, drop_from_host=0.2, seed=seed)
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, {"steps": 400, "report_every": 10})
+        session.training.start()
+        events = run_to_rest(session)
+        steps = [event.step for event in events if isinstance(event, TrainingProgress)]
+        assert steps == sorted(set(steps)), "a report came twice or out of order"
+        assert set(steps) <= set(range(10, 401, 10))
+        assert session.connection.messages_lost >= 40 - len(steps)
+        result = events[-1]
+        assert isinstance(result, Result)
+        assert result.state_sha256 == board.state_sha256
+
+
+def test_lost_result_is_asked_for_again() -> None:
+    with FakeBoard(DIALECT, faults=Faults(lose_messages={"RLT_RESULT"})) as board:
+        session, _ = connect(board)
+        session.training.start()
+        assert isinstance(run_to_rest(session)[-1], Result)
+
+
+def test_lost_acknowledgement_of_start() -> None:
+    """The repeated command is refused by a board that trains already."""
+    faults = Faults(lose_messages={"COMMAND_ACK"})
+    with FakeBoard(DIALECT, seconds_per_step=0.002) as board:
+        session, _ = connect(board)
+        board.faults = faults
+        session.training.start()
+        assert board.commands.count(DIALECT.MAV_CMD_RLT_START) == 2
+        session.training.pause()
+        assert isinstance(run_to_rest(session)[-1], Result)
+
+
+def test_pause_and_resume() -> None:
+    with FakeBoard(DIALECT, seconds_per_step=0.001) as board:
+        session, _ = connect(board)
+        session.training.start()
+        for event in session.training.events(idle_s=0.02):
+            if isinstance(event, TrainingProgress) and event.step == 200:
+                session.training.pause()
+        assert isinstance(event, Result)
+        assert not event.finished
+        assert 200 <= event.step < 1000
+        assert session.training.result() == event
+        # Two answers to the same question: the second must not pass for the result of what follows.
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_RESULT)
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_RESULT)
+        session.training.resume()
+        last = run_to_rest(session)[-1]
+        assert isinstance(last, Result)
+        assert (last.step, last.finished) == (1000, True)
+
+
+def test_reports_that_come_while_a_command_waits_are_kept() -> None:
+    with FakeBoard(DIALECT, seconds_per_step=0.0005) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, {"report_every": 1})
+        session.training.start()
+        time.sleep(0.1)
+        session.training.pause()
+        events = run_to_rest(session)
+        steps = [event.step for event in events if isinstance(event, TrainingProgress)]
+        result = events[-1]
+        assert isinstance(result, Result)
+        assert steps == list(range(1, result.step + 1))
+
+
+def test_command_that_the_state_forbids() -> None:
+    with FakeBoard(DIALECT) as board:
+        session, _ = connect(board)
+        with pytest.raises(
+            TrainingFaultError, match=r"the fake board is idle and refuses to resume"
+        ):
+            session.training.resume()
+
+
+def test_not_finite_is_a_training_fault() -> None:
+    with FakeBoard(DIALECT, faults=Faults(not_finite_at_step=150)) as board:
+        session, _ = connect(board)
+        session.training.start()
+        events: list[Event] = []
+        with pytest.raises(
+            TrainingFaultError,
+            match="training stopped on the fake board: critic_1 loss is not finite at",
+        ):
+            events.extend(session.training.events(idle_s=0.02))
+        assert isinstance(events[0], TrainingProgress)
+        assert events[-1] == StatusText(2, "critic_1 loss is not finite at step 150")
+
+
+def test_fault_whose_text_is_lost() -> None:
+    faults = Faults(not_finite_at_step=150, lose_messages={"STATUSTEXT"})
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        session.training.start()
+        with pytest.raises(TrainingFaultError, match="a value is not finite"):
+            run_to_rest(session)
+
+
+def test_unplugged_while_training_keeps_what_came() -> None:
+    with FakeBoard(DIALECT, faults=Faults(unplug_at_step=300)) as board:
+        session, _ = connect(board)
+        session.training.start()
+        events: list[Event] = []
+        with pytest.raises(LinkLostError, match="lost the board on the fake board"):
+            events.extend(session.training.events(idle_s=0.02))
+        assert [e.step for e in events if isinstance(e, TrainingProgress)] == [100, 200, 300]
+
+
+def test_unplugged_while_a_command_waits_keeps_what_came() -> None:
+    faults = Faults(unplug_at_step=300)
+    with FakeBoard(DIALECT, faults=faults) as board:
+        session, _ = connect(board)
+        session.training.start()
+        time.sleep(0.2)  # all 300 steps are done and the board has gone
+        with pytest.raises(LinkLostError):
+            session.training.pause()
+        kept = [
+            e.step for e in session.training.remaining_events() if isinstance(e, TrainingProgress)
+        ]
+        assert kept == [100, 200, 300]
+
+
+def test_silence_is_a_lost_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_module, "SILENCE_LIMIT_S", 0.5)
+    with FakeBoard(DIALECT, faults=Faults()) as board:
+        session, _ = connect(board)
+        session.training.start()
+        board.faults.drop = 1.0
+        with pytest.raises(LinkLostError, match="has been silent for"):
+            run_to_rest(session)
+
+
+def test_restart_of_the_board_is_noticed() -> None:
+    with FakeBoard(DIALECT, seconds_per_step=0.001) as board:
+        session, _ = connect(board)
+        session.training.start()
+        board.state = State.IDLE
+        with pytest.raises(LinkLostError, match="restarted and lost its training state"):
+            run_to_rest(session)
+
+
+def test_checkpoint_goes_round() -> None:
+    with FakeBoard(DIALECT) as board, FakeBoard(DIALECT) as second:
+        session, _ = connect(board)
+        session.training.start()
+        result = run_to_rest(session)[-1]
+        assert isinstance(result, Result)
+        image = session.files.download("/checkpoint.rltc")
+        assert len(image) == result.checkpoint_bytes
+        parsed = parse_image(image, "the board")
+        other, _ = connect(second)
+        other.training.upload_checkpoint(
+            build_image(parsed.fingerprint, parsed.step, parsed.payload)
+        )
+        assert other.training.result().state_sha256 == result.state_sha256
+
+
+def test_late_answer_does_not_tell_how_the_board_stands_now() -> None:
+    """A question asked twice is answered twice: the second answer is older than the checkpoint."""
+    image = build_image(FINGERPRINT, 5, initial_state(0))
+    with FakeBoard(DIALECT) as board:
+        session, identity = connect(board)
+        assert identity.state == State.IDLE
+        session.connection.request_message(DIALECT.MAVLINK_MSG_ID_RLT_IDENTITY)
+        session.training.upload_checkpoint(image)
+        assert session.node.identity().state == State.PAUSED
+
+
+def test_refused_checkpoint_names_the_reason() -> None:
+    image = build_image(FINGERPRINT, 5, bytes(100))
+    with FakeBoard(DIALECT, faults=Faults(flip_upload=True)) as board:
+        session, _ = connect(board)
+        with pytest.raises(
+            DamagedFileError,
+            match="refuses the checkpoint: checkpoint refused: the payload does not match its SHA",
+        ):
+            session.training.upload_checkpoint(image)
