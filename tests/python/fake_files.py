@@ -39,9 +39,10 @@ class FakeFileServer:
         self.session_limit = 1
         self.wrong_crc32 = False
         self.requests: list[Packet] = []  # that were carried out
-        self._read, self._may_write, self._written = read, may_write, written
-        self._clock = clock
-        self._random = random.Random(seed)
+        self.read, self._may_write, self._written = read, may_write, written
+        self.clock = clock
+        chance = random.Random(seed)
+        self.numbers: Callable[[], int] = lambda: chance.randrange(256)
         self._last_request = b""
         self._last_answers: list[bytes] = []
         self.others: list[float] = []  # sessions of other hosts: when they expire
@@ -58,7 +59,7 @@ class FakeFileServer:
 
     def expire(self) -> None:
         """Ends the sessions that were silent for long."""
-        now = self._clock()
+        now = self.clock()
         self.sessions = {n: s for n, s in self.sessions.items() if now - s.used_at < EXPIRY_S}
         self.others = [until for until in self.others if now < until]
 
@@ -70,8 +71,11 @@ class FakeFileServer:
                 return self._burst(request)
             session, offset, data = self._answer(request, size)
         except Refused as refused:
-            return [self._reply(request, Opcode.NAK, 0, request.offset, bytes((refused.reason,)))]
+            return [self._refusal(request, refused.reason)]
         return [self._reply(request, Opcode.ACK, session, offset, data)]
+
+    def _refusal(self, request: Packet, reason: Nak) -> Packet:
+        return self._reply(request, Opcode.NAK, request.session, request.offset, bytes((reason,)))
 
     @staticmethod
     def _reply(request: Packet, opcode: Opcode, session: int, offset: int, data: bytes) -> Packet:
@@ -89,12 +93,12 @@ class FakeFileServer:
             return 0, 0, crc.to_bytes(4, "little")
         if opcode == Opcode.OPEN_FILE_RO:
             content = self._content(path)
-            number = self._open(Session(bytearray(content), False, self._clock()))
+            number = self._open(Session(bytearray(content), False, self.clock()))
             return number, 0, len(content).to_bytes(4, "little")
         if opcode == Opcode.CREATE_FILE:
             if not self._may_write(path):
                 raise Refused(Nak.FILE_PROTECTED)
-            return self._open(Session(bytearray(), True, self._clock())), 0, bytes(4)
+            return self._open(Session(bytearray(), True, self.clock())), 0, bytes(4)
         if opcode == Opcode.TERMINATE_SESSION:
             session = self._session(request)
             del self.sessions[request.session]
@@ -116,7 +120,7 @@ class FakeFileServer:
         raise Refused(Nak.UNKNOWN_COMMAND)
 
     def _content(self, path: str) -> bytes:
-        content = self._read(path)
+        content = self.read(path)
         if content is None:
             raise Refused(Nak.FILE_NOT_FOUND)
         return content
@@ -124,7 +128,7 @@ class FakeFileServer:
     def _open(self, session: Session) -> int:
         if len(self.sessions) + len(self.others) >= self.session_limit:
             raise Refused(Nak.NO_SESSIONS_AVAILABLE)
-        number = self._random.choice([n for n in range(256) if n not in self.sessions])
+        number = self.numbers()
         self.sessions[number] = session
         return number
 
@@ -132,7 +136,7 @@ class FakeFileServer:
         session = self.sessions.get(request.session)
         if session is None:
             raise Refused(Nak.INVALID_SESSION)
-        session.used_at = self._clock()
+        session.used_at = self.clock()
         return session
 
     def _burst(self, request: Packet) -> list[Packet]:

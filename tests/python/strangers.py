@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rltools_host.clients.file_packet import DATA_BYTES, Packet
+from rltools_host.clients.file_transfer import SESSION_OPERATIONS
 from rltools_host.link.connection import HOST, Address
 from rltools_host.link.framing import FrameEncoder
 
@@ -62,11 +63,13 @@ class Strangers:
             yield other.encode(self._file_message(HOST, wrong))
         yield own.encode(self._file_message(OTHER_HOST, wrong))
         for field, value in (
-            ("sequence", (packet.sequence - 2) & 0xFFFF),
-            ("sequence", (packet.sequence + 12345) & 0xFFFF),
+            ("sequence", (packet.sequence - 0x4000) & 0xFFFF),  # the answer to an early request
+            ("session", packet.session ^ 1),
             ("request_opcode", packet.request_opcode ^ 1),
         ):
-            yield own.encode(self._file_message(HOST, Packet(**{**vars(wrong), field: value})))
+            # Opening is answered with a session number of the server's choice.
+            if field != "session" or packet.request_opcode in SESSION_OPERATIONS:
+                yield own.encode(self._file_message(HOST, Packet(**{**vars(wrong), field: value})))
 
     def _file_message(self, target: Address, packet: Packet) -> Any:
         return self._dialect.MAVLink_file_transfer_protocol_message(0, *target, packet.pack())

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rltools_host.build.protocol import load_dialect
-from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
+from rltools_host.link.framing import SEQUENCE_WINDOW, FrameDecoder, FrameEncoder, payload_of
 
 DIALECT: Any = load_dialect()
 # Damage that the 16-bit checksum detects for certain: up to three flipped bits, or a burst of two
@@ -228,3 +228,57 @@ def test_encoded_payload_equals_encoded_message() -> None:
 def is_subsequence(part: list[bytes], whole: list[bytes]) -> bool:
     rest = iter(whole)
     return all(item in rest for item in part)
+
+
+def frame_with_sequence(sequence: int, index: int) -> bytes:
+    encoder = FrameEncoder(DIALECT, 1, 1)
+    encoder._mavlink.seq = sequence & 0xFF
+    return encoder.encode(make_message(index))
+
+
+@pytest.mark.parametrize("last", [7, 250])
+@pytest.mark.parametrize(
+    ("ahead", "trusted"),
+    [
+        (1, True),
+        (2, True),
+        (SEQUENCE_WINDOW, True),
+        (SEQUENCE_WINDOW + 1, False),
+        (0, False),
+        (-1, False),
+        (-2, False),
+    ],
+)
+def test_only_numbers_that_follow_the_last_break_off_a_frame(
+    last: int, ahead: int, trusted: bool
+) -> None:
+    """Two frames inside one that is still arriving: messages, or the content of a file?"""
+    arriving = frame_with_sequence(last + 1, 3)[:40]
+    inside = [frame_with_sequence(last + ahead + i, 100 + 5 * i) for i in range(2)]
+    decoder = FrameDecoder(DIALECT)
+    assert len(decoder.feed(frame_with_sequence(last, 0))) == 1
+    received = [bytes(m.get_msgbuf()) for m in decoder.feed(arriving + b"".join(inside))]
+    assert received == (inside if trusted else [])
+
+
+def test_frames_inside_must_be_of_one_sender_and_adjoin() -> None:
+    arriving = frame_with_sequence(8, 3)[:40]
+    first = frame_with_sequence(9, 0)
+    other = FrameEncoder(DIALECT, 2, 1)
+    other._mavlink.seq = 10
+    for second in (other.encode(make_message(5)), frame_with_sequence(11, 5)):
+        decoder = FrameDecoder(DIALECT)
+        decoder.feed(frame_with_sequence(7, 0))
+        assert decoder.feed(arriving + first + second) == []
+
+
+def test_losses_are_counted_for_each_sender() -> None:
+    decoder = FrameDecoder(DIALECT)
+    encoders = {system: FrameEncoder(DIALECT, system, 1) for system in (1, 2)}
+    for index in range(10):
+        for system, encoder in encoders.items():
+            frame = encoder.encode(make_message(5 * index))
+            if system == 1 or index in (0, 9):
+                decoder.feed(frame)
+    assert (decoder.messages_lost_from((1, 1)), decoder.messages_lost_from((2, 1))) == (0, 8)
+    assert (decoder.messages_lost, decoder.messages_lost_from((3, 1))) == (8, 0)

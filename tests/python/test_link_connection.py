@@ -302,6 +302,8 @@ def test_gap_in_a_text_is_marked() -> None:
     assert assembled([pieces[2]]) == [GAP * 2 + "end"]
     new = pieces_of("c" * 50 + "new")
     assert assembled([pieces[0], *new]) == ["c" * 50 + "new"], "the first piece begins a text"
+    longer = pieces_of("d" * 100 + "end")
+    assert assembled([*pieces[:2], longer[0], longer[2]]) == ["d" * 50 + GAP + "end"]
 
 
 def test_texts_without_an_end_take_no_more_memory() -> None:

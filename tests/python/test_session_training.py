@@ -242,3 +242,34 @@ def test_refused_checkpoint_names_the_reason() -> None:
             match="refuses the checkpoint: checkpoint refused: the payload does not match its SHA",
         ):
             session.training.upload_checkpoint(image)
+
+
+# -- messages that answer nothing ------------------------------------------------------------------
+
+
+def test_training_among_other_nodes_and_hosts() -> None:
+    """Wrong reports, results and refusals of others come before each of the board's."""
+    faults = Faults(strangers=True, repeat=0.2)
+    with FakeBoard(DIALECT, faults=faults, seconds_per_step=0.0005) as board:
+        session, _ = connect(board)
+        session.parameters.set(TABLE, {"steps": 300, "report_every": 10})
+        session.training.start()
+        events: list[Event] = []
+        for event in session.training.events(idle_s=0.02):
+            events.append(event)
+            if isinstance(event, TrainingProgress) and event.step == 100:
+                session.training.pause()
+        paused = events.pop()
+        assert isinstance(paused, Result)
+        assert session.training.result() == paused
+        session.training.resume()
+        events += run_to_rest(session)
+        image = session.files.download("/checkpoint.rltc")
+        assert parse_image(image, "the board").payload == board._payload
+        session.training.upload_checkpoint(image)
+    steps = [event.step for event in events if isinstance(event, TrainingProgress)]
+    assert steps == list(range(10, 301, 10))
+    assert not [event for event in events if isinstance(event, StatusText)]
+    result = events[-1]
+    assert isinstance(result, Result)
+    assert (result.step, result.state_sha256) == (300, board.state_sha256)

@@ -81,7 +81,8 @@ class FileTransfer:
         content = bytearray(size)
         with self._closing():
             self._fetch(content, progress)
-            self._terminate()
+            # Refused where the session has expired: then there is nothing to close.
+            self._ask(Opcode.TERMINATE_SESSION, self._session)
         reply = self._request(Opcode.CALC_FILE_CRC32, data=path.encode())
         stated = int.from_bytes(reply.data[:4], "little")
         if stated != (received := mavlink_crc32(content)):
@@ -108,7 +109,7 @@ class FileTransfer:
             self._request(Opcode.WRITE_FILE, self._session, offset, data)
             if progress is not None:
                 progress(offset + len(data), len(content))
-        self._terminate()
+        self._request(Opcode.TERMINATE_SESSION, self._session)
 
     # -- sessions ----------------------------------------------------------------------------------
 
@@ -132,12 +133,6 @@ class FileTransfer:
                 self._wait()
             self._request(Opcode.RESET_SESSIONS)
             attempts += 1
-
-    def _terminate(self) -> None:
-        """Closes the session; one that is closed already is no error after a repeated request."""
-        reply = self._ask(Opcode.TERMINATE_SESSION, session=self._session)
-        if reply.opcode == Opcode.NAK and _reason(reply) != Nak.INVALID_SESSION:
-            raise self._refused(reply)
 
     @contextlib.contextmanager
     def _closing(self) -> Iterator[None]:
@@ -190,8 +185,9 @@ class FileTransfer:
         request = self._send(
             Opcode.BURST_READ_FILE, session=self._session, offset=begin, size=DATA_BYTES
         )
-        # Its packets count on from the request; the next request's number lies behind theirs.
-        packets = 1 + (size - begin) // DATA_BYTES
+        # Its packets count on from the request, and some servers end with an END_OF_FILE. The next
+        # request's number lies behind theirs.
+        packets = 2 + (size - begin) // DATA_BYTES
         self._sequence = (request.sequence + 1 + packets) & 0xFFFF
         while missing:
             reply = self._receive()
@@ -287,8 +283,14 @@ class FileTransfer:
         self._limit_s += size / SLOWEST_BYTES_PER_S
         self._deadline += size / SLOWEST_BYTES_PER_S
 
-    def _refused(self, reply: Packet) -> BoardMismatchError:
+    def _refused(self, reply: Packet) -> RltError:
         code = _reason(reply)
+        if code == Nak.INVALID_SESSION:
+            return LinkLostError(
+                f"the board on {self._channel.description} closed {self._path} during its "
+                "transfer, as it does after a long silence: check the cable, then run the command "
+                "again"
+            )
         reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
         remedy = "flash it with firmware of this revision"
         if code == Nak.NO_SESSIONS_AVAILABLE:
@@ -305,11 +307,10 @@ class FileTransfer:
 
 
 def _answers(reply: Packet, request: Packet) -> bool:
-    """Whether it answers a request of this kind; data and ends of a session are of that session."""
+    """Whether it answers a request of this kind, in the same session."""
     if reply.opcode not in (Opcode.ACK, Opcode.NAK) or reply.request_opcode != request.opcode:
         return False
-    names_session = request.opcode in SESSION_OPERATIONS and reply.opcode == Opcode.ACK
-    return reply.session == request.session or not names_session
+    return reply.session == request.session or request.opcode not in SESSION_OPERATIONS
 
 
 def _reason(reply: Packet) -> int:

@@ -1,0 +1,294 @@
+"""File transfer over a link in memory that loses, repeats, delays, reorders and adds packets."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fake_files import EXPIRY_S, FakeFileServer
+from rltools_host.clients.file_packet import DATA_BYTES, Opcode, Packet
+from rltools_host.clients.file_transfer import SESSION_OPERATIONS, FileTransfer
+from rltools_host.errors import BoardMismatchError, LinkLostError
+
+
+class DisorderlyChannel:
+    """Loses, repeats, delays and reorders packets both ways, and adds some that answer nothing.
+
+    Time passes only where the client waits for a packet that does not come.
+    """
+
+    description = "the disorderly board"
+
+    def __init__(self, server: FakeFileServer, chance: Random, disorder: float) -> None:
+        self.now = 0.0
+        self.server = server
+        self.silence_s = 0.0  # before each request the host is asleep for so long
+        self._chance, self._disorder = chance, disorder
+        self._answers: deque[bytes] = deque()
+        self._late: list[bytes] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def send(self, payload: bytes) -> None:
+        self.now += self.silence_s
+        if self._strikes():
+            return
+        for _ in range(1 + self._strikes()):
+            for answer in self.server.answer(payload):
+                self._transmit(answer)
+
+    def _transmit(self, answer: bytes) -> None:
+        if self._strikes():
+            packet = Packet.parse(answer)
+            assert packet is not None
+            self._answers.append(self._foreign(packet).pack())
+        if self._strikes():
+            return
+        for _ in range(1 + self._strikes()):
+            if self._strikes():
+                self._late.append(answer)
+            else:
+                self._answers.append(answer)
+
+    def _foreign(self, packet: Packet) -> Packet:
+        """As the answer, but to an early request, of another session or to another operation."""
+        wrong: dict[str, Any] = {"data": b"\xee" * len(packet.data)}
+        field = self._chance.choice(["sequence", "session", "request_opcode"])
+        if field == "session" and packet.request_opcode not in SESSION_OPERATIONS:
+            field = "sequence"  # nobody knows the session before it is opened
+        wrong[field] = getattr(packet, field) ^ (0x4000 if field == "sequence" else 1)
+        return Packet(**{**vars(packet), **wrong})
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        if self._late and self._strikes():
+            return self._late.pop(self._chance.randrange(len(self._late)))
+        if self._answers:
+            return self._answers.popleft()
+        self.now += timeout_s
+        return None
+
+    def _strikes(self) -> bool:
+        return self._chance.random() < self._disorder
+
+
+FILES = {"/a": bytes(range(256)) * 40, "/b": b"", "/c": b"x" * DATA_BYTES, "/d": b"other" * 999}
+
+
+def server_in_memory(written: list[bytes]) -> FakeFileServer:
+    """Its clock is set by the channel."""
+    return FakeFileServer(FILES.get, lambda path: path == "/a", written.append)
+
+
+def on(channel: DisorderlyChannel) -> FileTransfer:
+    channel.server.clock = channel.clock
+    return FileTransfer(channel, clock=channel.clock)
+
+
+@settings(deadline=None)
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.02, 0.1]),
+    st.lists(st.sampled_from(sorted(FILES)), min_size=1, max_size=4),
+)
+def test_transfers_over_a_disorderly_link(seed: int, disorder: float, paths: list[str]) -> None:
+    """One transfer after another, each with packets of the ones before; no byte is wrong.
+
+    Where a tenth of the packets is lost, five in a row can be, and the session expires.
+    """
+    written: list[bytes] = []
+    channel = DisorderlyChannel(server_in_memory(written), Random(seed), disorder)
+    transfer = on(channel)
+    transfer._sequence = seed & 0xFFFF  # not at random, so that a failure can be repeated
+    for path in paths:
+        try:
+            assert transfer.download(path, limit_s=1e6) == FILES[path]
+            if path == "/a":
+                transfer.upload(path, FILES["/d"], limit_s=1e6)
+                assert written[-1] == FILES["/d"]
+        except LinkLostError:
+            assert disorder > 0.05
+
+
+def test_sessions_have_the_numbers_that_the_server_gives() -> None:
+    """The numbers are the server's own, other ones are refused."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    transfer = on(channel)
+    numbers = set()
+    for _ in range(20):
+        assert transfer.download("/a") == FILES["/a"]
+        reads = [r for r in channel.server.requests if r.opcode == Opcode.BURST_READ_FILE]
+        opened = [r for r in channel.server.requests if r.opcode == Opcode.OPEN_FILE_RO]
+        numbers.add(reads[-1].session)
+        assert not channel.server.sessions, "the session is closed"
+    assert len(numbers) > 10
+    assert len({request.session for request in opened}) > 10
+    assert not [r for r in channel.server.requests if r.opcode == Opcode.RESET_SESSIONS]
+
+
+def test_session_that_expires_is_opened_again() -> None:
+    """The host was asleep for longer than a server keeps sessions."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    slept: list[int] = []
+
+    def sleep_once(done: int, _: int) -> None:
+        if done > 5000 and not slept:
+            slept.append(done)
+            channel.now += EXPIRY_S + 1.0
+
+    assert on(channel).download("/a", sleep_once) == FILES["/a"]
+    opened = [r for r in channel.server.requests if r.opcode == Opcode.OPEN_FILE_RO]
+    assert len(opened) == 2
+    assert slept
+
+
+def test_file_that_changes_while_its_session_is_expired() -> None:
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    sizes = iter([FILES["/a"], FILES["/d"], FILES["/d"]])
+    channel.server.read = lambda _: next(sizes)
+    with pytest.raises(LinkLostError, match="the disorderly board closed /a during its transfer"):
+        on(channel).download(
+            "/a", lambda *_: setattr(channel, "now", channel.now + EXPIRY_S + 1.0), limit_s=1e6
+        )
+
+
+def test_session_left_by_an_earlier_program_is_reset() -> None:
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        on(channel).download("/a", interrupt)
+    assert not channel.server.sessions, "closed although the transfer failed"
+    channel.server.answer(Packet(1, 9, Opcode.OPEN_FILE_RO, data=b"/a").pack())
+    assert channel.server.sessions
+    assert on(channel).download("/d") == FILES["/d"]
+    assert channel.now == 0.0
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_session_of_another_host_expires() -> None:
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    channel.server.others = [4.5]
+    assert on(channel).download("/d") == FILES["/d"]
+    assert 4.5 <= channel.now <= 6.0
+
+
+def test_session_of_another_host_that_lasts_is_named() -> None:
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    channel.server.others = [1e9]
+    with pytest.raises(
+        BoardMismatchError, match="refuses /d: no sessions available; end the other program"
+    ):
+        on(channel).download("/d")
+    assert 15.0 <= channel.now <= 17.0
+
+
+def test_late_packets_of_one_file_are_not_taken_for_another() -> None:
+    """Both sessions have the same number, as a server may give."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    transfer = on(channel)
+    channel.server.numbers = lambda: 5
+    assert transfer.download("/a") == FILES["/a"]
+    burst = next(r for r in channel.server.requests if r.opcode == Opcode.BURST_READ_FILE)
+    original = channel.server.answer
+
+    def answer(raw: bytes) -> list[bytes]:
+        answers = original(raw)
+        if Packet.parse(raw).opcode != Opcode.BURST_READ_FILE:  # type: ignore[union-attr]
+            return answers
+        late = [
+            Packet(
+                burst.sequence + 1 + index,
+                5,
+                Opcode.ACK,
+                Opcode.BURST_READ_FILE,
+                False,
+                index * DATA_BYTES,
+                FILES["/a"][index * DATA_BYTES :][:DATA_BYTES],
+            ).pack()
+            for index in range(3)
+        ]
+        return late + answers + late
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    assert transfer.download("/d") == FILES["/d"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("sequence", 2), ("request_opcode", Opcode.WRITE_FILE), ("session", 77)]
+)
+def test_answer_of_another_request_is_not_taken(field: str, value: int) -> None:
+    """A read that is answered with what differs in one field is asked for again."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    original = channel.server.answer
+    asked: list[int] = []
+
+    def answer(raw: bytes) -> list[bytes]:
+        request = Packet.parse(raw)
+        assert request is not None
+        answers = original(raw)
+        if request.opcode == Opcode.BURST_READ_FILE:
+            return answers[1:]  # so that the first packet is read on its own
+        if request.opcode != Opcode.READ_FILE:
+            return answers
+        asked.append(request.offset)
+        right = Packet.parse(answers[0])
+        assert right is not None
+        changed = value if field != "sequence" else right.sequence ^ value
+        wrong = {**vars(right), "data": b"\xee" * len(right.data), field: changed}
+        return [Packet(**wrong).pack(), *(answers if len(asked) > 1 else [])]
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    assert on(channel).download("/a") == FILES["/a"]
+    assert asked[:2] == [0, 0]
+    assert channel.now >= 1.0
+
+
+def test_numbers_of_another_program_differ() -> None:
+    """Two programs one after another: no request of theirs has the same bytes by construction."""
+    firsts = set()
+    for _ in range(20):
+        channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+        on(channel).download("/b")
+        firsts.add(channel.server.requests[0].sequence)
+    assert len(firsts) > 10
+
+
+def test_burst_that_ends_with_end_of_file() -> None:
+    """Some servers say so instead of marking the last packet; the gap is then filled at once."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    original = channel.server.answer
+
+    def answer(raw: bytes) -> list[bytes]:
+        request = Packet.parse(raw)
+        assert request is not None
+        packets = [Packet.parse(payload) for payload in original(raw)]
+        if request.opcode != Opcode.BURST_READ_FILE:
+            return [packet.pack() for packet in packets if packet]
+        sent = [Packet(**{**vars(p), "burst_complete": False}) for p in packets if p]
+        last = Packet(
+            sent[-1].sequence + 1, request.session, Opcode.NAK, request.opcode, data=b"\x06"
+        )
+        first = 1 if request.offset == 0 else 0  # the file's first packet is lost
+        return [packet.pack() for packet in [*sent[first:], last]]
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    assert on(channel).download("/d") == FILES["/d"]
+    assert channel.now == 0.0
+
+
+def test_number_after_a_burst_lies_behind_its_packets() -> None:
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    on(channel).download("/a")
+    requests = channel.server.requests
+    for burst, following in pairwise(requests):
+        if burst.opcode == Opcode.BURST_READ_FILE:
+            packets = (len(FILES["/a"]) - burst.offset + DATA_BYTES - 1) // DATA_BYTES
+            assert (following.sequence - burst.sequence) & 0xFFFF > packets
