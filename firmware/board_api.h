@@ -15,7 +15,7 @@ void initialize();
 // Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
 std::size_t read(std::uint8_t* destination, std::size_t capacity);
 
-// Writes bytes to the link. May wait while the host is slow, but gives up where nobody listens:
+// Writes bytes to the link. May wait while the host is slow, but gives up when no host reads:
 // training goes on.
 void write(const std::uint8_t* source, std::size_t count);
 

@@ -6,8 +6,8 @@
 namespace rlt {
 
 // The count whose low 32 bits are `low` and which is nearest to `coarse`, a second counter's
-// reading in the same unit that is wrong by less than 2^31. No state: it may be called as rarely as
-// one likes.
+// reading in the same unit that is wrong by less than 2^31. It keeps no state, and can be called at
+// any interval.
 constexpr std::uint64_t extend_count(std::uint32_t low, std::uint64_t coarse) {
   const auto difference =
       static_cast<std::int32_t>(low - static_cast<std::uint32_t>(coarse & 0xffffffffu));

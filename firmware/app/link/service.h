@@ -1,5 +1,5 @@
-// What a node asks of a service. A service derives from this, and hides what it does; the node
-// knows its type, so that nothing is virtual.
+// What a node asks of a service. A service derives from this struct and redefines the functions
+// that it needs. The node knows each service's type: nothing is virtual.
 #pragma once
 
 #include "app/link/command.h"
@@ -7,14 +7,14 @@
 namespace rlt::link {
 
 struct Service {
-  // Messages that the service takes by receive(), and what they say of the node
-  // (MAV_PROTOCOL_CAPABILITY).
+  // The messages that receive() takes; the node's capabilities (MAV_PROTOCOL_CAPABILITY) that the
+  // service adds.
   static constexpr std::array<AcceptedMessage, 0> kAccepted{};
   static constexpr std::uint64_t kCapabilities = 0;
 
-  // A message that some service takes.
+  // A message of any service's table.
   void receive(const mavlink_message_t&) {}
-  // Carries out a command and acknowledges it; false where it is not this service's.
+  // Acknowledges a command and carries it out; false where it is not this service's.
   bool obey(const Command&) { return false; }
   // One bounded piece of work; false where there is none.
   bool poll() { return false; }

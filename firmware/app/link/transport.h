@@ -9,7 +9,7 @@ namespace rlt::link {
 struct Transport {
   // Reads up to `capacity` bytes that have arrived; returns how many, 0 when none. Never blocks.
   std::size_t (*read)(std::uint8_t* destination, std::size_t capacity);
-  // Writes a frame. May wait while the host is slow, but gives up where nobody listens.
+  // Writes a frame. May wait while the host is slow, but gives up when no host reads.
   void (*write)(const std::uint8_t* source, std::size_t count);
 };
 

@@ -1,5 +1,5 @@
-// Training as a service: its states and commands, reports while it trains, its files. The states
-// and every message are in docs/protocol.md.
+// Training as a service: its states, commands, reports and files. docs/protocol.md describes the
+// states and every message.
 #pragma once
 
 #include "app/link/board_time.h"
