@@ -246,14 +246,37 @@ TEST_CASE("messages of no service are rejected, and cost no other") {
   CHECK(collector.numbers == std::vector<std::uint32_t>{9});
 }
 
-TEST_CASE("a signed message is read, its signature ignored") {
-  Bytes frame = frame_of(77);
-  frame[2] = MAVLINK_IFLAG_SIGNED;
+namespace {
+
+// The frame with the checksum that it should have.
+void set_checksum(Bytes& frame) {
   std::uint16_t checksum = crc_calculate(&frame[1], static_cast<std::uint16_t>(frame.size() - 3));
   crc_accumulate(MAVLINK_MSG_ID_COMMAND_LONG_CRC, &checksum);
   frame[frame.size() - 2] = static_cast<std::uint8_t>(checksum);
   frame[frame.size() - 1] = static_cast<std::uint8_t>(checksum >> 8);
-  frame.resize(frame.size() + MAVLINK_SIGNATURE_BLOCK_LEN, 0x55);
+}
+
+}  // namespace
+
+TEST_CASE("a payload longer than its message is rejected") {
+  Bytes frame = frame_of(77);
+  const std::size_t payload = frame[1];
+  frame.insert(frame.end() - 2, MAVLINK_MSG_ID_COMMAND_LONG_LEN + 1 - payload, 0);
+  frame[1] = MAVLINK_MSG_ID_COMMAND_LONG_LEN + 1;
+  set_checksum(frame);
+  Collector collector;
+  collector.feed(frame);
+  collector.feed(frame_of(78));
+  CHECK(collector.numbers == std::vector<std::uint32_t>{78});
+}
+
+TEST_CASE("a signed message is read, its signature ignored") {
+  Bytes frame = frame_of(77);
+  frame[2] = MAVLINK_IFLAG_SIGNED;
+  set_checksum(frame);
+  const Bytes signature = frame_of(0);  // could be a message itself
+  REQUIRE(signature.size() == MAVLINK_SIGNATURE_BLOCK_LEN);
+  append(frame, signature);
   Collector collector;
   collector.feed(frame);
   collector.feed(frame_of(78));

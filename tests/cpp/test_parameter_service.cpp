@@ -99,4 +99,5 @@ TEST_CASE("hyperparameters: names of 16 characters have no terminating zero") {
   CHECK(is_parameter_name("abc", "abc\0defghijklmnop"));
   CHECK_FALSE(is_parameter_name("abcdefghijklmno", "abcdefghijklmnop"));
   CHECK_FALSE(is_parameter_name("abcdefghijklmnop", "abcdefghijklmno\0"));
+  CHECK_FALSE(is_parameter_name("abcdefghijklmnopq", "abcdefghijklmnop"));
 }
