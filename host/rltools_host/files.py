@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import math
 import os
 from collections.abc import Mapping
@@ -12,38 +13,69 @@ from typing import Any
 
 from rltools_host.errors import DiskError
 
+PARTIAL_SUFFIX = ".partial"
+DEEPEST_NESTING = 20  # of JSON that is ours; far below what Python's own functions take
+
 
 def disk_error(path: Path, error: OSError) -> DiskError:
     """One sentence for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         remedy = "free some space, then run the command again"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        remedy = "choose another folder with --out"
+        remedy = "choose another folder"
     else:
-        remedy = "check the disk, or choose another folder with --out"
+        remedy = "check the disk, or choose another folder"
     return DiskError(f"cannot write {path}: {error.strerror or error}; {remedy}")
+
+
+def partial_path(path: Path) -> Path:
+    """Where a file or folder is made before it is renamed to its place."""
+    return path.with_name(f".{path.name}.{os.getpid()}{PARTIAL_SUFFIX}")
+
+
+def is_partial(name: str) -> bool:
+    """Whether this is what a write left that was killed."""
+    return name.startswith(".") and name.endswith(PARTIAL_SUFFIX)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Writes a file of this name, whose content is on the disk when this returns."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        write_all(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def synchronise_folder(path: Path) -> None:
+    """Has the folder's names on the disk: those that were made, renamed and removed in it."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Writes a file beside its place and renames it; if that fails, DiskError and no file."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = partial_path(path)
     try:
         try:
-            descriptor = os.open(
-                partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666
-            )
-            try:
-                rest = memoryview(data)
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            partial.replace(path)
+            write_durably(partial, data)
+            os.replace(partial, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                partial.unlink()
+                os.unlink(partial)
             raise
+        synchronise_folder(path.parent)
     except OSError as error:
         raise disk_error(path, error) from None
 
@@ -57,3 +89,25 @@ def plain_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_json(item) for item in value]
     return value
+
+
+def parse_json(data: bytes | str) -> Any:
+    """What JSON says. ValueError where it is none, is nested deeply or has text that is none."""
+    try:
+        document = json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    level = [document]
+    for _ in range(DEEPEST_NESTING):
+        inner: list[Any] = []
+        for value in level:
+            if isinstance(value, str):
+                value.encode()  # UnicodeEncodeError, a ValueError, for half of a surrogate pair
+            elif isinstance(value, list):
+                inner += value
+            elif isinstance(value, dict):
+                inner += [*value, *value.values()]
+        if not inner:
+            return document
+        level = inner
+    raise ValueError("it is nested too deeply")

@@ -30,6 +30,7 @@ from rltools_host.link.connection import EVERYONE, HOST, Address
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import DescriptorLink
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
+from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 from strangers import Strangers
 
 ADDRESS = Address(1, 191)
@@ -40,6 +41,13 @@ def next_state(payload: bytes, step: int, learning_rate_bits: int) -> bytes:
     """The state after step `step`, from the one before."""
     seed = hashlib.sha256(payload + struct.pack("<II", step, learning_rate_bits)).digest()
     return hashlib.shake_128(seed).digest(STATE_BYTES - 4) + struct.pack("<I", step)
+
+
+def policy_of(payload: bytes) -> bytes:
+    """A policy image's header and some bytes: it states the training state that it comes from."""
+    fields = [0] * 11 + [hashlib.sha256(payload).digest(), b"fake", b"Fake"]
+    image = HEADER.pack(MAGIC, VERSION, HEADER.size, 0, *fields) + POLICY
+    return image[:12] + image_crc32(image).to_bytes(4, "little") + image[16:]
 
 
 def initial_state(seed: int) -> bytes:
@@ -347,9 +355,10 @@ class FakeBoard:
         if self.state not in (State.PAUSED, State.FINISHED):
             return None
         if path == "/policy.rltp":
-            return POLICY
+            return self.faults.other_policy or policy_of(self._payload)
         if path == "/checkpoint.rltc":
-            return build_image(self._fingerprint, self._step, self._payload)
+            fingerprint = self._fingerprint ^ self.faults.wrong_fingerprint
+            return build_image(fingerprint, self._step, self._payload)
         return None
 
     def _take(self, image: bytes) -> None:

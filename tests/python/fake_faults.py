@@ -21,6 +21,8 @@ class Faults:
     lose_messages: set[str] = field(default_factory=set)  # types that are lost once each
     wrong_crc32: bool = False
     wrong_state_sha256: bool = False
+    wrong_fingerprint: int = 0  # bits that are wrong in the checkpoint's
+    other_policy: bytes = b""  # instead of the state's
     refuse_parameter: str | None = None
     silent_after_start: bool = False
     flip_upload: bool = False

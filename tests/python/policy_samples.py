@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.policies.image import image_crc32
+from rltools_host.runs.policy_file import image_crc32
 
 PROGRAM = "write_policy_images"
 NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")

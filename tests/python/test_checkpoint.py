@@ -151,7 +151,7 @@ def test_checkpoint_of_another_experiment(tmp_path: Path) -> None:
     save_checkpoint(path, CHECKPOINT, TENSORS)
     with pytest.raises(
         BoardMismatchError,
-        match=r'is of experiment "fake-td3", not of "other-sac": run `rlt train fake-td3 --resume ',
+        match=r'is of experiment "fake-td3", not of "other-sac": resume the run with ',
     ):
         load_checkpoint(path, fake_experiment("other-sac"))
 

@@ -14,6 +14,7 @@ PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ORDER = (
     "errors",
     "paths",
+    "hints",
     "files",
     "hints",
     "child_process",

@@ -17,8 +17,13 @@ from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
 from rltools_host.files import write_atomically
-from rltools_host.runs.folder import RunFolder, new_run_path, run_names
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import find_run, new_run_path, run_names
 from rltools_host.runs.tensorboard_log import TensorBoardLog
+
+
+def event(step: int) -> dict[str, Any]:
+    return {"kind": "event", "time_s": 0.5, "step": step, "severity": 6, "text": "hello"}
 
 
 class FullDisk:
@@ -115,14 +120,14 @@ def test_full_disk_leaves_whole_lines_in_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = RunFolder.create(tmp_path / "run", {})
-    folder.append_metrics([{"kind": "progress", "step": 1}])
+    folder.append_metrics([event(1)])
     before = folder.metrics_path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", FullDisk(7))
         with pytest.raises(DiskError):
-            folder.append_metrics([{"kind": "progress", "step": 2}])
+            folder.append_metrics([event(2)])
     assert folder.metrics_path.read_bytes() == before
-    folder.append_metrics([{"kind": "progress", "step": 3}])
+    folder.append_metrics([event(3)])
     assert [row["step"] for row in folder.read_metrics()] == [1, 3]
     folder.close()
 
@@ -145,19 +150,20 @@ def fail_on_constant(name: str) -> Any:
 
 def test_truncate_metrics(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", {})
-    folder.append_metrics([{"kind": "progress", "step": step} for step in (100, 200, 300)])
+    folder.append_metrics([event(step) for step in (100, 200, 300)])
     assert [row["step"] for row in folder.truncate_metrics(200)] == [100, 200]
-    folder.append_metrics([{"kind": "progress", "step": 250}])
+    folder.append_metrics([event(250)])
     assert [row["step"] for row in folder.read_metrics()] == [100, 200, 250]
     folder.close()
 
 
 def test_last_line_cut_off_by_a_power_failure(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", {})
-    folder.metrics_path.write_bytes(b'{"step":1}\n{"step":2}\n{"st')
+    lines = [json.dumps(event(step)).encode() for step in (1, 2, 3)]
+    folder.metrics_path.write_bytes(lines[0] + b"\n" + lines[1] + b"\n" + lines[2][:9])
     assert [row["step"] for row in folder.read_metrics()] == [1, 2]
-    folder.metrics_path.write_bytes(b'{"step":1}\n{"st\n{"step":3}\n')
-    with pytest.raises(DamagedFileError, match=r"metrics.jsonl is damaged in line 2"):
+    folder.metrics_path.write_bytes(lines[0] + b"\n" + lines[1][:9] + b"\n" + lines[2] + b"\n")
+    with pytest.raises(DamagedFileError, match=r"metrics.jsonl is damaged in line 2: remove that"):
         folder.read_metrics()
     folder.close()
 
@@ -181,18 +187,64 @@ def test_folder_that_is_not_empty(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-def test_finding_runs(tmp_path: Path) -> None:
+def test_folder_that_holds_a_run_can_be_gone_on_with(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "my run", {}).close()
+    with pytest.raises(UsageError, match=r"or go on with --resume '.*/my run'"):
+        RunFolder.create(tmp_path / "my run", {})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder with runs, in another one that is not the present folder."""
+    runs = tmp_path / "tree" / "runs"
     for name in ("20260101-000000-a-host-s0", "20260102-000000-b-host-s0"):
-        RunFolder.create(tmp_path / name, {"name": name}).close()
-    (tmp_path / "not-a-run").mkdir()
-    assert run_names(tmp_path) == ["20260101-000000-a-host-s0", "20260102-000000-b-host-s0"]
-    by_name = RunFolder.open("20260101-000000-a-host-s0", tmp_path)
-    assert by_name.metadata["name"] == "20260101-000000-a-host-s0"
-    assert RunFolder.open("latest", tmp_path).name == "20260102-000000-b-host-s0"
+        RunFolder.create(runs / name, {"experiment": name}).close()
+    (runs / "not-a-run").mkdir()
+    return runs
+
+
+def test_finding_runs(runs: Path) -> None:
+    assert run_names(runs) == ["20260101-000000-a-host-s0", "20260102-000000-b-host-s0"]
+    by_name = RunFolder.open("20260101-000000-a-host-s0", runs)
+    assert by_name.metadata["experiment"] == "20260101-000000-a-host-s0"
     with pytest.raises(UnknownNameError, match="did you mean 20260101-000000-a-host-s0"):
-        RunFolder.open("20260101-000000-a-host-s", tmp_path)
-    with pytest.raises(UnknownNameError, match='unknown run "latest": there are none'):
-        RunFolder.open("latest", tmp_path / "not-a-run")
+        RunFolder.open("20260101-000000-a-host-s", runs)
+    with pytest.raises(UnknownNameError, match=r"there is no run in .*not-a-run: train one first"):
+        RunFolder.open("latest", runs / "not-a-run")
+    for name in ("", "x" * 5000, "runs/", "no/latest"):
+        with pytest.raises(UnknownNameError):
+            RunFolder.open(name, runs)
+
+
+@pytest.mark.parametrize("name", ["latest", "runs/latest", "runs/latest/", "./runs/latest"])
+@pytest.mark.parametrize("here", [".", "tree", "tree/runs"])
+def test_latest_run_from_any_folder(
+    name: str, here: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path / here)
+    assert find_run(name, runs).resolve() == runs / "20260102-000000-b-host-s0"
+
+
+def test_latest_run_of_another_folder(runs: Path, tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "mine" / "one", {}).close()
+    assert find_run(tmp_path / "mine" / "latest", runs) == tmp_path / "mine" / "one"
+    RunFolder.create(tmp_path / "mine" / "latest", {}).close()
+    assert find_run(tmp_path / "mine" / "latest", runs) == tmp_path / "mine" / "latest"
+
+
+def test_a_run_by_the_path_under_the_tree(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "20260101-000000-a-host-s0"
+    assert find_run(f"runs/{name}", runs) == runs / name
+
+
+def test_runs_of_other_names_stand_where_they_were_written(runs: Path) -> None:
+    RunFolder.create(runs / "mine", {}).close()
+    for moment, place in ((0, 0), (1.9e9, -1)):
+        os.utime(runs / "mine" / "run.json", (moment, moment))
+        assert run_names(runs)[place] == "mine"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from fake_board import POLICY, FakeBoard, initial_state, next_state
+from fake_board import FakeBoard, initial_state, next_state, policy_of
 from fake_experiment import FINGERPRINT, fake_experiment
 from fake_faults import Faults
 from rltools_host.boards import discovery
@@ -46,8 +46,9 @@ from rltools_host.errors import (
 )
 from rltools_host.files import plain_json
 from rltools_host.link.transport import Link
-from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training import board_link
 from rltools_host.training import run as training_run
 from rltools_host.training.hyperparameters import as_float32, default_values, given_values, shortest
 from rltools_host.training.plan import Plan
@@ -123,6 +124,10 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench.close()
 
 
+def saved_checkpoint(run: Path) -> Checkpoint:
+    return load_checkpoint(RunFolder.open(run).checkpoint_path, EXPERIMENT)
+
+
 def metrics(run: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in RunFolder.open(run).read_metrics() if row["kind"] == kind]
 
@@ -138,7 +143,7 @@ def is_valid(run: Path) -> dict[str, Any]:
         checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
         assert checkpoint.state_sha256 == folder.metadata["state_sha256"]
         assert checkpoint.step == folder.metadata["checkpoint_step"]
-        assert folder.policy_path.read_bytes() == POLICY
+        assert folder.policy_path.read_bytes() == policy_of(checkpoint.payload)
     return folder.metadata
 
 
@@ -175,7 +180,13 @@ def test_whole_run(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert metadata["identity"]["unique_id"] == bytes(range(16)).hex()
     assert {"git_revision", "git_dirty", "started", "ended", "host", "versions"} <= set(metadata)
     names = {path.name.split(".")[0] for path in run.iterdir()}
-    assert names == {"run", "metrics", "checkpoint", "policy", "events"}
+    save = f"save-1000-{checkpoint.state_sha256[:12]}"
+    sources = metadata["sessions"][0]["sources"].split(".")[0]
+    assert names == {"run", "metrics", save, sources, "events"}
+    assert sorted(path.name for path in folder.save_path.iterdir()) == [
+        "checkpoint.safetensors",
+        "policy.rltp",
+    ]
 
 
 def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path: Path) -> None:
@@ -271,9 +282,7 @@ def test_resumed_run_ends_with_the_same_bits(
     bench, run, _ = interrupted
     step = RunFolder.open(run).metadata["checkpoint_step"]
     document = bench.train(run, resume=str(run))
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
-        3, 1000
-    )
+    assert saved_checkpoint(run).payload == final_state(3, 1000)
     whole = tmp_path / "whole"
     assert bench.train(whole)["state_sha256"] == document["state_sha256"]
     metadata = is_valid(run)
@@ -292,7 +301,8 @@ def test_resumption_drops_metrics_behind_the_checkpoint(
     bench, run, _ = interrupted
     step = RunFolder.open(run).metadata["checkpoint_step"]
     folder = RunFolder.open(run)
-    folder.append_metrics([{"kind": "progress", "step": step + 5, "last_return": 99.0}])
+    row = next(row for row in folder.read_metrics() if row["kind"] == "progress")
+    folder.append_metrics([row | {"step": step + 5, "last_return": 99.0}])
     folder.close()
     bench.train(run, resume=str(run))
     assert 99.0 not in [row["last_return"] for row in metrics(run, "progress")]
@@ -305,9 +315,7 @@ def test_resumption_with_more_steps(interrupted: tuple[Bench, Path, Interrupted]
         bench.train(run, resume=str(run))
     document = bench.train(run, "report_every=7", resume=str(run), steps=1300)
     assert document["steps"] == 1300
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
-        3, 1300
-    )
+    assert saved_checkpoint(run).payload == final_state(3, 1300)
     assert is_valid(run)["hyperparameters"]["steps"] == 1300
 
 
@@ -326,9 +334,7 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
     assert metadata["state_sha256"] == before["state_sha256"]
     bench.faults = Faults()
     bench.train(run, resume=str(run))
-    assert load_checkpoint(run / "checkpoint.safetensors", EXPERIMENT).payload == final_state(
-        3, 1000
-    )
+    assert saved_checkpoint(run).payload == final_state(3, 1000)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +374,7 @@ def test_checkpoint_of_another_experiment_is_not_resumed(
 
 def test_damaged_checkpoint_is_not_resumed(interrupted: tuple[Bench, Path, Interrupted]) -> None:
     bench, run, _ = interrupted
-    path = run / "checkpoint.safetensors"
+    path = RunFolder.open(run).checkpoint_path
     content = bytearray(path.read_bytes())
     content[-1] ^= 4
     path.write_bytes(content)
@@ -399,7 +405,7 @@ def test_second_interrupt_quits_at_once(
         bench.train(tmp_path / "run", "report_every=10")
     metadata = is_valid(tmp_path / "run")
     assert metadata["state"] == "interrupted"
-    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert not list((tmp_path / "run").glob("save-*"))
     assert len(metrics(tmp_path / "run", "progress")) >= 20
 
 
@@ -426,7 +432,7 @@ def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) ->
     assert [row["step"] for row in metrics(run, "evaluation")] == [100, 200, 300, 400]
     metadata = is_valid(run)
     assert (metadata["state"], metadata["step"]) == ("link lost", 437)
-    assert not (run / "checkpoint.safetensors").exists()
+    assert not list(run.glob("save-*"))
     with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors"):
         bench.train(run, resume=str(run))
 
@@ -445,7 +451,7 @@ def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(VerificationError, match="the board stated step 1000 and 0000000000000000"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "failed"
-    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert not list((tmp_path / "run").glob("save-*"))
 
 
 def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
@@ -585,20 +591,20 @@ def teensy_plan(port: str | None = None) -> Plan:
 
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery, "find_connected", lambda _: [])
-    with pytest.raises(PortError, match="no teensy41 is connected: plug it in and `rlt flash"):
-        training_run.open_board(teensy_plan())
+    with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
+        board_link.open_board(teensy_plan())
 
 
 def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
     monkeypatch.setattr(discovery, "find_connected", lambda _: ports)
     with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
-        training_run.open_board(teensy_plan())
+        board_link.open_board(teensy_plan())
 
 
 def test_port_that_does_not_exist() -> None:
     with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
-        training_run.open_board(teensy_plan("/dev/ttyACM99"))
+        board_link.open_board(teensy_plan("/dev/ttyACM99"))
 
 
 def test_board_on_a_pty_is_trained_as_on_a_serial_port(
@@ -611,7 +617,7 @@ def test_board_on_a_pty_is_trained_as_on_a_serial_port(
             "fake-td3", "teensy41", seed=3, out=tmp_path / "run", port=board.port, tensorboard=False
         )
         assert document["state_sha256"] == board.state_sha256
-    assert load_checkpoint(tmp_path / "run" / "checkpoint.safetensors", EXPERIMENT).step == 1000
+    assert saved_checkpoint(tmp_path / "run").step == 1000
 
 
 # -- the screen ------------------------------------------------------------------------------------

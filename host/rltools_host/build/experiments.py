@@ -59,6 +59,12 @@ class ExperimentDescription:
     sizes: Mapping[str, int]
     document: Mapping[str, Any]
 
+    @property
+    def learning(self) -> Mapping[str, Any]:
+        """What the fingerprint is computed from, entry by entry."""
+        learning = self.document.get("learning")
+        return learning if isinstance(learning, Mapping) else {}
+
     def hyperparameter(self, name: str) -> Hyperparameter:
         for hyperparameter in self.hyperparameters:
             if hyperparameter.name == name:

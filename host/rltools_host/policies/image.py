@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -21,13 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build import cmake
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
+from rltools_host.hints import command_line, near_path
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 
-MAGIC = b"RLTP"
-VERSION = 1
 HAS_NORMALISER = 1
 ACTIVATIONS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
-HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
 LAYER = struct.Struct("<HHB3s")
 CHANNEL = struct.Struct("<24s16sff")
 
@@ -148,16 +146,10 @@ def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
     """The policy of a run, by its name, path or folder; it must belong to the run's last state."""
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     if not folder.policy_path.is_file():
-        raise UnknownNameError(
-            f"run {folder.name} has no policy yet: go on training with --resume {folder.name}"
-        )
+        command = command_line("train", "--resume", near_path(folder.path))
+        raise UnknownNameError(f"run {folder.name} has no policy yet: go on with `{command}`")
     image = read_policy(folder.policy_path)
-    state_sha256 = folder.metadata.get("state_sha256")
-    if state_sha256 and state_sha256 != image.state_sha256:
-        raise VerificationError(
-            f"{folder.policy_path} comes from another training state than {folder.run_path} "
-            f"names: fetch it again with --resume {folder.name}"
-        )
+    folder.require_state(image.state_sha256)
     return image
 
 
@@ -301,11 +293,6 @@ class ImageReader:
         (trace,) = self.take(struct.Struct("<I"))
         output = self.read_floats(action_dim, f"example {index}")
         return Example(observation, trace, output, self.read_floats(action_dim, f"example {index}"))
-
-
-def image_crc32(data: bytes) -> int:
-    """CRC-32 of all bytes but the four that hold it."""
-    return zlib.crc32(data[16:], zlib.crc32(data[:12]))
 
 
 @cache

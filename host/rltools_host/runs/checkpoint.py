@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
-from rltools_host.files import write_atomically
+from rltools_host.files import parse_json, write_atomically
+from rltools_host.runs import schema
+from rltools_host.runs.learning import difference
 
 IMAGE_MAGIC = b"RLTC"
 IMAGE_VERSION = 1
@@ -43,6 +45,19 @@ class StateTensor(Protocol):
     def shape(self) -> Sequence[int]: ...
 
 
+class Hyperparameter(Protocol):
+    """A hyperparameter, in the experiment's description."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def minimum(self) -> float: ...
+    @property
+    def maximum(self) -> float: ...
+
+
 class Experiment(Protocol):
     """The part of an experiment's description that a checkpoint must agree with."""
 
@@ -52,6 +67,10 @@ class Experiment(Protocol):
     def fingerprint(self) -> int: ...
     @property
     def tensors(self) -> Sequence[StateTensor]: ...
+    @property
+    def hyperparameters(self) -> Sequence[Hyperparameter]: ...
+    @property
+    def learning(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,7 @@ class Checkpoint:
     payload: bytes
     hyperparameters: Mapping[str, float | int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    learning: Mapping[str, Any] = field(default_factory=dict)  # what the fingerprint is made of
 
     @property
     def state_sha256(self) -> str:
@@ -133,6 +153,7 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
             "state_sha256": checkpoint.state_sha256,
             "hyperparameters": json.dumps(dict(checkpoint.hyperparameters)),
             "versions": json.dumps(dict(checkpoint.versions)),
+            "learning": json.dumps(dict(checkpoint.learning)),
             HEADER_HASH: HEADER_HASH_PLACE,
         }
     }
@@ -149,33 +170,75 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
     return len(header).to_bytes(8, "little") + header + checkpoint.payload
 
 
+HEADER_METADATA = schema.record(
+    {
+        "experiment": schema.text(),
+        "fingerprint": schema.FINGERPRINT,
+        "step": schema.text(r"\d{1,10}", "the number of a step"),
+        "state_sha256": schema.DIGEST,
+        HEADER_HASH: schema.DIGEST,
+    },
+    required=True,
+)
+HEADER_DOCUMENTS = {
+    "hyperparameters": schema.HYPERPARAMETERS,
+    "versions": schema.VERSIONS,
+    "learning": schema.LEARNING,
+}
+
+
 def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, Any]]:
     """Reads and verifies a file; the second value are the tensor entries of its header."""
+    header, payload = split_file(data, path)
+    try:
+        entries, metadata = parse_header(header)
+        documents = {"learning": "{}", **metadata}  # older files have none
+        values = {name: parse_json(documents[name]) for name in HEADER_DOCUMENTS}
+        for name, check in HEADER_DOCUMENTS.items():
+            check(name, values[name])
+    except (ValueError, KeyError, TypeError):
+        raise damaged(path, "its header is no header of a checkpoint") from None
+    plain = header.replace(metadata[HEADER_HASH].encode(), HEADER_HASH_PLACE.encode(), 1)
+    if hashlib.sha256(plain).hexdigest() != metadata[HEADER_HASH]:
+        raise damaged(path, "its header does not match its SHA-256")
+    checkpoint = Checkpoint(
+        experiment=metadata["experiment"],
+        fingerprint=int(metadata["fingerprint"], 16),
+        step=int(metadata["step"]),
+        payload=payload,
+        **values,
+    )
+    if checkpoint.state_sha256 != metadata["state_sha256"]:
+        raise damaged(path, "its training state does not match its SHA-256")
+    return checkpoint, entries
+
+
+def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
+    """Header and payload."""
     header_bytes = int.from_bytes(data[:8], "little")
     if len(data) < 8 or not 0 < header_bytes <= min(len(data) - 8, MAXIMUM_HEADER_BYTES):
-        raise _damaged(path, "it is cut off")
-    header, payload = data[8 : 8 + header_bytes], data[8 + header_bytes :]
+        raise damaged(path, "it is cut off")
+    return data[8 : 8 + header_bytes], data[8 + header_bytes :]
+
+
+def parse_header(header: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tensor entries and metadata. ValueError or TypeError where it is no checkpoint's header."""
+    entries = parse_json(header)
+    if not isinstance(entries, dict):
+        raise TypeError
+    metadata = entries.pop("__metadata__", None)
+    HEADER_METADATA("", metadata)
+    return entries, metadata
+
+
+def state_of_checkpoint(path: Path) -> str | None:
+    """The state that a checkpoint's header states; None where there is none that can be read."""
     try:
-        entries = json.loads(header)
-        metadata = entries.pop("__metadata__")
-        stated = metadata[HEADER_HASH]
-        checkpoint = Checkpoint(
-            experiment=str(metadata["experiment"]),
-            fingerprint=int(metadata["fingerprint"], 16),
-            step=int(metadata["step"]),
-            payload=payload,
-            hyperparameters=json.loads(metadata["hyperparameters"]),
-            versions=json.loads(metadata["versions"]),
-        )
-        expected = metadata["state_sha256"]
-        plain = header.replace(str(stated).encode(), HEADER_HASH_PLACE.encode(), 1)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise _damaged(path, "its header is no header of a checkpoint") from None
-    if hashlib.sha256(plain).hexdigest() != stated:
-        raise _damaged(path, "its header does not match its SHA-256")
-    if checkpoint.state_sha256 != expected:
-        raise _damaged(path, "its training state does not match its SHA-256")
-    return checkpoint, entries
+        header, _ = split_file(path.read_bytes(), path)
+        state: str = parse_header(header)[1]["state_sha256"]
+    except (OSError, DamagedFileError, ValueError, TypeError):
+        return None
+    return state
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> None:
@@ -199,21 +262,56 @@ def load_checkpoint(path: Path, experiment: Experiment) -> Checkpoint:
     if checkpoint.experiment != experiment.name:
         raise BoardMismatchError(
             f'{path} is of experiment "{checkpoint.experiment}", not of "{experiment.name}": '
-            f"run `rlt train {checkpoint.experiment} --resume {path.parent}`"
+            "resume the run with its own experiment"
         )
-    if checkpoint.fingerprint != experiment.fingerprint or entries != _tensor_entries(
-        experiment.tensors
-    ):
-        revision = checkpoint.versions.get("git_revision")
+    if checkpoint.fingerprint != experiment.fingerprint:
+        what = difference(checkpoint.learning, experiment.learning)
         raise BoardMismatchError(
             f'{path} has fingerprint {checkpoint.fingerprint:08x}, experiment "{experiment.name}" '
-            f"now has {experiment.fingerprint:08x}: check out "
-            f"{'revision ' + revision if revision else 'the sources it was made with'}"
+            f"now has {experiment.fingerprint:08x}{f' ({what})' if what else ''}: "
+            f"check out {sources_of(checkpoint)}"
         )
+    if entries != _tensor_entries(experiment.tensors):
+        raise BoardMismatchError(
+            f'{path} has other tensors than experiment "{experiment.name}" now has: '
+            f"check out {sources_of(checkpoint)}"
+        )
+    if len(checkpoint.payload) != _payload_bytes(experiment.tensors):
+        raise damaged(path, "its tensors do not add up to its length")
+    require_values(path, checkpoint, experiment)
     return checkpoint
 
 
-def _damaged(path: Path | str, reason: str) -> DamagedFileError:
+def sources_of(checkpoint: Checkpoint) -> str:
+    revision = checkpoint.versions.get("git_revision")
+    return f"revision {revision}" if revision else "the sources it was made with"
+
+
+def require_values(path: Path, checkpoint: Checkpoint, experiment: Experiment) -> None:
+    """Hyperparameters that the experiment has, within their bounds."""
+    known = {entry.name: entry for entry in experiment.hyperparameters}
+    for name, value in checkpoint.hyperparameters.items():
+        if name not in known:
+            raise BoardMismatchError(
+                f'{path} has a hyperparameter {name}, which experiment "{experiment.name}" does '
+                f"not have now: check out {sources_of(checkpoint)}"
+            )
+        if not is_within_bounds(known[name], value):
+            raise damaged(path, f"its {name} is {value}, which is out of bounds")
+
+
+def is_within_bounds(entry: Hyperparameter, value: float | int) -> bool:
+    """As the board holds the value, in 32 bits."""
+    if entry.type.upper() == "U32":
+        return isinstance(value, int) and entry.minimum <= value <= entry.maximum
+    try:
+        (held,) = struct.unpack("<f", struct.pack("<f", value))
+    except OverflowError:
+        return False
+    return bool(entry.minimum <= held <= entry.maximum)
+
+
+def damaged(path: Path | str, reason: str) -> DamagedFileError:
     return DamagedFileError(f"{path} is damaged: {reason}; restore it or start a new run")
 
 

@@ -1,7 +1,8 @@
-"""The folder of a run: run.json, metrics.jsonl, checkpoint.safetensors, policy.rltp and so on.
+"""The folder of a run: run.json, metrics.jsonl, the newest save and so on.
 
 Files appear whole or not at all: they are written beside their place, synchronised and renamed.
-metrics.jsonl grows by whole lines.
+run.json is what counts: a save belongs to the run from the run.json on that names it
+(runs/saves.py). metrics.jsonl grows by whole lines.
 """
 
 from __future__ import annotations
@@ -10,34 +11,31 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltools_host.errors import DamagedFileError, UsageError, unknown_name
-from rltools_host.files import disk_error, plain_json, write_atomically
+from rltools_host.errors import DamagedFileError, UsageError, VerificationError
+from rltools_host.files import (
+    disk_error,
+    parse_json,
+    plain_json,
+    write_all,
+    write_atomically,
+)
+from rltools_host.hints import command_line, near_path
 from rltools_host.paths import RUNS_DIRECTORY
-
-RUN_FILE = "run.json"
-
+from rltools_host.runs import saves, schema
+from rltools_host.runs.checkpoint import state_of_checkpoint
+from rltools_host.runs.names import RUN_FILE, find_run, require_empty
 
 METRICS_FILE = "metrics.jsonl"
-
-
-CHECKPOINT_FILE = "checkpoint.safetensors"
-
-
-POLICY_FILE = "policy.rltp"
-
-
 REPORT_FILE = "report.html"
-
-
-LATEST = "latest"
+FORMAT = 2  # of run.json; 1 had checkpoint and policy beside it and named no save
 
 
 class RunFolder:
-    """One run's folder; `metadata` is the content of run.json, written by `save`."""
+    """One run's folder; `metadata` is the content of run.json, written by `update`."""
 
     def __init__(self, path: Path, metadata: dict[str, Any]) -> None:
         self.path = path
@@ -58,20 +56,27 @@ class RunFolder:
         return self.path / METRICS_FILE
 
     @property
+    def save_path(self) -> Path:
+        """Where the newest checkpoint and policy lie; in format 1 beside run.json."""
+        return self.path / str(self.metadata.get("save", ""))
+
+    @property
     def checkpoint_path(self) -> Path:
-        return self.path / CHECKPOINT_FILE
+        return self.save_path / saves.CHECKPOINT_FILE
 
     @property
     def policy_path(self) -> Path:
-        return self.path / POLICY_FILE
+        return self.save_path / saves.POLICY_FILE
 
     @property
     def report_path(self) -> Path:
         return self.path / REPORT_FILE
 
     @classmethod
-    def create(cls, path: Path, metadata: dict[str, Any]) -> RunFolder:
-        """A new folder; an existing one must be empty."""
+    def create(
+        cls, path: Path, metadata: dict[str, Any], files: Sequence[tuple[str, bytes]] = ()
+    ) -> RunFolder:
+        """A new folder with these files; an existing one must be empty."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
@@ -82,10 +87,14 @@ class RunFolder:
         folder = cls(path.resolve(), metadata)
         try:
             folder.lock()
+            for name, data in files:
+                folder.keep(name, data)
             folder.save()
         except BaseException:
             folder.close()
             with contextlib.suppress(OSError):
+                for name, _ in files:
+                    (path / name).unlink(missing_ok=True)
                 path.rmdir()
             raise
         return folder
@@ -93,26 +102,16 @@ class RunFolder:
     @classmethod
     def open(cls, run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> RunFolder:
         """The run of this path, of this name among the runs, or the `latest` one."""
-        path = cls.find(run, runs_directory)
-        run_path = path / RUN_FILE
-        try:
-            metadata = json.loads(run_path.read_bytes())
-        except (OSError, ValueError):
-            metadata = None
-        if not isinstance(metadata, dict):
-            raise DamagedFileError(f"{run_path} is damaged: start a new run")
-        return cls(path.resolve(), metadata)
+        path = find_run(run, runs_directory)
+        return cls(path.resolve(), read_run_file(path / RUN_FILE))
 
-    @staticmethod
-    def find(run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path:
-        """Where a run lies; UnknownNameError when there is none."""
-        names = run_names(runs_directory)
-        if str(run) == LATEST and names:
-            return runs_directory / names[-1]
-        for candidate in (Path(run), runs_directory / run):
-            if (candidate / RUN_FILE).is_file():
-                return candidate
-        raise unknown_name("run", str(run), names[-5:])
+    def required(self, key: str) -> str:
+        """A text that run.json must have for what is asked of the run."""
+        if key not in self.metadata:
+            raise DamagedFileError(
+                f"{self.run_path} is damaged: {key} is missing; restore it or start a new run"
+            )
+        return str(self.metadata[key])
 
     def lock(self) -> None:
         """Keeps other processes from writing to this run; the system lets go when this one ends."""
@@ -127,10 +126,58 @@ class RunFolder:
         except OSError as error:
             raise disk_error(self.path, error) from None
 
+    def require_unchanged(self) -> None:
+        """UsageError where another process has written run.json since this one read it."""
+        if read_run_file(self.run_path) != self.metadata:
+            raise UsageError(
+                f"another rlt has trained in {self.path} meanwhile: run the command again"
+            )
+
     def save(self) -> None:
         """Writes run.json."""
-        text = json.dumps(plain_json(self.metadata), indent=2) + "\n"
+        self.update({})
+
+    def update(self, changes: Mapping[str, Any]) -> None:
+        """Writes run.json with these changes, which count when they are on the disk."""
+        metadata = {**self.metadata, **changes}
+        text = json.dumps(plain_json(metadata), indent=2) + "\n"
         write_atomically(self.run_path, text.encode())
+        self.metadata = metadata
+
+    def commit(
+        self, step: int, state_sha256: str, files: Mapping[str, bytes], changes: Mapping[str, Any]
+    ) -> None:
+        """Saves the files of a training state, with what run.json says of it, in one step."""
+        if self._metrics_descriptor is not None:
+            try:
+                os.fsync(self._metrics_descriptor)
+            except OSError as error:
+                raise disk_error(self.metrics_path, error) from None
+        name = saves.write_save(self.path, step, state_sha256, files)
+        saved = {"save": name, "state_sha256": state_sha256, "checkpoint_step": step}
+        self.update({**changes, **saved})
+        saves.remove_others(self.path, name)
+
+    def require_state(self, policy_state: str) -> None:
+        """VerificationError unless the policy is of the state that the run's other files name."""
+        stated = {self.run_path: self.metadata.get("state_sha256")}
+        if "save" not in self.metadata:  # format 1, which was not saved in one step
+            stated[self.checkpoint_path] = state_of_checkpoint(self.checkpoint_path)
+        for path, state in stated.items():
+            if state and state != policy_state:
+                command = command_line("train", "--resume", near_path(self.path))
+                raise VerificationError(
+                    f"{self.policy_path} comes from another training state than {path} names: "
+                    f"fetch it again with `{command}`"
+                )
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Writes a file whose name says its content, unless it is there."""
+        path = self.path / name
+        if not path.exists():
+            write_atomically(path, data)
+
+    # -- metrics -----------------------------------------------------------------------------------
 
     def append_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Adds rows to metrics.jsonl, at once and as whole lines."""
@@ -147,9 +194,7 @@ class RunFolder:
             descriptor = self._metrics_descriptor
             end = os.fstat(descriptor).st_size
             try:
-                rest = memoryview(text.encode())
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
+                write_all(descriptor, text.encode())
             except OSError:
                 with contextlib.suppress(OSError):
                     os.ftruncate(descriptor, end)
@@ -163,22 +208,24 @@ class RunFolder:
             lines = self.metrics_path.read_bytes().split(b"\n")
         except FileNotFoundError:
             return []
+        except OSError as error:
+            raise cannot_read(self.metrics_path, error) from None
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines[:-1], start=1):
             try:
-                row = json.loads(line)
-            except ValueError:
-                row = None
-            if not isinstance(row, dict):
+                row = parse_json(line)
+                schema.check_row(row)
+            except ValueError as error:
                 raise DamagedFileError(
-                    f"{self.metrics_path} is damaged in line {number}: remove that line"
-                )
+                    f"{self.metrics_path} is damaged in line {number}{reason_of(error)}: "
+                    "remove that line"
+                ) from None
             rows.append(row)
         return rows
 
     def truncate_metrics(self, step: int) -> list[dict[str, Any]]:
         """Drops the rows behind `step`, where a resumed run goes on; returns those that stay."""
-        rows = [row for row in self.read_metrics() if int(row.get("step") or 0) <= step]
+        rows = [row for row in self.read_metrics() if row["step"] <= step]
         self._close_metrics()
         text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
         write_atomically(self.metrics_path, text.encode())
@@ -197,32 +244,32 @@ class RunFolder:
             self._metrics_descriptor = None
 
 
-def require_empty(path: Path) -> None:
-    """UsageError unless a new run may be written to `path`: nothing, or an empty folder."""
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"{path} is not a folder: choose another with --out")
-    if path.is_dir() and any(path.iterdir()):
-        raise UsageError(
-            f"{path} is not empty: choose another folder with --out, or go on with --resume {path}"
+def read_run_file(path: Path) -> dict[str, Any]:
+    """The content of a run.json, checked."""
+    try:
+        document = parse_json(path.read_bytes())
+        schema.check_run(document)
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{path} is damaged{reason_of(error)}; restore it or start a new run"
+        ) from None
+    metadata: dict[str, Any] = document
+    if metadata.get("format", 1) > FORMAT:
+        raise DamagedFileError(
+            f"{path} has format {metadata['format']}, this host reads {FORMAT}: "
+            "use the host tools that wrote it"
         )
+    return metadata
 
 
-def run_names(runs_directory: Path = RUNS_DIRECTORY) -> list[str]:
-    """The runs in `runs_directory`, oldest first, as their names begin with date and time."""
-    return sorted(path.parent.name for path in runs_directory.glob(f"*/{RUN_FILE}"))
+def reason_of(error: ValueError) -> str:
+    """A clause for what does not fit; nothing where it is no JSON at all."""
+    return f" ({error})" if isinstance(error, schema.Unfit) else ""
 
 
-def new_run_path(name: str, runs_directory: Path = RUNS_DIRECTORY) -> Path:
-    """Makes the folder `runs/<name>`, or `runs/<name>-2` and so on when that is taken."""
-    path = runs_directory / name
-    number = 2
-    while True:
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            path = runs_directory / f"{name}-{number}"
-            number += 1
-        except OSError as error:
-            raise disk_error(path, error) from None
-        else:
-            return path
+def cannot_read(path: Path, error: OSError) -> DamagedFileError:
+    return DamagedFileError(
+        f"cannot read {path}: {error.strerror or error}; restore it or start a new run"
+    )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
-from rltools_host.errors import UsageError
+from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
-from rltools_host.runs.folder import RunFolder, require_empty
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import require_empty
+from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.training.hyperparameters import Values, default_values, given_values
 
 DEFAULT_BOARD = "qemu-cortex-m7"
@@ -44,6 +48,7 @@ class Plan:
     out: Path | None = None
     resumed: RunFolder | None = None
     checkpoint: Checkpoint | None = None
+    save: Path | None = None  # where the checkpoint lies
     program: Path | None = None
     table: dict[str, Hyperparameter] = field(init=False)
 
@@ -63,14 +68,27 @@ class Plan:
         return self.checkpoint.step if self.checkpoint else 0
 
     @property
+    def adopted_save(self) -> dict[str, Any]:
+        """What run.json must say of the save that the run goes on from, where it does not yet."""
+        if self.checkpoint is None or self.resumed is None or self.save == self.resumed.save_path:
+            return {}
+        assert self.save is not None
+        return {
+            "save": self.save.name,
+            "state_sha256": self.checkpoint.state_sha256,
+            "checkpoint_step": self.checkpoint.step,
+        }
+
+    @property
     def load_command(self) -> str:
         """What puts the experiment's present firmware on the board."""
-        where = f"{self.board.name} {self.description.name}"
+        where = (self.board.name, self.description.name)
         if self.board.flasher is not None:
-            return f"run `rlt flash {where}`"
+            return f"run `{command_line('flash', *where)}`"
         if self.board.emulator is not None:
-            return f"start it with `rlt emulate {where}`"
-        return f"leave out --port, `rlt train {self.description.name}` then starts its own program"
+            return f"start it with `{command_line('emulate', *where)}`"
+        command = command_line("train", self.description.name, "--board", self.board.name)
+        return f"leave out --port, `{command}` then starts its own program"
 
     def resume_command(self, run: Path) -> str:
         """What goes on with the run, as it must be typed."""
@@ -86,7 +104,7 @@ def make_plan(request: TrainingRequest) -> Plan:
     if request.experiment is None:
         listed = ", ".join(experiments.list_experiments())
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
-    chosen = load_board(request.board or DEFAULT_BOARD)
+    chosen = load_board(DEFAULT_BOARD if request.board is None else request.board)
     if request.out is not None:
         require_empty(request.out)
     description = experiments.describe(request.experiment, chosen)
@@ -103,23 +121,36 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         raise UsageError("--out does not go with --resume: a resumed run stays in its folder")
     if request.seed is not None:
         raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
-    chosen = load_board(request.board or str(folder.metadata.get("board")))
-    description = experiments.describe(
-        request.experiment or str(folder.metadata.get("experiment")), chosen
-    )
+    board = folder.required("board") if request.board is None else request.board
+    experiment = folder.required("experiment") if request.experiment is None else request.experiment
+    chosen = load_board(board)
+    description = experiments.describe(experiment, chosen)
     given = given_values(description, request.seed, request.steps, request.settings)
     if fixed := [name for name in given if name not in SET_ON_RESUME]:
         raise UsageError(
             f"a resumed run keeps its {fixed[0]}: only {' and '.join(SET_ON_RESUME)} may be set "
             "with --resume, for other values start a new run"
         )
-    checkpoint = load_checkpoint(folder.checkpoint_path, description)
+    save, checkpoint = checkpoint_to_resume(folder, description)
     values = default_values(description) | dict(checkpoint.hyperparameters)
+    values["steps"] = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
     values["report_every"] = chosen.report_every
     values |= given
-    if int(values["steps"]) <= checkpoint.step:
+    steps, done = int(values["steps"]), checkpoint.step
+    whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)
+    if steps < done or (steps == done and whole):
         raise UsageError(
-            f"run {folder.name} has done its {checkpoint.step:,} steps: "
-            f"give a larger total with --steps"
+            f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )
-    return Plan(description, chosen, values, request.port, None, folder, checkpoint)
+    return Plan(description, chosen, values, request.port, None, folder, checkpoint, save)
+
+
+def checkpoint_to_resume(
+    folder: RunFolder, description: ExperimentDescription
+) -> tuple[Path, Checkpoint]:
+    """The newest save's; also of one that was whole when its process was killed."""
+    *uncommitted, committed = saves_to_resume(folder.path, folder.metadata)
+    for save in uncommitted:
+        with contextlib.suppress(DamagedFileError):
+            return save, load_checkpoint(save / CHECKPOINT_FILE, description)
+    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description)

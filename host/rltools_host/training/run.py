@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
-from types import FrameType
 from typing import Any
 
-from rltools_host.boards import discovery
-from rltools_host.build import firmware, memory, protocol
-from rltools_host.clients.files import CHECKPOINT_PATH, POLICY_PATH
+from rltools_host.build import firmware, protocol
 from rltools_host.clients.messages import (
     Evaluation,
     Event,
@@ -23,33 +18,20 @@ from rltools_host.clients.messages import (
     TrainingProgress,
 )
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import (
-    BoardMismatchError,
-    DiskError,
-    Interrupted,
-    LinkLostError,
-    PortError,
-    TrainingFaultError,
-    VerificationError,
-)
-from rltools_host.files import write_atomically
+from rltools_host.errors import DiskError, Interrupted, LinkLostError, TrainingFaultError
 from rltools_host.hints import near_path
-from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, open_link
-from rltools_host.runs.checkpoint import Checkpoint, build_image, parse_image, save_checkpoint
-from rltools_host.runs.folder import RunFolder, new_run_path
-from rltools_host.runs.provenance import (
-    checkpoint_versions,
-    git_revision,
-    machine,
-    package_versions,
-    timestamp,
-)
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import new_run_path
+from rltools_host.runs.provenance import checkpoint_versions, timestamp
+from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
+from rltools_host.runs.sources import Sources, read_sources
 from rltools_host.runs.tensorboard_log import TensorBoardLog
-from rltools_host.training.plan import DEFAULT_BOARD, Plan, TrainingRequest, make_plan
+from rltools_host.training.board_link import open_board
+from rltools_host.training.home import fetch, put_on_board
+from rltools_host.training.interruption import Interruption
+from rltools_host.training.plan import Plan, TrainingRequest, make_plan
+from rltools_host.training.record import beginning, standing
 from rltools_host.training.view import Screen, TrainingView
-
-EMULATOR_LIMIT_S = 6 * 3600.0
-RUN_FORMAT = 1
 
 
 def train(
@@ -69,64 +51,6 @@ def train(
             identity, description.name, description.fingerprint, plan.board.name, plan.load_command
         )
         return TrainingRun(plan, session, identity, interruption).train(make_screen, tensorboard)
-
-
-# -- the board ---------------------------------------------------------------------------------
-
-
-def open_board(plan: Plan) -> Link:
-    """A link to the given port, a new process or emulator, or the board that is connected."""
-    board, program = plan.board, plan.program
-    if plan.port is not None:
-        return open_link(plan.port, board.link.baud or DEFAULT_BAUD)
-    if program is not None and board.link.kind == "process":
-        return ProcessLink([str(program)], f"the program of board {board.name}")
-    if program is not None and board.emulator is not None:
-        from rltools_host.boards.emulator import Emulator
-        from rltools_host.link.emulated import EmulatedLink
-
-        return EmulatedLink(Emulator(board, program, EMULATOR_LIMIT_S), board.name)
-    ports = discovery.find_connected(board)
-    if not ports:
-        raise PortError(
-            f"no {board.name} is connected: plug it in and `rlt flash {board.name} "
-            f"{plan.description.name}`, or train on an emulated board with --board {DEFAULT_BOARD}"
-        )
-    if len(ports) > 1:
-        raise PortError(
-            f"several boards {board.name} are connected ({', '.join(ports)}): "
-            "choose one with --port"
-        )
-    return open_link(ports[0], board.link.baud or DEFAULT_BAUD)
-
-
-class Interruption:
-    """Ctrl-C, or SIGTERM: the first asks for a pause, the second ends at once."""
-
-    def __init__(self) -> None:
-        self.armed = False  # before training there is nothing to pause
-        self.requested = False
-        self._previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Interruption:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):  # not the main thread: signals stay as they are
-                self._previous[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def _on_signal(self, *_: int | FrameType | None) -> None:
-        if self.requested or not self.armed:
-            for number in self._previous:  # cleaning up takes a moment and must not be cut short
-                signal.signal(number, signal.SIG_IGN)
-            raise KeyboardInterrupt
-        self.requested = True
-
-
-# -- training ----------------------------------------------------------------------------------
 
 
 class TrainingRun:
@@ -151,6 +75,7 @@ class TrainingRun:
         self._host_cpu_s = 0.0  # what this process took of its core while the board trained
         self._counter = 0
         self._evaluation: Evaluation | None = None
+        self._training_began: str | None = None
         self._rows: list[dict[str, Any]] = []
         self._log: TensorBoardLog | None = None
         self._screen: Screen
@@ -187,15 +112,16 @@ class TrainingRun:
         """Starts or goes on, and takes in what the board reports until it is at rest."""
         session, plan = self._session, self._plan
         if plan.checkpoint is not None:
-            self._restore(plan.checkpoint)
+            put_on_board(session, plan.checkpoint, self._transfer)
+            self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
-        self._set_state("training")
+        self._folder.update(self._standing("training"))
         if plan.checkpoint is not None:
             session.training.resume()
         else:
             session.training.start()
         self._began = self._clock()
-        self._folder.metadata["sessions"][-1]["training_began"] = timestamp("milliseconds")
+        self._training_began = timestamp("milliseconds")
         view.begin()
         cpu_began = time.process_time()
         self._interruption.armed = True
@@ -209,51 +135,14 @@ class TrainingRun:
                 return event
         raise AssertionError("events end with a result")
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        """Puts the checkpoint on the board, which must then state its hash."""
-        image = build_image(checkpoint.fingerprint, checkpoint.step, checkpoint.payload)
-        self._session.training.upload_checkpoint(image, self._transfer("sending the checkpoint"))
-        self._screen.activity("")
-        stated = self._session.training.result()
-        if (stated.state_sha256, stated.step) != (checkpoint.state_sha256, checkpoint.step):
-            raise VerificationError(
-                f"the board on {self._session.description} holds step {stated.step} with hash "
-                f"{stated.state_sha256[:16]}… instead of the checkpoint's step {checkpoint.step} "
-                f"with {checkpoint.state_sha256[:16]}…: try again"
-            )
-
     def _bring_home(self, result: Result) -> None:
-        """Fetches checkpoint and policy, verifies and saves them."""
-        session, folder, description = self._session, self._folder, self._plan.description
-        image = session.files.download(CHECKPOINT_PATH, self._transfer("fetching the checkpoint"))
-        policy = session.files.download(POLICY_PATH, self._transfer("fetching the policy"))
+        """Fetches checkpoint and policy, verifies them, and saves them in one step."""
+        versions = checkpoint_versions(self._folder.metadata)
+        home = fetch(self._session, self._plan, result, versions, self._transfer)
         self._screen.activity("")
-        parsed = parse_image(image, session.description)
-        checkpoint = Checkpoint(
-            experiment=description.name,
-            fingerprint=parsed.fingerprint,
-            step=parsed.step,
-            payload=parsed.payload,
-            hyperparameters=self._plan.hyperparameters,
-            versions=checkpoint_versions(folder.metadata),
-        )
-        if (checkpoint.state_sha256, parsed.step) != (result.state_sha256, result.step):
-            raise VerificationError(
-                f"the checkpoint from {session.description} has step {parsed.step} and hash "
-                f"{checkpoint.state_sha256[:16]}…, the board stated step {result.step} and "
-                f"{result.state_sha256[:16]}…: train again"
-            )
-        if parsed.fingerprint != description.fingerprint:
-            raise BoardMismatchError(
-                f"the checkpoint from {session.description} has fingerprint "
-                f"{parsed.fingerprint:08x}, the experiment {description.fingerprint:08x}: "
-                f"{self._plan.load_command}"
-            )
-        save_checkpoint(folder.checkpoint_path, checkpoint, description.tensors)
-        write_atomically(folder.policy_path, policy)
-        folder.metadata["state_sha256"] = result.state_sha256
-        folder.metadata["checkpoint_step"] = result.step
-        self._set_state("finished" if result.finished else "paused")
+        changes = self._standing("finished" if result.finished else "paused")
+        changes["checkpoint_train_s"] = changes["train_s"]
+        self._folder.commit(home.step, home.state_sha256, home.files, changes)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
         return lambda done, whole: self._screen.activity(what, done / whole if whole else 1.0)
@@ -311,47 +200,28 @@ class TrainingRun:
         if plan.resumed is None:
             name = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.description.name}-{plan.board.name}"
             path = plan.out or new_run_path(f"{name}-s{plan.seed}")
-            return RunFolder.create(path, self._provenance({"started": timestamp()}))
+            sources = read_sources()
+            metadata = self._beginning({"started": timestamp()}, sources)
+            return RunFolder.create(path, metadata, [sources])
         folder = plan.resumed
         folder.lock()
         try:
-            self._train_s_before = float(folder.metadata.get("checkpoint_train_s") or 0.0)
-            self._evaluation = last_evaluation(folder.truncate_metrics(plan.first_step))
-            folder.metadata = self._provenance(folder.metadata)
-            folder.save()
+            folder.require_unchanged()
+            remove_partials(folder.path)
+            rows = folder.truncate_metrics(plan.first_step)
+            self._evaluation = last_evaluation(rows)
+            self._train_s_before = train_s_before(folder.metadata, plan.first_step, rows)
+            sources = read_sources()
+            folder.keep(*sources)
+            folder.update(self._beginning(folder.metadata, sources) | plan.adopted_save)
         except BaseException:
             folder.close()
             raise
         return folder
 
-    def _provenance(self, earlier: dict[str, Any]) -> dict[str, Any]:
-        """What run.json says before training begins; `earlier` is what it says already."""
-        plan = self._plan
-        this_session = {
-            "started": timestamp(),
-            "board": plan.board.name,
-            "port": self._session.description,
-            "first_step": plan.first_step,
-            "revision": self._identity.revision,
-        }
-        return earlier | {
-            "format": RUN_FORMAT,
-            "experiment": plan.description.name,
-            "algorithm": plan.description.algorithm,
-            "environment": plan.description.environment["name"],
-            "fingerprint": f"{plan.description.fingerprint:08x}",
-            "board": plan.board.name,
-            "seed": plan.seed,
-            "steps": plan.steps,
-            "hyperparameters": plan.hyperparameters,
-            **git_revision(),
-            "identity": asdict(self._identity),
-            "host": machine(),
-            "versions": package_versions(),
-            "memory": memory.memory_usage(plan.board, plan.program) if plan.program else [],
-            "sessions": [*(earlier.get("sessions") or []), this_session],
-            "state": "starting",
-        }
+    def _beginning(self, earlier: dict[str, Any], sources: Sources) -> dict[str, Any]:
+        port = self._session.description
+        return beginning(self._plan, self._identity, port, sources.name, earlier)
 
     def _make_view(self) -> TrainingView:
         plan = self._plan
@@ -369,37 +239,28 @@ class TrainingRun:
                 view.take_row(row)
         return view
 
-    def _set_state(self, state: str) -> None:
-        """Writes run.json with what is known by now."""
-        metadata, session = self._folder.metadata, self._session
-        step = self._screen.view.step
-        train_s = self._train_s_before + self._train_s
-        latest = metadata["sessions"][-1]
-        latest |= {
-            "last_step": step,
+    def _standing(self, state: str) -> dict[str, Any]:
+        """What run.json says of the state of training, with what is known by now."""
+        session = self._session
+        this_session: dict[str, Any] = {
+            "last_step": self._screen.view.step,
             "train_s": self._train_s,
             "host_cpu_s": self._host_cpu_s,
             "messages_lost": session.connection.messages_lost,
             "bytes_skipped": session.connection.decoder.bytes_skipped,
         }
+        if self._training_began is not None:
+            this_session["training_began"] = self._training_began
         if self._identity.counts_instructions:
-            latest["guest_instructions"] = self._counter
-        if state != "training":
-            latest["ended"] = metadata["ended"] = timestamp()
-        metadata |= {
-            "state": state,
-            "step": step,
-            "train_s": train_s,
-            "steps_per_s": step / train_s if train_s > 0 else None,
-            "messages_lost": sum(s.get("messages_lost", 0) for s in metadata["sessions"]),
-        }
-        if state in ("finished", "paused"):
-            metadata["checkpoint_train_s"] = metadata["train_s"]
-        if self._evaluation is not None:
-            metadata["return_mean"] = self._evaluation.return_mean
-            metadata["return_std"] = self._evaluation.return_std
-        metadata["guest_instructions"] = guest_instructions(metadata["sessions"])
-        self._folder.save()
+            this_session["guest_instructions"] = self._counter
+        return standing(
+            self._folder.metadata,
+            state,
+            self._screen.view.step,
+            self._train_s_before + self._train_s,
+            self._evaluation,
+            this_session,
+        )
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -419,20 +280,24 @@ class TrainingRun:
         if not hasattr(self, "_screen"):
             return error
         with contextlib.suppress(DiskError):
-            self._set_state(state)
+            self._folder.update(self._standing(state))
         step = self._screen.view.step
         kept = f"what was received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
             return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy()}")
-        if isinstance(error, LinkLostError | TrainingFaultError):
+        if isinstance(error, LinkLostError | TrainingFaultError | DiskError):
             return type(error)(f"{error}; {kept}{self._remedy()}")
         return error
 
     def _remedy(self) -> str:
-        if not self._folder.checkpoint_path.is_file():
-            return ""
-        step = self._folder.metadata.get("checkpoint_step", 0)
-        return f"; go on from step {step:,} with `{self._plan.resume_command(self._folder.path)}`"
+        """A clause with what goes on from the newest save, where there is one."""
+        folder = self._folder
+        for save in saves_to_resume(folder.path, folder.metadata):
+            if (save / CHECKPOINT_FILE).is_file():
+                command = self._plan.resume_command(folder.path)
+                step = step_of(save, folder.metadata)
+                return f"; go on from step {step:,} with `{command}`"
+        return ""
 
     def _paused(self, result: Result) -> Interrupted:
         command = self._plan.resume_command(self._folder.path)
@@ -493,9 +358,10 @@ def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
     return None
 
 
-def guest_instructions(sessions: Sequence[Mapping[str, Any]]) -> int | None:
-    """Instructions of all sessions; None where a board measured time instead."""
-    counts = [session.get("guest_instructions") for session in sessions]
-    if not counts or None in counts:
-        return None
-    return sum(int(count or 0) for count in counts)
+def train_s_before(
+    metadata: Mapping[str, Any], step: int, rows: Sequence[Mapping[str, Any]]
+) -> float:
+    """Seconds of training up to the checkpoint that a run goes on from."""
+    if metadata.get("checkpoint_step") == step:
+        return float(metadata.get("checkpoint_train_s") or 0.0)
+    return max((float(row["time_s"]) for row in rows), default=0.0)

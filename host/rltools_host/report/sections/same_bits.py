@@ -8,7 +8,8 @@ from typing import Any
 from rltools_host.errors import RltError
 from rltools_host.report.markup import Section, text
 from rltools_host.report.run_data import RunData, known_board
-from rltools_host.runs.folder import RunFolder, run_names
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import run_names
 
 
 def section(data: RunData) -> Section | None:

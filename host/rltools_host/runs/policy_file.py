@@ -1,0 +1,30 @@
+"""The header of a policy image (docs/policy_image.md): which training state it comes from.
+
+Without NumPy, which training does not load.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+MAGIC = b"RLTP"
+VERSION = 1
+HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
+CRC32_PLACE = slice(12, 16)  # in the header
+STATE_PLACE = 15  # among the header's fields
+
+
+def image_crc32(data: bytes) -> int:
+    """CRC-32 of all bytes but the four that hold it."""
+    return zlib.crc32(data[CRC32_PLACE.stop :], zlib.crc32(data[: CRC32_PLACE.start]))
+
+
+def state_of_policy(data: bytes) -> str | None:
+    """SHA-256 of the training state that the image states; None where it is damaged."""
+    if len(data) < HEADER.size or not data.startswith(MAGIC):
+        return None
+    if image_crc32(data) != int.from_bytes(data[CRC32_PLACE], "little"):
+        return None
+    state: bytes = HEADER.unpack_from(data)[STATE_PLACE]
+    return state.hex()

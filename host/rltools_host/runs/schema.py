@@ -1,0 +1,249 @@
+"""What run.json, metrics.jsonl and a checkpoint's header must look like to be read.
+
+A check takes a value and returns nothing, or raises Unfit with a clause such as `steps is "10", not
+a whole number from 0 to 4294967295`. Keys that are not known are left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Check = Callable[[str, Any], None]
+Keys = Mapping[str, Check]
+
+LARGEST_U32 = 2**32 - 1
+LARGEST_U64 = 2**64 - 1
+LONGEST_SHOWN = 40
+
+
+class Unfit(ValueError):
+    """A value that is not what its key promises."""
+
+
+def shown(value: Any) -> str:
+    """A value in a sentence: short and in one line."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def unfit(name: str, value: Any, expected: str) -> Unfit:
+    return Unfit(f"{name} is {shown(value)}, not {expected}")
+
+
+def whole(low: int = 0, high: int = LARGEST_U32) -> Check:
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise unfit(name, value, f"a whole number from {low} to {high}")
+
+    return check
+
+
+def number(low: float = -math.inf) -> Check:
+    """A finite number; JSON's largest whole numbers have no float."""
+
+    def check(name: str, value: Any) -> None:
+        try:
+            good = not isinstance(value, bool) and low <= value and math.isfinite(value)
+        except (TypeError, OverflowError):
+            good = False
+        if not good:
+            raise unfit(name, value, "a number" if low == -math.inf else f"a number from {low:g}")
+
+    return check
+
+
+def text(pattern: str = "", expected: str = "text in one line") -> Check:
+    def check(name: str, value: Any) -> None:
+        good = isinstance(value, str) and value.isprintable()
+        if not good or (pattern and not re.fullmatch(pattern, value, re.ASCII)):
+            raise unfit(name, value, expected)
+
+    return check
+
+
+def string(name: str, value: Any) -> None:
+    """Any text, as what a board says of itself."""
+    if not isinstance(value, str):
+        raise unfit(name, value, "text")
+
+
+def flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise unfit(name, value, "true or false")
+
+
+def optional(inner: Check) -> Check:
+    def check(name: str, value: Any) -> None:
+        if value is not None:
+            inner(name, value)
+
+    return check
+
+
+def list_of(inner: Check) -> Check:
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, list):
+            raise unfit(name, value, "a list")
+        for index, item in enumerate(value):
+            inner(f"{name}[{index}]", item)
+
+    return check
+
+
+def values_of(inner: Check) -> Check:
+    """An object whose keys are texts and whose values are alike."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise unfit(name, value, "an object")
+        for key, item in value.items():
+            text()(f"a key of {name}", key)
+            inner(f"{name}.{key}", item)
+
+    return check
+
+
+def record(keys: Keys, required: bool = False) -> Check:
+    """An object with these keys; each of them may be left out unless they are required."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise unfit(name, value, "an object")
+        prefix = f"{name}." if name else ""
+        for key, inner in keys.items():
+            if key in value:
+                inner(f"{prefix}{key}", value[key])
+            elif required:
+                raise Unfit(f"{prefix}{key} is missing")
+
+    return check
+
+
+def scalar(name: str, value: Any) -> None:
+    """A number, text, true, false or nothing."""
+    if isinstance(value, str):
+        text()(name, value)
+    elif value is not None and not isinstance(value, bool):
+        number()(name, value)
+
+
+# -- the files ---------------------------------------------------------------------------------
+
+SAVE_NAME = r"save-(\d{1,10})-[0-9a-f]{12}(-\d+)?"
+FINGERPRINT = text(r"[0-9a-f]{8}", "eight hexadecimal digits")
+DIGEST = text(r"[0-9a-f]{64}", "a SHA-256")
+HYPERPARAMETERS = values_of(number())
+LEARNING = values_of(lambda _name, _value: None)
+VERSIONS = values_of(text())
+
+SESSION = record(
+    {
+        "started": text(),
+        "training_began": text(),
+        "ended": text(),
+        "board": text(),
+        "port": string,
+        "revision": string,
+        "sources": optional(text(r"sources-[0-9a-f]{12}\.tar\.gz", "the name of an archive")),
+        "first_step": whole(),
+        "last_step": whole(),
+        "train_s": number(0),
+        "host_cpu_s": number(0),
+        "messages_lost": whole(high=LARGEST_U64),
+        "bytes_skipped": whole(high=LARGEST_U64),
+        "guest_instructions": whole(high=LARGEST_U64),
+    }
+)
+MEMORY = record(
+    {
+        "name": text(),
+        "use": text(),
+        "used_bytes": whole(high=LARGEST_U64),
+        "bytes": whole(high=LARGEST_U64),
+    },
+    required=True,
+)
+IDENTITY = record(
+    {
+        **dict.fromkeys(("experiment", "board", "device", "revision", "unique_id"), string),
+        **dict.fromkeys(("fingerprint", "protocol_version", "state"), whole()),
+        **dict.fromkeys(("learner_bytes", "replay_bytes", "scratch_bytes"), whole()),
+        "counts_instructions": flag,
+    }
+)
+RUN = record(
+    {
+        "format": whole(1),
+        **dict.fromkeys(("experiment", "algorithm", "environment", "board", "state"), text()),
+        **dict.fromkeys(("started", "ended"), text()),
+        "fingerprint": FINGERPRINT,
+        "seed": whole(),
+        "steps": whole(),
+        "step": whole(),
+        "hyperparameters": HYPERPARAMETERS,
+        "learning": LEARNING,
+        "git_revision": optional(text()),
+        "git_dirty": optional(flag),
+        "identity": IDENTITY,
+        "host": values_of(scalar),
+        "versions": VERSIONS,
+        "memory": list_of(MEMORY),
+        "sessions": list_of(SESSION),
+        "save": text(SAVE_NAME, "the name of a save"),
+        "state_sha256": optional(DIGEST),
+        "checkpoint_step": whole(),
+        "checkpoint_train_s": optional(number(0)),
+        "train_s": optional(number(0)),
+        "steps_per_s": optional(number(0)),
+        "messages_lost": whole(high=LARGEST_U64),
+        "guest_instructions": optional(whole(high=LARGEST_U64)),
+        "return_mean": optional(number()),
+        "return_std": optional(number()),
+    }
+)
+
+LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
+RETURNS = ("return_mean", "return_std", "return_min", "return_max")
+AT = {"time_s": number(0), "step": whole()}
+ROWS = {
+    "progress": record(
+        {
+            **AT,
+            "counter": whole(high=LARGEST_U64),
+            **dict.fromkeys(("steps", "updates", "episodes"), whole()),
+            **dict.fromkeys(("last_return", "best_return", *LOSSES), optional(number())),
+        },
+        required=True,
+    ),
+    "evaluation": record(
+        {
+            **AT,
+            "counter": whole(high=LARGEST_U64),
+            "episodes": whole(),
+            **dict.fromkeys(RETURNS, optional(number())),
+        },
+        required=True,
+    ),
+    "event": record({**AT, "severity": whole(high=255), "text": string}, required=True),
+}
+
+
+def check_run(document: Any) -> None:
+    """Unfit unless this is the content of a run.json."""
+    if not isinstance(document, dict):
+        raise Unfit("it is not one object")
+    RUN("", document)
+
+
+def check_row(row: Any) -> None:
+    """Unfit unless this is a row of metrics.jsonl."""
+    if not isinstance(row, dict):
+        raise Unfit("it is not one object")
+    kind = row.get("kind")
+    if not isinstance(kind, str) or kind not in ROWS:
+        raise unfit("kind", kind, f"one of {', '.join(ROWS)}")
+    ROWS[kind]("", row)

@@ -1,0 +1,83 @@
+"""What run.json says of a run: where it comes from, how it stands, how fast it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rltools_host.build import memory
+from rltools_host.clients.messages import Evaluation, Identity
+from rltools_host.runs.folder import FORMAT
+from rltools_host.runs.provenance import git_revision, machine, package_versions, timestamp
+from rltools_host.training.plan import Plan
+
+
+def beginning(
+    plan: Plan, identity: Identity, port: str, sources: str, earlier: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is known before training begins; `earlier` is what run.json says already."""
+    this_session = {
+        "started": timestamp(),
+        "board": plan.board.name,
+        "port": port,
+        "first_step": plan.first_step,
+        "revision": identity.revision,
+        "sources": sources,
+    }
+    description = plan.description
+    return {
+        **earlier,
+        "format": FORMAT,
+        "experiment": description.name,
+        "algorithm": description.algorithm,
+        "environment": description.environment["name"],
+        "fingerprint": f"{description.fingerprint:08x}",
+        "learning": dict(description.learning),
+        "board": plan.board.name,
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "hyperparameters": plan.hyperparameters,
+        **git_revision(),
+        "identity": asdict(identity),
+        "host": machine(),
+        "versions": package_versions(),
+        "memory": memory.memory_usage(plan.board, plan.program) if plan.program else [],
+        "sessions": [*(earlier.get("sessions") or []), this_session],
+        "state": "starting",
+    }
+
+
+def standing(
+    metadata: Mapping[str, Any],
+    state: str,
+    step: int,
+    train_s: float,
+    evaluation: Evaluation | None,
+    session: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What changes with the state of training; `session` is what the present one adds."""
+    sessions = [*metadata["sessions"][:-1], {**metadata["sessions"][-1], **session}]
+    changes: dict[str, Any] = {
+        "sessions": sessions,
+        "state": state,
+        "step": step,
+        "train_s": train_s,
+        "steps_per_s": step / train_s if train_s > 0 else None,
+        "messages_lost": sum(entry.get("messages_lost", 0) for entry in sessions),
+        "guest_instructions": guest_instructions(sessions),
+    }
+    if state != "training":
+        sessions[-1]["ended"] = changes["ended"] = timestamp()
+    if evaluation is not None:
+        changes["return_mean"] = evaluation.return_mean
+        changes["return_std"] = evaluation.return_std
+    return changes
+
+
+def guest_instructions(sessions: Sequence[Mapping[str, Any]]) -> int | None:
+    """Instructions of all sessions; None where a board measured time instead."""
+    counts = [session.get("guest_instructions") for session in sessions]
+    if not counts or None in counts:
+        return None
+    return sum(int(count or 0) for count in counts)

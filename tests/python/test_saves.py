@@ -1,0 +1,279 @@
+"""A save is one step: killed, without space or without power at any point, a run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from disk_calls import Durability, FullDisk, ends_killed_at, watched
+from fake_board import policy_of
+from fake_experiment import FINGERPRINT, TENSORS
+from rltools_host.errors import DiskError, UnknownNameError, UsageError, VerificationError
+from rltools_host.files import synchronise_folder
+from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_safetensors
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.policy_file import state_of_policy
+from rltools_host.runs.saves import is_whole
+from test_train import Bench, final_state, is_valid, saved_checkpoint
+from test_train import bench as bench
+
+SEED, STEPS, PAUSED_AT = 3, 120, 40
+SAVED = ("checkpoint.safetensors", "policy.rltp")
+HYPERPARAMETERS = {"seed": SEED, "steps": STEPS, "learning_rate": 0.001}
+
+
+def files_of(step: int) -> tuple[str, dict[str, bytes]]:
+    """The state's hash and a save's files, as the fake board's training has them at a step."""
+    payload = final_state(SEED, step)
+    checkpoint = Checkpoint("fake-td3", FINGERPRINT, step, payload, HYPERPARAMETERS)
+    contents = (to_safetensors(checkpoint, TENSORS), policy_of(payload))
+    return checkpoint.state_sha256, dict(zip(SAVED, contents, strict=True))
+
+
+def commit(path: Path, step: int) -> None:
+    folder = RunFolder.open(path)
+    state = "finished" if step == STEPS else "paused"
+    folder.commit(step, *files_of(step), {"state": state, "steps": STEPS})
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has saved nothing yet."""
+    path = tmp_path_factory.mktemp("runs") / "started"
+    metadata = {"experiment": "fake-td3", "board": "host", "steps": STEPS, "state": "training"}
+    RunFolder.create(path, {"format": 2, **metadata}).close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def paused(started: Path) -> Path:
+    """A run that was saved before its end."""
+    path = started.with_name("paused")
+    shutil.copytree(started, path)
+    commit(path, PAUSED_AT)
+    return path
+
+
+def states(path: Path) -> tuple[str | None, str | None, str | None]:
+    """What run.json, the checkpoint and the policy say that the run's state is."""
+    folder = RunFolder.open(path)
+    policy = folder.policy_path.read_bytes() if folder.policy_path.is_file() else b""
+    stated = folder.metadata.get("state_sha256")
+    return stated, state_of_checkpoint(folder.checkpoint_path), state_of_policy(policy)
+
+
+def finish(bench: Bench, path: Path) -> None:
+    """Goes on to the end, unless the run is there, and asserts that nothing is left over."""
+    if RunFolder.open(path).metadata["state"] == "finished":
+        with pytest.raises(UsageError, match=f"has done its {STEPS} steps"):
+            bench.train(path, resume=str(path))
+    else:
+        bench.train(path, resume=str(path), tensorboard=False)
+        assert [p.name for p in path.iterdir() if p.name.startswith((".", "save-"))] == [
+            RunFolder.open(path).save_path.name
+        ]
+    assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
+    assert is_valid(path)["state"] == "finished"
+
+
+def killed_copies(source: Path, target: Path) -> Iterator[Path]:
+    """Copies of a run whose last save was killed, at one point after another; whole at last."""
+    killed, point = True, 0
+    while killed:
+        path = target / str(point)
+        shutil.copytree(source, path)
+        killed = ends_killed_at(point, lambda path=path: commit(path, STEPS))  # type: ignore[misc]
+        yield path
+        point += 1
+    assert point > 25, "a save makes more calls than that"
+
+
+def test_killed_while_saving(bench: Bench, paused: Path, tmp_path: Path) -> None:
+    """The run is at the save before or at the new one, in all of its files, and goes on."""
+    old, new = files_of(PAUSED_AT)[0], files_of(STEPS)[0]
+    seen = []
+    for path in killed_copies(paused, tmp_path):
+        stated, checkpoint, policy = states(path)
+        assert stated == checkpoint == policy
+        seen.append(stated)
+        finish(bench, path)
+    assert seen == [old] * seen.count(old) + [new] * seen.count(new)
+    assert min(seen.count(old), seen.count(new)) > 5
+
+
+def test_killed_while_saving_for_the_first_time(
+    bench: Bench, started: Path, tmp_path: Path
+) -> None:
+    """Until the save is whole there is none, and both commands say so; then the run is saved."""
+    refused = 0
+    for path in killed_copies(started, tmp_path):
+        stated, checkpoint, policy = states(path)
+        assert stated == checkpoint == policy
+        if not list(path.glob("save-*")):
+            refused += 1
+            with pytest.raises(UnknownNameError, match="that run saved none, start a new one"):
+                bench.train(path, resume=str(path))
+            continue
+        finish(bench, path)
+    assert refused > 5
+
+
+def commit_on_full_disk(path: Path, calls: int) -> str:
+    """The error's sentence, or nothing."""
+    try:
+        with watched(FullDisk(calls), FullDisk.NEED_SPACE):
+            commit(path, STEPS)
+    except DiskError as error:
+        return str(error)
+    return ""
+
+
+def test_full_disk_at_every_point(bench: Bench, paused: Path, tmp_path: Path) -> None:
+    """One sentence, the run as it was or the new save, and it goes on when there is space."""
+    failed, point = True, 0
+    while failed:
+        path = tmp_path / str(point)
+        shutil.copytree(paused, path)
+        sentence = commit_on_full_disk(path, point)
+        failed = sentence != ""
+        assert not failed or "No space left on device; free some space" in sentence
+        assert [p.name for p in path.iterdir() if p.name.endswith(".partial")] == []
+        stated, checkpoint, policy = states(path)
+        assert stated == checkpoint == policy
+        finish(bench, path)
+        point += 1
+    assert point > 10
+
+
+def test_power_failure(paused: Path, tmp_path: Path) -> None:
+    """What a name stands for is on the disk before the name is; nothing is written in place."""
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    disk = Durability()
+    with watched(disk, FullDisk.NEED_SPACE):
+        commit(path, STEPS)
+    assert disk.at_the_end() == []
+    assert len(disk.written) == 3
+    assert all(p.name.startswith(".") or p.parent.name.startswith(".") for p in disk.written)
+
+
+def test_power_failure_is_noticed(tmp_path: Path) -> None:
+    """The model of the disk finds each thing that may be left out."""
+
+    def save(path: Path, sync: bool, sync_folder: bool) -> None:
+        descriptor = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT)
+        os.write(descriptor, b"content")
+        if sync:
+            os.fsync(descriptor)
+        os.close(descriptor)
+        os.replace(f"{path}.new", path)
+        if sync_folder:
+            synchronise_folder(path.parent)
+
+    def faults(sync: bool, sync_folder: bool) -> list[str]:
+        disk = Durability()
+        with watched(disk, FullDisk.NEED_SPACE):
+            save(tmp_path / "a", sync, sync_folder)
+            save(tmp_path / "b", sync, True)
+        return disk.at_the_end()
+
+    assert faults(True, True) == []
+    assert "a takes its place before its content is there" in faults(False, True)
+    assert "b takes its place before a is there" in faults(True, False)
+
+
+# -- runs of format 1 and incomplete saves ---------------------------------------------------------
+
+
+def old_run(path: Path, checkpoint_step: int, policy_step: int, stated_step: int) -> Path:
+    """Checkpoint and policy beside run.json, as they were saved one after another."""
+    path.mkdir()
+    (path / SAVED[0]).write_bytes(files_of(checkpoint_step)[1][SAVED[0]])
+    (path / SAVED[1]).write_bytes(files_of(policy_step)[1][SAVED[1]])
+    metadata = {
+        "format": 1,
+        "experiment": "fake-td3",
+        "board": "host",
+        "steps": STEPS,
+        "state": "finished" if stated_step == STEPS else "training",
+        "state_sha256": files_of(stated_step)[0],
+        "checkpoint_step": stated_step,
+        "checkpoint_train_s": 1.5,
+    }
+    (path / "run.json").write_text(json.dumps(metadata))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("checkpoint_step", "policy_step", "stated_step"),
+    [(STEPS, PAUSED_AT, PAUSED_AT), (STEPS, STEPS, PAUSED_AT), (STEPS, PAUSED_AT, STEPS)],
+)
+def test_killed_save_of_format_1(
+    bench: Bench, tmp_path: Path, checkpoint_step: int, policy_step: int, stated_step: int
+) -> None:
+    """The policy of an earlier pause is refused, and going on completes the save."""
+    path = old_run(tmp_path / "run", checkpoint_step, policy_step, stated_step)
+    folder = RunFolder.open(path)
+    state = state_of_policy(folder.policy_path.read_bytes())
+    assert state is not None
+    with pytest.raises(VerificationError, match=r"from another training state .* --resume .*run`"):
+        folder.require_state(state)
+    finish_old(bench, path)
+
+
+def test_run_of_format_1_goes_on(bench: Bench, tmp_path: Path) -> None:
+    path = old_run(tmp_path / "run", PAUSED_AT, PAUSED_AT, PAUSED_AT)
+    state = files_of(PAUSED_AT)[0]
+    RunFolder.open(path).require_state(state)
+    assert states(path) == (state, state, state)
+    finish_old(bench, path)
+
+
+def finish_old(bench: Bench, path: Path) -> None:
+    bench.train(path, resume=str(path), tensorboard=False)
+    assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
+    metadata = is_valid(path)
+    assert (metadata["state"], metadata["format"]) == ("finished", 2)
+    assert not any((path / name).exists() for name in SAVED)
+
+
+def test_finished_run_without_policy_is_completed(
+    bench: Bench, paused: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    commit(path, STEPS)
+    folder = RunFolder.open(path)
+    folder.policy_path.unlink()
+    assert not is_whole(folder.save_path, files_of(STEPS)[0])
+    bench.train(path, resume=str(path), tensorboard=False)
+    assert bench.boards[-1].commands.count(0) == 0
+    assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
+    assert is_valid(path)["state"] == "finished"
+    assert len(list(path.glob("save-*"))) == 1
+
+
+def test_damaged_save_that_run_json_does_not_name_is_passed_over(
+    bench: Bench, paused: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    newer = path / f"save-{STEPS}-{'0' * 12}"
+    newer.mkdir()
+    (newer / SAVED[0]).write_bytes(b"damaged")
+    finish(bench, path)
+
+
+def test_run_that_another_process_has_changed(paused: Path, tmp_path: Path) -> None:
+    """Between reading run.json and locking the folder."""
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    folder = RunFolder.open(path)
+    commit(path, STEPS)
+    with pytest.raises(UsageError, match=r"another rlt has trained in .* run the command again"):
+        folder.require_unchanged()
