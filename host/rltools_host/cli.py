@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import FrameType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import typer
 import typer.core
 
-from rltools_host.errors import Interrupted, RltError
+from rltools_host.errors import DiskError, Interrupted, RltError
+from rltools_host.ui.output import drop_output, open_missing_streams
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
 CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
+OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 HELP_NAMES = ["-h", "--help"]
 WIDTH = 100
 
@@ -136,14 +140,51 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with the command's exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # __main__.py set it while loading
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        code = run(words or ["--help"])
-        sys.stdout.flush()
-    except BrokenPipeError:  # `rlt boards | head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
+        if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = pass_interrupt_on
+        open_missing_streams()
+        code = deliver(run(words or ["--help"]))
+    except KeyboardInterrupt:
+        code = Interrupted.exit_code
     sys.exit(code)
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Ctrl-C, once: a second one ends the process at once, without a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
+def pass_interrupt_on(unraisable: sys.UnraisableHookArgs) -> None:
+    """Python drops a Ctrl-C that comes in a destructor, and would show its traceback."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def deliver(code: int) -> int:
+    """Writes what was printed; the exit code, which is another one where that cannot be written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = code or output_lost(error)
+        drop_output(sys.stdout)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        drop_output(sys.stderr)
+    return code
+
+
+def output_lost(error: OSError) -> int:
+    """A reader that goes has read enough, as in `rlt boards | head`; a full disk is an error."""
+    drop_output(sys.stdout)
+    if isinstance(error, BrokenPipeError):
+        return 1
+    print_error(f"error: cannot write the output: {error.strerror}; write it somewhere else")
+    return DiskError.exit_code
 
 
 def run(words: Sequence[str]) -> int:
@@ -160,11 +201,11 @@ def run(words: Sequence[str]) -> int:
         return fail(words, "interrupted", Interrupted.exit_code, "")
     except typer.Exit as ending:
         return ending.exit_code
-    except BrokenPipeError:
-        raise
     except Exception as error:
         if isinstance(error, CommandLineError):
             return fail(words, command_line_message(error), 2)
+        if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
+            return output_lost(error)
         return fail(words, internal_message(error), INTERNAL_ERROR)
 
 
@@ -175,12 +216,23 @@ def fail(
     prefix: str = "error: ",
     details: dict[str, Any] | None = None,
 ) -> int:
-    """Prints an error, for people and, with --json, for scripts."""
-    sys.stdout.flush()
-    print(f"{prefix}{message}", file=sys.stderr)
-    if "--json" in words:
-        print(json.dumps({"error": message, "exit_code": exit_code, **(details or {})}))
+    """Prints an error, for people and, with --json, for scripts; where that can still be."""
+    try:
+        sys.stdout.flush()
+        if "--json" in words:
+            document = {"error": message, "exit_code": exit_code, **(details or {})}
+            print(json.dumps(document), flush=True)
+    except OSError:
+        drop_output(sys.stdout)
+    print_error(f"{prefix}{message}")
     return exit_code
+
+
+def print_error(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        drop_output(sys.stderr)
 
 
 def command_line_message(error: Any) -> str:

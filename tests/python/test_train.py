@@ -124,6 +124,14 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     bench.close()
 
 
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C interrupts, also where the tests were started with it ignored."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
 def saved_checkpoint(run: Path) -> Checkpoint:
     return load_checkpoint(RunFolder.open(run).checkpoint_path, EXPERIMENT)
 

@@ -6,14 +6,16 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any, cast
 
 import typer
 
 from rltools_host.commands.options import Json
+from rltools_host.errors import DiskError, RltError
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
+from rltools_host.ui.output import Output
 from rltools_host.ui.training_screen import make_screen
 
 
@@ -21,12 +23,21 @@ def run(
     request: TrainingRequest, tensorboard: bool = True, json_output: bool = False
 ) -> dict[str, Any]:
     """Trains, prints what happens and returns the keys that `--json` prints."""
-    stream = sys.stderr if json_output else sys.stdout
-    document = train(request, lambda view: make_screen(view, stream), tensorboard)
+    output = Output(sys.stdout)
+    stream = Output(sys.stderr) if json_output else output
+    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), tensorboard)
     print(closing_lines(document), file=stream, flush=True)
     if json_output:
-        print(json.dumps(document), flush=True)
+        print(json.dumps(document), file=output, flush=True)
+    if output.error is not None:
+        raise lost(output.error, near_path(Path(document["run"])))
     return document
+
+
+def lost(error: OSError, run_path: Path) -> RltError:
+    """What a script, or the person who closed a pipe, must know: the run itself is whole."""
+    reason = error.strerror or str(error)
+    return DiskError(f"the output could not be written ({reason}), but run {run_path} is complete")
 
 
 def closing_lines(document: Mapping[str, Any]) -> str:

@@ -1,0 +1,64 @@
+"""Output that may come to nothing: a pipe whose reader has gone, a full disk, a closed terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from typing import IO, TextIO
+
+
+class Output(io.TextIOBase):
+    """Passes text on to a stream until that refuses some; from then on text is dropped.
+
+    A run does not depend on who watches it: training goes on, and `error` says what happened.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self.error: OSError | None = None
+
+    def write(self, text: str) -> int:
+        if self.error is None:
+            try:
+                self._stream.write(text)
+            except OSError as error:
+                self.error = error
+        return len(text)
+
+    def flush(self) -> None:
+        if self.error is None:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self.error = error
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # which is a variable there
+        return getattr(self._stream, "encoding", None) or "utf-8"
+
+
+def open_missing_streams() -> None:
+    """Where a standard stream is closed, as with `>&-`, text goes nowhere and no file takes its
+    number."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - to the end
+
+
+def drop_output(stream: TextIO) -> None:
+    """What is still to be written to a standard stream goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
