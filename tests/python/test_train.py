@@ -112,14 +112,20 @@ class Bench:
             board.stop()
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+def installed_bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """Fake boards in place of all that is built and opened."""
     bench = Bench()
     monkeypatch.setattr(training_run, "open_board", bench.open_board)
     monkeypatch.setattr(experiments, "describe", bench.describe)
     monkeypatch.setattr(firmware, "build_firmware", bench.build_firmware)
     monkeypatch.setattr(memory, "memory_usage", lambda *_: [])
     monkeypatch.setattr(training, "QUIET_S", 0.3)
+    return bench
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    bench = installed_bench(monkeypatch)
     yield bench
     bench.close()
 

@@ -18,6 +18,7 @@ Keys = Mapping[str, Check]
 LARGEST_U32 = 2**32 - 1
 LARGEST_U64 = 2**64 - 1
 LONGEST_SHOWN = 40
+LONGEST_TEXT = 300
 
 
 class Unfit(ValueError):
@@ -56,9 +57,9 @@ def number(low: float = -math.inf) -> Check:
     return check
 
 
-def text(pattern: str = "", expected: str = "text in one line") -> Check:
+def text(pattern: str = "", expected: str = "a text in one line") -> Check:
     def check(name: str, value: Any) -> None:
-        good = isinstance(value, str) and value.isprintable()
+        good = isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_TEXT
         if not good or (pattern and not re.fullmatch(pattern, value, re.ASCII)):
             raise unfit(name, value, expected)
 

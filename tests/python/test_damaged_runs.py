@@ -1,0 +1,310 @@
+"""Damaged run folders, hundreds each time: one is read as it is or refused in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fake_experiment import fake_experiment
+from policy_samples import sample_images
+from rltools_host.clients.messages import Identity
+from rltools_host.commands import export
+from rltools_host.errors import RltError
+from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.runs.checkpoint import HEADER_HASH, HEADER_HASH_PLACE, load_checkpoint
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training import record
+from rltools_host.training import run as training_run
+from rltools_host.training.plan import TrainingRequest, make_plan
+from rltools_host.training.view import TrainingView
+from test_train import Bench, installed_bench
+from test_train import bench as bench
+
+EXPERIMENT = fake_experiment()
+IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00")
+MANY = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+FEW = settings(MANY, max_examples=20)
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.integers(-2, 2),
+    st.integers(2**31, 2**65),
+    st.just(10**400),
+    st.floats(allow_nan=True, allow_infinity=True),
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), NUMBERS, st.text(max_size=8), st.just("\ud800")),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something can be replaced or removed."""
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, document: Any) -> Any:
+    """The document with one to three things replaced, removed or added."""
+    result = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        found = list(places(result))
+        if not found:
+            break
+        *path, last = draw(st.sampled_from(found))
+        inner = result
+        for key in path:
+            inner = inner[key]
+        what = draw(st.sampled_from(["replace", "replace", "remove", "text", "nest", "rename"]))
+        if what == "remove":
+            del inner[last]
+        elif what == "text":
+            inner[last] = str(inner[last])
+        elif what == "nest":
+            inner[last] = nested(draw(st.sampled_from([1, 30, 900])))
+        elif what == "rename" and isinstance(inner, dict):
+            inner[draw(st.text(max_size=5))] = inner.pop(last)
+        else:
+            inner[last] = draw(VALUES)
+    return result
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn, data: bytes) -> bytes:
+    """The data with some bytes replaced, removed or put in."""
+    begin = draw(st.integers(0, len(data)))
+    end = draw(st.integers(begin, min(len(data), begin + 30)))
+    middle = draw(
+        st.one_of(st.binary(max_size=10), st.sampled_from([b"[" * 99_999, b'{"a":' * 999]))
+    )
+    return data[:begin] + middle + data[end:]
+
+
+def text_of(document: Any) -> bytes:
+    """With NaN and infinity, as Python's JSON has them, and halves of surrogate pairs."""
+    return json.dumps(document).encode()
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A paused run of the fake board, with rows of each kind."""
+    monkeypatch = pytest.MonkeyPatch()
+    path = tmp_path_factory.mktemp("runs") / "run"
+    bench = installed_bench(monkeypatch)
+    bench.train(path, "report_every=20", steps=120, tensorboard=False)
+    bench.close()
+    monkeypatch.undo()
+    folder = RunFolder.open(path)
+    event = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
+    folder.append_metrics([event])
+    folder.update({"state": "paused", "learning": {"gravity": 9.81}, "git_dirty": True})
+    folder.close()
+    return path
+
+
+def is_one_sentence(act: Callable[[], Any]) -> bool:
+    """Acts; whether it was refused, which must be in one line that can be printed."""
+    try:
+        act()
+    except RltError as error:
+        text = str(error)
+        text.encode()
+        assert "\n" not in text
+        assert len(text) < 700, "a sentence that nobody reads"
+        return True
+    return False
+
+
+def go_on(path: Path) -> None:
+    """What --resume does with the folder before and after training."""
+    plan = make_plan(TrainingRequest(resume=str(path), steps=200))
+    assert plan.resumed is not None
+    folder = plan.resumed
+    rows = folder.truncate_metrics(plan.first_step)
+    view = TrainingView("a", "b", plan.seed, plan.steps, path, plan.first_step)
+    for row in rows:
+        view.take_row(row)
+    evaluation = training_run.last_evaluation(rows)
+    before = training_run.train_s_before(folder.metadata, plan.first_step, rows)
+    begun = record.beginning(
+        plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
+    )
+    folder.update(begun | plan.adopted_save)
+    folder.update(record.standing(folder.metadata, "paused", 150, before + 1.0, evaluation, {}))
+    assert RunFolder.open(path).metadata["state"] == "paused"
+    folder.close()
+
+
+def read_all(path: Path) -> None:
+    """What evaluate, export and report read."""
+    folder = RunFolder.open(path)
+    folder.read_metrics()
+    if folder.policy_path.is_file():
+        parse_policy(folder.policy_path.read_bytes())
+    read_run_policy(folder)
+
+
+def check(template: Path, tmp_path: Path, name: str, content: bytes) -> None:
+    """Puts the content in place of a file of the run, and reads the run in all ways."""
+    path = tmp_path / "run"
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(template, path)
+    save = RunFolder.open(path).save_path
+    target = save / name if (save / name).exists() else path / name
+    target.write_bytes(content)
+    is_one_sentence(lambda: read_all(path))
+    is_one_sentence(lambda: go_on(path))
+
+
+@pytest.mark.usefixtures("bench")
+@MANY
+@given(st.data())
+def test_damaged_run_file(template: Path, tmp_path: Path, data: st.DataObject) -> None:
+    document = json.loads((template / "run.json").read_bytes())
+    check(template, tmp_path, "run.json", text_of(data.draw(damaged(document))))
+
+
+@pytest.mark.usefixtures("bench")
+@MANY
+@given(st.data())
+def test_damaged_bytes_of_the_run_file(template: Path, tmp_path: Path, data: st.DataObject) -> None:
+    content = (template / "run.json").read_bytes()
+    check(template, tmp_path, "run.json", data.draw(damaged_bytes(content)))
+
+
+@pytest.mark.usefixtures("bench")
+@MANY
+@given(st.data())
+def test_damaged_metrics(template: Path, tmp_path: Path, data: st.DataObject) -> None:
+    rows = [json.loads(line) for line in (template / "metrics.jsonl").read_bytes().splitlines()]
+    lines = [text_of(row) for row in data.draw(damaged(rows))]
+    check(template, tmp_path, "metrics.jsonl", b"".join(line + b"\n" for line in lines))
+
+
+@pytest.mark.usefixtures("bench")
+@MANY
+@given(st.data())
+def test_damaged_bytes_of_metrics(template: Path, tmp_path: Path, data: st.DataObject) -> None:
+    content = (template / "metrics.jsonl").read_bytes()
+    check(template, tmp_path, "metrics.jsonl", data.draw(damaged_bytes(content)))
+
+
+def with_header(header: dict[str, Any], payload: bytes) -> bytes:
+    """A checkpoint whose header is as given, and has the right hash where it has one."""
+    metadata = header.get("__metadata__")
+    hashed = isinstance(metadata, dict) and isinstance(metadata.get(HEADER_HASH), str)
+    if hashed:
+        metadata[HEADER_HASH] = HEADER_HASH_PLACE  # type: ignore[index]
+    text = text_of(header)
+    if hashed:
+        digest = hashlib.sha256(text).hexdigest().encode()
+        text = text.replace(HEADER_HASH_PLACE.encode(), digest, 1)
+    return len(text).to_bytes(8, "little") + text + payload
+
+
+@pytest.mark.usefixtures("bench")
+@MANY
+@given(st.data())
+def test_damaged_checkpoint_header(template: Path, tmp_path: Path, data: st.DataObject) -> None:
+    """Also of the JSON texts within it; the header's hash is right, as a faulty writer has it."""
+    content = RunFolder.open(template).checkpoint_path.read_bytes()
+    size = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:size])
+    metadata = header["__metadata__"]
+    inner = data.draw(st.sampled_from([None, "hyperparameters", "versions", "learning"]))
+    if inner is None:
+        header = data.draw(damaged(header))
+    else:
+        metadata[inner] = text_of(data.draw(damaged({"a": json.loads(metadata[inner])}))).decode()
+        metadata[inner] = json.dumps(json.loads(metadata[inner]).get("a"))
+    check(template, tmp_path, "checkpoint.safetensors", with_header(header, content[size:]))
+
+
+def test_undamaged_header_is_read(template: Path, tmp_path: Path) -> None:
+    """What the test above makes of an undamaged header is the checkpoint."""
+    folder = RunFolder.open(template)
+    content = folder.checkpoint_path.read_bytes()
+    size = 8 + int.from_bytes(content[:8], "little")
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(with_header(json.loads(content[8:size]), content[size:]))
+    assert load_checkpoint(path, EXPERIMENT) == load_checkpoint(folder.checkpoint_path, EXPERIMENT)
+
+
+@FEW
+@given(st.data())
+def test_damaged_run_is_exported_or_refused(tmp_path: Path, data: st.DataObject) -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    path = tmp_path / "run"
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir()
+    document = {"experiment": "pendulum-td3", "state_sha256": image.state_sha256, "steps": 5}
+    (path / "run.json").write_bytes(text_of(data.draw(damaged(document))))
+    (path / "policy.rltp").write_bytes(image.data)
+    is_one_sentence(lambda: export.run(str(path), "image", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"steps": "10"}, r'steps is "10", not a whole number from 0 to 4294967295'),
+        ({"steps": -1}, r"steps is -1, not a whole number"),
+        ({"train_s": float("nan")}, r"train_s is NaN, not a number from 0"),
+        ({"sessions": 3}, r"sessions is 3, not a list"),
+        ({"sessions": [{"first_step": True}]}, r"sessions\[0\].first_step is true, not a whole"),
+        ({"save": "../other"}, r'save is "../other", not the name of a save'),
+        ({"experiment": "a\nb"}, r'experiment is "a\\nb", not a text in one line'),
+        ({"fingerprint": "0" * 999}, r'fingerprint is "0+…, not eight hexadecimal digits'),
+        ({"format": 3}, r"run.json has format 3, this host reads 2: use the host tools that"),
+    ],
+)
+def test_sentences_name_the_key(
+    change: dict[str, Any], sentence: str, template: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(template, path)
+    document = json.loads((path / "run.json").read_bytes())
+    (path / "run.json").write_bytes(text_of({**document, **change}))
+    with pytest.raises(RltError, match=sentence):
+        RunFolder.open(path)
+
+
+def test_missing_keys_are_named(template: Path, tmp_path: Path, bench: Bench) -> None:
+    path = tmp_path / "run"
+    shutil.copytree(template, path)
+    document = json.loads((path / "run.json").read_bytes())
+    for key in ("board", "experiment"):
+        kept = {name: value for name, value in document.items() if name != key}
+        (path / "run.json").write_bytes(text_of(kept))
+        with pytest.raises(RltError, match=f"run.json is damaged: {key} is missing"):
+            make_plan(TrainingRequest(resume=str(path), steps=200))
+    assert bench.boards == []
