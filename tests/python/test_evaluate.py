@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from fake_board import fake_experiment
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
@@ -113,6 +114,57 @@ def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, cap
     text = capsys.readouterr().out
     assert re.search(r"3 deterministic episodes .* \(gymnasium \S+, seeds 40 to 42\)", text)
     assert "success  0 %   episodes with a return of at least -200" in text
+
+
+def described(**learning: Any) -> Any:
+    """The experiment of another tree."""
+    document: dict[str, Any] = {"learning": {"environment.behaviour": 7, **learning}}
+    return replace(fake_experiment("pendulum-td3"), document=document)
+
+
+def run_with(run_folder: Path, **metadata: Any) -> None:
+    document = json.loads((run_folder / "run.json").read_text())
+    (run_folder / "run.json").write_text(json.dumps({**document, **metadata}))
+
+
+@pytest.mark.parametrize("simulator", ["core", "gymnasium"])
+def test_an_edit_of_the_physics_is_noticed(
+    run_folder: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, simulator: str
+) -> None:
+    run_with(run_folder, learning={"environment.behaviour": 3, "environment.gravity_m_s2": 10})
+    there = described(**{"environment.gravity_m_s2": 9.8100004196})
+    monkeypatch.setattr(experiments, "describe", lambda _: there)
+    evaluate.run(str(run_folder), 2, 0, simulator, as_json=True)
+    captured = capsys.readouterr()
+    where = ", and so does the simulator" if simulator == "core" else ""
+    note = (
+        f"the run's pendulum-td3 differs from this tree's{where}: "
+        "environment.gravity_m_s2 was 10, is 9.81"
+    )
+    assert f"note: {note}\n" in captured.err
+    assert json.loads(captured.out)["notes"] == [note]
+
+
+def test_a_run_without_a_record_is_told_by_its_fingerprint(
+    run_folder: Path, pendulum: PolicyImage, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(experiments, "describe", lambda _: described())
+    evaluate.run(str(run_folder), 1, 0, "core")
+    assert f"fingerprint {pendulum.fingerprint:08x}, here 1234abcd" in capsys.readouterr().err
+
+
+def test_a_policy_of_an_earlier_pause_is_said_to_be_one(
+    run_folder: Path, pendulum: PolicyImage, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = replace(described(), fingerprint=pendulum.fingerprint)
+    monkeypatch.setattr(experiments, "describe", lambda _: same)
+    evaluate.run(str(run_folder), 1, 0, "core")
+    assert capsys.readouterr().err == ""
+    run_with(run_folder, steps=pendulum.step + 1000)
+    evaluate.run(str(run_folder), 1, 0, "core")
+    step, steps = pendulum.step, pendulum.step + 1000
+    note = f"note: the policy is of step {step:,} of {steps:,}, where the run was saved last\n"
+    assert capsys.readouterr().err == note
 
 
 def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluation.Evaluation:

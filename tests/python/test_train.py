@@ -50,7 +50,13 @@ from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import board_link
 from rltools_host.training import run as training_run
-from rltools_host.training.hyperparameters import as_float32, default_values, given_values, shortest
+from rltools_host.training.hyperparameters import (
+    as_float32,
+    default_values,
+    given_values,
+    parse_value,
+    shortest,
+)
 from rltools_host.training.plan import Plan
 from rltools_host.training.view import TrainingView
 from rltools_host.ui.curve import Canvas, nice_range
@@ -542,6 +548,11 @@ def test_full_disk_leaves_no_half_file(
         ({}, ("learning_rate=2",), UsageError, "choose a number from 0 to 1"),
         ({}, ("learning_rate=nan",), UsageError, "out of bounds"),
         ({}, ("learning_rate=fast",), UsageError, "out of bounds"),
+        ({}, ("learning_rate=1e-300",), UsageError, "is 0 in a float of 32 bits: .* least 1e-45"),
+        ({}, ("learning_rate=-1e-46",), UsageError, "is 0 in a float of 32 bits"),
+        ({}, ("adam_beta=1",), UsageError, "choose a number from 0 to 0.99999994 "),
+        ({"board": ""}, (), UnknownNameError, 'unknown board ""'),
+        ({"experiment": ""}, (), UnknownNameError, 'unknown experiment ""'),
         ({}, ("learning_rate=1e99",), UsageError, "out of bounds"),
         ({}, ("adam_epsilon=0",), UsageError, "from 1e-30 to 1"),
         ({}, ("eval_every=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
@@ -587,6 +598,23 @@ def test_values_that_are_allowed() -> None:
         "learning_rate": 1.0,
     }
     assert default_values(EXPERIMENT)["learning_rate"] == 0.001
+
+
+def test_every_bound_that_a_refusal_names_is_accepted() -> None:
+    for entry in EXPERIMENT.hyperparameters:
+        with pytest.raises(UsageError, match="out of bounds") as caught:
+            parse_value(entry, "-1e30" if entry.type == "F32" else "-1")
+        bounds = re.search(r"from (\S+) to (\S+)", str(caught.value))
+        assert bounds is not None
+        for bound, exact in zip(bounds.groups(), (entry.minimum, entry.maximum), strict=True):
+            assert as_float32(parse_value(entry, bound)) == as_float32(exact)
+
+
+def test_smallest_positive_number_is_accepted() -> None:
+    (rate,) = [entry for entry in EXPERIMENT.hyperparameters if entry.name == "learning_rate"]
+    assert as_float32(float(parse_value(rate, "1e-45"))) == 2.0**-149
+    assert parse_value(rate, "0") == 0
+    assert parse_value(rate, "0e5") == 0
 
 
 def test_shortest_is_the_same_float() -> None:

@@ -1,4 +1,4 @@
-"""What decides how an experiment learns, entry by entry: the fingerprint is computed from it."""
+"""What decides how an experiment learns, item by item: the fingerprint is the hash over them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,46 @@ from typing import Any
 from rltools_host.runs.schema import shown
 
 MOST_NAMED = 3
+# Items that are hashes over much: they are named where no other item says what has changed.
+HASHES = {
+    "environment.behaviour": "what the environment does in a step has changed",
+    "state_layout": "the layout of the training state has changed",
+}
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """`gravity was 10, is 9.81; mass is new`; empty where nothing is known or differs."""
+    """`environment.gravity_m_s2 was 10, is 9.81`; empty where nothing is known or differs."""
     if not before or not now:
         return ""
-    clauses = []
+    clauses, hashes = [], []
     for name in dict.fromkeys([*before, *now]):
-        if name not in now:
-            clauses.append(f"{name} was {plain(before[name])}, is gone")
+        old, new = before.get(name), now.get(name)
+        if old == new:
+            continue
+        if name in HASHES:
+            hashes.append(HASHES[name])
+        elif name not in now:
+            clauses.append(f"{name} was {plain(old)}, is gone")
         elif name not in before:
-            clauses.append(f"{name} is new, {plain(now[name])}")
-        elif before[name] != now[name]:
-            clauses.append(f"{name} was {plain(before[name])}, is {plain(now[name])}")
+            clauses.append(f"{name} is new, {plain(new)}")
+        else:
+            clauses.append(f"{name} was {different(old, new)}")
+    clauses = clauses or hashes
     if len(clauses) > MOST_NAMED:
         clauses[MOST_NAMED:] = [f"and {len(clauses) - MOST_NAMED} more"]
     return "; ".join(clauses)
 
 
+def different(old: Any, new: Any) -> str:
+    """`10, is 9.81`: with as many digits as it takes to tell them apart."""
+    short = plain(old), plain(new)
+    return (
+        f"{shown(old)}, is {shown(new)}" if short[0] == short[1] else f"{short[0]}, is {short[1]}"
+    )
+
+
 def plain(value: Any) -> str:
-    """A value as a person writes it: text that needs no quotes has none."""
+    """A value as a person writes it: a float of 32 bits with its digits, text without quotes."""
+    if isinstance(value, float):
+        return f"{value:.7g}"
     return value if isinstance(value, str) and value.isprintable() else shown(value)

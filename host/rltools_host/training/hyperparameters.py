@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import UsageError
 
+SMALLEST_POSITIVE = 2.0**-149  # float of 32 bits
+
 Values = dict[str, float | int]
 
 
@@ -43,7 +45,7 @@ def given_values(
 
 def parse_value(entry: Hyperparameter, text: str) -> float | int:
     """A value within the bounds, as the board will hold it."""
-    bounds = f"{plain_number(entry.minimum)} to {plain_number(entry.maximum)}"
+    bounds = f"{plain_number(entry, entry.minimum)} to {plain_number(entry, entry.maximum)}"
     kind = "whole number" if is_integer(entry) else "number"
     unit = f" {entry.unit}" if entry.unit else ""
     refusal = UsageError(
@@ -51,16 +53,21 @@ def parse_value(entry: Hyperparameter, text: str) -> float | int:
         f"({entry.description.rstrip('.')})"
     )
     try:
-        value = float(text)
+        given = float(text)
         if is_integer(entry):
-            value = int(text) if text.lstrip("+-").replace("_", "").isdigit() else value
-            if value != int(value):
+            given = int(text) if text.lstrip("+-").replace("_", "").isdigit() else given
+            if given != int(given):
                 raise refusal
-            value = int(value)
+            value: float | int = int(given)
         else:
-            value = as_float32(value)
+            value = as_float32(given)
     except (ValueError, OverflowError):
         raise refusal from None
+    if value == 0 and given != 0:
+        raise UsageError(
+            f"{entry.name}={text} is 0 in a float of 32 bits: give 0, or at least "
+            f"{shortest(SMALLEST_POSITIVE):g}"
+        )
     if not entry.minimum <= value <= entry.maximum:
         raise refusal
     return value if is_integer(entry) else shortest(value)
@@ -86,5 +93,9 @@ def shortest(value: float) -> float:
     return value
 
 
-def plain_number(value: float) -> str:
-    return f"{int(value)}" if value == int(value) else f"{value:g}"
+def plain_number(entry: Hyperparameter, bound: float) -> str:
+    """A bound as it can be typed: it is accepted, and nothing beyond it is."""
+    if bound == int(bound):
+        return f"{int(bound)}"
+    text = repr(bound) if is_integer(entry) else f"{shortest(bound):.9g}"
+    return text if as_float32(float(text)) == as_float32(bound) else repr(bound)

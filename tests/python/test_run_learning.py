@@ -1,0 +1,53 @@
+"""What differs between a run's experiment and the present tree, in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_board import FINGERPRINT, TENSORS, fake_experiment, initial_state
+from rltools_host.errors import BoardMismatchError
+from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from rltools_host.runs.learning import difference
+
+BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environment.behaviour": 5}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ""),
+        ({"gravity": 9.8100004196}, "gravity was 10, is 9.81"),
+        ({"gravity": 9.81, "environment.behaviour": 6}, "gravity was 10, is 9.81"),
+        ({"environment.behaviour": 6}, "what the environment does in a step has changed"),
+        ({"mass": 1.0000000001}, "mass was 1.0, is 1.0000000001"),
+        ({"actor.activations[0]": "tanh"}, "actor.activations[0] was relu, is tanh"),
+        ({"drag": 0.5}, "drag is new, 0.5"),
+        (
+            {"gravity": 1, "mass": 2, "a": 1, "b": 2, "c": 3},
+            "gravity was 10, is 1; mass was 1, is 2; a is new, 1; and 2 more",
+        ),
+    ],
+)
+def test_difference(change: dict[str, Any], expected: str) -> None:
+    assert difference(BEFORE, {**BEFORE, **change}) == expected
+
+
+def test_what_is_gone_is_named() -> None:
+    now = {name: value for name, value in BEFORE.items() if name != "gravity"}
+    assert difference(BEFORE, now) == "gravity was 10, is gone"
+    assert difference({}, now) == difference(BEFORE, {}) == ""
+
+
+def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    checkpoint = Checkpoint("fake-td3", FINGERPRINT, 1, initial_state(1), learning=BEFORE)
+    save_checkpoint(path, checkpoint, TENSORS)
+    present = fake_experiment(fingerprint=7)
+    object.__setattr__(present, "document", {"learning": {**BEFORE, "gravity": 9.81}})
+    with pytest.raises(
+        BoardMismatchError, match=r"00000007 \(gravity was 10, is 9.81\): check out"
+    ):
+        load_checkpoint(path, present)
