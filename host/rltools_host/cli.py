@@ -16,6 +16,7 @@ import typer
 import typer.core
 
 from rltools_host.errors import DiskError, Interrupted, RltError
+from rltools_host.hints import command_line
 from rltools_host.ui.output import drop_output, open_missing_streams
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
@@ -179,7 +180,7 @@ def deliver(code: int) -> int:
 
 
 def output_lost(error: OSError) -> int:
-    """A reader that goes has read enough, as in `rlt boards | head`; a full disk is an error."""
+    """A reader that goes has read enough, as in rlt boards | head; a full disk is an error."""
     drop_output(sys.stdout)
     if isinstance(error, BrokenPipeError):
         return 1
@@ -238,9 +239,9 @@ def print_error(line: str) -> None:
 def command_line_message(error: Any) -> str:
     """What typer says about a wrong command line, as one sentence that names the help."""
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "rlt"
+    command = command_line(*(context.command_path if context else "rlt").split()[1:], "--help")
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
-    return f"{message[:1].lower()}{message[1:]}; see `{command} --help`"
+    return f"{message[:1].lower()}{message[1:]}; see `{command}`"
 
 
 def internal_message(error: Exception) -> str:

@@ -22,6 +22,7 @@ HYPERPARAMETERS = (
     Hyperparameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
     Hyperparameter("report_every", "U32", 100, 1, LARGEST, "steps", "Steps between reports."),
     Hyperparameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
+    Hyperparameter("adam_beta", "F32", 0.5, 0, 1 - 2.0**-24, "", "Decay of averages."),
     Hyperparameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
 )
 

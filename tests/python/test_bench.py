@@ -451,3 +451,8 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", command, "--help"]) == 0
     assert f"Example: rlt bench {command}" in capsys.readouterr().out
+
+
+def test_median_of_an_even_count_is_between_the_middle_two() -> None:
+    assert harness.median([10.0, 1.0, 4.0, 2.0]) == 3.0
+    assert harness.median([5.0, 1.0, 2.0]) == 2.0

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.commands import demo
 from rltools_host.commands import train as train_command
 from rltools_host.errors import MissingToolError, UnknownNameError, UsageError, VerificationError
@@ -126,13 +125,9 @@ def test_a_missing_tool_ends_the_demo_in_its_first_step(
 
 
 def test_boards_that_cannot_tell_the_story_are_named() -> None:
-    with pytest.raises(UsageError, match="not on teensy41: flash that one with `rlt flash"):
+    with pytest.raises(
+        UsageError, match=r"teensy41: flash that one with `.*rlt flash teensy41 pend"
+    ):
         demo.run(board="teensy41")
     with pytest.raises(UnknownNameError, match='unknown board "qemu"'):
         demo.run(board="qemu")
-
-
-def test_paths_are_shown_as_they_are_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert demo.relative(str(tmp_path / "runs" / "x")) == Path("runs/x")
-    assert demo.relative(str(paths.REPOSITORY)) == paths.REPOSITORY

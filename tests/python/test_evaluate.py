@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from fake_board import fake_experiment
+from fake_experiment import fake_experiment
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (

@@ -14,7 +14,6 @@ PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ORDER = (
     "errors",
     "paths",
-    "hints",
     "files",
     "hints",
     "child_process",

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fake_board import FINGERPRINT, TENSORS, fake_experiment, initial_state
+from fake_board import initial_state
+from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
 from rltools_host.errors import BoardMismatchError
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from rltools_host.runs.learning import difference

@@ -474,6 +474,38 @@ def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
     assert not list((tmp_path / "run").glob("save-*"))
 
 
+def test_checkpoint_of_another_fingerprint_is_not_kept(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_fingerprint=1)
+    sentence = f"has fingerprint {FINGERPRINT ^ 1:08x}, the experiment {FINGERPRINT:08x}: leave out"
+    with pytest.raises(BoardMismatchError, match=sentence):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+    assert not list((tmp_path / "run").glob("save-*"))
+
+
+@pytest.mark.parametrize("policy", [policy_of(b"another state"), b"RLTP", policy_of(b"")[:-1]])
+def test_policy_of_another_state_is_not_kept(bench: Bench, tmp_path: Path, policy: bytes) -> None:
+    bench.faults = Faults(other_policy=policy)
+    with pytest.raises(VerificationError, match=r"policy from .* is not of the state with hash"):
+        bench.train(tmp_path / "run")
+    assert not list((tmp_path / "run").glob("save-*"))
+
+
+def test_restored_state_that_differs_from_the_checkpoint(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    """What the board states of a checkpoint that it was sent is compared."""
+    bench, run, _ = interrupted
+    before = is_valid(run)
+    bench.faults = Faults(wrong_state_sha256=True)
+    step, state = before["checkpoint_step"], before["state_sha256"]
+    sentence = f"holds step {step} with hash 0{{16}}… instead of .* step {step} with {state[:16]}…"
+    with pytest.raises(VerificationError, match=sentence):
+        bench.train(run, resume=str(run))
+    assert DIALECT.MAV_CMD_RLT_RESUME not in bench.boards[-1].commands
+    assert is_valid(run)["state_sha256"] == state
+
+
 def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(wrong_crc32=True)
     with pytest.raises(VerificationError, match=r"/checkpoint.rltc arrived .* with CRC-32"):

@@ -20,6 +20,7 @@ import rltools_host
 from rltools_host.bench import harness, peer_environment
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError, VerificationError
+from rltools_host.hints import command_line
 from rltools_host.ui.table import aligned
 
 WIDTHS = (13, 64, 64, 4)
@@ -72,7 +73,9 @@ def run(
         path.write_bytes(values.astype("<f4").tobytes())
         raw, core = harness.run_program("inference", path, repetitions)
         if not raw["same_bits"]:
-            raise VerificationError("a batch gives other bits than a single sample: run `rlt test`")
+            raise VerificationError(
+                f"a batch gives other bits than a single sample: run `{command_line('test')}`"
+            )
         row = {"version": rltools_host.__version__, "interface": "C++", **raw}
         rows = [checked(OURS, row, expected)]
         for name in names:

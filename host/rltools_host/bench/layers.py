@@ -12,6 +12,7 @@ from typing import Any
 from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
 from rltools_host.errors import UsageError, VerificationError
+from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
 
@@ -24,6 +25,11 @@ BLAS_BOARD = "host-blas"
 # Of the largest element. Rounding is 2 n 2^-24 of the sum of absolute products for n = 1,024 terms
 # at most, and far less in fact; another product is off by about 1.
 TOLERANCE = 1e-3
+
+
+def without_blas(missing: Sequence[str]) -> str | None:
+    """Why there are no figures of BLAS; None where there are."""
+    return f"{missing[0]} is not installed: see `{command_line('doctor')}`" if missing else None
 
 
 def run(
@@ -57,7 +63,9 @@ def run(
         "repetitions": repetitions,
         "vector_lanes": raw["lanes"],
         "blas": blas,
-        "without_blas": f"{missing[0]} is not installed: see `rlt doctor`" if missing else None,
+        "without_blas": f"{missing[0]} is not installed: see `{command_line('doctor')}`"
+        if missing
+        else None,
         "core": core,
         "load_average": load,
         "machine": harness.machine(),
@@ -97,7 +105,8 @@ def evaluated(raw: Mapping[str, Any], width: int, batch: int) -> list[dict[str, 
             if not difference <= TOLERANCE:  # a NaN too
                 raise VerificationError(
                     f"BLAS gives another {product['name']} for width {width}, batch {batch} "
-                    f"(off by {difference:.2g}): check the installed OpenBLAS with `rlt test`"
+                    f"(off by {difference:.2g}): check the installed OpenBLAS with "
+                    f"`{command_line('test')}`"
                 )
             blas = product["blas_gflops"]
             row |= {

@@ -11,6 +11,7 @@ from pathlib import Path
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import PortError, UsageError
+from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 
 START_LIMIT_S = 20.0
@@ -97,7 +98,7 @@ class Emulator:
                 lines = self._text().decode(errors="replace").strip().splitlines()
                 raise PortError(
                     f"{self._name} did not start: {lines[-1] if lines else ending(self._process)}; "
-                    "see `rlt doctor`"
+                    f"see `{command_line('doctor')}`"
                 )
             time.sleep(0.005)
         raise PortError(f"{self._name} named no port within {START_LIMIT_S:g} s: try again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rltools_host.clients.messages import Identity, identity_of, text_of
 from rltools_host.errors import BoardMismatchError, PortError, RltError
+from rltools_host.hints import command_line
 from rltools_host.link.connection import EVERYONE, Address, Connection, sender_of
 from rltools_host.link.exchange import Exchange
 from rltools_host.link.framing import Message
@@ -111,7 +112,8 @@ class NodeClient:
             raise BoardMismatchError(
                 f"the board on {self._connection.description} speaks version "
                 f"{identity.protocol_version} of the protocol, this host version "
-                f"{PROTOCOL_VERSION}: flash it again with `rlt flash {identity.board}`"
+                f"{PROTOCOL_VERSION}: flash it again with "
+                f"`{command_line('flash', identity.board, identity.experiment)}`"
             )
 
     def _another(self, expected: Address, sender: Address, identity: Identity) -> RltError:
@@ -126,15 +128,15 @@ class NodeClient:
         if connection.decoder.messages_received:
             return BoardMismatchError(
                 f"the device on {connection.description} speaks MAVLink but is not one of our "
-                "boards: flash it with `rlt flash`, or give another --port"
+                "boards: flash it (rlt flash), or give another --port"
             )
         if connection.bytes_received:
             return BoardMismatchError(
                 f"the board on {connection.description} runs other firmware "
-                f"({connection.bytes_received} bytes came, no MAVLink): flash it with "
-                "`rlt flash`, or give another --port"
+                f"({connection.bytes_received} bytes came, no MAVLink): flash it (rlt flash), "
+                "or give another --port"
             )
         return PortError(
             f"no board answers on {connection.description} within {timeout_s:g} s: check that it "
-            "is powered and flashed (`rlt flash`), or give another --port"
+            "is powered and flashed (rlt flash), or give another --port"
         )

@@ -19,6 +19,7 @@ from rltools_host.build import cmake, firmware, memory
 from rltools_host.commands import train
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError, VerificationError
+from rltools_host.hints import command_line, near_path
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.markup import duration
@@ -67,7 +68,8 @@ def run(
     if chosen.is_flashed:
         raise UsageError(
             f"the demo runs on emulated boards and on this machine, not on {board}: flash that one "
-            f"with `rlt flash {board} {EXPERIMENT}`, then use `rlt train`"
+            f"with `{command_line('flash', board, EXPERIMENT)}`, then train there with "
+            f"`{command_line('train', EXPERIMENT, '--board', board)}`"
         )
     stream = sys.stderr if json_output else sys.stdout
     comparable = chosen.bit_identical and board != HOST_BOARD
@@ -168,7 +170,7 @@ def train_on_host(story: Story) -> None:
     if ours != theirs:
         raise VerificationError(
             f"{story.board.name} and {HOST_BOARD} end in different states for seed {SEED}: one of "
-            "them computes wrongly, run `rlt test`"
+            f"them computes wrongly, run `{command_line('test')}`"
         )
     seconds = f"{story.document['train_s']:.0f} s there, {document['train_s']:.1f} s here"
     story.say(f"the same bits ({seconds})")
@@ -220,19 +222,12 @@ def close(story: Story) -> None:
     lines = [
         "",
         f"Done in {duration(seconds)}. Next, for example:",
-        f"    rlt train {EXPERIMENT} --board host --seed 1",
-        f"    rlt export {relative(story.document['run'])} --to c",
+        f"    {command_line('train', EXPERIMENT, '--board', 'host', '--seed', '1')}",
+        f"    {command_line('export', near_path(Path(story.document['run'])), '--to', 'c')}",
         "",
-        emphasised(f"The report: {relative(story.document['report'])}", story.stream),
+        emphasised(f"The report: {near_path(Path(story.document['report']))}", story.stream),
     ]
     print("\n".join(lines), file=story.stream, flush=True)
-
-
-def relative(path: str) -> Path:
-    """As it must be typed here."""
-    with contextlib.suppress(ValueError):
-        return Path(path).relative_to(Path.cwd())
-    return Path(path)
 
 
 EXAMPLE = "rlt demo --quick"

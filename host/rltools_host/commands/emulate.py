@@ -13,6 +13,7 @@ from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
 from rltools_host.build import firmware
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import LinkLostError, UsageError
+from rltools_host.hints import command_line
 
 
 def run(
@@ -31,9 +32,9 @@ def run(
     with Emulator(board, program, time_limit_s) as emulator:
         out = sys.stderr if json_output else sys.stdout
         print(f"{board.title}, with {experiment}, is on {emulator.port}", file=out)
+        command = command_line("train", experiment, "--board", board.name, "--port", emulator.port)
         print(
-            f"  train there:  rlt train {experiment} --board {board.name} --port {emulator.port}\n"
-            f"  Ctrl-C ends it; so do {time_limit_s:g} s",
+            f"  train there:  {command}\n  Ctrl-C ends it; so do {time_limit_s:g} s",
             file=out,
             flush=True,
         )

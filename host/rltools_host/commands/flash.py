@@ -13,6 +13,7 @@ from rltools_host.boards.discovery import require_connected, wait_for_port
 from rltools_host.build import experiments, platformio
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import PortError, UsageError
+from rltools_host.hints import command_line
 
 
 def run(board_name: str, experiment: str, json_output: bool = False) -> int:
@@ -39,7 +40,8 @@ def run(board_name: str, experiment: str, json_output: bool = False) -> int:
             f"{board.name} was flashed, but its serial port did not appear: "
             "unplug it and plug it in again"
         )
-    print(f"{board.title} on {port} is ready: rlt train {experiment} --board {board.name}")
+    command = command_line("train", experiment, "--board", board.name)
+    print(f"{board.title} on {port} is ready: {command}")
     if json_output:
         print(json.dumps({"board": board.name, "experiment": experiment, "port": port}))
     return 0

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError
+from rltools_host.hints import command_line
 
 CHUNK_BYTES = 65536
 WRITE_TIMEOUT_S = 10.0
@@ -223,7 +224,7 @@ def _ports_here() -> str:
 
     if names := sorted(port.device for port in comports()):
         return f"connected are {', '.join(names)}"
-    return "no serial port is connected; plug the board in, or see `rlt boards`"
+    return f"no serial port is connected; plug the board in, or see `{command_line('boards')}`"
 
 
 def _permission_remedy(port: str) -> str:

@@ -246,9 +246,9 @@ def activation_type(activation: str) -> str:
 
 HEADER_TEMPLATE = """\
 // {title}
-// Written by `rlt export --to c`. Self-contained: C++17, GCC or Clang, no allocation, no library. A
-// processor without fused multiply-add (Cortex-M4F and M7, x86-64-v3 and AArch64 have it) computes
-// it on integers: slower, with the same bits.
+// Written by `rlt export RUN --to c`. Self-contained: C++17, GCC or Clang, no allocation, no
+// library. A processor without fused multiply-add (Cortex-M4F and M7, x86-64-v3 and AArch64 have
+// it) computes it on integers: slower, with the same bits.
 //
 // Call evaluate() every {step_interval_us:,} us. Observations:
 {observation_comment}

@@ -82,19 +82,21 @@ class Plan:
     @property
     def load_command(self) -> str:
         """What puts the experiment's present firmware on the board."""
-        where = (self.board.name, self.description.name)
+        board, experiment = self.board.name, self.description.name
         if self.board.flasher is not None:
-            return f"run `{command_line('flash', *where)}`"
+            return f"run `{command_line('flash', board, experiment)}`"
         if self.board.emulator is not None:
-            return f"start it with `{command_line('emulate', *where)}`"
-        command = command_line("train", self.description.name, "--board", self.board.name)
+            return f"start it with `{command_line('emulate', board, experiment)}`"
+        command = command_line("train", experiment, "--board", board)
         return f"leave out --port, `{command}` then starts its own program"
 
     def resume_command(self, run: Path) -> str:
         """What goes on with the run, as it must be typed."""
-        words = ["train", self.description.name, "--board", self.board.name]
-        words += ["--port", self.port] if self.port else []
-        return command_line(*words, "--resume", near_path(run))
+        port = ["--port", self.port] if self.port else []
+        experiment, board = self.description.name, self.board.name
+        return command_line(
+            "train", experiment, "--board", board, *port, "--resume", near_path(run)
+        )
 
 
 def make_plan(request: TrainingRequest) -> Plan:

@@ -1,0 +1,150 @@
+"""Every command line that a user is told to type exists, and is made by one function."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from rltools_host import cli, paths
+
+PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
+ANY = "…"  # in place of a value that is known when the program runs only
+WRITTEN_FILES = (PACKAGE / "policies" / "export.py",)  # which name their writer in a comment
+QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def text_of(node: ast.expr) -> str | None:
+    """A constant text, or an f-string with ANY for its values."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        parts = [text_of(part) if isinstance(part, ast.Constant) else ANY for part in node.values]
+        return "".join(part or "" for part in parts)
+    return None
+
+
+def made_lines(tree: ast.AST) -> Iterator[list[str]]:
+    """The words of each call of command_line; what is unpacked may be nothing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command_line":
+            words = [word for word in node.args if not isinstance(word, ast.Starred)]
+            yield [text_of(word) or ANY for word in words]
+
+
+def texts(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Each text, and whether it is for readers of the source or of the help."""
+    silent = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            silent.add(body[0].value)
+        if isinstance(node, ast.keyword) and node.arg in ("help", "epilog"):
+            silent.add(node.value)
+    inner = {
+        part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr) and node not in inner and (text := text_of(node)):
+            yield text, node in silent
+
+
+def is_line(words: list[str]) -> bool:
+    """More than a command's name: `bench train --quick`, not `train`."""
+    return len(words) > 1 + (words[0] == "bench")
+
+
+def problem(words: list[str]) -> str | None:
+    """What the command line has against these words; they are parsed, and nothing is run."""
+    group: Any = typer.main.get_command(cli.app)
+    context = typer.Context(group, info_name="rlt")
+    try:
+        name, command, rest = group.resolve_command(context, list(words))
+        if isinstance(command, cli.LazyGroup):
+            name, command, rest = command.resolve_command(context, rest)
+        command.make_context(name, rest)
+    except cli.CommandLineError as error:
+        return f"{shlex.join(words)}: {error}"
+    except typer.Exit:  # of --help
+        return None
+    return None
+
+
+def all_options() -> set[str]:
+    options = {"--help"}
+    for table in (cli.COMMANDS, cli.BENCHMARKS):
+        for name, entry in table.items():
+            for parameter in cli.load(name, entry).params:
+                options |= {*parameter.opts, *parameter.secondary_opts}
+    return options
+
+
+@pytest.mark.parametrize("module", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_command_lines_exist(module: Path) -> None:
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    lines = list(made_lines(tree))
+    for text, _ in texts(tree):
+        for quoted in QUOTED.findall(text):
+            words = shlex.split(quoted)
+            lines.append(words if is_line(words) else [*words, "--help"])
+    assert [found for words in lines if (found := problem(words))] == []
+
+
+def test_command_lines_are_made_by_one_function() -> None:
+    literal = [
+        f"{module.relative_to(PACKAGE)}: {text}"
+        for module in modules()
+        if module not in WRITTEN_FILES
+        for text, silent in texts(ast.parse(module.read_text(encoding="utf-8")))
+        for quoted in QUOTED.findall(text)
+        if not silent and is_line(shlex.split(quoted))
+    ]
+    assert literal == []
+
+
+def test_options_that_errors_name_exist() -> None:
+    known = all_options()
+    unknown = []
+    for module in modules():
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and node.exc is not None:
+                for text, _ in texts(node.exc):
+                    found = set(OPTION.findall(text)) - known
+                    unknown += [f"{module.relative_to(PACKAGE)}: {name}" for name in found]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["train", "x", "--resume", "y"], False),
+        (["bench", "train", "--chart", "x"], False),
+        (["report", "--help"], False),
+        (["tran"], True),
+        (["evaluate", "x", "--resume", "y"], True),
+        (["evaluate"], True),
+        (["report", "x", "y"], True),
+        (["bench", "trian"], True),
+    ],
+)
+def test_problems_are_found(words: list[str], found: bool) -> None:
+    assert (problem(words) is not None) == found
+
+
+def test_places_are_found() -> None:
+    source = '"""`rlt old`"""\nraise E(f"do `rlt train {x} --out {y}`", command_line("a", b, *c))\n'
+    tree = ast.parse(source)
+    assert list(made_lines(tree)) == [["a", ANY]]
+    assert ("`rlt old`", True) in texts(tree)
+    assert (f"do `rlt train {ANY} --out {ANY}`", False) in texts(tree)
