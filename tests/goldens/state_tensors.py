@@ -41,7 +41,8 @@ def train(experiment: str, board: str, folder: Path) -> Path:
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "checkpoint.safetensors"
+    (checkpoint,) = folder.glob("save-*/checkpoint.safetensors")
+    return checkpoint
 
 
 def main() -> None:
