@@ -40,11 +40,17 @@ function(rlt_add_programs pattern)
   endforeach()
 endfunction()
 
-# tests/cpp/test_<name>.cpp becomes the test <name>, with doctest's own main unless it defines one.
+# tests/lib/<folder>/test_<name>.cpp and tests/firmware/test_<name>.cpp become the test <name>, with doctest's own main unless it defines one.
 # They keep every flag that concerns numbers, but may throw, as doctest does. test_<name>_blas.cpp links OpenBLAS; where
 # that is not installed, ctest skips it and says so.
+# Lets a target include the headers of the tests, by their names.
+function(rlt_use_test_headers target)
+  file(GLOB folders LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/tests/lib/*")
+  target_include_directories(${target} PRIVATE ${folders} "${CMAKE_CURRENT_SOURCE_DIR}/tests/firmware")
+endfunction()
+
 function(rlt_add_cpp_tests)
-  rlt_glob(sources "tests/cpp/test_*.cpp")
+  rlt_glob(sources "tests/lib/*/test_*.cpp" "tests/firmware/test_*.cpp")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)
   if(NOT RLT_DOCTEST_INCLUDE_DIRECTORY)
     message(FATAL_ERROR "The C++ tests need doctest: install doctest-dev.")
@@ -73,6 +79,7 @@ function(rlt_add_cpp_tests)
     target_compile_options(${name} PRIVATE ${test_flags})
     target_link_options(${name} PRIVATE -pthread)
     target_include_directories(${name} SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
+    rlt_use_test_headers(${name})
     file(STRINGS ${source} own_main REGEX "define DOCTEST_CONFIG_IMPLEMENT")
     if(NOT own_main)
       target_link_libraries(${name} PRIVATE doctest_main)

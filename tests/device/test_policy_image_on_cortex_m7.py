@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policy_samples import NETWORKS, patched, sample_images
 from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.policies.image import REASONS
 from rltools_host.toolchain import tools
-
-from ..python.policy_samples import NETWORKS, patched, sample_images
 
 BOARD = load_board("qemu-cortex-m7")
 HERE = Path(__file__).parent

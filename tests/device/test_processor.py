@@ -65,7 +65,7 @@ def test_math_and_random_numbers_have_the_hosts_bits(tmp_path: Path) -> None:
     lines = output_of(program, b".", limit_s=120.0).decode().split(".")[0].splitlines()
     names = re.findall(
         r'^    \{"(\w+)", ',
-        (paths.REPOSITORY / "tests" / "cpp" / "math_sample.h").read_text(),
+        (paths.REPOSITORY / "tests" / "lib" / "core" / "math_sample.h").read_text(),
         re.MULTILINE,
     )
     assert len(names) > 10

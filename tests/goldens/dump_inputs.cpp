@@ -1,6 +1,6 @@
-// Writes what the core draws for the updates of tests/cpp/{td3,sac}_golden_run.h, for generate.py
-// and generate_sac.py: the initial weights, and each update's batch and noise. Usage: dump_inputs
-// ALGORITHM CASE FILE
+// Writes what the core draws for the updates of tests/lib/rl/{td3,sac}_golden_run.h, for
+// generate.py and generate_sac.py: the initial weights, and each update's batch and noise. Usage:
+// dump_inputs ALGORITHM CASE FILE
 #include <cstring>
 
 #include "rltools/devices/generic.h"

@@ -1,7 +1,7 @@
-"""Makes the goldens of tests/cpp with PyTorch: networks, losses, optimisers and whole TD3 updates.
+"""Makes the goldens of tests/lib with PyTorch: networks, losses, optimisers and whole TD3 updates.
 
 Run it where torch 2.13.0 and numpy are installed: python tests/goldens/generate.py
-It writes *.bin beside itself, in the format of tests/cpp/golden_file.h, and gives the same bytes
+It writes *.bin beside itself, in the format of tests/lib/rl/golden_file.h, and gives the same bytes
 each time.
 """
 
@@ -199,10 +199,10 @@ INPUT_STRIDE = 35
 
 
 def dump_inputs(algorithm: str, case: str) -> bytes:
-    """Weights, batches and noise that the core draws, by tests/cpp/<algorithm>_golden_run.h."""
+    """Weights, batches and noise that the core draws, by tests/lib/rl/<algorithm>_golden_run.h."""
     build = json.loads((REPOSITORY / "firmware" / "build.json").read_text())
     flags = [flag for flag in build["flags"] if flag not in ("-fno-exceptions", "-fno-rtti")]
-    directories = [*build["include_directories"], "tests/cpp"]
+    directories = [*build["include_directories"], "tests/lib/rl"]
     with tempfile.TemporaryDirectory() as scratch:
         program, dump = Path(scratch) / "dump_inputs", Path(scratch) / "inputs.bin"
         command = ["g++", *flags, "-Wno-double-promotion", f'-DRLT_REPOSITORY="{REPOSITORY}"']

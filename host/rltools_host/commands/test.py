@@ -25,7 +25,7 @@ from rltools_host.mutants import measure
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
 
-PYTEST_FOLDERS = ("tests/python", "tests/device", "tests/compile_fail")
+PYTEST_FOLDERS = ("tests",)
 CPP_FOLDERS = ("lib", "firmware", "experiments", "host/native", "tests", "benchmarks", "examples")
 PYTHON_FOLDERS = (
     "host",
@@ -167,7 +167,7 @@ def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
     started = time.monotonic()
     report = paths.BUILD_DIRECTORY / "pytest.xml"
     report.unlink(missing_ok=True)
-    present = [folder for folder in folders if any((paths.REPOSITORY / folder).glob("test_*.py"))]
+    present = [folder for folder in folders if any((paths.REPOSITORY / folder).rglob("test_*.py"))]
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     command = [
         *(sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"),

@@ -292,7 +292,7 @@ def tests_of(copy: Copy, mutants: Sequence[Mutant]) -> dict[Mutant, list[Detecto
     every = [
         Detector(path.relative_to(copy.root))
         for path in sorted((copy.root / "tests").rglob("test_*.cpp"))
-        if (copy.root / "tests/cpp") in path.parents
+        if {copy.root / "tests/lib", copy.root / "tests/firmware"} & set(path.parents)
     ]
     named = {test for mutant in mutants for test in mutant.tests}
     unnamed = [mutant for mutant in mutants if not mutant.tests]

@@ -1,6 +1,6 @@
-// The checksums of tests/cpp/math_sample.h on the board's processor; prints "<name> same" or
+// The checksums of tests/lib/core/math_sample.h on the board's processor; prints "<name> same" or
 // "<name> differs" for each function.
-#include "../../cpp/math_sample.h"
+#include "../../lib/core/math_sample.h"
 #include "terminal.h"
 
 int main() {

@@ -2,8 +2,8 @@
 // <checksum>", the same on every machine; what self_test.h finds with the core's fma and with the
 // library's, "fault <whose> <text>"; and, where instructions are counted, "instructions <name>
 // <count>".
-#include "../../cpp/fma_cases.h"
-#include "../../cpp/math_sample.h"
+#include "../../lib/core/fma_cases.h"
+#include "../../lib/core/math_sample.h"
 #include "machine.h"
 #include "pendulum_td3.h"
 #include "rltools/core/self_test.h"

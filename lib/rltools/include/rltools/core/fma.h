@@ -3,7 +3,7 @@
 //
 // C libraries do not offer it there: picolibc's fmaf multiplies and adds, newlib's for Arm without
 // a floating-point unit rounds twice. Equal to the processor's for every argument but for the
-// payload of NaN, which is always the quiet one kQuietNanBits (tests/cpp/test_fma.cpp).
+// payload of NaN, which is always the quiet one kQuietNanBits (tests/lib/core/test_fma.cpp).
 #pragma once
 
 #include <cstdint>

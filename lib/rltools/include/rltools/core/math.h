@@ -7,7 +7,8 @@
 // rounded product is added, an explicit fma adds it: contraction cannot change a value. For
 // `double`, which only tests on the host use, it is the C library's.
 //
-// Largest error in units in the last place over all 2^32 floats (tests/cpp/exhaustive_math.cpp):
+// Largest error in units in the last place over all 2^32 floats
+// (tests/lib/core/exhaustive_math.cpp):
 //   exp 0.90   log 0.94   log1p 1.55   tanh 1.31   sigmoid 1.70   softplus 1.81   erf 1.91
 //   sin 1.53   cos 1.53   for |x| <= 65536; beyond, and for infinity, they return NaN.
 // Infinities, overflow, gradual underflow and the sign of zero are as in IEEE-754. NaN gives NaN,

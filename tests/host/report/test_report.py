@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
@@ -32,8 +33,6 @@ from rltools_host.report.run_data import collect
 from rltools_host.report.sections import SECTIONS, benchmark, episode, same_bits
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
-
-from .policy_samples import sample_images
 
 HYPERPARAMETERS = {
     "seed": 0,

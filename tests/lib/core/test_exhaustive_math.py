@@ -13,7 +13,7 @@ import pytest
 from rltools_host import paths
 from rltools_host.toolchain import tools
 
-SOURCES = paths.REPOSITORY / "tests" / "cpp"
+SOURCES = Path(__file__).parent
 
 
 @pytest.mark.exhaustive

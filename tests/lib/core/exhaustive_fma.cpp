@@ -3,7 +3,7 @@
 //
 // From the repository's root, about a minute on one core; a number runs as many cases:
 //   g++ -std=c++17 -O3 -march=native -ffp-contract=off -Ilib/rltools/include
-//     tests/cpp/exhaustive_fma.cpp -o build/exhaustive_fma
+//     tests/lib/core/exhaustive_fma.cpp -o build/exhaustive_fma
 //   build/exhaustive_fma [1000000000]
 #include <cmath>
 #include <cstdint>

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fake_experiment import fake_experiment
+from policy_samples import patched, sample_images, untrained_pendulum_evaluation
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
@@ -24,8 +25,6 @@ from rltools_host.errors import (
 )
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import PolicyImage, parse_policy
-
-from .policy_samples import patched, sample_images, untrained_pendulum_evaluation
 
 ENVIRONMENT_OFFSET = 112
 TORQUE_MAXIMUM_OFFSET = 144 + 3 * 8 + 3 * 48 + 44

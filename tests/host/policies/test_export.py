@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.policies import export
 from rltools_host.policies.image import PolicyImage, parse_policy
-
-from .policy_samples import NETWORKS, patched, sample_images
 
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wdouble-promotion", "-Wconversion", "-Werror"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"]

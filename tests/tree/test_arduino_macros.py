@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain import tools
 
-from .policy_samples import sample_images
-
 FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
 ROOTS = ("lib/rltools/include", "experiments")
-MACROS = paths.REPOSITORY / "tests" / "cpp" / "arduino_macros.h"
+MACROS = paths.REPOSITORY / "tests" / "lib" / "core" / "arduino_macros.h"
 COMPILERS = {
     "host": ("g++", "-march=native"),
     "cortex-m7": (

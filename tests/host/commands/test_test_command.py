@@ -55,11 +55,11 @@ def test_pytest_and_ctest_are_run_and_counted(
 ) -> None:
     monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
     monkeypatch.setattr(paths, "BUILD_DIRECTORY", tmp_path)
-    (tmp_path / "tests/python").mkdir(parents=True)
-    (tmp_path / "tests/python/test_x.py").write_text(
+    (tmp_path / "tests/host").mkdir(parents=True)
+    (tmp_path / "tests/host/test_x.py").write_text(
         "def test_a(): pass\ndef test_b(): assert False\n"
     )
-    outcome = test_command.python_tests(["tests/python", "tests/none"], [])
+    outcome = test_command.python_tests(["tests/host", "tests/none"], [])
     assert (outcome.passed, outcome.failed) == (1, 1)
 
     (tmp_path / "host").mkdir()

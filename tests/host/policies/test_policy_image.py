@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from policy_samples import NETWORKS, patched, sample_images, with_crc32
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
-
-from .policy_samples import NETWORKS, patched, sample_images, with_crc32
 
 HEADER_BYTES = 144
 PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8

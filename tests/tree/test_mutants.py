@@ -43,7 +43,7 @@ CMAKE = """
 cmake_minimum_required(VERSION 3.20)
 project(toy LANGUAGES CXX)
 foreach(name IN ITEMS test_toy test_other)
-  add_executable(${name} tests/cpp/${name}.cpp)
+  add_executable(${name} tests/lib/${name}.cpp)
   target_include_directories(${name} PRIVATE lib)
 endforeach()
 """
@@ -70,9 +70,9 @@ def tree(tmp_path: Path) -> Path:
         ".gitignore": "/build/\n",
         "host/clamp.py": PYTHON_SOURCE,
         "lib/toy.h": HEADER,
-        "tests/python/test_clamp.py": PYTHON_TEST,
-        "tests/cpp/test_toy.cpp": CPP_TEST,
-        "tests/cpp/test_other.cpp": OTHER_CPP_TEST,
+        "tests/host/test_clamp.py": PYTHON_TEST,
+        "tests/lib/test_toy.cpp": CPP_TEST,
+        "tests/lib/test_other.cpp": OTHER_CPP_TEST,
         "CMakeLists.txt": CMAKE,
     }
     commit(tree, files)
@@ -245,13 +245,13 @@ def test_fault_that_must_not_compile_and_does_is_unnoticed(
 
 
 def test_test_that_fails_by_itself_is_an_error(tree: Path) -> None:
-    commit(tree, {"tests/python/test_clamp.py": "def test_x(): assert False\n"})
+    commit(tree, {"tests/host/test_clamp.py": "def test_x(): assert False\n"})
     with pytest.raises(BaselineError, match=r"test_clamp\.py fails without a mutant"):
         measure_module.run(None, False, tree, tree.parent / "mutants")
 
 
 def test_tree_that_does_not_build_is_an_error(tree: Path) -> None:
-    commit(tree, {"tests/cpp/test_toy.cpp": "no C++"})
+    commit(tree, {"tests/lib/test_toy.cpp": "no C++"})
     write_list(tree, cpp=[TWICE])
     with pytest.raises(BuildError, match="does not build"):
         measure_module.run(None, False, tree, tree.parent / "mutants")
@@ -278,7 +278,7 @@ def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -
     wait = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(60)"
     slow = {"fault": "It waits.", "text": "return high", "becomes": wait}
     test = PYTHON_TEST + "def test_high(): clamp(3, 0, 2)\n"
-    commit(tree, {"tests/python/test_clamp.py": test})
+    commit(tree, {"tests/host/test_clamp.py": test})
     write_list(tree, python=[LOW, slow])
     before = contents(tree)
     mutants_directory = tree.parent / "mutants"
@@ -329,12 +329,12 @@ def test_copy_follows_the_tree(tree: Path, tmp_path: Path) -> None:
     (copy.root / "host/clamp.py").write_text("mutated\n")  # as a run that was killed leaves it
     (tree / "host/old.py").unlink()
     (tree / "host/tool.sh").chmod(0o755)
-    shutil.rmtree(tree / "tests/cpp")
+    shutil.rmtree(tree / "tests/lib")
     copy.refresh()
     assert (copy.root / "lib/toy.h").stat().st_mtime_ns == unchanged
     assert (copy.root / "host/clamp.py").read_text() == PYTHON_SOURCE
     assert not (copy.root / "host/old.py").exists()
-    assert not list((copy.root / "tests/cpp").glob("*"))
+    assert not list((copy.root / "tests/lib").glob("*"))
     assert os.access(copy.root / "host/tool.sh", os.X_OK)
     assert (copy.root / "build/kept").exists()
 

@@ -1,4 +1,4 @@
-"""Policy images for the tests, written by the core (tests/cpp/write_policy_images.cpp)."""
+"""Policy images for the tests, written by the core (tests/lib/policy/write_policy_images.cpp)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CoreEvaluation:
 
 @cache
 def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
-    """Runs tests/cpp/write_policy_images.cpp."""
+    """Runs tests/lib/policy/write_policy_images.cpp."""
     program = cmake.build_targets(load_board("host"), [PROGRAM]) / PROGRAM
     with tempfile.TemporaryDirectory() as folder:
         command = [str(program), folder]

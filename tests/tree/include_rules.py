@@ -44,6 +44,15 @@ HAS_MAIN = re.compile(
     r"|extern \"C\""
 )
 
+FOLDERS = (
+    "lib/rltools",
+    "experiments",
+    "firmware",
+    "host/native",
+    "tests/lib",
+    "tests/firmware",
+)
+
 
 @dataclass(frozen=True)
 class Include:
@@ -175,7 +184,14 @@ def violations(tree: Path) -> list[str]:
     include_directories = [
         tree / folder for folder in ("lib/rltools/include", "experiments", "firmware")
     ]
-    for folder in ("lib/rltools", "experiments", "firmware", "host/native", "tests/cpp"):
+    for folder in (
+        "lib/rltools",
+        "experiments",
+        "firmware",
+        "host/native",
+        "tests/lib",
+        "tests/firmware",
+    ):
         for file in sorted((tree / folder).rglob("*")):
             if file.suffix not in (".h", ".cpp"):
                 continue

@@ -19,8 +19,7 @@ from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_saf
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import state_of_policy
 from rltools_host.runs.saves import is_whole
-from test_train import DIALECT, Bench, final_state, is_valid, saved_checkpoint
-from test_train import bench as bench
+from training_bench import DIALECT, Bench, final_state, is_valid, saved_checkpoint
 
 SEED, STEPS, PAUSED_AT = 3, 120, 40
 SAVED = ("checkpoint.safetensors", "policy.rltp")

@@ -26,8 +26,7 @@ from rltools_host.training import record
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.view import TrainingView
-from test_train import Bench, installed_bench
-from test_train import bench as bench
+from training_bench import Bench, installed_bench
 
 EXPERIMENT = fake_experiment()
 IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00")

@@ -1,0 +1,113 @@
+"""Training with the real programs of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.build import experiments
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.commands import train as train_command
+from rltools_host.errors import (
+    Interrupted,
+    LinkLostError,
+)
+from rltools_host.link.transport import Link
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training import run as training_run
+from rltools_host.training.plan import Plan
+from rltools_host.ui.training_screen import (
+    PlainScreen,
+)
+from training_bench import interrupt_at, metrics
+from training_calls import train_here
+
+# -- the real programs of this machine -------------------------------------------------------------
+
+
+def train_pendulum(out: Path | None = None, **options: Any) -> dict[str, Any]:
+    return train_here(None if "resume" in options else "pendulum-td3", "host", out=out, **options)
+
+
+def test_host_program_pauses_and_resumes_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paused on the way to a total that it does not reach before, however late the pause comes."""
+    settings = ["eval_every=100", "report_every=10"]
+    with monkeypatch.context() as patch:
+        patch.setattr(train_command, "make_screen", interrupt_at(200))
+        with pytest.raises(Interrupted, match="checkpoint saved"):
+            train_pendulum(tmp_path / "run", seed=7, steps=10_000_000, settings=settings)
+    paused = RunFolder.open(tmp_path / "run").metadata
+    assert paused["checkpoint_step"] >= 200
+    steps = paused["checkpoint_step"] // 100 * 100 + 400
+    resumed = train_pendulum(resume=str(tmp_path / "run"), steps=steps)
+    whole = train_pendulum(tmp_path / "whole", seed=7, steps=steps, settings=settings)
+    assert paused["state_sha256"] != whole["state_sha256"]
+    assert resumed["state_sha256"] == whole["state_sha256"]
+    assert resumed["return_mean"] == whole["return_mean"]
+    rows = [(r["step"], r["return_mean"]) for r in metrics(tmp_path / "run", "evaluation")]
+    assert rows == [
+        (r["step"], r["return_mean"]) for r in metrics(tmp_path / "whole", "evaluation")
+    ]
+    assert [row[0] for row in rows] == list(range(100, steps + 1, 100))
+
+
+@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
+def test_two_threads_train_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
+    settings = ["eval_every=100"]
+    one, two = (
+        train_here(experiment, board, seed=3, steps=300, settings=settings, out=tmp_path / board)
+        for board in ("host", "host-threads")
+    )
+    assert two["board"] == "host-threads"
+    assert two["state_sha256"] == one["state_sha256"]
+    assert two["return_mean"] == one["return_mean"]
+
+
+def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    links: list[Any] = []
+    real_open = training_run.open_board
+
+    def open_and_remember(plan: Plan) -> Link:
+        links.append(real_open(plan))
+        return links[0]
+
+    class KillingScreen(PlainScreen):
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            if self.view.step == 200:
+                os.kill(links[0].process_id, signal.SIGKILL)
+
+    monkeypatch.setattr(training_run, "open_board", open_and_remember)
+    monkeypatch.setattr(train_command, "make_screen", KillingScreen)
+    with pytest.raises(
+        LinkLostError, match="lost the program of board host: it was ended by SIGKILL"
+    ):
+        train_pendulum(tmp_path / "run", steps=100_000, settings=["report_every=100"])
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.metadata["state"] == "link lost"
+    steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
+    assert steps == list(range(100, steps[-1] + 1, 100))
+    assert steps[-1] >= 200
+
+
+def test_host_program_refuses_what_the_host_refuses(tmp_path: Path) -> None:
+    """The board's own bounds agree with the description's: each bound is accepted."""
+    description = experiments.describe("pendulum-td3")
+    for end in ("minimum", "maximum"):
+        settings = [
+            f"{entry.name}={getattr(entry, end)!r}"
+            for entry in description.hyperparameters
+            if entry.name not in ("seed", "steps", "eval_every", "eval_episodes", "learning_starts")
+        ]
+        path = tmp_path / end
+        try:
+            train_pendulum(path, steps=20, settings=settings)
+        finally:
+            shutil.rmtree(path, ignore_errors=True)

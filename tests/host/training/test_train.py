@@ -1,0 +1,231 @@
+"""Training runs with the fake board: files, ends, accidents."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_board import policy_of
+from fake_experiment import FINGERPRINT
+from fake_faults import Faults
+from rltools_host.boards.description import load_board
+from rltools_host.errors import (
+    BoardMismatchError,
+    DiskError,
+    Interrupted,
+    LinkLostError,
+    TrainingFaultError,
+    UnknownNameError,
+    VerificationError,
+)
+from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.folder import RunFolder
+from training_bench import (
+    DIALECT,
+    EXPERIMENT,
+    LEARNING_RATE_BITS,
+    Bench,
+    final_state,
+    is_valid,
+    metrics,
+)
+
+# -- a whole run -----------------------------------------------------------------------------------
+
+
+def test_whole_run(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    document = bench.train(run, "report_every=50", "learning_rate=0.001", json_output=True)
+    assert document == json.loads(capsys.readouterr().out.splitlines()[-1])
+    folder = RunFolder.open(run)
+    checkpoint = load_checkpoint(folder.checkpoint_path, EXPERIMENT)
+    assert checkpoint.payload == final_state(3, 1000)
+    expected = {
+        "run": str(run),
+        "experiment": "fake-td3",
+        "board": "host",
+        "seed": 3,
+        "steps": 1000,
+        "return_mean": 0.0,
+        "return_std": 12.5,
+        "state_sha256": checkpoint.state_sha256,
+    }
+    assert expected.items() <= document.items()
+    assert document["steps_per_s"] == pytest.approx(1000 / document["train_s"])
+    assert [row["step"] for row in metrics(run, "progress")] == list(range(50, 1001, 50))
+    assert [row["step"] for row in metrics(run, "evaluation")] == list(range(100, 1001, 100))
+    times = [row["time_s"] for row in folder.read_metrics()]
+    assert times == sorted(times)
+    metadata = is_valid(run)
+    assert metadata["state"] == "finished"
+    assert metadata["fingerprint"] == "1234abcd"
+    assert metadata["hyperparameters"]["report_every"] == 50
+    assert metadata["identity"]["unique_id"] == bytes(range(16)).hex()
+    assert {"git_revision", "git_dirty", "started", "ended", "host", "versions"} <= set(metadata)
+    names = {path.name.split(".")[0] for path in run.iterdir()}
+    save = f"save-1000-{checkpoint.state_sha256[:12]}"
+    sources = metadata["sessions"][0]["sources"].split(".")[0]
+    assert names == {"run", "metrics", save, sources, "events"}
+    assert sorted(path.name for path in folder.save_path.iterdir()) == [
+        "checkpoint.safetensors",
+        "policy.rltp",
+    ]
+
+
+def test_default_values_come_from_the_table_and_the_board(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path / "run", tensorboard=False)
+    (board,) = bench.boards
+    assert board.values["report_every"] == load_board("host").report_every
+    assert board.values["learning_rate"] == LEARNING_RATE_BITS
+    assert set(board.parameters_set) == {entry.name for entry in EXPERIMENT.hyperparameters}
+    assert not list((tmp_path / "run").glob("events*"))
+
+
+def test_plain_lines(bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bench.train(tmp_path / "run", steps=300)
+    out = capsys.readouterr().out
+    assert "fake-td3 on host, seed 3: steps 0 to 300" in out
+    assert "step 200 of 300" in out
+    assert "return -700.0 ± 12.5" in out
+    assert f"state {RunFolder.open(tmp_path / 'run').metadata['state_sha256']} verified" in out
+    assert "\x1b" not in out, "control characters, though this is no terminal"
+
+
+def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(drop=0.05, repeat=0.1, noise=0.2, flip=0.02, drop_from_host=0.05)
+    document = bench.train(tmp_path / "run", "report_every=10")
+    metadata = is_valid(tmp_path / "run")
+    assert load_checkpoint(
+        RunFolder.open(tmp_path / "run").checkpoint_path, EXPERIMENT
+    ).payload == final_state(3, 1000)
+    steps = [row["step"] for row in metrics(tmp_path / "run", "progress")]
+    assert steps == sorted(set(steps))
+    assert document["messages_lost"] == metadata["messages_lost"] > 0
+
+
+# -- accidents -------------------------------------------------------------------------------------
+
+
+def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(unplug_at_step=437)
+    run = tmp_path / "run"
+    with pytest.raises(LinkLostError, match="what was received up to step 437 is in") as caught:
+        bench.train(run, "report_every=1", "eval_every=100")
+    assert "\n" not in str(caught.value)
+    assert [row["step"] for row in metrics(run, "progress")] == list(range(1, 438))
+    assert [row["step"] for row in metrics(run, "evaluation")] == [100, 200, 300, 400]
+    metadata = is_valid(run)
+    assert (metadata["state"], metadata["step"]) == ("link lost", 437)
+    assert not list(run.glob("save-*"))
+    with pytest.raises(UnknownNameError, match=r"holds no checkpoint.safetensors"):
+        bench.train(run, resume=str(run))
+
+
+def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(not_finite_at_step=250)
+    with pytest.raises(TrainingFaultError, match="critic_1 loss is not finite at step 250"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "fault"
+    (event,) = metrics(tmp_path / "run", "event")
+    assert event["text"] == "critic_1 loss is not finite at step 250"
+
+
+def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_state_sha256=True)
+    with pytest.raises(VerificationError, match="the board stated step 1000 and 0000000000000000"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+    assert not list((tmp_path / "run").glob("save-*"))
+
+
+def test_checkpoint_of_another_fingerprint_is_not_kept(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_fingerprint=1)
+    sentence = f"has fingerprint {FINGERPRINT ^ 1:08x}, the experiment {FINGERPRINT:08x}: leave out"
+    with pytest.raises(BoardMismatchError, match=sentence):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+    assert not list((tmp_path / "run").glob("save-*"))
+
+
+@pytest.mark.parametrize("policy", [policy_of(b"another state"), b"RLTP", policy_of(b"")[:-1]])
+def test_policy_of_another_state_is_not_kept(bench: Bench, tmp_path: Path, policy: bytes) -> None:
+    bench.faults = Faults(other_policy=policy)
+    with pytest.raises(VerificationError, match=r"policy from .* is not of the state with hash"):
+        bench.train(tmp_path / "run")
+    assert not list((tmp_path / "run").glob("save-*"))
+
+
+def test_restored_state_that_differs_from_the_checkpoint(
+    interrupted: tuple[Bench, Path, Interrupted],
+) -> None:
+    """What the board states of a checkpoint that it was sent is compared."""
+    bench, run, _ = interrupted
+    before = is_valid(run)
+    bench.faults = Faults(wrong_state_sha256=True)
+    step, state = before["checkpoint_step"], before["state_sha256"]
+    sentence = f"holds step {step} with hash 0{{16}}… instead of .* step {step} with {state[:16]}…"
+    with pytest.raises(VerificationError, match=sentence):
+        bench.train(run, resume=str(run))
+    assert DIALECT.MAV_CMD_RLT_RESUME not in bench.boards[-1].commands
+    assert is_valid(run)["state_sha256"] == state
+
+
+def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
+    bench.faults = Faults(wrong_crc32=True)
+    with pytest.raises(VerificationError, match=r"/checkpoint.rltc arrived .* with CRC-32"):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"experiment": "other-td3"},
+            'runs experiment "other-td3", not "fake-td3": leave out --port',
+        ),
+        ({"fingerprint": FINGERPRINT + 1}, "another version of"),
+        ({"board": "teensy41"}, 'is a "teensy41", not a "host"'),
+        ({"protocol_version": 9}, "version 9 of the protocol"),
+    ],
+)
+def test_board_with_other_firmware(
+    bench: Bench, tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    bench.options = options
+    with pytest.raises(BoardMismatchError, match=sentence):
+        bench.train(tmp_path / "run")
+    assert not (tmp_path / "run").exists(), "a run that never began leaves no folder"
+
+
+@pytest.mark.parametrize("room", [0, 100, 3000, 12000, 20000, 28000])
+def test_full_disk_leaves_no_half_file(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """The disk fills up at the start, among the metrics, and while checkpoint and policy come."""
+    left = room
+    real_write = os.write
+
+    def write(descriptor: int, data: Any) -> int:
+        nonlocal left
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if not path.startswith(str(tmp_path)):
+            return real_write(descriptor, data)
+        if left <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = real_write(descriptor, bytes(data[:left]))
+        left -= taken
+        return taken
+
+    monkeypatch.setattr(os, "write", write)
+    run = tmp_path / "run"
+    with pytest.raises(DiskError, match=r"cannot write .*: No space left on device; free some"):
+        bench.train(run, "report_every=20")
+    monkeypatch.undo()
+    if run.exists():
+        assert is_valid(run)["state"] in ("starting", "training", "failed")

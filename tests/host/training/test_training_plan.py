@@ -1,0 +1,162 @@
+"""What is checked before anything is built, and finding the board."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_board import FakeBoard
+from rltools_host.boards import discovery
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments
+from rltools_host.errors import (
+    PortError,
+    RltError,
+    UnknownNameError,
+    UsageError,
+)
+from rltools_host.training import board_link
+from rltools_host.training.hyperparameters import (
+    as_float32,
+    default_values,
+    given_values,
+    parse_value,
+    shortest,
+)
+from rltools_host.training.plan import Plan
+from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
+from training_calls import train_here
+
+# -- what is checked before anything is built ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "kind", "sentence"),
+    [
+        (
+            {"experiment": "fake-td4"},
+            (),
+            UnknownNameError,
+            'unknown experiment "fake-td4": did you',
+        ),
+        ({"board": "tensy41"}, (), UnknownNameError, "did you mean teensy41"),
+        ({}, ("learnign_rate=1",), UnknownNameError, "did you mean learning_rate"),
+        ({}, ("learning_rate",), UsageError, "has no value: write --set name=value"),
+        ({}, ("learning_rate=2",), UsageError, "choose a number from 0 to 1"),
+        ({}, ("learning_rate=nan",), UsageError, "out of bounds"),
+        ({}, ("learning_rate=fast",), UsageError, "out of bounds"),
+        ({}, ("learning_rate=1e-300",), UsageError, "is 0 in a float of 32 bits: .* least 1e-45"),
+        ({}, ("learning_rate=-1e-46",), UsageError, "is 0 in a float of 32 bits"),
+        ({}, ("adam_beta=1",), UsageError, "choose a number from 0 to 0.99999994 "),
+        ({"board": ""}, (), UnknownNameError, 'unknown board ""'),
+        ({"experiment": ""}, (), UnknownNameError, 'unknown experiment ""'),
+        ({}, ("learning_rate=1e99",), UsageError, "out of bounds"),
+        ({}, ("adam_epsilon=0",), UsageError, "from 1e-30 to 1"),
+        ({}, ("eval_every=0",), UsageError, "a whole number from 1 to 4294967295 steps"),
+        ({}, ("eval_every=1.5",), UsageError, "whole number"),
+        ({"steps": 0}, (), UsageError, "steps=0 is out of bounds"),
+        ({"seed": -1}, (), UsageError, "seed=-1 is out of bounds"),
+        ({"seed": 2**32}, (), UsageError, "out of bounds"),
+        ({"seed": 1}, ("seed=2",), UsageError, "seed is given twice"),
+        ({}, ("eval_every=5", "eval_every=5"), UsageError, "eval_every is given twice"),
+        ({"experiment": None}, (), UsageError, "name an experiment"),
+    ],
+)
+def test_mistakes_are_found_before_building(
+    bench: Bench,
+    tmp_path: Path,
+    options: dict[str, Any],
+    settings: tuple[str, ...],
+    kind: type[RltError],
+    sentence: str,
+) -> None:
+    with pytest.raises(kind, match=sentence):
+        bench.train(tmp_path / "run", *settings, **options)
+    assert (bench.built, bench.boards) == (0, [])
+    assert not (tmp_path / "run").exists()
+
+
+def test_folder_in_use_is_found_before_building(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match="is not empty"):
+        bench.train(tmp_path)
+    assert bench.built == 0
+
+
+def test_values_that_are_allowed() -> None:
+    given = given_values(
+        EXPERIMENT, 4294967295, 1, ["eval_every=1e3", "eval_episodes=1_000", "learning_rate = 1"]
+    )
+    assert given == {
+        "seed": 4294967295,
+        "steps": 1,
+        "eval_every": 1000,
+        "eval_episodes": 1000,
+        "learning_rate": 1.0,
+    }
+    assert default_values(EXPERIMENT)["learning_rate"] == 0.001
+
+
+def test_every_bound_that_a_refusal_names_is_accepted() -> None:
+    for entry in EXPERIMENT.hyperparameters:
+        with pytest.raises(UsageError, match="out of bounds") as caught:
+            parse_value(entry, "-1e30" if entry.type == "F32" else "-1")
+        bounds = re.search(r"from (\S+) to (\S+)", str(caught.value))
+        assert bounds is not None
+        for bound, exact in zip(bounds.groups(), (entry.minimum, entry.maximum), strict=True):
+            assert as_float32(parse_value(entry, bound)) == as_float32(exact)
+
+
+def test_smallest_positive_number_is_accepted() -> None:
+    (rate,) = [entry for entry in EXPERIMENT.hyperparameters if entry.name == "learning_rate"]
+    assert as_float32(float(parse_value(rate, "1e-45"))) == 2.0**-149
+    assert parse_value(rate, "0") == 0
+    assert parse_value(rate, "0e5") == 0
+
+
+def test_shortest_is_the_same_float() -> None:
+    for value in (0.001, 0.1, 1 / 3, 1e-30, 3.4028234e38, 0.0, 16777217.0, 1e-8, 0.9999999):
+        assert as_float32(shortest(as_float32(value))) == as_float32(value)
+    assert shortest(as_float32(0.005)) == 0.005
+
+
+# -- finding the board -----------------------------------------------------------------------------
+
+
+def teensy_plan(port: str | None = None) -> Plan:
+    values = default_values(EXPERIMENT)
+    return Plan(EXPERIMENT, load_board("teensy41"), values, port)
+
+
+def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "find_connected", lambda _: [])
+    with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
+        board_link.open_board(teensy_plan())
+
+
+def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
+    monkeypatch.setattr(discovery, "find_connected", lambda _: ports)
+    with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
+        board_link.open_board(teensy_plan())
+
+
+def test_port_that_does_not_exist() -> None:
+    with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
+        board_link.open_board(teensy_plan("/dev/ttyACM99"))
+
+
+def test_board_on_a_pty_is_trained_as_on_a_serial_port(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(experiments, "describe", bench.describe)
+    with FakeBoard(DIALECT, pty=True, board="teensy41") as board:
+        document = train_here(
+            "fake-td3", "teensy41", seed=3, out=tmp_path / "run", port=board.port, tensorboard=False
+        )
+        assert document["state_sha256"] == board.state_sha256
+    assert saved_checkpoint(tmp_path / "run").step == 1000

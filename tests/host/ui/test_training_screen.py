@@ -1,0 +1,307 @@
+"""The screen of a training run."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from rltools_host.clients import training
+from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
+from rltools_host.files import plain_json
+from rltools_host.training.view import TrainingView
+from rltools_host.ui.curve import Canvas, nice_range
+from rltools_host.ui.training_screen import (
+    LiveScreen,
+    Pace,
+    PlainScreen,
+    duration,
+    make_screen,
+    number,
+    picture,
+)
+from training_bench import Bench, metrics
+
+# -- the screen ------------------------------------------------------------------------------------
+
+
+def filled_view(steps: int = 10_000) -> TrainingView:
+    now = 0.0
+    view = TrainingView(
+        "pendulum-td3", "qemu-cortex-m7", 1, steps, Path("runs/x"), clock=lambda: now
+    )
+    view.begin()
+    for step in range(20, 6241, 20):
+        now = step / 52.0
+        loss = 0.1 + step / 1e4
+        progress = TrainingProgress(
+            step, step, steps, step, step // 200, -1500 + step / 5, -1.0, loss, loss, 3.0
+        )
+        view.take(progress)
+        if step % 1000 == 0:
+            view.take(Evaluation(step, step, 10, -1600 + step / 4, 20.0, -1700.0, -1.0))
+    return view
+
+
+def drawn(view: TrainingView, width: int, height: int) -> list[str]:
+    from rich.console import Console
+
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=width, height=height, force_terminal=True, color_system=None
+    )
+    console.print(picture(view, width, height))
+    return stream.getvalue().rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 24), (80, 24), (80, 40), (120, 30), (200, 60)])
+def test_picture_fits_the_terminal(width: int, height: int) -> None:
+    lines = drawn(filled_view(), width, height)
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= height
+    text = "\n".join(lines)
+    expected = ["pendulum-td3 on qemu-cortex-m7", "seed 1", "6,240 of 10,000 steps", "62 %"]
+    if width >= 80:
+        expected += [
+            "52.0 steps/s",
+            "elapsed 2:00",
+            "left 1:12",
+            "-100.0 ± 20.0",
+            "best -1",
+            "losses of critics",
+        ]
+    for part in expected:
+        assert part in text
+
+
+def test_picture_of_a_run_that_has_just_begun() -> None:
+    view = TrainingView("a", "b", 1, 10, Path("runs/x"))
+    waiting = "the learning curve begins with the first episode"
+    assert waiting in "\n".join(drawn(view, 80, 24))
+    view.take(Evaluation(1, 1, 10, 0.0, 0.0, 0.0, 0.0))
+    assert waiting not in "\n".join(drawn(view, 80, 24))
+
+
+def test_what_a_board_says_cannot_move_the_cursor() -> None:
+    view, stream = filled_view(), io.StringIO()
+    PlainScreen(view, stream).take(StatusText(6, "all \x1b[2J well\r"))
+    for text in (stream.getvalue(), "\n".join(drawn(view, 120, 40))):
+        assert "the board says: all ?[2J well?" in text
+
+
+def test_pace_bounds_rate_and_share_of_time() -> None:
+    pace = Pace(0.1, 0.01)
+    assert pace.is_due(5.0), "the first time is due at once"
+    pace.done(5.0, 0.0005)
+    assert not pace.is_due(5.09)
+    assert pace.is_due(5.1)
+    pace.done(5.1, 0.004)  # four times as long as a hundredth of the interval
+    assert not pace.is_due(5.49)
+    assert pace.is_due(5.5)
+    pace.done(5.5, 0.004)
+    pace.hurry()
+    assert pace.is_due(5.5)
+
+
+class Terminal(io.StringIO):
+    """As wide and high as the environment says."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        raise OSError
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    for name, value in {"TERM": "xterm", "COLUMNS": "100", "LINES": "30"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return Terminal()
+
+
+def screen_after(
+    stream: Terminal, seconds: float, act: Callable[[LiveScreen], None] = lambda _: None
+) -> str:
+    """What a live screen wrote in some seconds of training with a report each millisecond."""
+    now = 0.0
+    view = TrainingView("a", "b", 1, 10_000, Path("r"), clock=lambda: now)
+    screen = make_screen(view, stream)
+    assert isinstance(screen, LiveScreen)
+    view.begin()
+    for _ in range(round(1000 * seconds)):
+        now += 0.001
+        view.reach(view.step + 1)
+        screen.refresh()
+    act(screen)
+    screen.close()
+    return stream.getvalue()
+
+
+def test_live_screen_draws_twice_a_second_at_most(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)
+    threads = threading.active_count()
+    drawings: list[int] = []
+    original = LiveScreen._draw
+
+    def draw(screen: LiveScreen) -> None:
+        original(screen)
+        drawings.append(screen.view.step)
+        assert threading.active_count() == threads, "rich draws by itself"
+
+    monkeypatch.setattr(LiveScreen, "_draw", draw)
+    text = screen_after(terminal, 2.25)
+    assert drawings == pytest.approx([1000, 1500, 2000, 2250], abs=5)
+    assert text.endswith("\x1b[?25h"), "the cursor stays hidden"
+
+
+def test_drawing_that_takes_long_is_done_less_often(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticks = itertools.count(step=0.03)  # of processor time, for each drawing
+    monkeypatch.setattr(time, "thread_time", lambda: next(ticks))
+    drawings: list[int] = []
+    original = LiveScreen._draw
+    monkeypatch.setattr(
+        LiveScreen, "_draw", lambda s: (drawings.append(s.view.step), original(s))[1]
+    )
+    screen_after(terminal, 4.25)
+    assert drawings == pytest.approx([1000, 2500, 4000, 4250], abs=5)
+
+
+def test_a_short_run_shows_its_last_picture_only(terminal: Terminal) -> None:
+    text = screen_after(terminal, 0.5)
+    assert text.startswith("a on b, seed 1: steps 0 to 10,000, run r\n")
+    assert "500 of 10,000 steps" in text
+    assert not re.search(r" [1-4]\d\d of 10,000 steps", text)
+
+
+def test_what_ends_before_training_shows_no_picture(terminal: Terminal) -> None:
+    view = TrainingView("a", "b", 1, 10_000, Path("r"))
+    make_screen(view, terminal).close()
+    assert terminal.getvalue() == "a on b, seed 1: steps 0 to 10,000, run r\n"
+
+
+def test_live_screen_shows_at_once_what_goes_on(terminal: Terminal) -> None:
+    text = screen_after(terminal, 1.2, lambda screen: screen.activity("fetching the policy"))
+    assert "fetching the policy" in text
+
+
+def test_colours_can_be_switched_off(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[36m" in screen_after(terminal, 0.5)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[36m" not in screen_after(Terminal(), 0.5)
+
+
+@pytest.mark.parametrize(("term", "columns"), [("dumb", 100), ("xterm", 39)])
+def test_terminals_that_cannot_show_it_get_lines(
+    term: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(Terminal):
+        def fileno(self) -> int:
+            return 1
+
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 30)))
+    assert isinstance(make_screen(filled_view(), Narrow()), PlainScreen)
+
+
+def test_view_of_a_resumed_run_shows_what_was_before() -> None:
+    progress = TrainingProgress(1, 200, 1000, 100, 1, -900.0, -800.0, 0.5, 0.25, float("nan"))
+    evaluation = Evaluation(1, 200, 10, -700.0, 1.0, -800.0, -600.0)
+    live, resumed = filled_view(), filled_view()
+    for event, kind in ((progress, "progress"), (evaluation, "evaluation")):
+        live.take(event)
+        resumed.take_row(json.loads(json.dumps(plain_json({"kind": kind, **asdict(event)}))))
+    resumed.take_row({"kind": "event", "text": "x"})
+    names = ["updates", "last_return", "critic_1_loss", "actor_loss", "evaluation_points"]
+    for name in [*names, "episode_points", "evaluation"]:
+        assert getattr(resumed, name) == getattr(live, name)
+
+
+def test_no_terminal_no_live_screen() -> None:
+    assert isinstance(make_screen(filled_view(), io.StringIO()), PlainScreen)
+
+
+def test_reports_are_taken_in_together(bench: Bench, tmp_path: Path) -> None:
+    """A board that reports each millisecond awakens the host a few times, and nothing is lost."""
+    bench.options = {"seconds_per_step": 0.001}
+    awakenings = 0
+    original = training.TrainingClient.poll
+
+    def poll(self: training.TrainingClient, timeout_s: float) -> list[Event]:
+        nonlocal awakenings
+        events = original(self, timeout_s)
+        awakenings += bool(events)
+        return events
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training.TrainingClient, "poll", poll)
+        bench.train(tmp_path / "run", "report_every=2", steps=600, tensorboard=False)
+    rows = metrics(tmp_path / "run", "progress")
+    assert [row["step"] for row in rows] == list(range(2, 601, 2))
+    assert awakenings < len(rows) / 2
+
+
+def test_rate_is_that_of_the_last_seconds() -> None:
+    now = 0.0
+    view = TrainingView("a", "b", 1, 10_000, Path("r"), first_step=500, clock=lambda: now)
+    for second, step in ((10, 600), (20, 2000), (22, 2200), (24, 2400), (26, 2600)):
+        now = float(second)
+        view.reach(step)
+    assert view.steps_per_s == 100.0
+    assert view.left_s == 74.0
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(-1606, -147, (-2000, 0, 500)), (0.0, 1.0, (0, 1.0, 0.5)), (3, 97, (0, 100, 50))],
+)
+def test_nice_range(low: float, high: float, expected: tuple[float, float, float]) -> None:
+    assert nice_range(low, high) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("value", [0.0, -1000.0, 1e-9, 1e12])
+def test_nice_range_of_one_value(value: float) -> None:
+    low, high, tick = nice_range(value, value)
+    assert low <= value <= high
+    assert low < high
+    assert tick > 0
+
+
+def test_line_of_the_chart_is_unbroken() -> None:
+    canvas = Canvas(20, 5, (0, 10), (0, 1))
+    canvas.draw_line([(0, 0), (10, 1)])
+    dots = {
+        (2 * column + x, 4 * row + y)
+        for row, cells in enumerate(canvas.bits)
+        for column, bits in enumerate(cells)
+        for y, pair in enumerate(((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80)))
+        for x, bit in enumerate(pair)
+        if bits & bit
+    }
+    assert {(0, 19), (39, 0)} <= dots
+    assert {x for x, _ in dots} == set(range(40))
+    assert {y for _, y in dots} == set(range(20))
+
+
+def test_words_for_numbers_and_times() -> None:
+    assert [number(v) for v in (float("nan"), 12345.6, 52.345, 0.012345)] == [
+        "-",
+        "12,346",
+        "52.3",
+        "0.0123",
+    ]
+    assert [duration(v) for v in (7, 760, 7380, float("nan"))] == ["0:07", "12:40", "2:03:00", "-"]
