@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ ORDER = (
     "cli",
     "__main__",
 )
+
+MOST_LINES = 400
 
 
 def room_of(module: Path, package: Path) -> str:
@@ -96,6 +99,24 @@ def modules_of_a_circle(package: Path) -> list[str]:
 
 def test_imports_point_one_way() -> None:
     assert violations(PACKAGE) == []
+
+
+def test_a_file_is_read_in_one_go() -> None:
+    files = subprocess.run(
+        ["git", "-C", str(paths.REPOSITORY), "ls-files", "host", "lib", "firmware"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    sources = [name for name in files if name.endswith((".py", ".h", ".cpp"))]
+    assert len(sources) > 100
+    too_long = {
+        name: count
+        for name in sources
+        if (path := paths.REPOSITORY / name).is_file()
+        and (count := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
+    }
+    assert too_long == {}
 
 
 def test_no_module_imports_itself_through_others() -> None:

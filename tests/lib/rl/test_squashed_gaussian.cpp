@@ -7,7 +7,7 @@
 
 #include "numeric_differentiation.h"
 #include "rltools/devices/generic.h"
-#include "rltools/rl/algorithms/sac.h"
+#include "rltools/rl/squashed_gaussian.h"
 
 using namespace rlt;
 
@@ -21,8 +21,7 @@ struct Samples {
   double action[kRows * kAction], log_probability[kRows];
 
   void draw() {
-    sac::sample_actions<kRows, kAction>(Generic{}, output.data(), noise.data(), action,
-                                        log_probability);
+    sample_actions<kRows, kAction>(Generic{}, output.data(), noise.data(), action, log_probability);
   }
   double& mean(int row, int i) { return output[row * 2 * kAction + i]; }
   double& log_std(int row, int i) { return output[row * 2 * kAction + kAction + i]; }
@@ -57,7 +56,7 @@ TEST_CASE("the density of the squashed Gaussian integrates to one") {
       for (int k = 0; k <= kSteps; k++) {
         const double noise = -8 + 16.0 * k / kSteps;
         double action, log_probability;
-        sac::squash_gaussian(mean, log_std, noise, action, log_probability);
+        squash_gaussian(mean, log_std, noise, action, log_probability);
         const double density = std::exp(log_probability);
         integral += (density + previous_density) / 2 * (action - previous_action);
         previous_action = action;
@@ -75,9 +74,9 @@ TEST_CASE("log-probability and action are finite, and not cancelled, however lar
     for (const float log_std : {-1e3f, -20.0f, 2.0f, 1e3f}) {
       for (const float noise : {-6.76f, 0.0f, 6.76f}) {
         float action, log_probability;
-        sac::squash_gaussian(mean, log_std, noise, action, log_probability);
+        squash_gaussian(mean, log_std, noise, action, log_probability);
         double precise_action, precise;
-        sac::squash_gaussian<double>(mean, log_std, noise, precise_action, precise);
+        squash_gaussian<double>(mean, log_std, noise, precise_action, precise);
         CHECK(std::abs(action) == 1.0f);
         CHECK(log_probability == doctest::Approx(precise).epsilon(1e-6));
         // u dominates: log pi = 2 |u| - log 4 - ..., since 1 - tanh(u)^2 = 4 exp(-2 |u|)
@@ -91,7 +90,7 @@ TEST_CASE("log-probability and action are finite, and not cancelled, however lar
     }
   }
   float action, log_probability;
-  sac::squash_gaussian(math::kQuietNan, 0.0f, 0.0f, action, log_probability);
+  squash_gaussian(math::kQuietNan, 0.0f, 0.0f, action, log_probability);
   CHECK(action != action);
   CHECK(log_probability != log_probability);
 }
@@ -113,9 +112,9 @@ TEST_CASE("the gradient of actions and log-probability is that of numeric differ
   };
   samples.draw();
   std::vector<double> gradient(samples.output.size()), expected(samples.output.size());
-  sac::sample_actions_backward<kRows, kAction>(Generic{}, samples.output.data(),
-                                               samples.noise.data(), samples.action, weight.data(),
-                                               kLogProbabilityWeight, gradient.data());
+  sample_actions_backward<kRows, kAction>(Generic{}, samples.output.data(), samples.noise.data(),
+                                          samples.action, weight.data(), kLogProbabilityWeight,
+                                          gradient.data());
   for (std::size_t k = 0; k < expected.size(); k++) {
     expected[k] = numeric::derivative(samples.output[k], loss);
   }
@@ -126,16 +125,15 @@ TEST_CASE("beyond its bounds log_std neither counts nor has a gradient") {
   for (const double log_std : {-25.0, 3.0}) {
     const double bound = log_std < 0 ? -20.0 : 2.0;
     double action, log_probability, bounded_action, bounded_log_probability;
-    sac::squash_gaussian(0.25, log_std, 0.125, action, log_probability);
-    sac::squash_gaussian(0.25, bound, 0.125, bounded_action, bounded_log_probability);
+    squash_gaussian(0.25, log_std, 0.125, action, log_probability);
+    squash_gaussian(0.25, bound, 0.125, bounded_action, bounded_log_probability);
     CHECK(action == doctest::Approx(bounded_action).epsilon(1e-14));
     CHECK(log_probability == doctest::Approx(bounded_log_probability).epsilon(1e-14));
     double mean_gradient, log_std_gradient;
-    sac::squash_gaussian_backward(log_std, 0.125, action, 1.0, 1.0, mean_gradient,
-                                  log_std_gradient);
+    squash_gaussian_backward(log_std, 0.125, action, 1.0, 1.0, mean_gradient, log_std_gradient);
     CHECK(log_std_gradient == 0);
     CHECK(mean_gradient != 0);
-    sac::squash_gaussian_backward(bound, 0.125, action, 1.0, 1.0, mean_gradient, log_std_gradient);
+    squash_gaussian_backward(bound, 0.125, action, 1.0, 1.0, mean_gradient, log_std_gradient);
     CHECK(log_std_gradient != 0);
   }
 }
