@@ -252,6 +252,12 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
     CHECK(board.texts() == std::vector<std::string>{"training stopped: a weight is not finite"});
     CHECK(board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode).empty());
   }
+  SUBCASE("a number of the replay buffer that no loss has shown yet") {
+    board.run.replay->reward[3] = nan;
+    CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+    CHECK(board.texts() == std::vector<std::string>{"training stopped: a number is not finite"});
+    CHECK(board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode).empty());
+  }
   CHECK(board.state() == RLT_STATE_FAULT);
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);

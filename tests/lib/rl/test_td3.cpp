@@ -225,6 +225,14 @@ TEST_CASE("an episode that terminates early is stored as terminated, and evaluat
   CHECK(run.step(Host{}).finite);
 }
 
+TEST_CASE("the report says so when a reward is not finite, before any loss shows it") {
+  Run<PendulumTd3> run(6);
+  initialize(Host{}, run.training);
+  REQUIRE(run.step(Host{}).finite);
+  run.learner->environment_state.angle_rad = 1e38f;  // finite; its square is not
+  CHECK_FALSE(run.step(Host{}).finite);
+}
+
 TEST_CASE("the report says so when a number is not finite") {
   Run<PendulumTd3> run(6);
   run.training.hyperparameters.learning_starts = 20;

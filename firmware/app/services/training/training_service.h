@@ -196,6 +196,8 @@ class TrainingService : public link::Service {
 
   void rest(State state) {
     if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
+    // Else the checkpoint would be one that this board refuses.
+    if (!state_is_finite(training_)) return fail("training stopped: a number is not finite");
     leave_training(state);
     files_.publish(device_);
     send_result();

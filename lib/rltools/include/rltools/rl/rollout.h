@@ -2,6 +2,7 @@
 // resets.
 #pragma once
 
+#include "rltools/core/finite.h"
 #include "rltools/rl/replay_buffer.h"
 #include "rltools/rl/training.h"
 
@@ -22,7 +23,8 @@ void reset_environment(Device device, Training<E>& training) {
 
 // Takes `action` in the environment and stores the transition; fills the report's episode fields.
 // An episode of kEpisodeSteps steps is truncated, which is not stored as a termination. An action
-// that is not finite is a fault: the environment is not stepped with it.
+// that is not finite is a fault: the environment is not stepped with it. So is a reward, or a sum
+// of rewards.
 template <class Device, class E>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
              StepReport& report) {
@@ -42,6 +44,7 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
   progress.step++;
   progress.episode_step++;
   progress.episode_return += step_reward;
+  report.finite = is_finite(progress.episode_return);
   if (is_terminated || progress.episode_step >= static_cast<std::uint32_t>(E::kEpisodeSteps)) {
     const T episode_return = progress.episode_return;
     progress.last_return = episode_return;
