@@ -40,6 +40,29 @@ function(rlt_add_programs pattern)
   endforeach()
 endfunction()
 
+# tests/fuzz/<name>.cpp becomes fuzz_<name>, with the sanitizers: libFuzzer's program (RLT_LIBFUZZER=ON, Clang), or one
+# that runs the files that it is given. Built when something asks for it (tests/fuzz/test_fuzz.py).
+function(rlt_add_fuzz_targets)
+  rlt_glob(sources "tests/fuzz/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/run_inputs.cpp$")
+  set(sanitizers address,undefined,float-cast-overflow)
+  set(main_source tests/fuzz/run_inputs.cpp)
+  if(RLT_LIBFUZZER)
+    set(sanitizers fuzzer,${sanitizers})
+    set(main_source)
+  endif()
+  set(flags -O1 -g -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  foreach(source IN LISTS sources)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${source} ${main_source})
+    rlt_use_board(fuzz_${name})
+    rlt_use_generated_headers(fuzz_${name})
+    rlt_use_test_headers(fuzz_${name})
+    target_compile_options(fuzz_${name} PRIVATE ${flags})
+    target_link_options(fuzz_${name} PRIVATE ${flags})
+  endforeach()
+endfunction()
+
 # tests/lib/<folder>/test_<name>.cpp and tests/firmware/test_<name>.cpp become the test <name>, with doctest's own main unless it defines one.
 # They keep every flag that concerns numbers, but may throw, as doctest does. test_<name>_blas.cpp links OpenBLAS; where
 # that is not installed, ctest skips it and says so.

@@ -6,75 +6,18 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "app/train/application.h"
-#include "rltools/devices/generic.h"
-#include "rltools/rl/algorithms/td3.h"
-#include "rltools/rl/environments/pendulum.h"
+#include "board_in_memory.h"
+#include "tiny_td3.h"
 #include "training_run.h"
 
 namespace scripted {
 
-using Bytes = std::vector<std::uint8_t>;
-
-inline std::deque<std::uint8_t> to_board;
-inline Bytes from_board;
-inline std::uint64_t counter_us = 0;
-inline int idle_calls = 0;
-
-std::size_t read(std::uint8_t* destination, std::size_t capacity) {
-  std::size_t count = 0;
-  while (count < capacity && !to_board.empty()) {
-    destination[count++] = to_board.front();
-    to_board.pop_front();
-  }
-  return count;
-}
-void write(const std::uint8_t* source, std::size_t count) {
-  from_board.insert(from_board.end(), source, source + count);
-}
-
-}  // namespace scripted
-
-namespace rlt {
-
-const char kRevision[] = "test";
-
-namespace board {
-
-const bool kCountsInstructions = false;
-
-std::uint64_t counter() { return scripted::counter_us += 10; }
-void unique_id(std::uint8_t (&id)[16]) {
-  for (int i = 0; i < 16; i++) id[i] = static_cast<std::uint8_t>(i);
-}
-StackUse stack_use() { return {4096, 1234}; }
-void idle() { scripted::idle_calls++; }
-
-}  // namespace board
-}  // namespace rlt
-
-namespace scripted {
-
 using namespace rlt;
-
-// TD3 on the pendulum, small enough for hundreds of runs.
-struct TinyTd3 {
-  static constexpr const char* kName = "tiny-td3";
-  using Scalar = float;
-  using Environment = Pendulum<Scalar>;
-  using Algorithm = Td3;
-  using Actor = Mlp<Scalar, Dimensions<3, 8, 1>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<Scalar, Dimensions<4, 8, 1>, Activation::relu, Activation::identity>;
-  using Hyperparameters = Td3Hyperparameters;
-  static constexpr int kEpisodeSteps = 20;
-  static constexpr int kBatchSize = 8;
-  static constexpr int kTileRows = 4;
-  static constexpr int kReplayCapacity = 50;
-};
+using namespace board_in_memory;
 
 constexpr std::uint8_t kHostSystem = 255, kHostComponent = 190;
 constexpr link::Address kSelf{3, 77};  // no real board's: a node has the address that it is given

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -27,9 +28,9 @@ class Tool:
     package: str
     needed_for: str
     optional: bool = False  # `rlt test` goes on without it where it may not install packages
-    file: str = ""  # of a library: what the compiler finds
+    file: str = ""  # of a library: what the compiler finds; {machine} is this machine's processor
     header: str = ""  # of a library without such a file
-    compiler: str = ""
+    compiler: str = ""  # which finds it: that of the toolchain, unless it is said
 
     @property
     def is_program(self) -> bool:
@@ -37,7 +38,7 @@ class Tool:
 
     def path(self) -> str | None:
         if self.file:
-            return compiler_file(self.compiler, self.file)
+            return compiler_file(self.compiler, self.file.format(machine=platform.machine()))
         if self.header:
             return header_file(self.header)
         return shutil.which(self.name)
@@ -100,7 +101,7 @@ def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
         values[key] = tuple(values[key])
     for key in ("tools", "libraries", "emulators"):
         values[key] = tuple(
-            Tool(**entry, compiler=f"{values['prefix']}g++") for entry in values[key]
+            Tool(**{"compiler": f"{values['prefix']}g++", **entry}) for entry in values[key]
         )
     return Toolchain(name=name, **values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -243,6 +244,21 @@ def test_optional_tools_are_installed_where_that_is_allowed(
     assert (machine / "bin/some-compiler").exists()
 
 
+def test_an_optional_tool_that_cannot_be_installed_is_no_failure(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test", optional=True))
+    script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
+    monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
+    tools.install_system_packages()
+    assert "could not install some-package: see its message above; going on without" in (
+        capsys.readouterr().err
+    )
+    use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test"))
+    with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
+        tools.install_system_packages()
+
+
 def test_doctor_is_content_without_optional_tools(
     machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,11 +276,14 @@ def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.Mo
     monkeypatch.setattr(description, "compiler_file", lambda compiler, name: f"/{compiler}/{name}")
     known = system_tools()
     assert known["openblas"].path() == "/g++/libopenblas.so"
+    machine = platform.machine()  # x86_64
+    assert known["libfuzzer"].path() == f"/clang++/libclang_rt.fuzzer-{machine}.a"
     assert known["arm-none-eabi-libstdc++"].path() == "/arm-none-eabi-g++/libstdc++.a"
     assert known["openblas"].optional
     optional = {tool.name for tool in known.values() if tool.optional}
     assert optional == {
         *("openblas", "riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"),
+        *("clang++", "libfuzzer"),
     }
 
 

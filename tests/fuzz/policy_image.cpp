@@ -1,0 +1,158 @@
+// Fuzz target: reading and running a policy image (rltools/policy/reader.h, runtime.h). The input
+// is a list of edits of an image that the core has written; then, unless the input says otherwise,
+// its examples are computed anew and its length and checksum made right, so that it passes these
+// checks.
+#include "input.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "policy_networks.h"
+#include "rltools/devices/generic.h"
+#include "rltools/policy/runtime.h"
+
+namespace {
+
+using namespace fuzz;
+using namespace policy_networks;
+
+constexpr int kMostEdits = 30;
+constexpr std::size_t kImageBytes = 4096, kScratchFloats = 256;
+
+template <Activation Hidden, Activation Output>
+Bytes image_of(const PolicyNormaliser& normaliser) {
+  using N = Network<Hidden, Output>;
+  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
+  write<N>(Generic{}, normaliser, image.data());
+  return image;
+}
+
+const Bytes& valid_image(std::size_t number) {
+  static const Bytes images[] = {image_of<Activation::relu, Activation::tanh>(kNormaliser),
+                                 image_of<Activation::gelu, Activation::identity>(kNoNormaliser),
+                                 image_of<Activation::softplus, Activation::sigmoid>(kNormaliser),
+                                 image_of<Activation::identity, Activation::relu>(kNoNormaliser)};
+  return images[number];
+}
+
+// A word somewhere, some bytes somewhere, or another length.
+void edit(Input& input, Bytes& image) {
+  const auto kind = input.take<std::uint8_t>();
+  const std::size_t offset = input.take<std::uint16_t>() % image.size();
+  switch (kind & 3) {
+    case 0: {
+      const Bytes bytes = input.take_bytes(kind >> 4);
+      std::copy_n(bytes.begin(), std::min(bytes.size(), image.size() - offset),
+                  image.begin() + static_cast<std::ptrdiff_t>(offset));
+      return;
+    }
+    case 1: image.resize(std::max<std::size_t>(image.size() - offset, 1)); return;
+    case 2: image.resize(std::min(image.size() + offset, kImageBytes)); return;
+    default: {
+      const auto word = input.take<std::uint32_t>();
+      std::memcpy(&image[offset / 4 * 4], &word,
+                  std::min<std::size_t>(4, image.size() - offset / 4 * 4));
+    }
+  }
+}
+
+void correct_envelope(Bytes& image) {
+  if (image.size() < sizeof(PolicyImageHeader)) return;
+  PolicyImageHeader header;
+  std::memcpy(&header, image.data(), sizeof(header));
+  header.total_bytes = static_cast<std::uint32_t>(image.size());
+  std::memcpy(image.data(), &header, sizeof(header));
+  header.crc32 = policy_image_crc32(image.data(), image.size());
+  std::memcpy(image.data(), &header, sizeof(header));
+}
+
+// What the examples would be. False where a number of theirs is not finite.
+bool correct_examples(Bytes& image, const PolicyView& policy) {
+  const PolicyImageHeader& header = *policy.header;
+  // Memory of the very sizes, so that the address sanitizer sees what is used beyond.
+  std::vector<float> scratch(scratch_floats_to_run(policy));
+  std::vector<float> output(header.action_dim), action(header.action_dim);
+  bool finite = true;
+  for (std::uint32_t i = 0; i < header.example_count; i++) {
+    const AliasingFloat* observation = policy.examples + std::size_t{i} * example_floats(header);
+    const std::uint32_t trace =
+        policy_forward(Generic{}, policy, observation, output.data(), scratch.data(), true);
+    finite = finite && all_finite(output.data(), output.size());
+    scale_action(policy, output.data(), action.data());
+    finite = finite && all_finite(action.data(), action.size());
+    const auto position = reinterpret_cast<const std::uint8_t*>(observation) - image.data();
+    std::uint8_t* results = image.data() + position + 4 * header.observation_dim;
+    std::memcpy(results, &trace, 4);
+    std::memcpy(results + 4, output.data(), 4 * output.size());
+    std::memcpy(results + 4 + 4 * output.size(), action.data(), 4 * action.size());
+  }
+  return finite;
+}
+
+// The contract that an image states.
+struct StatedContract {
+  explicit StatedContract(const PolicyView& policy) {
+    const PolicyImageHeader& header = *policy.header;
+    for (int i = 0; i < header.observation_dim + header.action_dim; i++) {
+      const PolicyImageChannel& channel = policy.observations[i];
+      channels.push_back({channel.name, channel.unit, channel.minimum, channel.maximum});
+    }
+    contract = {header.step_interval_us, header.observation_dim, header.action_dim, channels.data(),
+                channels.data() + header.observation_dim};
+  }
+  StatedContract(const StatedContract&) = delete;
+
+  std::vector<Channel> channels;
+  PolicyContract contract;
+};
+
+void check_action(const PolicyContract& contract, const std::vector<float>& action) {
+  for (int i = 0; i < contract.action_dim; i++) {
+    const float value = action[static_cast<std::size_t>(i)];
+    require(is_finite(value), "an action is finite");
+  }
+}
+
+void act(const PolicyContract& contract, const Bytes& image, bool must_be_accepted, Input& input) {
+  const auto place = std::make_unique<Policy<kImageBytes, kScratchFloats>>(contract);
+  const PolicyVerdict verdict = place->accept(Generic{}, image.data(), image.size());
+  if (must_be_accepted) {
+    require(verdict.accepted() || verdict.reason == PolicyReason::too_large,
+            "an image is accepted whose every part is right");
+  }
+  require(verdict.accepted() == (place->view() != nullptr), "what is not accepted is not there");
+  std::vector<float> observation(static_cast<std::size_t>(contract.observation_dim));
+  std::vector<float> action(static_cast<std::size_t>(contract.action_dim));
+  for (int turn = 0; turn < 3; turn++) {
+    for (float& value : observation) value = input.take<float>();
+    const ActionSource source = place->act(Generic{}, observation.data(), action.data());
+    require(verdict.accepted() || source == ActionSource::no_policy, "no action without a policy");
+    check_action(contract, action);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
+  Input input(bytes, count);
+  const auto choice = input.take<std::uint8_t>();
+  Bytes image = valid_image(choice & 3);
+  const auto edits = input.take<std::uint8_t>() % (kMostEdits + 1);
+  for (int i = 0; i < edits && !input.is_empty(); i++) edit(input, image);
+  if (!(choice & 4)) correct_envelope(image);
+  PolicyView policy;
+  bool right = parse_policy(image.data(), image.size(), policy).accepted();
+  if (right && !(choice & 8)) {
+    right = correct_examples(image, policy);
+    correct_envelope(image);
+    require(parse_policy(image.data(), image.size(), policy).accepted() == right,
+            "an image is accepted exactly when its examples' numbers are finite");
+  }
+  if (!right) {
+    act(policy_contract<Contract>(), image, false, input);
+  } else {
+    const StatedContract stated(policy);
+    act(stated.contract, image, !(choice & 8), input);
+  }
+  return 0;
+}
