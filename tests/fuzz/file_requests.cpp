@@ -197,6 +197,11 @@ class Script {
         require(answer.offset < largest_ && answer.size <= largest_ - answer.offset,
                 "nothing is read beyond a file's end");
         return;
+      case FileOperation::write_file:
+        require(request.offset < size_ && request.size <= size_ - request.offset,
+                "nothing is written beyond a file's end");
+        require(answer.size == 0, "a written part is acknowledged without data");
+        return;
       case FileOperation::list_directory:
         require(answer.size > 0 && answer.data[0] == 'F' && answer.data[answer.size - 1] == 0,
                 "a directory's entries are whole");
