@@ -114,7 +114,8 @@ def parse_image(data: bytes, origin: str) -> CheckpointImage:
         )
     if (version, header_bytes) != (IMAGE_VERSION, IMAGE_HEADER.size):
         raise BoardMismatchError(
-            f"the checkpoint from {origin} has format {version}, this host reads {IMAGE_VERSION}: "
+            f"the checkpoint from {origin} has format {version} with a header of {header_bytes} "
+            f"bytes, this host reads format {IMAGE_VERSION} with {IMAGE_HEADER.size}: "
             "use the host tools of that firmware"
         )
     payload = data[header_bytes:]

@@ -14,7 +14,13 @@ from fake_board import FakeBoard, initial_state, policy_of
 from fake_experiment import FINGERPRINT, STATE_BYTES
 from fake_faults import Faults
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients.file_packet import DATA_BYTES, PAYLOAD_BYTES, Opcode, Packet
+from rltools_host.clients.file_packet import (
+    DATA_BYTES,
+    PAYLOAD_BYTES,
+    Opcode,
+    Packet,
+    mavlink_crc32,
+)
 from rltools_host.clients.file_transfer import FileTransfer, _place
 from rltools_host.clients.files import FileClient
 from rltools_host.clients.messages import State
@@ -165,6 +171,17 @@ def test_packet_survives_the_wire(data: bytes, sequence: int, offset: int) -> No
     packet = Packet(sequence, 3, Opcode.ACK, Opcode.READ_FILE, True, offset, data)
     assert len(packet.pack()) == PAYLOAD_BYTES
     assert Packet.parse(packet.pack().rstrip(b"\0")) == packet
+
+
+def test_checksum_is_that_of_mavlink() -> None:
+    """CRC-32 of polynomial 0x04C11DB7, reflected, from 0 and not inverted at the end."""
+    crc = 0
+    for byte in b"123456789":
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
+    assert mavlink_crc32(b"123456789") == crc == 0x2DFD2D88
+    assert mavlink_crc32(b"") == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 120), st.integers(0, 30)), max_size=12))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fake_files import EXPIRY_S, FakeFileServer
 from rltools_host.clients.file_packet import DATA_BYTES, Opcode, Packet
-from rltools_host.clients.file_transfer import SESSION_OPERATIONS, FileTransfer
+from rltools_host.clients.file_transfer import ATTEMPTS, SESSION_OPERATIONS, FileTransfer
 from rltools_host.errors import BoardMismatchError, LinkLostError
 
 
@@ -188,6 +188,31 @@ def test_session_of_another_host_that_lasts_is_named() -> None:
     ):
         on(channel).download("/d")
     assert 15.0 <= channel.now <= 17.0
+
+
+@pytest.mark.parametrize("packets", [0, 1])
+def test_download_without_progress_ends(packets: int) -> None:
+    """Bursts bring nothing, or packets without data, although the server answers."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    channel.silence_s = 0.5
+    original = channel.server.answer
+
+    def answer(raw: bytes) -> list[bytes]:
+        request = Packet.parse(raw)
+        assert request is not None
+        answers = original(raw)
+        if request.opcode != Opcode.BURST_READ_FILE:
+            return answers
+        first = Packet.parse(answers[0])
+        assert first is not None
+        return [Packet(**{**vars(first), "data": b"", "burst_complete": True}).pack()] * packets
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(LinkLostError, match="disorderly board stopped answering during the trans"):
+        on(channel).download("/a")
+    bursts = [r for r in channel.server.requests if r.opcode == Opcode.BURST_READ_FILE]
+    assert len(bursts) == ATTEMPTS
+    assert not channel.server.sessions, "the session is closed"
 
 
 def test_late_packets_of_one_file_are_not_taken_for_another() -> None:

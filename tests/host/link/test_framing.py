@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from itertools import pairwise
 from typing import Any
 
@@ -215,6 +216,59 @@ def test_unknown_incompatibility_flags_are_refused() -> None:
     assert decode(bytes(frame))[0] == []
 
 
+def test_frame_that_is_longer_than_its_message_is_refused() -> None:
+    """Its checksum is right."""
+    heartbeat = bytes(range(1, 10))
+    encoder = FrameEncoder(DIALECT, 1, 1)
+    frames = [encoder.encode_payload(0, heartbeat + tail) for tail in (b"", b"x")]
+    received, decoder = decode(b"".join(frames))
+    assert received == frames[:1]
+    assert decoder.bytes_skipped == len(frames[1])
+
+
+def test_frame_without_a_payload_is_refused() -> None:
+    """MAVLink 2 keeps at least one byte."""
+    head = bytes((0, 0, 0, 0, 1, 1, 0, 0, 0))
+    checksum = DIALECT.x25crc(head + bytes((DIALECT.mavlink_map[0].crc_extra,))).crc
+    assert decode(b"\xfd" + head + checksum.to_bytes(2, "little"))[0] == []
+
+
+def test_length_that_a_message_cannot_have_holds_nothing_back() -> None:
+    """The next message alone is enough: nobody waits for the bytes that the length promises."""
+    sent = make_frames(2)
+    damaged = sent[0][:1] + b"\xc8" + sent[0][2:]
+    assert decode(damaged + sent[1])[0] == sent[1:]
+
+
+def test_noise_is_counted() -> None:
+    sent = make_frames(3)
+    received, decoder = decode(b"noise" + sent[0] + b"\xfd\x02more" + sent[1] + sent[2])
+    assert received == sent
+    assert decoder.bytes_skipped == len("noise") + len("\xfd\x02more")
+
+
+def test_signature_belongs_to_its_frame() -> None:
+    """It is not verified, as there are no keys; its bytes are no noise."""
+    plain, following = make_frames(2)
+    checked = bytes((plain[1], 1)) + plain[3:-2]
+    extra = DIALECT.mavlink_map[0].crc_extra
+    checksum = DIALECT.x25crc(checked + bytes((extra,))).crc.to_bytes(2, "little")
+    signed = plain[:1] + checked + checksum + b"\xfd" * 13
+    received, decoder = decode(signed + following)
+    assert received == [signed, following]
+    assert decoder.bytes_skipped == 0
+
+
+def test_frames_of_payloads_are_numbered_and_keep_a_byte() -> None:
+    encoder = FrameEncoder(DIALECT, 1, 1)
+    frames = [encoder.encode_payload(0, bytes(9)) for _ in range(300)]
+    assert [frame[4] for frame in frames] == [number % 256 for number in range(300)]
+    assert frames[0][1] == 1
+    received, decoder = decode(b"".join(frames))
+    assert received == frames
+    assert decoder.messages_lost == 0
+
+
 def test_encoded_payload_equals_encoded_message() -> None:
     message = DIALECT.MAVLink_param_set_message(1, 1, b"seed", 1.0, 5)
     by_message = FrameEncoder(DIALECT, 255, 190).encode(message)
@@ -266,10 +320,49 @@ def test_frames_inside_must_be_of_one_sender_and_adjoin() -> None:
     first = frame_with_sequence(9, 0)
     other = FrameEncoder(DIALECT, 2, 1)
     other._mavlink.seq = 10
-    for second in (other.encode(make_message(5)), frame_with_sequence(11, 5)):
+    damaged = bytearray(frame_with_sequence(10, 5))
+    damaged[-1] ^= 1
+    seconds = (other.encode(make_message(5)), frame_with_sequence(11, 5), bytes(damaged))
+    for second in seconds:
         decoder = FrameDecoder(DIALECT)
         decoder.feed(frame_with_sequence(7, 0))
         assert decoder.feed(arriving + first + second) == []
+
+
+def test_unknown_sender_breaks_off_a_frame_only_before_any_message() -> None:
+    """Later its frames can as well be the content of a file."""
+    encoder = FrameEncoder(DIALECT, 9, 1)
+    inside = [encoder.encode(make_message(5 * index)) for index in range(2)]
+    arriving = frame_with_sequence(8, 3)[:40]
+    first, later = FrameDecoder(DIALECT), FrameDecoder(DIALECT)
+    later.feed(frame_with_sequence(7, 0))
+    for decoder, expected in ((first, inside), (later, [])):
+        received = decoder.feed(arriving + b"".join(inside))
+        assert [bytes(m.get_msgbuf()) for m in received] == expected
+
+
+def test_other_message_with_the_same_number_is_no_repetition() -> None:
+    """255 messages were lost, or the board has restarted."""
+    sent = [frame_with_sequence(7, index) for index in (0, 5)]
+    received, decoder = decode(b"".join(sent))
+    assert received == sent
+    assert (decoder.messages_repeated, decoder.messages_lost) == (0, 255)
+
+
+@pytest.mark.parametrize("error", [DIALECT.MAVError("odd"), struct.error("odd"), ValueError("odd")])
+def test_message_that_the_dialect_cannot_decode_is_skipped(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: bytearray) -> None:
+        raise error
+
+    sent = make_frames(2)
+    decoder = FrameDecoder(DIALECT)
+    with monkeypatch.context() as patch:
+        patch.setattr(decoder._mavlink, "decode", fail)
+        assert decoder.feed(sent[0]) == []
+    assert decoder.bytes_skipped == len(sent[0])
+    assert [bytes(m.get_msgbuf()) for m in decoder.feed(sent[1])] == sent[1:]
 
 
 def test_losses_are_counted_for_each_sender() -> None:

@@ -17,6 +17,7 @@ from policy_samples import NETWORKS, patched, sample_images, with_crc32
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
+from rltools_host.runs.policy_file import state_of_policy
 
 HEADER_BYTES = 144
 PENDULUM_CHANNELS = HEADER_BYTES + 3 * 8
@@ -182,6 +183,17 @@ def test_an_image_that_computes_other_bits_is_refused() -> None:
     assert caught.value.exit_code == 12
 
 
+def test_state_of_an_image_without_numpy() -> None:
+    """Training reads the header alone; what is damaged has no state."""
+    image = sample_images()["pendulum"]
+    assert state_of_policy(image) == parse_policy(image).state_sha256
+    for reason in ("too_short", "bad_magic", "wrong_size", "wrong_crc"):
+        assert state_of_policy(DAMAGE[reason](image)) is None
+    for place in (*range(HEADER_BYTES), len(image) - 1):
+        damaged = image[:place] + bytes([image[place] ^ 1]) + image[place + 1 :]
+        assert state_of_policy(damaged) is None
+
+
 def test_the_reasons_are_those_of_the_board() -> None:
     library = image_module.policy_library()
     assert library.rlt_policy_reason_count() == len(image_module.REASONS)
@@ -217,6 +229,65 @@ def test_arbitrary_bytes_are_refused(noise: bytes) -> None:
 def test_numbers_that_are_not_finite_are_refused(offset: int, bits: int) -> None:
     changed = patched(sample_images()["pendulum"], offset, "I", bits)
     assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"
+
+
+def rebuilt(image: bytes, changes: dict[int, tuple[str, int]], place: int, more: int) -> bytes:
+    """With other fields, and so many bytes more (zeros) or fewer at a place; its size fits them."""
+    tail = image[place:] if more >= 0 else image[place - more :]
+    changed = bytearray(image[:place] + bytes(max(more, 0)) + tail)
+    for offset, (layout, value) in {**changes, 8: ("I", len(changed))}.items():
+        struct.pack_into(f"<{layout}", changed, offset, value)
+    return with_crc32(bytes(changed))
+
+
+LAYER_BYTES = 8
+# Sample, fields that change, and where bytes are put in or left out.
+MALFORMED: dict[str, tuple[str, dict[int, tuple[str, int]], int, int]] = {
+    "unknown flag": ("relu", {24: ("I", 3)}, 0, 0),
+    "reserved word": ("pendulum", {44: ("I", 1)}, 0, 0),
+    "no examples": ("pendulum", {22: ("H", 0)}, PENDULUM_EXAMPLES, -8 * 4 * (3 + 1 + 2)),
+    "layer wider than the one before": (
+        "pendulum",
+        {HEADER_BYTES + 2 * LAYER_BYTES: ("H", 128)},
+        PENDULUM_EXAMPLES,
+        4 * 64,
+    ),
+    "layer wider than the actions": (
+        "pendulum",
+        {HEADER_BYTES + 2 * LAYER_BYTES + 2: ("H", 2)},
+        PENDULUM_EXAMPLES,
+        4 * 65,
+    ),
+    "unknown activation": ("pendulum", {HEADER_BYTES + 4: ("B", 99)}, 0, 0),
+    "reserved byte of a layer": ("pendulum", {HEADER_BYTES + 7: ("B", 1)}, 0, 0),
+    "layer without outputs": ("pendulum", {HEADER_BYTES + 2: ("H", 0)}, 0, 0),
+    "bytes behind the examples": ("pendulum", {}, PENDULUM_EXAMPLES, 4),
+    "bytes missing": ("pendulum", {}, PENDULUM_EXAMPLES, -4),
+    "bytes behind a text": ("pendulum", {80 + 31: ("B", 1)}, 0, 0),
+    "empty text": ("pendulum", {80: ("B", 0)}, 0, 0),
+}
+
+
+@pytest.mark.parametrize("fault", MALFORMED)
+def test_each_rule_of_the_tables_is_kept(fault: str) -> None:
+    """One rule is broken, all others are kept."""
+    name, fields, place, more = MALFORMED[fault]
+    changed = rebuilt(sample_images()[name], fields, place, more)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
+
+
+def test_tables_that_do_not_fit_are_refused() -> None:
+    """As many layers as there is room for fit each other; the header counts more."""
+    header = sample_images()["pendulum"][:HEADER_BYTES]
+    layer = struct.pack("<HHB3x", 3, 3, 1)
+    changed = rebuilt(header + 10 * layer, {20: ("H", 11)}, HEADER_BYTES, 0)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
+
+
+@pytest.mark.parametrize("ends", [(2.0, 2.0), (2.0, -2.0)])
+def test_range_that_is_empty_is_refused(ends: tuple[float, float]) -> None:
+    changed = patched(sample_images()["pendulum"], PENDULUM_CHANNELS + 40, "ff", *ends)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
 
 
 def test_range_whose_span_is_not_finite_is_refused() -> None:

@@ -6,7 +6,9 @@ import json
 import random
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
+from checkpoint_files import split_header, with_header, with_metadata
 from fake_board import initial_state
 from fake_experiment import FINGERPRINT, STATE_BYTES, TENSORS, fake_experiment
 from rltools_host.errors import (
@@ -24,6 +27,7 @@ from rltools_host.errors import (
     UnknownNameError,
 )
 from rltools_host.runs.checkpoint import (
+    IMAGE_HEADER,
     Checkpoint,
     build_image,
     from_safetensors,
@@ -115,14 +119,45 @@ def test_image_of_another_format_version_is_named() -> None:
     image = bytearray(IMAGE)
     image[4] = 2
     crc = struct.pack("<I", zlib.crc32(bytes(image[:56])))
-    with pytest.raises(BoardMismatchError, match="has format 2, this host reads 1"):
+    with pytest.raises(BoardMismatchError, match=r"has format 2 .*, this host reads format 1"):
         parse_image(bytes(image[:56]) + crc + bytes(image[60:]), "a board")
+
+
+def image_with(place: int, value: bytes | int, before_payload: bytes = b"") -> bytes:
+    """An image with another field in its header, whose checksums are right."""
+    fields = list(IMAGE_HEADER.unpack_from(IMAGE))
+    fields[place] = value
+    checked = IMAGE_HEADER.pack(*fields)[:56]
+    crc = struct.pack("<II", zlib.crc32(checked), 0)
+    return checked + crc + before_payload + CHECKPOINT.payload
+
+
+def test_image_with_another_header_size_is_refused() -> None:
+    """Four bytes more lie before the payload; its length and both checksums fit that."""
+    with pytest.raises(BoardMismatchError, match=r"header of 68 bytes, this host reads .* with 64"):
+        parse_image(image_with(2, 68, bytes(4)), "a board")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        (0, b"RLTP", "the checkpoint from a board does not begin as one"),
+        (4, STATE_BYTES - 1, "does not match its SHA-256"),
+        (4, STATE_BYTES + 1, "does not match its SHA-256"),
+        (6, 1, "the header of the checkpoint from a board is damaged"),
+        (7, bytes(32), "does not match its SHA-256"),
+    ],
+)
+def test_fields_of_the_image_are_checked(place: int, value: bytes | int, sentence: str) -> None:
+    with pytest.raises(DamagedFileError, match=sentence):
+        parse_image(image_with(place, value), "a board")
 
 
 @settings(deadline=None)
 @given(st.integers(0, len(FILE) - 1))
 def test_cut_files_are_found(length: int) -> None:
-    with pytest.raises(DamagedFileError):
+    reason = "it is cut off" if length < 8 + HEADER_BYTES else "does not match its SHA-256"
+    with pytest.raises(DamagedFileError, match=reason):
         from_safetensors(FILE[:length], "the file")
     with pytest.raises(DamagedFileError):
         parse_image(IMAGE[: min(length, len(IMAGE) - 1)], "a board")
@@ -176,3 +211,86 @@ def test_state_of_another_size_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(BoardMismatchError, match=f"has {STATE_BYTES + 1} bytes.*flash"):
         save_checkpoint(tmp_path / "checkpoint.safetensors", wrong, TENSORS)
     assert list(tmp_path.iterdir()) == []
+
+
+# -- checkpoints of a faulty writer ----------------------------------------------------------------
+
+
+def refusal(tmp_path: Path, content: bytes) -> str:
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(RltError) as caught:
+        load_checkpoint(path, EXPERIMENT)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"momentum": 0.5}, "has a hyperparameter momentum, which experiment"),
+        ({"learning_rate": 2.0}, "its learning_rate is 2.0, which is out of bounds"),
+        ({"learning_rate": -1e-9}, "its learning_rate is -1e-09, which is out of bounds"),
+        ({"learning_rate": 1e300}, "its learning_rate is 1e+300, which is out of bounds"),
+        ({"adam_beta": 1 - 2.0**-30}, "its adam_beta is 0.9999999990686774, which is out"),
+        ({"seed": 1.5}, "its seed is 1.5, which is out of bounds"),
+        ({"seed": -1}, "its seed is -1, which is out of bounds"),
+        ({"steps": 0}, "its steps is 0, which is out of bounds"),
+        ({"steps": 2**32}, "its steps is 4294967296, which is out of bounds"),
+        ({"seed": True}, "its header is no header of a checkpoint"),
+        ({"seed": "1"}, "its header is no header of a checkpoint"),
+        ([], "its header is no header of a checkpoint"),
+    ],
+)
+def test_hyperparameters_that_a_board_does_not_have(
+    values: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    """Bounds are those of the board's 32 bits."""
+    content = with_metadata(FILE, hyperparameters=json.dumps(values))
+    assert sentence in refusal(tmp_path, content)
+
+
+def test_values_at_their_bounds_are_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    values = {"steps": 1, "seed": 2**32 - 1, "learning_rate": 1, "adam_beta": 1 - 2.0**-24}
+    path.write_bytes(with_metadata(FILE, hyperparameters=json.dumps(values)))
+    assert load_checkpoint(path, EXPERIMENT).hyperparameters == values
+
+
+def test_payload_that_is_longer_than_its_tensors(tmp_path: Path) -> None:
+    payload = CHECKPOINT.payload + bytes(4)
+    longer = Checkpoint("fake-td3", FINGERPRINT, 1, payload)
+    content = with_metadata(FILE, state_sha256=longer.state_sha256) + bytes(4)
+    assert "its tensors do not add up to its length" in refusal(tmp_path, content)
+
+
+def test_other_tensors_are_named(tmp_path: Path) -> None:
+    """The fingerprint is the same, as where a hash collides."""
+    other = [replace(TENSORS[0], shape=(16, 8)), *TENSORS[1:]]
+    sentence = refusal(tmp_path, to_safetensors(CHECKPOINT, other))
+    assert "has other tensors than experiment" in sentence
+    assert sentence.endswith("check out revision abc")
+
+
+@pytest.mark.parametrize(
+    "key", ["experiment", "fingerprint", "step", "state_sha256", "hyperparameters", "versions"]
+)
+def test_missing_key_of_the_header(key: str, tmp_path: Path) -> None:
+    header, payload = split_header(FILE)
+    del header["__metadata__"][key]
+    sentence = refusal(tmp_path, with_header(header, payload))
+    assert "its header is no header of a checkpoint; restore it or start a new run" in sentence
+
+
+def test_checkpoint_without_a_record_of_learning_is_read() -> None:
+    """As older ones are."""
+    header, payload = split_header(FILE)
+    del header["__metadata__"]["learning"]
+    loaded, _ = from_safetensors(with_header(header, payload), "a file")
+    assert loaded == CHECKPOINT
+
+
+@pytest.mark.parametrize("padding", range(8))
+def test_payload_is_aligned(padding: int) -> None:
+    """For a reader that maps the file into memory."""
+    named = replace(CHECKPOINT, versions={"name": "x" * padding})
+    assert int.from_bytes(to_safetensors(named, TENSORS)[:8], "little") % 8 == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,13 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from checkpoint_files import split_header, with_header
 from fake_experiment import fake_experiment
 from policy_samples import sample_images
 from rltools_host.clients.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
-from rltools_host.runs.checkpoint import HEADER_HASH, HEADER_HASH_PLACE, load_checkpoint
+from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import record
 from rltools_host.training import run as training_run
@@ -218,27 +218,12 @@ def test_damaged_bytes_of_metrics(template: Path, tmp_path: Path, data: st.DataO
     check(template, tmp_path, "metrics.jsonl", data.draw(damaged_bytes(content)))
 
 
-def with_header(header: dict[str, Any], payload: bytes) -> bytes:
-    """A checkpoint whose header is as given, and has the right hash where it has one."""
-    metadata = header.get("__metadata__")
-    hashed = isinstance(metadata, dict) and isinstance(metadata.get(HEADER_HASH), str)
-    if hashed:
-        metadata[HEADER_HASH] = HEADER_HASH_PLACE  # type: ignore[index]
-    text = text_of(header)
-    if hashed:
-        digest = hashlib.sha256(text).hexdigest().encode()
-        text = text.replace(HEADER_HASH_PLACE.encode(), digest, 1)
-    return len(text).to_bytes(8, "little") + text + payload
-
-
 @pytest.mark.usefixtures("bench")
 @MANY
 @given(st.data())
 def test_damaged_checkpoint_header(template: Path, tmp_path: Path, data: st.DataObject) -> None:
     """Also of the JSON texts within it; the header's hash is right, as a faulty writer has it."""
-    content = RunFolder.open(template).checkpoint_path.read_bytes()
-    size = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:size])
+    header, payload = split_header(RunFolder.open(template).checkpoint_path.read_bytes())
     metadata = header["__metadata__"]
     inner = data.draw(st.sampled_from([None, "hyperparameters", "versions", "learning"]))
     if inner is None:
@@ -246,16 +231,14 @@ def test_damaged_checkpoint_header(template: Path, tmp_path: Path, data: st.Data
     else:
         metadata[inner] = text_of(data.draw(damaged({"a": json.loads(metadata[inner])}))).decode()
         metadata[inner] = json.dumps(json.loads(metadata[inner]).get("a"))
-    check(template, tmp_path, "checkpoint.safetensors", with_header(header, content[size:]))
+    check(template, tmp_path, "checkpoint.safetensors", with_header(header, payload))
 
 
 def test_undamaged_header_is_read(template: Path, tmp_path: Path) -> None:
     """What the test above makes of an undamaged header is the checkpoint."""
     folder = RunFolder.open(template)
-    content = folder.checkpoint_path.read_bytes()
-    size = 8 + int.from_bytes(content[:8], "little")
     path = tmp_path / "checkpoint.safetensors"
-    path.write_bytes(with_header(json.loads(content[8:size]), content[size:]))
+    path.write_bytes(with_header(*split_header(folder.checkpoint_path.read_bytes())))
     assert load_checkpoint(path, EXPERIMENT) == load_checkpoint(folder.checkpoint_path, EXPERIMENT)
 
 
