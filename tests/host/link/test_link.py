@@ -70,7 +70,7 @@ def test_killed_process_is_a_lost_link() -> None:
 
 
 def test_process_that_fails_is_quoted() -> None:
-    program = "import sys; sys.exit('no memory for the replay buffer')"
+    program = "import sys; sys.exit('one moment\\nno memory for the replay buffer')"
     link = ProcessLink([sys.executable, "-c", program])
     with pytest.raises(LinkLostError, match=r'exit code 1 and wrote "no memory for the replay'):
         read_exactly(link, 1)
@@ -90,6 +90,7 @@ def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch)
         link.write(bytes(1_000_000))
     assert time.monotonic() - began < 5
     link.close()
+    assert not is_running(link.process_id)
 
 
 def test_child_dies_with_a_parent_that_is_killed() -> None:

@@ -266,6 +266,14 @@ def test_damaged_run_is_exported_or_refused(tmp_path: Path, data: st.DataObject)
         ({"save": "../other"}, r'save is "../other", not the name of a save'),
         ({"experiment": "a\nb"}, r'experiment is "a\\nb", not a text in one line'),
         ({"fingerprint": "0" * 999}, r'fingerprint is "0+…, not eight hexadecimal digits'),
+        ({"steps": 2**32}, r"steps is 4294967296, not a whole number from 0 to 4294967295"),
+        ({"return_mean": float("inf")}, r"return_mean is Infinity, not a number"),
+        ({"train_s": -1}, r"train_s is -1, not a number from 0"),
+        ({"train_s": 10**400}, r"train_s is 10+…, not a number from 0"),
+        ({"save": "save-1-0123456789ab/../.."}, r"save-1-.*, not the name of a save"),
+        ({"experiment": "a" * 301}, r"experiment is .*…, not a text in one line"),
+        ({"hyperparameters": {"gamma": "1"}}, r'hyperparameters.gamma is "1", not a number'),
+        ({"memory": [{"name": "flash"}]}, r"memory\[0\].use is missing"),
         ({"format": 3}, r"run.json has format 3, this host reads 2: use the host tools that"),
     ],
 )
@@ -278,6 +286,31 @@ def test_sentences_name_the_key(
     (path / "run.json").write_bytes(text_of({**document, **change}))
     with pytest.raises(RltError, match=sentence):
         RunFolder.open(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"kind": "other"}, r'kind is "other", not one of progress, evaluation, event'),
+        ({"kind": ["event"]}, r'kind is \["event"\], not one of'),
+        ({"step": 1.5}, r"step is 1.5, not a whole number"),
+        ({"severity": 256}, r"severity is 256, not a whole number from 0 to 255"),
+        ({"text": None}, r"text is null, not text"),
+        ({"text": ...}, r"text is missing"),
+        ({"time_s": ...}, r"time_s is missing"),
+    ],
+)
+def test_rows_that_do_not_fit_are_named(
+    change: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    row = {"kind": "event", "time_s": 1.0, "step": 60, "severity": 6, "text": "hello"}
+    changed = {name: value for name, value in (row | change).items() if value is not ...}
+    folder = RunFolder(tmp_path, {})
+    folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
+    with pytest.raises(
+        RltError, match=rf"metrics.jsonl is damaged in line 2 \({sentence}.*\): remove that line"
+    ):
+        folder.read_metrics()
 
 
 def test_missing_keys_are_named(template: Path, tmp_path: Path, bench: Bench) -> None:

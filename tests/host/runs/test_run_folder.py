@@ -116,6 +116,17 @@ def test_place_that_cannot_be_written() -> None:
         RunFolder.create(Path("/proc/nothing"), {})
 
 
+@pytest.mark.parametrize("room", [0, 3, 10])
+def test_run_that_cannot_begin_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Whether the disk is full at the sources or at run.json."""
+    monkeypatch.setattr(os, "write", FullDisk(room))
+    with pytest.raises(DiskError, match="No space left on device"):
+        RunFolder.create(tmp_path / "run", {"experiment": "a"}, [("sources.tar.gz", bytes(5))])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_full_disk_leaves_whole_lines_in_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from rltools_host.files import synchronise_folder
 from rltools_host.runs.checkpoint import Checkpoint, state_of_checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import state_of_policy
-from rltools_host.runs.saves import is_whole
+from rltools_host.runs.saves import is_whole, saves_to_resume, step_of, write_save
 from training_bench import DIALECT, Bench, final_state, is_valid, saved_checkpoint
 
 SEED, STEPS, PAUSED_AT = 3, 120, 40
@@ -161,6 +161,20 @@ def test_power_failure(paused: Path, tmp_path: Path) -> None:
     assert all(p.name.startswith(".") or p.parent.name.startswith(".") for p in disk.written)
 
 
+def test_power_failure_after_metrics(paused: Path, tmp_path: Path) -> None:
+    """The rows up to a save are on the disk when run.json names it."""
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    folder = RunFolder.open(path)
+    disk = Durability()
+    with watched(disk, FullDisk.NEED_SPACE):
+        folder.append_metrics([{"kind": "event", "step": 50}])
+        folder.commit(STEPS, *files_of(STEPS), {"state": "finished"})
+    folder.close()
+    assert disk.at_the_end() == []
+    assert folder.metrics_path in disk.written
+
+
 def test_power_failure_is_noticed(tmp_path: Path) -> None:
     """The model of the disk finds each thing that may be left out."""
 
@@ -266,6 +280,17 @@ def test_damaged_save_that_run_json_does_not_name_is_passed_over(
     newer.mkdir()
     (newer / SAVED[0]).write_bytes(b"damaged")
     finish(bench, path)
+
+
+def test_newest_of_several_saves_is_resumed_first(paused: Path, tmp_path: Path) -> None:
+    """Such as are left where run.json could not be written twice; earlier ones are not taken."""
+    path = tmp_path / "run"
+    shutil.copytree(paused, path)
+    for step in (60, 100, 80, 20):
+        write_save(path, step, *files_of(step))
+    metadata = RunFolder.open(path).metadata
+    steps = [step_of(save, metadata) for save in saves_to_resume(path, metadata)]
+    assert steps == [100, 80, 60, PAUSED_AT]
 
 
 def test_run_that_another_process_has_changed(paused: Path, tmp_path: Path) -> None:
