@@ -320,9 +320,9 @@ def _reason(reply: Packet) -> int:
 def _place(
     reply: Packet, content: bytearray, missing: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Puts the data of a reply where it belongs; returns the intervals that are missing then."""
+    """Puts the data of an ACK where it belongs; returns the intervals that are missing then."""
     begin, end = reply.offset, reply.offset + len(reply.data)
-    if reply.opcode != Opcode.ACK or begin == end or end > len(content):
+    if begin == end or end > len(content):
         return missing
     content[begin:end] = reply.data
     rest: list[tuple[int, int]] = []

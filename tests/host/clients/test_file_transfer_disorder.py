@@ -13,7 +13,12 @@ from hypothesis import strategies as st
 
 from fake_files import EXPIRY_S, FakeFileServer
 from rltools_host.clients.file_packet import DATA_BYTES, Opcode, Packet
-from rltools_host.clients.file_transfer import ATTEMPTS, SESSION_OPERATIONS, FileTransfer
+from rltools_host.clients.file_transfer import (
+    ATTEMPTS,
+    LIMIT_AT_LEAST_S,
+    SESSION_OPERATIONS,
+    FileTransfer,
+)
 from rltools_host.errors import BoardMismatchError, LinkLostError
 
 
@@ -307,6 +312,79 @@ def test_burst_that_ends_with_end_of_file() -> None:
     channel.server.answer = answer  # type: ignore[method-assign]
     assert on(channel).download("/d") == FILES["/d"]
     assert channel.now == 0.0
+
+
+def test_numbers_of_requests_leave_room_for_their_answers() -> None:
+    """No request has the number of an answer, over the wrap of the numbers too."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    transfer = on(channel)
+    transfer._sequence = 0xFFF0
+    transfer.upload("/a", FILES["/d"])
+    numbers = [request.sequence for request in channel.server.requests]
+    assert numbers == [(0xFFF2 + 2 * index) & 0xFFFF for index in range(len(numbers))]
+    assert len(numbers) > 20
+
+
+def test_time_limit_grows_with_the_file() -> None:
+    """A slow server takes longer than the shortest limit, for which a small file has no excuse."""
+    content = bytes(range(256)) * 800
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    channel.server.read = lambda path: content if path == "/large" else b"small"
+    channel.silence_s = 1.0
+    assert on(channel).download("/large") == content
+    assert LIMIT_AT_LEAST_S < channel.now < 60.0
+    channel.now, channel.silence_s = 0.0, 0.05
+    on(channel).upload("/a", content)
+    assert LIMIT_AT_LEAST_S < channel.now < 60.0
+    channel.silence_s = 11.0
+    with pytest.raises(LinkLostError, match="took longer than 30 s"):
+        on(channel).download("/small")
+
+
+def test_reads_ask_for_what_is_missing_alone() -> None:
+    """The first packet of the burst is lost, and the server reads less than it is asked for."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    original = channel.server.answer
+    asked: list[tuple[int, int]] = []
+
+    def answer(raw: bytes) -> list[bytes]:
+        request = Packet.parse(raw)
+        assert request is not None
+        answers = original(raw)
+        if request.opcode == Opcode.BURST_READ_FILE:
+            return answers[1:] or answers
+        if request.opcode != Opcode.READ_FILE:
+            return answers
+        asked.append((request.offset, raw[4]))
+        whole = Packet.parse(answers[0])
+        assert whole is not None
+        return [Packet(**{**vars(whole), "data": whole.data[:100]}).pack()]
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    assert on(channel).download("/d") == FILES["/d"]
+    assert asked == [(0, DATA_BYTES), (100, DATA_BYTES - 100), (200, DATA_BYTES - 200)]
+
+
+@pytest.mark.parametrize("opcode", [Opcode.BURST_READ_FILE, Opcode.READ_FILE])
+def test_reason_of_a_refusal_is_no_data(opcode: Opcode) -> None:
+    """A NAK carries its reason where an ACK has data; the transfer ends with it."""
+    channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
+    original = channel.server.answer
+
+    def answer(raw: bytes) -> list[bytes]:
+        request = Packet.parse(raw)
+        assert request is not None
+        answers = original(raw)
+        if request.opcode == opcode:
+            number, session = request.sequence + 1, request.session
+            refusal = {"request_opcode": opcode, "offset": request.offset, "data": b"\x01"}
+            return [Packet(number & 0xFFFF, session, Opcode.NAK, **refusal).pack()]  # type: ignore[arg-type]
+        return answers[1:] if request.opcode == Opcode.BURST_READ_FILE else answers
+
+    channel.server.answer = answer  # type: ignore[method-assign]
+    with pytest.raises(BoardMismatchError, match="the disorderly board refuses /d: fail; flash"):
+        on(channel).download("/d")
+    assert not channel.server.sessions
 
 
 def test_number_after_a_burst_lies_behind_its_packets() -> None:
