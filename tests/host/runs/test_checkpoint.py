@@ -251,7 +251,8 @@ def test_hyperparameters_that_a_board_does_not_have(
 
 def test_values_at_their_bounds_are_loaded(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    values = {"steps": 1, "seed": 2**32 - 1, "learning_rate": 1, "adam_beta": 1 - 2.0**-24}
+    beta = 1 - 2.0**-24 + 2.0**-40  # a little too large, as which the board cannot hold it
+    values = {"steps": 1, "seed": 2**32 - 1, "learning_rate": 1, "adam_beta": beta}
     path.write_bytes(with_metadata(FILE, hyperparameters=json.dumps(values)))
     assert load_checkpoint(path, EXPERIMENT).hyperparameters == values
 
