@@ -11,7 +11,7 @@ from fake_board import ADDRESS, FakeBoard
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.clients import node
-from rltools_host.clients.messages import Identity, State
+from rltools_host.clients.messages import Identity, State, text_of
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, PortError
 from rltools_host.link.connection import Address
@@ -42,6 +42,14 @@ def test_identity() -> None:
             unique_id=bytes(range(16)).hex(),
         )
         session.node.require(identity, "fake-td3", FINGERPRINT, "host", "flash it")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [(b"ab\0cd", "ab"), ("ab\0cd", "ab"), (b"ab", "ab"), (b"\0", ""), (b"a\xff\0", "a\ufffd")],
+)
+def test_text_of_a_field_ends_at_its_first_zero(field: bytes | str, text: str) -> None:
+    assert text_of(field) == text
 
 
 def test_silent_port_is_named() -> None:

@@ -22,7 +22,14 @@ import serial
 from rltools_host.child_process import start_child
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.link import transport
-from rltools_host.link.transport import Link, ProcessLink, SerialLink, TcpLink, open_link
+from rltools_host.link.transport import (
+    DescriptorLink,
+    Link,
+    ProcessLink,
+    SerialLink,
+    TcpLink,
+    open_link,
+)
 
 ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
 
@@ -202,6 +209,19 @@ def test_no_permission_names_the_group(
     monkeypatch.setattr(transport.grp, "getgrgid", lambda _: Group())
     with pytest.raises(PortError, match=f"no permission to open {re.escape(str(path))}: {remedy}"):
         open_link(str(path))
+
+
+def test_second_close_leaves_other_descriptors_open() -> None:
+    """The numbers of a closed link's descriptors are given out again."""
+    numbers = os.pipe()
+    link = DescriptorLink("a pipe", *numbers)
+    with open(os.devnull) as other:
+        link.close()
+        for number in numbers:
+            os.dup2(other.fileno(), number)
+        link.close()
+        for number in numbers:
+            os.close(number)  # which fails where it is closed
 
 
 def test_tcp_carries_bytes_and_ends() -> None:

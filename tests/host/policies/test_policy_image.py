@@ -260,11 +260,22 @@ MALFORMED: dict[str, tuple[str, dict[int, tuple[str, int]], int, int]] = {
     ),
     "unknown activation": ("pendulum", {HEADER_BYTES + 4: ("B", 99)}, 0, 0),
     "reserved byte of a layer": ("pendulum", {HEADER_BYTES + 7: ("B", 1)}, 0, 0),
-    "layer without outputs": ("pendulum", {HEADER_BYTES + 2: ("H", 0)}, 0, 0),
+    "layer without outputs": (
+        "pendulum",
+        {HEADER_BYTES + 2: ("H", 0), HEADER_BYTES + LAYER_BYTES: ("H", 0)},
+        PENDULUM_PARAMETERS,
+        -4 * (4 * 64 + 64 * 64),
+    ),
     "bytes behind the examples": ("pendulum", {}, PENDULUM_EXAMPLES, 4),
     "bytes missing": ("pendulum", {}, PENDULUM_EXAMPLES, -4),
     "bytes behind a text": ("pendulum", {80 + 31: ("B", 1)}, 0, 0),
-    "empty text": ("pendulum", {80: ("B", 0)}, 0, 0),
+    "empty text": ("pendulum", {80 + 8 * i: ("Q", 0) for i in range(4)}, 0, 0),
+    "text without an end": (
+        "pendulum",
+        {80 + 8 * i: ("Q", int.from_bytes(b"8 bytes!", "little")) for i in range(4)},
+        0,
+        0,
+    ),
 }
 
 

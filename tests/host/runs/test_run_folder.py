@@ -258,10 +258,13 @@ def test_runs_of_other_names_stand_where_they_were_written(runs: Path) -> None:
         assert run_names(runs)[place] == "mine"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "\xff"])
-def test_damaged_run_file(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("", ""), ("{", ""), ("\xff", ""), ("[]", r" \(it is not one object\)")],
+)
+def test_damaged_run_file(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "run.json").write_text(text, encoding="latin1")
-    with pytest.raises(DamagedFileError, match=r"run.json is damaged"):
+    with pytest.raises(DamagedFileError, match=f"run.json is damaged{reason}; restore it or"):
         RunFolder.open(tmp_path)
 
 
