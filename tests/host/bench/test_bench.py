@@ -257,7 +257,7 @@ def test_build_measures_what_a_user_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header = build_times.header_of_algorithm("pendulum-td3")
-    directory = firmware.build_firmware(load_board("host"), "pendulum-td3").parent
+    directory = firmware.build_firmware(load_board("host"), "pendulum-td3").parents[1]
     objects = build_times.objects_of(header, directory, "pendulum-td3")
     assert sorted(path.name for path in objects) == [
         "describe.cpp.o",

@@ -27,14 +27,16 @@ void build_policy_image(Device device, Training<E>& training,
           detail::channels_fit(Environment::kActions, Environment::kActionDim),
       "build_policy_image: a channel's name has more than 23 bytes, its unit more than 15, or its "
       "range is empty or not finite");
-  const PolicyOrigin origin{E::kName,
-                            Environment::kName,
-                            steps_done(training),
-                            training.hyperparameters.seed,
-                            fingerprint(training),
-                            state_sha256};
-  write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
-                     origin, image);
+  if constexpr (Contracts<E>::kKept) {
+    const PolicyOrigin origin{E::kName,
+                              Environment::kName,
+                              steps_done(training),
+                              training.hyperparameters.seed,
+                              fingerprint(training),
+                              state_sha256};
+    write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
+                       origin, image);
+  }
 }
 
 }  // namespace rlt
