@@ -236,6 +236,18 @@ def test_cpp_faults_are_built_into_the_tests_that_include_them(
     assert "could not be tried:\n  lib/toy.h:1: It is no C++." in printed
 
 
+def test_python_tests_that_build_the_host_leave_cpp_faults_triable(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They configure build/host in their own way, as tests of the host's libraries do."""
+    own = "import shutil; shutil.rmtree('build/host', ignore_errors=True)\n"
+    commit(tree, {"tests/host/test_clamp.py": own + PYTHON_TEST})
+    write_list(tree, python=[LOW], cpp=[TWICE])
+    code, document, _ = measure(tree, capsys)
+    assert code == 0
+    assert [entry["by"] for entry in document["mutants"]] == ["test_clamp.py", "test_toy.cpp"]
+
+
 def test_fault_that_must_not_compile_and_does_is_unnoticed(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,7 +64,7 @@ class Copy:
     def __init__(self, source: Path, root: Path) -> None:
         self.source = source
         self.root = root
-        self.build = root / "build" / "host"
+        self.build = root / "build" / "mutants"  # Python tests configure build/host as they need it
         self.limits: dict[str, float] = {}
 
     def refresh(self) -> None:
