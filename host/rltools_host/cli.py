@@ -127,16 +127,6 @@ bench = typer.Typer(
 app.add_typer(bench)
 
 
-@app.callback()
-def top() -> None:
-    """Trains policies on microcontrollers, real or emulated, and brings them home."""
-
-
-@bench.callback()
-def bench_top() -> None:
-    """How fast this machine trains and infers, and against what."""
-
-
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with the command's exit code."""
     words = sys.argv[1:] if arguments is None else arguments
