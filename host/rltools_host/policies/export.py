@@ -306,7 +306,8 @@ inline void scale_action(const float* output, float* action) {{
   for (int i = 0; i < kActionDim; i++) {{
     const float half_range = 0.5f * (kActions[i].maximum - kActions[i].minimum);
     const float centre = 0.5f * (kActions[i].maximum + kActions[i].minimum);
-    action[i] = fma(clamp(output[i], -1.0f, 1.0f), half_range, centre);
+    const float physical = fma(clamp(output[i], -1.0f, 1.0f), half_range, centre);
+    action[i] = clamp(physical, kActions[i].minimum, kActions[i].maximum);
   }}
 }}
 

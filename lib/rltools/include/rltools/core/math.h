@@ -23,6 +23,12 @@
 #error "rltools needs IEEE-754 arithmetic: compile without -ffast-math and -ffinite-math-only."
 #endif
 
+// Comparisons for equality are exact here, and meant so; users' builds may warn of them.
+#if defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wfloat-equal"
+#endif
+
 namespace rlt {
 namespace math {
 
@@ -284,3 +290,7 @@ inline double softplus(double x) { return maximum(x, 0.0) + log1p(exp(-absolute(
 
 }  // namespace math
 }  // namespace rlt
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif

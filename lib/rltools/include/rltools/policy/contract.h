@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "rltools/core/math.h"
 
@@ -41,6 +40,12 @@ inline float safe_action(const PolicyContract& contract, int index) {
 
 namespace detail {
 
+// void for a type that exists: <type_traits> is not everywhere where policies run.
+template <class>
+struct VoidOf {
+  using Type = void;
+};
+
 // An environment may state a safe action, `kSafeAction[kActionDim]` in the channels' units.
 template <class Environment, class = void>
 struct SafeAction {
@@ -48,7 +53,7 @@ struct SafeAction {
   static constexpr bool kIsWithinRanges = true;
 };
 template <class Environment>
-struct SafeAction<Environment, std::void_t<decltype(Environment::kSafeAction)>> {
+struct SafeAction<Environment, typename VoidOf<decltype(Environment::kSafeAction)>::Type> {
   static constexpr const float* kValues = Environment::kSafeAction;
   static constexpr bool is_within_ranges() {
     for (int i = 0; i < Environment::kActionDim; i++) {
@@ -72,10 +77,13 @@ constexpr PolicyContract policy_contract() {
 }
 
 // A normalised action in physical units: -1 is the channel's minimum, 1 its maximum; beyond, it is
-// clamped. The action is a number: a NaN would pass.
+// clamped, and so is what rounding takes out of the range. The action is a number: a NaN would
+// pass.
 inline float physical_action(float action, float minimum, float maximum) {
   const float half_range = 0.5f * (maximum - minimum);
-  return math::fma(math::clamp(action, -1.0f, 1.0f), half_range, middle_of(minimum, maximum));
+  const float physical =
+      math::fma(math::clamp(action, -1.0f, 1.0f), half_range, middle_of(minimum, maximum));
+  return math::clamp(physical, minimum, maximum);
 }
 
 }  // namespace rlt

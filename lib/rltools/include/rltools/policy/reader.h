@@ -38,6 +38,15 @@ inline std::uint32_t example_floats(const PolicyImageHeader& header) {
 
 namespace detail {
 
+// The record at an address within an image, which lies on a four-byte boundary.
+template <class Record>
+inline const Record* record_at(const void* address) {
+  return static_cast<const Record*>(address);
+}
+
+// Of finite numbers; 0 equals -0.
+inline bool same_value(float a, float b) { return !(a < b) && !(a > b); }
+
 // Accepted, or the number of the first value that is not finite.
 inline PolicyVerdict check_finite(const AliasingFloat* values, std::uint64_t count) {
   const std::uint64_t first = finite_count(values, count);
@@ -69,7 +78,7 @@ inline bool same_text(const char (&field)[Capacity], const char* text) {
 inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count) {
   if (reinterpret_cast<std::uintptr_t>(image) % 4 != 0) return PolicyReason::misaligned;
   if (count < sizeof(PolicyImageHeader)) return PolicyReason::too_short;
-  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
+  const auto& header = *detail::record_at<PolicyImageHeader>(image);
   for (std::size_t i = 0; i < sizeof(kPolicyMagic); i++) {
     if (header.magic[i] != kPolicyMagic[i]) return PolicyReason::bad_magic;
   }
@@ -143,7 +152,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
                                   PolicyView& policy) {
   const PolicyReason envelope = detail::check_envelope(image, count);
   if (envelope != PolicyReason::accepted) return {envelope, 0};
-  const auto& header = *reinterpret_cast<const PolicyImageHeader*>(image);
+  const auto& header = *detail::record_at<PolicyImageHeader>(image);
   if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
       header.example_count == 0 || (header.flags & ~kPolicyHasNormaliser) != 0 ||
       header.reserved != 0 || !detail::is_text(header.experiment) ||
@@ -157,9 +166,8 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   if (tables_bytes > count) return {PolicyReason::malformed, 0};
 
   policy.header = &header;
-  policy.layers = reinterpret_cast<const PolicyImageLayer*>(image + sizeof(PolicyImageHeader));
-  policy.observations =
-      reinterpret_cast<const PolicyImageChannel*>(policy.layers + header.layer_count);
+  policy.layers = detail::record_at<PolicyImageLayer>(image + sizeof(PolicyImageHeader));
+  policy.observations = detail::record_at<PolicyImageChannel>(policy.layers + header.layer_count);
   policy.actions = policy.observations + header.observation_dim;
   std::uint64_t parameter_count;
   std::uint32_t widest;
@@ -173,7 +181,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
   if (!verdict.accepted()) return verdict;
 
-  const auto* numbers = reinterpret_cast<const AliasingFloat*>(image + tables_bytes);
+  const auto* numbers = detail::record_at<AliasingFloat>(image + tables_bytes);
   policy.mean = has_normaliser ? numbers : nullptr;
   policy.inverse_std = has_normaliser ? numbers + header.observation_dim : nullptr;
   policy.parameters = numbers + (has_normaliser ? 2u * header.observation_dim : 0u);
@@ -198,8 +206,9 @@ inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContra
                                   : contract.actions[i - contract.observation_dim];
     const PolicyImageChannel& channel = policy.observations[i];
     if (!detail::same_text(channel.name, expected.name) ||
-        !detail::same_text(channel.unit, expected.unit) || channel.minimum != expected.minimum ||
-        channel.maximum != expected.maximum) {
+        !detail::same_text(channel.unit, expected.unit) ||
+        !detail::same_value(channel.minimum, expected.minimum) ||
+        !detail::same_value(channel.maximum, expected.maximum)) {
       return {PolicyReason::other_contract, static_cast<std::uint32_t>(i)};
     }
   }

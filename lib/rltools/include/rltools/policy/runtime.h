@@ -89,32 +89,32 @@ enum class ActionSource : std::uint8_t {
   output_not_finite,       // of the network
 };
 
-// A place for one policy, which runs what it has accepted and nothing else: the image is copied
-// into memory that nobody else can write, checked there, and never changes while it acts. It holds
-// an image of at most `ImageBytes`, that needs at most `ScratchFloats` (scratch_floats_to_accept).
-// To keep the last good policy until the next one is accepted takes two of these.
-template <std::size_t ImageBytes, std::size_t ScratchFloats>
-class Policy {
+// Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
+// change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
+// `ScratchFloats` (scratch_floats_to_accept).
+template <std::size_t ScratchFloats>
+class PolicyRunner {
  public:
-  explicit constexpr Policy(const PolicyContract& contract) : contract_(contract) {}
-  Policy(const Policy&) = delete;
-  Policy& operator=(const Policy&) = delete;
+  explicit constexpr PolicyRunner(const PolicyContract& contract) : contract_(contract) {}
+  PolicyRunner(const PolicyRunner&) = delete;
+  PolicyRunner& operator=(const PolicyRunner&) = delete;
 
-  // All checks in order, on a copy of the image. The policy that was here is given up.
+  // All checks in order; `image` lies on a four-byte boundary. The policy that was here is given
+  // up.
   template <class Device>
   PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
     is_accepted_ = false;
-    if (count > ImageBytes) return {PolicyReason::too_large, 0};
-    __builtin_memcpy(image_, image, count);
-    PolicyVerdict verdict = parse_policy(image_, count, view_);
+    PolicyVerdict verdict = parse_policy(image, count, view_);
     if (verdict.accepted()) verdict = check_contract(view_, contract_);
     if (verdict.accepted()) verdict = check_examples(device, view_, scratch_, ScratchFloats);
     is_accepted_ = verdict.accepted();
     return verdict;
   }
+  void give_up() { is_accepted_ = false; }
 
   // The accepted image's parts; null where none has been accepted.
   const PolicyView* view() const { return is_accepted_ ? &view_ : nullptr; }
+  const PolicyContract& contract() const { return contract_; }
 
   // action (action_dim) in the contract's units for an observation (observation_dim): finite and
   // within the channels' ranges, whatever the observation.
@@ -127,24 +127,60 @@ class Policy {
     return source;
   }
 
+  // The same without what a caller has checked already: an accepted policy, a finite observation.
+  // False where an output is not finite.
+  template <class Device>
+  bool forward(Device device, const float* observation, float* action) {
+    policy_forward(device, view_, observation, action, scratch_);
+    if (!all_finite(action, static_cast<std::uint64_t>(contract_.action_dim))) return false;
+    scale_action(view_, action, action);
+    return true;
+  }
+
  private:
   template <class Device>
   ActionSource run(Device device, const float* observation, float* action) {
     if (!is_accepted_) return ActionSource::no_policy;
-    const auto observation_dim = static_cast<std::uint64_t>(contract_.observation_dim);
-    const auto action_dim = static_cast<std::uint64_t>(contract_.action_dim);
-    if (!all_finite(observation, observation_dim)) return ActionSource::observation_not_finite;
-    policy_forward(device, view_, observation, action, scratch_);
-    if (!all_finite(action, action_dim)) return ActionSource::output_not_finite;
-    scale_action(view_, action, action);
-    return ActionSource::from_policy;
+    if (!all_finite(observation, static_cast<std::uint64_t>(contract_.observation_dim))) {
+      return ActionSource::observation_not_finite;
+    }
+    return forward(device, observation, action) ? ActionSource::from_policy
+                                                : ActionSource::output_not_finite;
   }
 
   const PolicyContract contract_;
-  alignas(4) std::uint8_t image_[ImageBytes] = {};
   float scratch_[ScratchFloats] = {};
   PolicyView view_ = {};
   bool is_accepted_ = false;
+};
+
+// A place for one policy: the image is copied into memory that nobody else can write, checked
+// there, and never changes while it acts. It holds an image of at most `ImageBytes`. To keep the
+// last good policy until the next one is accepted takes two of these, or slots.h.
+template <std::size_t ImageBytes, std::size_t ScratchFloats>
+class Policy {
+ public:
+  explicit constexpr Policy(const PolicyContract& contract) : runner_(contract) {}
+
+  // All checks in order, on a copy of the image. The policy that was here is given up.
+  template <class Device>
+  PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
+    runner_.give_up();
+    if (count > ImageBytes) return {PolicyReason::too_large, 0};
+    __builtin_memcpy(image_, image, count);
+    return runner_.accept(device, image_, count);
+  }
+
+  const PolicyView* view() const { return runner_.view(); }
+
+  template <class Device>
+  ActionSource act(Device device, const float* observation, float* action) {
+    return runner_.act(device, observation, action);
+  }
+
+ private:
+  PolicyRunner<ScratchFloats> runner_;
+  alignas(4) std::uint8_t image_[ImageBytes] = {};
 };
 
 }  // namespace rlt

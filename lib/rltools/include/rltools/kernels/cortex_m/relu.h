@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #if defined(__ARM_FEATURE_DSP)
 #include <arm_acle.h>
@@ -114,15 +113,24 @@ inline void activations_of_sums(float* values, int count) {
   }
 }
 
+// Has a Type only where the condition holds, so that an overload exists only there: <type_traits>
+// is not everywhere where policies run.
+template <bool>
+struct OnlyWhere {};
+template <>
+struct OnlyWhere<true> {
+  using Type = int;
+};
+
 }  // namespace kernels
 
-template <Activation A, int Count, std::enable_if_t<A == Activation::relu, int> = 0>
+template <Activation A, int Count, typename kernels::OnlyWhere<A == Activation::relu>::Type = 0>
 CortexM activation_forward(CortexM device, const float* input, float* output) {
   kernels::relu_values(input, output, Count);
   return device;
 }
 
-template <Activation A, int Count, std::enable_if_t<A == Activation::relu, int> = 0>
+template <Activation A, int Count, typename kernels::OnlyWhere<A == Activation::relu>::Type = 0>
 CortexM activation_backward(CortexM device, const float*, const float* output, float* gradient) {
   kernels::relu_gradients(output, gradient, Count);
   return device;

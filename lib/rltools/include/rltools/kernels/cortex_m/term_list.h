@@ -15,12 +15,17 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "rltools/kernels/cortex_m/term_list_thumb.h"
 #include "rltools/kernels/register_tile.h"
 
 namespace rlt::kernels {
+
+// A number as a type (std::integral_constant's header is not everywhere where policies run).
+template <int Value>
+struct Constant {
+  static constexpr int value = Value;
+};
 
 constexpr int kListColumns = 16;  // sums under way
 
@@ -157,18 +162,18 @@ inline void list_product_of_transposed(const float* a, const float* b, float* pr
         [=](int row) { return product + row * Columns + first; });
   };
   if constexpr (Depth == 1) {
-    multiply(b, 0, std::integral_constant<int, kBlock>{});
+    multiply(b, 0, Constant<kBlock>{});
   } else {
     float transposed[Depth * kBlock];
     constexpr int kWhole = list_columns(Columns) / kBlock * kBlock;
     constexpr int kRest = list_columns(Columns) - kWhole;
     for (int first = 0; first < kWhole; first += kBlock) {
       transpose<Depth, kBlock>(b + first * Depth, transposed);
-      multiply(transposed, first, std::integral_constant<int, kBlock>{});
+      multiply(transposed, first, Constant<kBlock>{});
     }
     if constexpr (kRest > 0) {
       transpose<Depth, kRest>(b + kWhole * Depth, transposed);
-      multiply(transposed, kWhole, std::integral_constant<int, kRest>{});
+      multiply(transposed, kWhole, Constant<kRest>{});
     }
   }
 }

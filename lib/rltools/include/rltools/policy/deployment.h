@@ -1,0 +1,140 @@
+// A policy at its place on a board: the slots say which image acts, runners hold the accepted
+// images, the executor keeps time and limits. This is what an application, or somebody's own
+// firmware, calls.
+#pragma once
+
+#include "rltools/policy/executor.h"
+#include "rltools/policy/runtime.h"
+#include "rltools/policy/slots.h"
+
+namespace rlt {
+
+// What became of a staged image.
+struct StageVerdict {
+  SlotError error;        // of the slots; none where the image itself was checked
+  PolicyVerdict verdict;  // of the image
+  constexpr bool accepted() const { return error == SlotError::none && verdict.accepted(); }
+};
+
+// `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner.
+template <class Device, class Storage, int MostActions, std::size_t ScratchFloats>
+class PolicyDeployment {
+ public:
+  PolicyDeployment(Device device, Storage& memory, const PolicyContract& contract,
+                   const ExecutorLimits& limits = {})
+      : device_(device),
+        slots_(memory),
+        runners_{PolicyRunner<ScratchFloats>(contract), PolicyRunner<ScratchFloats>(contract)},
+        executor_(contract, limits) {}
+
+  // After a reset. What acts is then the last good policy, checked again, or none.
+  void begin() {
+    slots_.begin();
+    while (slots_.active().data != nullptr && !accept(slots_.active_slot(), slots_.active())) {
+      slots_.refuse_active();
+    }
+    if (slots_.candidate().data != nullptr) accept(slots_.other_slot(), slots_.candidate());
+  }
+
+  // -- a new image
+  // ----------------------------------------------------------------------------------
+
+  SlotError stage(std::uint32_t bytes) {
+    const SlotError error = slots_.stage(bytes);
+    if (error == SlotError::none) candidate().give_up();
+    return error;
+  }
+  SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    return slots_.write(offset, source, count);
+  }
+  StageVerdict finish() {
+    StageVerdict result{SlotError::none, {PolicyReason::accepted, 0}};
+    result.error = slots_.finish([&](const std::uint8_t* image, std::uint32_t bytes) {
+      result.verdict = candidate().accept(device_, image, bytes);
+      return result.verdict.accepted();
+    });
+    if (result.error != SlotError::none) candidate().give_up();
+    return result;
+  }
+
+  // -- trial, confirmation, and the way back
+  // --------------------------------------------------------
+
+  // Times are those of step().
+  SlotError start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
+    if (candidate().view() == nullptr && slots_.candidate_state() == Candidate::staged) {
+      return SlotError::not_staged;
+    }
+    const SlotError error = slots_.start_trial(now_us, trial_us);
+    if (error == SlotError::none) executor_.reset();
+    return error;
+  }
+  SlotError confirm(std::uint32_t now_us) {
+    poll(now_us);
+    return slots_.confirm(now_us);
+  }
+  SlotError roll_back() {
+    if (slots_.candidate_state() == Candidate::previous && candidate().view() == nullptr) {
+      return SlotError::no_previous;  // it does not pass the check any more
+    }
+    const SlotError error = slots_.roll_back();
+    if (error == SlotError::none) changed();
+    return error;
+  }
+  // Ends a trial whose time is over; true then. step() does it too.
+  bool poll(std::uint32_t now_us) {
+    if (!slots_.poll(now_us)) return false;
+    changed();
+    return true;
+  }
+
+  // -- acting
+  // ---------------------------------------------------------------------------------------
+
+  ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action) {
+    poll(now_us);
+    const ExecutorStatus status =
+        executor_.step(now_us, observation, action, [this](const float* values, float* result) {
+          PolicyRunner<ScratchFloats>* policy = acting();
+          if (policy == nullptr) return ExecutorStatus::no_policy;
+          return policy->forward(device_, values, result) ? ExecutorStatus::acted
+                                                          : ExecutorStatus::output_not_finite;
+        });
+    if (status == ExecutorStatus::output_not_finite && is_in_trial()) {
+      slots_.drop(DropReason::fault);
+      changed();
+    }
+    return status;
+  }
+
+  bool is_in_trial() const { return slots_.candidate_state() == Candidate::trial; }
+  // The policy that acts; null where there is none.
+  PolicyRunner<ScratchFloats>* acting() {
+    const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
+    if (slot == PolicySlots<Storage>::kNoSlot || runners_[slot].view() == nullptr) return nullptr;
+    return &runners_[slot];
+  }
+  // The accepted image of a slot; null where there is none.
+  const PolicyView* view(std::uint8_t slot) const { return runners_[slot].view(); }
+  const PolicySlots<Storage>& slots() const { return slots_; }
+  const Executor<MostActions>& executor() const { return executor_; }
+
+ private:
+  PolicyRunner<ScratchFloats>& candidate() { return runners_[slots_.other_slot()]; }
+  bool accept(std::uint8_t slot, SlotImage image) {
+    return runners_[slot].accept(device_, image.data, image.bytes).accepted();
+  }
+  // Another policy acts from now on: the executor begins as after a reset. What counts no more is
+  // given up.
+  void changed() {
+    if (slots_.candidate_state() == Candidate::none) candidate().give_up();
+    executor_.reset();
+  }
+
+  Device device_;
+  PolicySlots<Storage> slots_;
+  PolicyRunner<ScratchFloats> runners_[2];  // of the image in each slot
+  Executor<MostActions> executor_;
+};
+
+}  // namespace rlt

@@ -1,0 +1,262 @@
+// Runs a policy in time: at the contract's rate, on observations that are fresh and within their
+// ranges, with actions that are finite and within theirs. Where that cannot be, the action is the
+// contract's safe one and the status names the fault. docs/executor.md has the table of states. No
+// allocation, no recursion, no lock; 10 words and the last action.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rltools/core/finite.h"
+#include "rltools/policy/contract.h"
+
+namespace rlt {
+
+// What a tick did. All from `no_policy` on are faults: the action is the safe one.
+enum class ExecutorStatus : std::uint8_t {
+  acted,                     // the policy's action for this observation
+  held,                      // called before the next tick: the action of the last one
+  no_policy,                 // none has been accepted
+  observation_missing,       // there has been none yet
+  observation_stale,         // older than most_age_us
+  observation_out_of_order,  // taken before the last one, or in the future
+  observation_frozen,        // the same numbers again, most_equal times, at new times
+  observation_not_finite,    // an element is infinite or not a number
+  observation_out_of_range,  // an element is beyond its range by more than range_margin
+  output_not_finite,         // of the network
+  recovering,                // all is well again, for less than recovery_ticks
+  given_up,                  // faults for give_up_ticks in a row; reset() leads out
+};
+constexpr int kExecutorStatusCount = 12;
+
+constexpr bool is_fault(ExecutorStatus status) { return status >= ExecutorStatus::no_policy; }
+
+constexpr const char* executor_status_text(ExecutorStatus status) {
+  switch (status) {
+    case ExecutorStatus::acted: return "the policy acts";
+    case ExecutorStatus::held: return "the last action is held";
+    case ExecutorStatus::no_policy: return "there is no policy";
+    case ExecutorStatus::observation_missing: return "there is no observation";
+    case ExecutorStatus::observation_stale: return "the observation is too old";
+    case ExecutorStatus::observation_out_of_order: return "the observation is out of order";
+    case ExecutorStatus::observation_frozen: return "the observation does not change";
+    case ExecutorStatus::observation_not_finite: return "the observation is not finite";
+    case ExecutorStatus::observation_out_of_range: return "the observation is out of range";
+    case ExecutorStatus::output_not_finite: return "the network's output is not finite";
+    case ExecutorStatus::recovering: return "recovering from a fault";
+    case ExecutorStatus::given_up: return "given up after too many faults";
+  }
+  return "unknown status";
+}
+
+// What the executor puts up with. Times are microseconds.
+struct ExecutorLimits {
+  std::uint32_t most_age_us = 0;     // of an observation; 0: two step intervals
+  std::uint32_t jitter_us = 0;       // a tick may be early or late by this; 0: a quarter of a step
+  std::uint32_t most_equal = 0;      // observations in a row with the same bits; 0: any number
+  float range_margin = 0.0f;         // beyond a channel's range, in widths of that range
+  std::uint32_t recovery_ticks = 1;  // good ones in a row before the policy acts again
+  std::uint32_t give_up_ticks = 0;   // faults in a row; 0: never given up
+};
+
+struct Observation {
+  const float* values;     // (observation_dim) in the contract's units; null where there is none
+  std::uint32_t taken_us;  // of the same clock as the ticks; wraps
+};
+
+struct ExecutorCounts {
+  std::uint32_t ticks = 0;   // calls that were not early
+  std::uint32_t early = 0;   // calls before the tick was due: nothing was computed
+  std::uint32_t late = 0;    // ticks later than due by more than the jitter
+  std::uint32_t missed = 0;  // ticks that fell out altogether
+  std::uint32_t statuses[kExecutorStatusCount] = {};  // of all calls
+};
+
+// `MostActions` is the largest action_dim.
+template <int MostActions>
+class Executor {
+ public:
+  explicit Executor(const PolicyContract& contract, const ExecutorLimits& limits = {})
+      : contract_(contract), limits_(limits) {
+    if (limits_.most_age_us == 0) limits_.most_age_us = 2 * contract.step_interval_us;
+    if (limits_.jitter_us == 0) limits_.jitter_us = contract.step_interval_us / 4;
+    if (limits_.recovery_ticks == 0) limits_.recovery_ticks = 1;
+    for (int i = 0; i < dimension(); i++) last_[i] = safe_action(contract_, i);
+  }
+
+  // To be called at the contract's rate or faster. action (action_dim) is always set: finite and
+  // within the channels' ranges. `act(observation, action)` runs the policy and returns an
+  // ExecutorStatus: acted, no_policy or output_not_finite; the action is in the contract's units.
+  template <class Act>
+  ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action,
+                      Act&& act) {
+    ExecutorStatus status = ExecutorStatus::held;
+    if (is_due(now_us)) {
+      status = tick(now_us, observation, act);
+    } else {
+      counts_.early++;
+    }
+    for (int i = 0; i < dimension(); i++) action[i] = last_[i];
+    counts_.statuses[static_cast<int>(status)]++;
+    return status;
+  }
+
+  // As after construction; the counts stay. The next call is a tick.
+  void reset() {
+    started_ = has_observation_ = false;
+    equal_ = faults_ = 0;
+    good_ = 0;
+    has_failed_ = given_up_ = false;
+    for (int i = 0; i < dimension(); i++) last_[i] = safe_action(contract_, i);
+  }
+
+  const ExecutorCounts& counts() const { return counts_; }
+  const ExecutorLimits& limits() const { return limits_; }
+  // Faults in a row, up to now.
+  std::uint32_t faults_in_a_row() const { return faults_; }
+
+ private:
+  int dimension() const {
+    return contract_.action_dim < MostActions ? contract_.action_dim : MostActions;
+  }
+
+  // -- time
+  // -----------------------------------------------------------------------------------------
+
+  static std::int32_t difference(std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b);
+  }
+
+  // Ticks are due on a grid, so that their rate does not drift; it begins anew where the clock has
+  // jumped, or a tick was missed.
+  bool is_due(std::uint32_t now_us) {
+    const auto interval = static_cast<std::int32_t>(contract_.step_interval_us);
+    const auto jitter = static_cast<std::int32_t>(limits_.jitter_us);
+    if (started_) {
+      const std::int32_t after = difference(now_us, due_us_);
+      if (after < -jitter && after >= -interval - jitter) return false;
+      if (after > jitter || after < -jitter) counts_.late++;
+      if (after >= interval) counts_.missed += static_cast<std::uint32_t>(after / interval);
+      if (after >= interval || after < -jitter) due_us_ = now_us;
+    } else {
+      due_us_ = now_us;
+    }
+    started_ = true;
+    due_us_ += contract_.step_interval_us;
+    counts_.ticks++;
+    return true;
+  }
+
+  // -- one tick
+  // -------------------------------------------------------------------------------------
+
+  template <class Act>
+  ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, Act&& act) {
+    ExecutorStatus status = given_up_ ? ExecutorStatus::given_up : check(now_us, observation);
+    if (status == ExecutorStatus::acted) status = act(observation.values, last_);
+    if (status == ExecutorStatus::acted) status = clamp_action();
+    if (status == ExecutorStatus::acted) return recover();
+    fail();
+    return status;
+  }
+
+  ExecutorStatus check(std::uint32_t now_us, const Observation& observation) {
+    if (observation.values == nullptr) return ExecutorStatus::observation_missing;
+    const std::int32_t age = difference(now_us, observation.taken_us);
+    if (age < -static_cast<std::int32_t>(limits_.jitter_us)) {
+      return ExecutorStatus::observation_out_of_order;
+    }
+    if (age > 0 && static_cast<std::uint32_t>(age) > limits_.most_age_us) {
+      return ExecutorStatus::observation_stale;
+    }
+    if (has_observation_ && difference(observation.taken_us, taken_us_) < 0) {
+      return ExecutorStatus::observation_out_of_order;
+    }
+    const bool is_new = !has_observation_ || observation.taken_us != taken_us_;
+    has_observation_ = true;
+    taken_us_ = observation.taken_us;
+    if (is_new) count_equal(observation.values);
+    if (!all_finite(observation.values, static_cast<std::uint64_t>(contract_.observation_dim))) {
+      return ExecutorStatus::observation_not_finite;
+    }
+    if (!is_in_range(observation.values)) return ExecutorStatus::observation_out_of_range;
+    if (limits_.most_equal != 0 && equal_ >= limits_.most_equal) {
+      return ExecutorStatus::observation_frozen;
+    }
+    return ExecutorStatus::acted;
+  }
+
+  // Observations are compared by a hash of their bits (FNV-1a over words).
+  void count_equal(const float* values) {
+    std::uint32_t hash = 2166136261u;
+    for (int i = 0; i < contract_.observation_dim; i++) {
+      std::uint32_t bits;
+      __builtin_memcpy(&bits, values + i, sizeof(bits));
+      hash = (hash ^ bits) * 16777619u;
+    }
+    equal_ = hash == hash_ ? equal_ + (equal_ < 0xffffffffu ? 1 : 0) : 0;
+    hash_ = hash;
+  }
+
+  bool is_in_range(const float* values) const {
+    for (int i = 0; i < contract_.observation_dim; i++) {
+      const Channel& channel = contract_.observations[i];
+      const float margin = limits_.range_margin * (channel.maximum - channel.minimum);
+      if (!(values[i] >= channel.minimum - margin && values[i] <= channel.maximum + margin)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Whatever `act` has given.
+  ExecutorStatus clamp_action() {
+    for (int i = 0; i < dimension(); i++) {
+      if (!is_finite(last_[i])) return ExecutorStatus::output_not_finite;
+      const Channel& channel = contract_.actions[i];
+      last_[i] = last_[i] < channel.minimum   ? channel.minimum
+                 : last_[i] > channel.maximum ? channel.maximum
+                                              : last_[i];
+    }
+    return ExecutorStatus::acted;
+  }
+
+  void fail() {
+    has_failed_ = true;
+    good_ = 0;
+    if (faults_ < 0xffffffffu) faults_++;
+    given_up_ = limits_.give_up_ticks != 0 && faults_ >= limits_.give_up_ticks;
+    act_safely();
+  }
+
+  ExecutorStatus recover() {
+    faults_ = 0;
+    if (!has_failed_) return ExecutorStatus::acted;
+    good_++;
+    has_failed_ = good_ < limits_.recovery_ticks;
+    if (!has_failed_) return ExecutorStatus::acted;
+    act_safely();
+    return ExecutorStatus::recovering;
+  }
+
+  void act_safely() {
+    for (int i = 0; i < dimension(); i++) last_[i] = safe_action(contract_, i);
+  }
+
+  PolicyContract contract_;
+  ExecutorLimits limits_;
+  ExecutorCounts counts_;
+  std::uint32_t due_us_ = 0;
+  std::uint32_t taken_us_ = 0;  // of the last observation
+  std::uint32_t hash_ = 0;      // of its bits
+  std::uint32_t equal_ = 0;     // new ones with that hash in a row, the first not counted
+  std::uint32_t faults_ = 0;    // in a row
+  std::uint32_t good_ = 0;      // ticks in a row after a fault
+  bool started_ = false;
+  bool has_observation_ = false;
+  bool has_failed_ = false;
+  bool given_up_ = false;
+  float last_[MostActions] = {};
+};
+
+}  // namespace rlt

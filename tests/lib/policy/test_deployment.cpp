@@ -1,0 +1,259 @@
+// A policy at its place: from a push to the action, with real images; what is wrong with an image,
+// a reset at every byte, and a push while the policy acts.
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "flash_model.h"
+#include "policy_networks.h"
+#include "rltools/devices/host.h"
+#include "rltools/policy/deployment.h"
+
+using namespace rlt;
+using namespace policy_networks;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+using Net = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
+                Activation::relu, Activation::tanh>;
+constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
+constexpr std::uint32_t kTrial_us = 1000000;
+constexpr float kGood[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
+using Flash = flash_model::Flash<256, 4>;
+using Deployment = PolicyDeployment<Host, Flash, 2, 64>;
+constexpr std::uint32_t kBlocks = 2 + 2 * 8;
+
+Bytes image_of(std::uint32_t seed) {
+  static Net network;
+  initialize_kaiming(Host{}, network, seed, 0);
+  Bytes image(policy_image_bytes<Net>(true));
+  write_policy_image(Host{}, network, policy_contract<Contract>(), kNormaliser, kOrigin,
+                     image.data());
+  return image;
+}
+
+// Whose output is infinite where the first observation is near its upper limit.
+Bytes overflowing_image() {
+  using N = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
+                Activation::relu, Activation::identity>;
+  static N network;
+  for (float& value : network.values) value = 0.0f;
+  network.weights(0)[0] = 1e38f;
+  network.weights(1)[0] = 1.0f;
+  Bytes image(policy_image_bytes<N>());
+  write_policy_image(Host{}, network, policy_contract<Contract>(), kNoNormaliser, kOrigin,
+                     image.data());
+  return image;
+}
+
+// The action that a runner of its own computes.
+struct Action {
+  float values[2];
+  bool operator==(const Action& other) const {
+    return std::memcmp(values, other.values, sizeof(values)) == 0;
+  }
+};
+constexpr Action kSafe{{0.5f, 0.25f}};
+
+Action action_of(const Bytes& image) {
+  static Policy<4096, 64> policy(policy_contract<Contract>());
+  REQUIRE(policy.accept(Host{}, image.data(), image.size()).accepted());
+  Action action;
+  REQUIRE(policy.act(Host{}, kGood, action.values) == ActionSource::from_policy);
+  return action;
+}
+
+StageVerdict send(Deployment& deployment, const Bytes& image) {
+  const auto bytes = static_cast<std::uint32_t>(image.size());
+  SlotError error = deployment.stage(bytes);
+  for (std::uint32_t i = 0; i < bytes && error == SlotError::none; i += 239) {
+    error = deployment.write(i, image.data() + i, bytes - i < 239 ? bytes - i : 239);
+  }
+  if (error != SlotError::none) return {error, {PolicyReason::accepted, 0}};
+  return deployment.finish();
+}
+
+// A board with a clock.
+struct Board {
+  explicit Board(Flash& flash) : deployment(Host{}, flash, policy_contract<Contract>()) {
+    deployment.begin();
+  }
+  ExecutorStatus step(const float* observation = kGood) {
+    now_us += kStep_us;
+    action = {{std::numeric_limits<float>::quiet_NaN(), 0.0f}};
+    return deployment.step(now_us, {observation, now_us}, action.values);
+  }
+  bool acts_as(const Bytes& image) {
+    return step() == ExecutorStatus::acted && action == action_of(image);
+  }
+  bool acts_safely() { return step() == ExecutorStatus::no_policy && action == kSafe; }
+
+  bool pushes(const Bytes& image) {
+    return send(deployment, image).accepted() &&
+           deployment.start_trial(now_us, kTrial_us) == SlotError::none &&
+           deployment.confirm(now_us) == SlotError::none;
+  }
+
+  Deployment deployment;
+  std::uint32_t now_us = 0;
+  Action action;
+};
+
+}  // namespace
+
+TEST_CASE("without a policy the action is the safe one; a pushed one acts from its trial on") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  const Bytes first = image_of(1), second = image_of(2);
+  REQUIRE_FALSE(action_of(first) == action_of(second));
+  CHECK(board.acts_safely());
+  REQUIRE(send(board.deployment, first).accepted());
+  CHECK(board.acts_safely());
+  REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  CHECK(board.acts_as(first));
+  REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
+  CHECK(board.acts_as(first));
+
+  REQUIRE(send(board.deployment, second).accepted());
+  CHECK(board.acts_as(first));
+  REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  CHECK(board.acts_as(second));
+  SUBCASE("confirmed, and rolled back") {
+    REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
+    CHECK(board.acts_as(second));
+    REQUIRE(board.deployment.roll_back() == SlotError::none);
+    CHECK(board.acts_as(first));
+    CHECK(board.deployment.roll_back() == SlotError::no_previous);
+  }
+  SUBCASE("rolled back in trial") {
+    REQUIRE(board.deployment.roll_back() == SlotError::none);
+    CHECK(board.acts_as(first));
+  }
+  SUBCASE("the trial's time is over: the very next tick is the last good policy's") {
+    board.now_us += kTrial_us - 2 * kStep_us;
+    CHECK(board.acts_as(first));
+    CHECK(board.deployment.slots().last_drop() == DropReason::deadline);
+  }
+  SUBCASE("reset in trial") {
+    Board restarted(flash);
+    CHECK(restarted.acts_as(first));
+    CHECK(restarted.deployment.slots().last_drop() == DropReason::reset);
+  }
+}
+
+TEST_CASE("a policy in trial whose output is not finite is dropped at once") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  const Bytes first = image_of(1);
+  REQUIRE(board.pushes(first));
+  REQUIRE(send(board.deployment, overflowing_image()).accepted());
+  REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  CHECK(board.step() == ExecutorStatus::acted);
+  const float high[] = {3.5f, -2.0f, 0.5f, 3.0f, 1e5f};
+  CHECK(board.step(high) == ExecutorStatus::output_not_finite);
+  CHECK(board.action == kSafe);
+  CHECK(board.deployment.slots().last_drop() == DropReason::fault);
+  CHECK(board.acts_as(first));
+  // A wrong observation is not the policy's fault.
+  REQUIRE(send(board.deployment, image_of(2)).accepted());
+  REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  const float wrong[] = {std::numeric_limits<float>::quiet_NaN(), -2.0f, 0.5f, 3.0f, 1e5f};
+  CHECK(board.step(wrong) == ExecutorStatus::observation_not_finite);
+  CHECK(board.deployment.is_in_trial());
+}
+
+TEST_CASE("an image with any bit flipped is refused, and the active policy goes on") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  const Bytes first = image_of(1), second = image_of(2);
+  REQUIRE(board.pushes(first));
+  for (std::size_t bit = 0; bit < second.size() * 8; bit++) {
+    Bytes flipped = second;
+    flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << (bit % 8));
+    const StageVerdict verdict = send(board.deployment, flipped);
+    REQUIRE(verdict.error == SlotError::none);
+    REQUIRE_FALSE(verdict.verdict.accepted());
+    REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::not_staged);
+  }
+  CHECK(board.acts_as(first));
+}
+
+TEST_CASE("what does not fit this place is refused by name") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  Bytes image = image_of(1);
+  const auto reason_of = [&](const auto& change) {
+    Bytes changed = image;
+    auto& header = *reinterpret_cast<PolicyImageHeader*>(changed.data());
+    change(header, changed);
+    header.crc32 = policy_image_crc32(changed.data(), changed.size());
+    return send(board.deployment, changed).verdict.reason;
+  };
+  CHECK(reason_of([](auto& header, auto&) { header.step_interval_us++; }) ==
+        PolicyReason::other_contract);
+  CHECK(reason_of([](auto& header, auto&) { header.version++; }) == PolicyReason::unknown_version);
+  CHECK(reason_of([](auto& header, auto&) { header.observation_dim++; }) ==
+        PolicyReason::malformed);
+  const std::size_t channels = sizeof(PolicyImageHeader) + 2 * sizeof(PolicyImageLayer);
+  CHECK(reason_of([&](auto&, auto& bytes) { bytes[channels] = 'H'; }) ==
+        PolicyReason::other_contract);
+  const std::size_t weights =
+      channels + 7 * sizeof(PolicyImageChannel) + 2 * Contract::kObservationDim * sizeof(float);
+  const std::size_t last_bias = weights + (Net::kParameterCount - 1) * sizeof(float);
+  CHECK(reason_of([&](auto&, auto& bytes) {
+          const float nan = std::numeric_limits<float>::quiet_NaN();
+          std::memcpy(bytes.data() + weights, &nan, 4);
+        }) == PolicyReason::not_finite);
+  CHECK(reason_of([&](auto&, auto& bytes) { bytes[last_bias] ^= 1; }) ==
+        PolicyReason::example_not_reproduced);
+  CHECK(board.acts_safely());
+  // More scratch memory than there is.
+  PolicyDeployment<Host, Flash, 2, 15> narrow(Host{}, flash, policy_contract<Contract>());
+  narrow.begin();
+  narrow.stage(static_cast<std::uint32_t>(image.size()));
+  narrow.write(0, image.data(), static_cast<std::uint32_t>(image.size()));
+  CHECK(narrow.finish().verdict.reason == PolicyReason::too_large);
+}
+
+TEST_CASE("the policy acts in every tick of a push, at every byte of which the board may reset") {
+  const Bytes first = image_of(1), second = image_of(2);
+  Flash start(kBlocks);
+  REQUIRE(Board(start).pushes(first));
+  for (std::uint64_t cut = 0;; cut++) {
+    Flash flash = start;
+    bool was_cut = false;
+    {
+      Board board(flash);
+      flash.cut_after(cut, flash_model::Left::garbage);
+      try {
+        const auto bytes = static_cast<std::uint32_t>(second.size());
+        board.deployment.stage(bytes);
+        for (std::uint32_t i = 0; i < bytes; i += 100) {
+          board.deployment.write(i, second.data() + i, bytes - i < 100 ? bytes - i : 100);
+          if (cut % 64 == 0) REQUIRE(board.acts_as(first));
+        }
+        const bool accepted = board.deployment.finish().accepted();
+        const SlotError trial = board.deployment.start_trial(board.now_us, kTrial_us);
+        const bool acts = board.acts_as(second);
+        const SlotError confirmed = board.deployment.confirm(board.now_us);
+        REQUIRE(accepted);
+        REQUIRE(trial == SlotError::none);
+        REQUIRE(acts);
+        REQUIRE(confirmed == SlotError::none);
+      } catch (const flash_model::PowerCut&) {
+        was_cut = true;
+      }
+    }
+    flash.cut_after(Flash::kNever, flash_model::Left::prefix);
+    Board board(flash);
+    REQUIRE(board.step() == ExecutorStatus::acted);
+    const bool is_old = board.action == action_of(first);
+    const bool is_new = board.action == action_of(second);
+    REQUIRE((is_old || is_new));
+    REQUIRE((was_cut || is_new));
+    if (!was_cut) break;
+  }
+}
