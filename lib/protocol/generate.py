@@ -38,7 +38,7 @@ STANDARD_MESSAGES = frozenset(
         "STATUSTEXT",
     )
 )
-STANDARD_COMMANDS = frozenset(("MAV_CMD_REQUEST_MESSAGE",))
+STANDARD_COMMANDS = frozenset(("MAV_CMD_COMPONENT_ARM_DISARM", "MAV_CMD_REQUEST_MESSAGE"))
 # Besides those that are the type of a field of these messages.
 STANDARD_ENUMS = frozenset(("MAV_COMPONENT",))
 

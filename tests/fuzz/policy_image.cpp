@@ -76,7 +76,7 @@ bool correct_examples(Bytes& image, const PolicyView& policy) {
   for (std::uint32_t i = 0; i < header.example_count; i++) {
     const AliasingFloat* observation = policy.examples + std::size_t{i} * example_floats(header);
     const std::uint32_t trace =
-        policy_forward(Generic{}, policy, observation, output.data(), scratch.data(), true);
+        policy_trace(Generic{}, policy, observation, output.data(), scratch.data());
     finite = finite && all_finite(output.data(), output.size());
     scale_action(policy, output.data(), action.data());
     finite = finite && all_finite(action.data(), action.size());

@@ -68,7 +68,7 @@ Action action_of(const Bytes& image) {
 
 StageVerdict send(Deployment& deployment, const Bytes& image) {
   const auto bytes = static_cast<std::uint32_t>(image.size());
-  SlotError error = deployment.stage(bytes);
+  SlotError error = deployment.stage();
   for (std::uint32_t i = 0; i < bytes && error == SlotError::none; i += 239) {
     error = deployment.write(i, image.data() + i, bytes - i < 239 ? bytes - i : 239);
   }
@@ -213,7 +213,7 @@ TEST_CASE("what does not fit this place is refused by name") {
   // More scratch memory than there is.
   PolicyDeployment<Host, Flash, 2, 15> narrow(Host{}, flash, policy_contract<Contract>());
   narrow.begin();
-  narrow.stage(static_cast<std::uint32_t>(image.size()));
+  narrow.stage();
   narrow.write(0, image.data(), static_cast<std::uint32_t>(image.size()));
   CHECK(narrow.finish().verdict.reason == PolicyReason::too_large);
 }
@@ -230,7 +230,7 @@ TEST_CASE("the policy acts in every tick of a push, at every byte of which the b
       flash.cut_after(cut, flash_model::Left::garbage);
       try {
         const auto bytes = static_cast<std::uint32_t>(second.size());
-        board.deployment.stage(bytes);
+        board.deployment.stage();
         for (std::uint32_t i = 0; i < bytes; i += 100) {
           board.deployment.write(i, second.data() + i, bytes - i < 100 ? bytes - i : 100);
           if (cut % 64 == 0) REQUIRE(board.acts_as(first));

@@ -37,7 +37,7 @@ const auto kAccept = [](const std::uint8_t*, std::uint32_t) { return true; };
 template <class AnySlots>
 SlotError send(AnySlots& slots, const Bytes& image, std::uint32_t part = 23) {
   const auto bytes = static_cast<std::uint32_t>(image.size());
-  SlotError error = slots.stage(bytes);
+  SlotError error = slots.stage();
   for (std::uint32_t i = 0; i < bytes && error == SlotError::none; i += part) {
     error = slots.write(i, image.data() + i, std::min(part, bytes - i));
   }
@@ -85,7 +85,7 @@ TEST_CASE("an image is staged, tried, confirmed, and rolled back") {
   CHECK(is(slots.acting(), first));
   CHECK(slots.trial_left_us(400) == 700);
   CHECK(slots.start_trial(100, kTrial_us) == SlotError::in_trial);
-  CHECK(slots.stage(10) == SlotError::in_trial);
+  CHECK(slots.stage() == SlotError::in_trial);
   REQUIRE(slots.confirm(500) == SlotError::none);
   CHECK(is(slots.active(), first));
   CHECK(slots.candidate_state() == Candidate::none);
@@ -163,10 +163,9 @@ TEST_CASE("bytes come in order; repeated ones are compared") {
   Slots slots(flash);
   slots.begin();
   const Bytes image = image_of(3, 50);
-  CHECK(slots.stage(0) == SlotError::too_large);
-  CHECK(slots.stage(slots.slot_bytes() + 1) == SlotError::too_large);
+  CHECK(slots.write(0, image.data(), 1) == SlotError::not_in_order);
   CHECK(slots.finish(kAccept) == SlotError::incomplete);
-  REQUIRE(slots.stage(50) == SlotError::none);
+  REQUIRE(slots.stage() == SlotError::none);
   CHECK(slots.write(1, image.data() + 1, 5) == SlotError::not_in_order);
   REQUIRE(slots.write(0, image.data(), 21) == SlotError::none);
   CHECK(slots.write(0, image.data(), 21) == SlotError::none);
@@ -178,11 +177,14 @@ TEST_CASE("bytes come in order; repeated ones are compared") {
   other = image;
   other[0] ^= 1;
   CHECK(slots.write(0, other.data(), 10) == SlotError::not_in_order);
-  CHECK(slots.write(30, image.data(), 21) == SlotError::too_large);
-  CHECK(slots.finish(kAccept) == SlotError::incomplete);
+  const Bytes rest(slots.slot_bytes() - 30 + 1);
+  CHECK(slots.write(30, rest.data(), slots.slot_bytes() - 30 + 1) == SlotError::too_large);
+  CHECK(slots.write(0xffffffffu, rest.data(), 2) == SlotError::not_in_order);
   REQUIRE(slots.write(30, image.data() + 30, 20) == SlotError::none);
-  CHECK(slots.write(50, image.data(), 1) == SlotError::too_large);
   REQUIRE(slots.finish(kAccept) == SlotError::none);
+  CHECK(slots.write(50, image.data(), 1) == SlotError::not_in_order);
+  CHECK(slots.finish(kAccept) == SlotError::incomplete);
+  CHECK(slots.candidate_state() == Candidate::staged);
   CHECK(is(slots.candidate(), image));
 }
 
@@ -192,7 +194,7 @@ TEST_CASE("an image that the check refuses, or that reads back otherwise, is not
   slots.begin();
   const Bytes first = image_of(1), second = image_of(2);
   push(slots, first);
-  REQUIRE(slots.stage(201) == SlotError::none);
+  REQUIRE(slots.stage() == SlotError::none);
   REQUIRE(slots.write(0, second.data(), 201) == SlotError::none);
   bool was_asked = false;
   CHECK(slots.finish([&](const std::uint8_t* data, std::uint32_t bytes) {
@@ -203,7 +205,7 @@ TEST_CASE("an image that the check refuses, or that reads back otherwise, is not
   CHECK(slots.candidate_state() == Candidate::none);
   CHECK(slots.start_trial(0, 1) == SlotError::not_staged);
 
-  REQUIRE(slots.stage(201) == SlotError::none);
+  REQUIRE(slots.stage() == SlotError::none);
   REQUIRE(slots.write(0, second.data(), 201) == SlotError::none);
   flash.bytes()[2 * 64 + slots.other_slot() * 4 * 64 + 7] ^= 0x10;
   CHECK(slots.finish(kAccept) == SlotError::storage_failed);

@@ -39,8 +39,8 @@ class PolicyDeployment {
   // -- a new image
   // ----------------------------------------------------------------------------------
 
-  SlotError stage(std::uint32_t bytes) {
-    const SlotError error = slots_.stage(bytes);
+  SlotError stage() {
+    const SlotError error = slots_.stage();
     if (error == SlotError::none) candidate().give_up();
     return error;
   }
@@ -81,7 +81,7 @@ class PolicyDeployment {
     if (error == SlotError::none) changed();
     return error;
   }
-  // Ends a trial whose time is over; true then. step() does it too.
+  // Ends a trial whose time is over; true then. step() does it too, tick() does not.
   bool poll(std::uint32_t now_us) {
     if (!slots_.poll(now_us)) return false;
     changed();
@@ -91,8 +91,13 @@ class PolicyDeployment {
   // -- acting
   // ---------------------------------------------------------------------------------------
 
+  // Ends a trial that is over, and then as Executor::step().
   ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action) {
     poll(now_us);
+    return tick(now_us, observation, action);
+  }
+  // The same without a look at the trial, where the clock of observations is another one.
+  ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, float* action) {
     const ExecutorStatus status =
         executor_.step(now_us, observation, action, [this](const float* values, float* result) {
           PolicyRunner<ScratchFloats>* policy = acting();
@@ -106,6 +111,8 @@ class PolicyDeployment {
     }
     return status;
   }
+
+  void reset_executor() { executor_.reset(); }
 
   bool is_in_trial() const { return slots_.candidate_state() == Candidate::trial; }
   // The policy that acts; null where there is none.

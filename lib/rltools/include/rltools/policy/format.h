@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "rltools/core/crc32.h"
+#include "rltools/policy/contract.h"
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the policy image is read in place: the processor must be little-endian"
@@ -105,6 +106,49 @@ inline std::uint32_t policy_image_crc32(const std::uint8_t* image, std::size_t c
   constexpr std::size_t kField = offsetof(PolicyImageHeader, crc32);
   const std::uint32_t first = crc32(image, kField);
   return crc32(image + kField + 4, count - kField - 4, first);
+}
+
+namespace detail {
+
+constexpr std::size_t text_length(const char* text) {
+  std::size_t length = 0;
+  while (text[length] != '\0') length++;
+  return length;
+}
+
+// Copies text into a field of zeros, cut so that a terminating zero remains.
+template <std::size_t Capacity>
+inline void copy_text(char (&field)[Capacity], const char* text) {
+  const std::size_t length = text_length(text);
+  const std::size_t copied = length < Capacity ? length : Capacity - 1;
+  for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
+  __builtin_memcpy(field, text, copied);
+}
+
+inline PolicyImageChannel record_of(const Channel& channel) {
+  PolicyImageChannel record;
+  copy_text(record.name, channel.name);
+  copy_text(record.unit, channel.unit);
+  record.minimum = channel.minimum;
+  record.maximum = channel.maximum;
+  return record;
+}
+
+}  // namespace detail
+
+// Tells one contract from another: CRC-32 of the channels' records, observations first, then of the
+// step interval.
+inline std::uint32_t contract_crc32(const PolicyContract& contract) {
+  std::uint32_t sum = 0;
+  const auto add = [&sum](const Channel* channels, int count) {
+    for (int i = 0; i < count; i++) {
+      const PolicyImageChannel record = detail::record_of(channels[i]);
+      sum = crc32(&record, sizeof(record), sum);
+    }
+  };
+  add(contract.observations, contract.observation_dim);
+  add(contract.actions, contract.action_dim);
+  return crc32(&contract.step_interval_us, sizeof(contract.step_interval_us), sum);
 }
 
 }  // namespace rlt

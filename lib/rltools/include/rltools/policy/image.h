@@ -58,21 +58,6 @@ struct ByteWriter {
   }
 };
 
-constexpr std::size_t text_length(const char* text) {
-  std::size_t length = 0;
-  while (text[length] != '\0') length++;
-  return length;
-}
-
-// Copies text into a field of zeros, cut so that a terminating zero remains.
-template <std::size_t Capacity>
-inline void copy_text(char (&field)[Capacity], const char* text) {
-  const std::size_t length = text_length(text);
-  const std::size_t copied = length < Capacity ? length : Capacity - 1;
-  for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
-  __builtin_memcpy(field, text, copied);
-}
-
 constexpr bool channels_fit(const Channel* channels, int count) {
   for (int i = 0; i < count; i++) {
     if (text_length(channels[i].name) >= kChannelNameBytes) return false;
@@ -84,14 +69,7 @@ constexpr bool channels_fit(const Channel* channels, int count) {
 }
 
 inline void add_channels(ByteWriter& writer, const Channel* channels, int count) {
-  for (int i = 0; i < count; i++) {
-    PolicyImageChannel record;
-    copy_text(record.name, channels[i].name);
-    copy_text(record.unit, channels[i].unit);
-    record.minimum = channels[i].minimum;
-    record.maximum = channels[i].maximum;
-    writer.add(record);
-  }
+  for (int i = 0; i < count; i++) writer.add(record_of(channels[i]));
 }
 
 // One example: input drawn uniformly from the channels' ranges, checksum of every layer's output,

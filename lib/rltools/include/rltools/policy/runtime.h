@@ -19,12 +19,11 @@ inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
 }
 
 // output (action_dim) = network(normalised observation (observation_dim)), in [-1, 1] where the
-// last activation is tanh. `scratch` has scratch_floats_to_run(). Returns the checksum of all
-// layers' outputs where `with_trace`, else 0.
-template <class Device>
-std::uint32_t policy_forward(Device device, const PolicyView& policy,
-                             const AliasingFloat* observation, float* output, float* scratch,
-                             bool with_trace = false) {
+// last activation is tanh. `scratch` has scratch_floats_to_run(). visit(values, count) sees the
+// output of every layer.
+template <class Device, class Visit>
+void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
+                    float* output, float* scratch, Visit&& visit) {
   const PolicyImageHeader& header = *policy.header;
   float* input = scratch;
   float* result = scratch + policy.widest;
@@ -33,20 +32,35 @@ std::uint32_t policy_forward(Device device, const PolicyView& policy,
                                       : (observation[i] - policy.mean[i]) * policy.inverse_std[i];
   }
   const AliasingFloat* weights = policy.parameters;
-  std::uint32_t trace = 0;
   for (int layer = 0; layer < header.layer_count; layer++) {
     const int in = policy.layers[layer].input_dim;
     const int out = policy.layers[layer].output_dim;
     const AliasingFloat* bias = weights + static_cast<std::size_t>(in) * out;
     dense_forward_at_run_time(device, static_cast<Activation>(policy.layers[layer].activation), in,
                               out, weights, bias, input, result);
-    if (with_trace) trace = crc32(result, sizeof(float) * static_cast<std::size_t>(out), trace);
+    visit(static_cast<const float*>(result), out);
     weights = bias + out;
     float* previous = input;
     input = result;
     result = previous;
   }
   for (int i = 0; i < header.action_dim; i++) output[i] = input[i];
+}
+template <class Device>
+void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
+                    float* output, float* scratch) {
+  policy_forward(device, policy, observation, output, scratch, [](const float*, int) {});
+}
+
+// The same, and the checksum of all layers' outputs.
+template <class Device>
+std::uint32_t policy_trace(Device device, const PolicyView& policy,
+                           const AliasingFloat* observation, float* output, float* scratch) {
+  std::uint32_t trace = 0;
+  policy_forward(device, policy, observation, output, scratch,
+                 [&trace](const float* values, int count) {
+                   trace = crc32(values, sizeof(float) * static_cast<std::size_t>(count), trace);
+                 });
   return trace;
 }
 
@@ -70,7 +84,7 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
   for (std::uint32_t i = 0; i < header.example_count; i++) {
     const AliasingFloat* observation = policy.examples + i * example_floats(header);
     const AliasingFloat* expected = observation + header.observation_dim;
-    const std::uint32_t trace = policy_forward(device, policy, observation, output, scratch, true);
+    const std::uint32_t trace = policy_trace(device, policy, observation, output, scratch);
     scale_action(policy, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
@@ -131,7 +145,12 @@ class PolicyRunner {
   // False where an output is not finite.
   template <class Device>
   bool forward(Device device, const float* observation, float* action) {
-    policy_forward(device, view_, observation, action, scratch_);
+    return forward(device, observation, action, [](const float*, int) {});
+  }
+  // And visit(values, count) sees the output of every layer.
+  template <class Device, class Visit>
+  bool forward(Device device, const float* observation, float* action, Visit&& visit) {
+    policy_forward(device, view_, observation, action, scratch_, visit);
     if (!all_finite(action, static_cast<std::uint64_t>(contract_.action_dim))) return false;
     scale_action(view_, action, action);
     return true;

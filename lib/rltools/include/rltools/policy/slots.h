@@ -39,7 +39,7 @@ enum class SlotError : std::uint8_t {
   not_staged,     // there is no image to try
   no_trial,       // there is no trial to confirm
   no_previous,    // there is nothing to roll back to
-  incomplete,     // fewer bytes than were announced
+  incomplete,     // there are no bytes of an image
   storage_failed  // it reported a failure, or reads back other bytes
 };
 
@@ -114,16 +114,15 @@ class PolicySlots {
   // -- staging
   // --------------------------------------------------------------------------------------
 
-  // Begins anew with an image of `bytes`; what was in the other slot is given up.
-  SlotError stage(std::uint32_t bytes) {
+  // Begins anew with an image; what was in the other slot is given up.
+  SlotError stage() {
     if (record_.candidate == Candidate::trial) return SlotError::in_trial;
-    if (bytes == 0 || bytes > slot_bytes()) return SlotError::too_large;
     if (record_.candidate != Candidate::none) {
       SlotRecord next = record_;
       next.candidate = Candidate::none;
       if (!append(next)) return SlotError::storage_failed;
     }
-    announced_ = bytes;
+    is_staging_ = true;
     received_ = 0;
     sum_ = 0;
     return SlotError::none;
@@ -132,33 +131,33 @@ class PolicySlots {
   // The bytes [offset, offset + count) of the image. Bytes that came before are compared; those
   // that skip some are refused.
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
-    if (offset > received_) return SlotError::not_in_order;
-    if (count > announced_ - offset) return SlotError::too_large;
+    if (!is_staging_ || offset > received_) return SlotError::not_in_order;
+    if (count > slot_bytes() - offset) return SlotError::too_large;
     for (std::uint32_t i = 0; i < count; i++) {
       if (offset + i < received_) {
         if (byte_at(offset + i) != source[i]) return SlotError::not_in_order;
       } else if (!append_byte(source[i])) {
-        announced_ = received_ = 0;
+        is_staging_ = false;
         return SlotError::storage_failed;
       }
     }
     return SlotError::none;
   }
 
+  bool is_staging() const { return is_staging_; }
   std::uint32_t received() const { return received_; }
-  std::uint32_t announced() const { return announced_; }
 
   // All bytes are there: they are compared with what the storage reads back. `accept` is called
   // with the image (data, bytes) and checks it: false leaves it unstaged.
   template <class Accept>
   SlotError finish(Accept&& accept) {
-    if (announced_ == 0 || received_ != announced_) return SlotError::incomplete;
+    if (!is_staging_ || received_ == 0) return SlotError::incomplete;
+    is_staging_ = false;
     if (!flush()) return SlotError::storage_failed;
     const std::uint8_t slot = other_slot();
     SlotRecord next = record_;
-    next.bytes[slot] = announced_;
+    next.bytes[slot] = received_;
     next.crc32[slot] = sum_;
-    announced_ = received_ = 0;
     const std::uint8_t* data = storage_.data() + slot_begin(slot);
     if (crc32(data, next.bytes[slot]) != sum_) return SlotError::storage_failed;
     if (!accept(data, next.bytes[slot])) return SlotError::none;
@@ -355,11 +354,12 @@ class PolicySlots {
 
   Storage& storage_;
   SlotRecord record_{};
-  std::uint32_t present_block_ = 0;     // with the present record
-  std::uint32_t block_ = 0, next_ = 0;  // where the next one goes
-  std::uint32_t announced_ = 0, received_ = 0, sum_ = 0;
+  std::uint32_t present_block_ = 0;       // with the present record
+  std::uint32_t block_ = 0, next_ = 0;    // where the next one goes
+  std::uint32_t received_ = 0, sum_ = 0;  // of the image that is being staged, and their CRC-32
   std::uint32_t deadline_us_ = 0;
-  std::uint8_t unit_[Storage::kProgramBytes] = {};
+  bool is_staging_ = false;
+  std::uint8_t unit_[Storage::kProgramBytes] = {};  // bytes that are not programmed yet
 };
 
 }  // namespace rlt

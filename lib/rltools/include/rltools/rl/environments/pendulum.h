@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rltools/core/math.h"
+#include "rltools/policy/contracts/pendulum.h"
 #include "rltools/rl/environment.h"
 
 namespace rlt {
@@ -24,22 +25,10 @@ namespace rlt {
   X(T, torque_cost, T(0.001))
 
 template <class T>
-struct Pendulum {
+struct Pendulum : contracts::Pendulum {
   using Scalar = T;
-  static constexpr float kMaxVelocity_rad_s = 8.0f;
-  static constexpr float kMaxTorque_nm = 2.0f;
   static constexpr const char* kName = "Pendulum-v1";
-  static constexpr int kObservationDim = 3;
-  static constexpr int kActionDim = 1;
-  static constexpr std::uint32_t kStepInterval_us = 50000;
   static constexpr float kSolvedReturn = -200.0f;  // customary; the task itself has no threshold
-  static constexpr Channel kObservations[kObservationDim] = {
-      {"cos_angle", "1", -1.0f, 1.0f},
-      {"sin_angle", "1", -1.0f, 1.0f},
-      {"velocity", "rad/s", -kMaxVelocity_rad_s, kMaxVelocity_rad_s},
-  };
-  static constexpr Channel kActions[kActionDim] = {
-      {"torque", "N*m", -kMaxTorque_nm, kMaxTorque_nm}};
 
   RLT_DEFINE_FIELDS(State, RLT_PENDULUM_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)

@@ -1,0 +1,78 @@
+// What a policy costs on this board: samples of the counter, a few in each turn of the main loop.
+#pragma once
+
+#include "app/link/mavlink_protocol.h"
+#include "board_api.h"
+#include "rltools/policy/deployment.h"
+
+namespace rlt {
+
+class Measurement {
+ public:
+  static constexpr std::uint32_t kMostSamples = 1024;
+
+  void start(RLT_MEASURED what, std::uint32_t count) {
+    what_ = what;
+    wanted_ = count;
+    count_ = 0;
+  }
+  bool is_running() const { return count_ < wanted_; }
+  RLT_MEASURED what() const { return what_; }
+  // None while the measurement runs.
+  std::uint32_t count() const { return is_running() ? 0 : count_; }
+  const std::uint32_t* samples() const { return samples_; }
+
+  // Each sample is one call, on the image's examples by turns. True when it was the last one. A
+  // policy that was dropped meanwhile ends the measurement.
+  template <class Device, class Deployment>
+  bool take_samples(Device device, Deployment& deployment) {
+    for (int i = 0; i < kSamplesAPoll && is_running(); i++) {
+      auto* policy = deployment.acting();
+      if (policy == nullptr) {
+        wanted_ = count_;
+        return true;
+      }
+      const PolicyView& view = *policy->view();
+      const std::uint32_t example = count_ % view.header->example_count;
+      const AliasingFloat* observation = view.examples + example * example_floats(*view.header);
+      samples_[count_++] = take_sample(device, *policy, observation);
+    }
+    return !is_running();
+  }
+
+ private:
+  static constexpr int kSamplesAPoll = 8;
+
+  template <class Device, class Runner>
+  std::uint32_t take_sample(Device device, Runner& policy, const AliasingFloat* values) {
+    constexpr int kMostActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
+    float action[kMostActions];
+    const auto* observation = static_cast<const float*>(values);
+    if (what_ == RLT_MEASURED_NOTHING) return cost_of([] {});
+    if (what_ == RLT_MEASURED_FORWARD) {
+      return cost_of([&] { policy.forward(device, observation, action); });
+    }
+    // An executor of its own, so that the one that acts does not see it.
+    const auto act = [&](const float* input, float* output) {
+      return policy.forward(device, input, output) ? ExecutorStatus::acted
+                                                   : ExecutorStatus::output_not_finite;
+    };
+    Executor<kMostActions> executor(policy.contract());
+    executor.step(0, {observation, 0}, action, act);
+    const std::uint32_t now_us = policy.contract().step_interval_us;
+    return cost_of([&] { executor.step(now_us, {observation, now_us}, action, act); });
+  }
+
+  template <class Work>
+  static std::uint32_t cost_of(Work&& work) {
+    const std::uint64_t begin = board::counter();
+    work();
+    return static_cast<std::uint32_t>(board::counter() - begin);
+  }
+
+  RLT_MEASURED what_ = RLT_MEASURED_NOTHING;
+  std::uint32_t wanted_ = 0, count_ = 0;
+  std::uint32_t samples_[kMostSamples];
+};
+
+}  // namespace rlt

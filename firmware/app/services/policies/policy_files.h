@@ -1,0 +1,77 @@
+// The files of a board's policies: /policy.rltp is the active image, /candidate.rltp the one that
+// is staged, in trial, or was active before; it can be written where nothing is armed or in trial.
+// /samples.u32 is the last measurement. docs/protocol.md, "Policies".
+#pragma once
+
+#include "app/services/file_message.h"
+
+namespace rlt {
+
+// Owner must provide:
+//   SlotImage active() const, candidate() const
+//   std::uint32_t slot_bytes() const
+//   bool can_stage() const
+//   SlotError stage();  SlotError write(offset, source, count);  void staged(bool finished)
+//   const std::uint32_t* samples() const;  std::uint32_t sample_count() const
+template <class Owner>
+class PolicyFiles {
+ public:
+  explicit PolicyFiles(Owner& owner) : owner_(owner) {}
+
+  static constexpr int kFileCount = 3;
+  static constexpr int kActive = 0, kCandidate = 1, kSamples = 2;
+
+  const char* name(int file) const {
+    constexpr const char* kNames[] = {"policy.rltp", "candidate.rltp", "samples.u32"};
+    return kNames[file];
+  }
+  // Of a candidate that is being written: the most that it may have.
+  std::uint32_t size(int file) const {
+    return file == kCandidate && is_writing_ ? owner_.slot_bytes() : content(file).bytes;
+  }
+
+  FileError open_to_read(int file) const {
+    return content(file).data == nullptr ? FileError::file_not_found : FileError::none;
+  }
+
+  FileError open_to_write(int file) {
+    if (file != kCandidate) return FileError::file_protected;
+    if (!owner_.can_stage()) return FileError::fail_errno;
+    is_writing_ = owner_.stage() == SlotError::none;
+    return is_writing_ ? FileError::none : FileError::fail;
+  }
+
+  void read(int file, std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) const {
+    const SlotImage source = content(file);
+    // What was there when the file was opened may have been given up since.
+    const bool is_there = source.data != nullptr && offset + count <= source.bytes;
+    if (is_there) __builtin_memcpy(destination, source.data + offset, count);
+    if (!is_there) __builtin_memset(destination, 0, count);
+  }
+
+  FileError write(int, std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    const SlotError error = owner_.write(offset, source, count);
+    if (error == SlotError::none) return FileError::none;
+    return error == SlotError::not_in_order ? FileError::unanswered : FileError::fail;
+  }
+
+  void close_written(int, bool finished) {
+    is_writing_ = false;
+    owner_.staged(finished);
+  }
+
+ private:
+  SlotImage content(int file) const {
+    if (file == kActive) return owner_.active();
+    if (file == kCandidate) return owner_.candidate();
+    const std::uint32_t count = owner_.sample_count();
+    const auto* samples = reinterpret_cast<const std::uint8_t*>(owner_.samples());
+    return {count == 0 ? nullptr : samples,
+            count * static_cast<std::uint32_t>(sizeof(std::uint32_t))};
+  }
+
+  Owner& owner_;
+  bool is_writing_ = false;
+};
+
+}  // namespace rlt
