@@ -63,29 +63,41 @@ function(rlt_add_fuzz_targets)
   endforeach()
 endfunction()
 
-# tests/lib/<folder>/test_<name>.cpp and tests/firmware/test_<name>.cpp become the test <name>, with doctest's own main unless it defines one.
-# They keep every flag that concerns numbers, but may throw, as doctest does. test_<name>_blas.cpp links OpenBLAS; where
-# that is not installed, ctest skips it and says so.
 # Lets a target include the headers of the tests, by their names.
 function(rlt_use_test_headers target)
   file(GLOB folders LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/tests/lib/*")
   target_include_directories(${target} PRIVATE ${folders} "${CMAKE_CURRENT_SOURCE_DIR}/tests/firmware")
 endfunction()
 
+# What every object of a test is compiled with: each flag that concerns numbers, but it may throw, as doctest does.
+function(rlt_use_test_flags target)
+  rlt_use_board(${target})
+  rlt_use_generated_headers(${target})
+  rlt_use_test_headers(${target})
+  # GCC 12 sees array bounds exceeded where a short literal is read up to its zero.
+  target_compile_options(${target} PRIVATE -fexceptions -frtti -Wno-double-promotion -Wno-array-bounds)
+  target_include_directories(${target} SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
+  target_compile_definitions(${target} PRIVATE "RLT_REPOSITORY=\"${CMAKE_CURRENT_SOURCE_DIR}\"")
+endfunction()
+
+# tests/lib/<folder>/test_<name>.cpp and tests/firmware/test_<name>.cpp become the test <name>, with doctest's own main.
+# One that includes "kernel_agreement.h" links what tests/lib/kernels/agreement has for all of them.
+# test_<name>_blas.cpp links OpenBLAS; where that is not installed, ctest skips it and says so.
 function(rlt_add_cpp_tests)
   rlt_glob(sources "tests/lib/*/test_*.cpp" "tests/firmware/test_*.cpp")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)
   if(NOT RLT_DOCTEST_INCLUDE_DIRECTORY)
     message(FATAL_ERROR "The C++ tests need doctest: install doctest-dev.")
   endif()
-  # GCC 12 sees array bounds exceeded where a short literal is read up to its zero.
-  set(test_flags -fexceptions -frtti -Wno-double-promotion -Wno-array-bounds)
   set(main_source "${CMAKE_CURRENT_BINARY_DIR}/doctest_main.cpp")
   file(CONFIGURE OUTPUT "${main_source}" CONTENT
     "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
   add_library(doctest_main OBJECT "${main_source}")
   target_include_directories(doctest_main SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
   target_compile_options(doctest_main PRIVATE -std=c++17 ${rlt_sanitizer_flags})
+  rlt_glob(agreement_sources "tests/lib/kernels/agreement/*.cpp")
+  add_library(kernel_agreement OBJECT ${agreement_sources})
+  rlt_use_test_flags(kernel_agreement)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     if(name MATCHES "_blas$" AND NOT RLT_OPENBLAS)
@@ -94,20 +106,16 @@ function(rlt_add_cpp_tests)
       continue()
     endif()
     add_executable(${name} ${source})
-    rlt_use_board(${name})
-    rlt_use_generated_headers(${name})
+    rlt_use_test_flags(${name})
+    target_link_libraries(${name} PRIVATE doctest_main)
     if(name MATCHES "_blas$")
       target_link_libraries(${name} PRIVATE openblas)
     endif()
-    target_compile_options(${name} PRIVATE ${test_flags})
     target_link_options(${name} PRIVATE -pthread)
-    target_include_directories(${name} SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
-    rlt_use_test_headers(${name})
-    file(STRINGS ${source} own_main REGEX "define DOCTEST_CONFIG_IMPLEMENT")
-    if(NOT own_main)
-      target_link_libraries(${name} PRIVATE doctest_main)
+    file(STRINGS ${source} compares_kernels REGEX "#include \"kernel_agreement.h\"")
+    if(compares_kernels)
+      target_link_libraries(${name} PRIVATE kernel_agreement)
     endif()
-    target_compile_definitions(${name} PRIVATE "RLT_REPOSITORY=\"${CMAKE_CURRENT_SOURCE_DIR}\"")
     add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES TIMEOUT 300)
   endforeach()

@@ -1,6 +1,5 @@
 // The kernels that device CortexM7 selects: which one for each operation, and the same bits as the
 // reference.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "dispatch_assertions.h"
 #include "kernel_agreement.h"
 #include "rltools/devices/cortex_m7.h"

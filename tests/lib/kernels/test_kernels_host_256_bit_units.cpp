@@ -1,7 +1,6 @@
 // The host's kernels as they are chosen for a core with 256-bit units, with vectors of 512 bits
 // where there are some.
 #define RLT_UNIT_BITS 256
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "kernel_agreement.h"
 
 #if defined(__AVX2__)

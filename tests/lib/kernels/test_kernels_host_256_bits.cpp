@@ -1,7 +1,6 @@
 // The host's kernels with vectors of at most 256 bits (AVX2), as on a machine that has no wider
 // ones.
 #define RLT_VECTOR_BITS 256
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "kernel_agreement.h"
 #include "rltools/devices/host.h"
 

@@ -1,6 +1,5 @@
 // The host's kernels as they are chosen for a core with 512-bit units. Where this machine's core is
 // one, test_kernels_host.cpp compiles and tests these already.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "kernel_agreement.h"
 
 #if defined(__AVX512F__) && \

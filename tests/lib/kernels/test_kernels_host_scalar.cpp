@@ -1,6 +1,5 @@
 // The host's kernels with no vectors: plain register tiles, as on a machine that has no others.
 #define RLT_VECTOR_BITS 0
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "kernel_agreement.h"
 #include "rltools/devices/host.h"
 

@@ -1,6 +1,5 @@
 // The kernels that device Rv32imc selects: which one for each operation, and the same bits as the
 // reference.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "dispatch_assertions.h"
 #include "kernel_agreement.h"
 #include "rltools/devices/rv32imc.h"
@@ -25,6 +24,8 @@ TEST_CASE("the kernels on integers give the reference's bits") {
 
 namespace {
 
+using kernel_agreement::DenseKernels;
+
 constexpr std::uint32_t kRare[] = {0x00000001u, 0x007fffffu, 0x00800000u, 0x1f800000u,
                                    0x20000001u, 0x5f7fffffu, 0x3f800000u, 0x7f7fffffu,
                                    0x00000000u, 0x7f800000u, 0x7fc00000u};
@@ -41,11 +42,12 @@ void fill(std::vector<float>& values, RandomStream random, std::uint32_t kinds, 
   }
 }
 
-template <Activation A, int In>
-void check_rare_numbers() {
-  constexpr int kBatch = 4, kOut = 9;
-  std::vector<float> input(kBatch * In), weights(In * kOut), bias(kOut);
-  std::vector<float> expected(kBatch * kOut), actual(kBatch * kOut);
+void check_rare_numbers(const DenseKernels& reference, const DenseKernels& device) {
+  const auto values = [](int count) { return std::vector<float>(static_cast<std::size_t>(count)); };
+  auto input = values(device.batch * device.in), weights = values(device.in * device.out);
+  auto bias = values(device.out);
+  auto expected = values(device.batch * device.out), actual = expected;
+  CAPTURE(device.in);
   for (const std::uint32_t kinds : {8u, 9u, 10u, 11u}) {
     for (std::uint32_t round = 0; round < 60; round++) {
       CAPTURE(kinds);
@@ -54,13 +56,17 @@ void check_rare_numbers() {
       fill(input, {round, Purpose::shuffle, kinds, 0}, kinds, 0x1p-60f);
       fill(weights, {round, Purpose::shuffle, kinds, 1}, kinds, scale);
       fill(bias, {round, Purpose::shuffle, kinds, 2}, kinds, 0x1p-126f);
-      dense_forward<A, kBatch, In, kOut>(Generic{}, weights.data(), bias.data(), input.data(),
-                                         expected.data());
-      dense_forward<A, kBatch, In, kOut>(Rv32imc{}, weights.data(), bias.data(), input.data(),
-                                         actual.data());
+      reference.forward(weights.data(), bias.data(), input.data(), expected.data());
+      device.forward(weights.data(), bias.data(), input.data(), actual.data());
       CHECK(kernel_agreement::same_numbers(expected, actual));
     }
   }
+}
+
+template <Activation A, int In>
+void check_rare_numbers() {
+  check_rare_numbers(kernel_agreement::dense_kernels<Generic, A, 4, In, 9>(),
+                     kernel_agreement::dense_kernels<Rv32imc, A, 4, In, 9>());
 }
 
 }  // namespace
