@@ -2,22 +2,11 @@
 // link and takes out what it sends. Included by a program's one source file.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <deque>
-#include <vector>
-
 #include "app/link/revision.h"
 #include "board_api.h"
+#include "board_memory.h"
 
 namespace board_in_memory {
-
-using Bytes = std::vector<std::uint8_t>;
-
-inline std::deque<std::uint8_t> to_board;
-inline Bytes from_board;
-inline std::uint64_t counter_us = 0;
-inline int idle_calls = 0;
 
 std::size_t read(std::uint8_t* destination, std::size_t capacity) {
   std::size_t count = 0;
