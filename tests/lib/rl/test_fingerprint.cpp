@@ -19,25 +19,42 @@ using training_run::Run;
 
 namespace {
 
-std::string text_of(const char* text) { return text; }
-std::string text_of(std::uint32_t number) { return std::to_string(number); }
-std::string text_of(double number) {
+// Collects items. No template: it would be compiled anew for each of the experiments.
+struct Items {
+  std::map<std::string, std::string> text_of;
+
+  void operator()(const ItemName& item, const char* text) { add(item, text); }
+  void operator()(const ItemName& item, std::uint32_t number) { add(item, std::to_string(number)); }
+  void operator()(const ItemName& item, double number);
+
+ private:
+  void add(const ItemName& item, const std::string& text);
+};
+
+[[gnu::noinline]] std::string name_of(const ItemName& item) {
+  std::string name;
+  write_item_name(item, [&](char c) { name += c; });
+  return name;
+}
+
+[[gnu::noinline]] void Items::operator()(const ItemName& item, double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%.17g", number);
-  return text;
+  add(item, text);
+}
+
+[[gnu::noinline]] void Items::add(const ItemName& item, const std::string& text) {
+  const std::string name = name_of(item);
+  CHECK(text_of.count(name) == 0);
+  text_of[name] = text;
 }
 
 template <class E>
 std::map<std::string, std::string> items_of() {
   Run<E> run;
-  std::map<std::string, std::string> items;
-  for_each_learning_item(run.training, [&](const ItemName& item, auto value) {
-    std::string name;
-    write_item_name(item, [&](char c) { name += c; });
-    CHECK(items.count(name) == 0);
-    items[name] = text_of(value);
-  });
-  return items;
+  Items items;
+  for_each_learning_item(run.training, items);
+  return items.text_of;
 }
 
 template <class E>
@@ -46,12 +63,13 @@ std::uint32_t fingerprint_of() {
   return fingerprint(run.training);
 }
 
+using Names = std::set<std::string>;
+
 // The names of the items that differ from those of PendulumTd3; the fingerprint differs exactly
 // where there are some.
-template <class E>
-std::set<std::string> differences() {
-  std::set<std::string> names;
-  const auto ours = items_of<PendulumTd3>(), theirs = items_of<E>();
+Names differences(const std::map<std::string, std::string>& theirs, std::uint32_t fingerprint) {
+  const auto ours = items_of<PendulumTd3>();
+  Names names;
   for (const auto& [name, value] : ours) {
     const auto found = theirs.find(name);
     if (found == theirs.end() || found->second != value) names.insert(name);
@@ -59,11 +77,14 @@ std::set<std::string> differences() {
   for (const auto& item : theirs) {
     if (ours.count(item.first) == 0) names.insert(item.first);
   }
-  CHECK((fingerprint_of<E>() != fingerprint_of<PendulumTd3>()) == !names.empty());
+  CHECK((fingerprint != fingerprint_of<PendulumTd3>()) == !names.empty());
   return names;
 }
+template <class E>
+Names differences() {
+  return differences(items_of<E>(), fingerprint_of<E>());
+}
 
-using Names = std::set<std::string>;
 constexpr const char* kBehaviour = "environment.behaviour";
 
 template <class Environment_>
@@ -230,11 +251,6 @@ TEST_CASE("every constant and every hyperparameter is an item") {
 }
 
 TEST_CASE("names of items have their index and element in brackets") {
-  const auto name_of = [](const ItemName& item) {
-    std::string name;
-    write_item_name(item, [&](char c) { name += c; });
-    return name;
-  };
   CHECK(name_of({"a"}) == "a");
   CHECK(name_of({"a", 0}) == "a[0]");
   CHECK(name_of({"a", 10, "b"}) == "a[10].b");
@@ -243,10 +259,7 @@ TEST_CASE("names of items have their index and element in brackets") {
 
 TEST_CASE("a constant that is an array is an item for each element") {
   std::vector<std::string> names;
-  detail::visit_constants<ArrayConstants>("environment", [&](const ItemName& item, double) {
-    std::string name;
-    write_item_name(item, [&](char c) { name += c; });
-    names.push_back(name);
-  });
+  detail::visit_constants<ArrayConstants>(
+      "environment", [&](const ItemName& item, double) { names.push_back(name_of(item)); });
   CHECK(names == std::vector<std::string>{"environment.arm_m[0]", "environment.arm_m[1]"});
 }
