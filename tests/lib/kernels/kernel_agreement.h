@@ -123,6 +123,13 @@ DenseKernels kernels_of_sums() {
   return dense_kernels<Device, A, 20, 64, 64>();
 }
 
+// A batch whose input gradient is worked through in blocks of weights with a smaller one at the
+// end, which no pair of the sizes above makes.
+template <class Device>
+DenseKernels kernels_of_blocks() {
+  return dense_kernels<Device, Activation::relu, 20, 100, 64>();
+}
+
 template <class Device>
 std::vector<ActivationKernels> kernels_of_activations() {
   return {activation_kernels<Device, Activation::identity, 257>(),
@@ -173,6 +180,7 @@ void run() {
   check_dense(kernels_of_sums<Device, Activation::identity>());
   check_dense(kernels_of_sums<Device, Activation::tanh>());
   check_dense(dense_kernels<Device, Activation::tanh, 100, 13, 4>());
+  check_dense(kernels_of_blocks<Device>());
   check_sums<Device>();
   for (const auto& kernels : kernels_of_activations<Device>()) check_activation(kernels);
   for (const auto& kernels : kernels_of_optimizer<Device>()) check_optimizer(kernels);

@@ -143,8 +143,23 @@ void check_activation(const ActivationKernels& device) {
   const ActivationKernels* reference = reference_of(device);
   REQUIRE(reference != nullptr);
   auto input = random_values(device.count, 7);
-  const float special[] = {0.0f, -0.0f, 1e-45f, -1e-45f, INFINITY, -INFINITY,
-                           NAN,  -NAN,  1e-38f, -1e-38f, 3.4e38f,  -3.4e38f};
+  // The last two are the NaN beside infinity, of either sign.
+  const float special[] = {
+      0.0f,
+      -0.0f,
+      1e-45f,
+      -1e-45f,
+      INFINITY,
+      -INFINITY,
+      NAN,
+      -NAN,
+      1e-38f,
+      -1e-38f,
+      3.4e38f,
+      -3.4e38f,
+      math::from_bits(0x7f800001u),
+      math::from_bits(0xff800001u),
+  };
   std::copy(std::begin(special), std::end(special), input.begin());
   auto expected = values_of(device.count), actual = expected;
   reference->forward(input.data(), expected.data());
