@@ -1,13 +1,17 @@
-// layers WIDTH BATCH ZEROS REPETITIONS: the three products of a dense layer WIDTH x WIDTH with ReLU
-// on both sides, as JSON: ours, and BLAS's where this is built for the board host-blas, taking
+// layers_<WIDTH> BATCH ZEROS REPETITIONS: the three products of a dense layer WIDTH x WIDTH with
+// ReLU on both sides, as JSON: ours, and BLAS's where this is built for the board host-blas, taking
 // turns with the core's multiply-add peak. ZEROS percent of the inputs and output gradients are
-// zero, as ReLU leaves them. `rlt bench layers` pins this program to a core and evaluates what it
-// prints.
+// zero, as ReLU leaves them. `rlt bench layers` pins these programs to a core and evaluates what
+// they print.
+//
+// One program for each RLT_WIDTH: 16 32 64 128 256 512 1024
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,7 +26,7 @@ using multiply_add_peak::seconds_now;
 
 using Ours = HostSimd;  // what the tag Host selects, with whichever board this is built for
 
-constexpr int kWidths[] = {16, 32, 64, 128, 256, 512, 1024};
+constexpr int kWidth = RLT_WIDTH;
 constexpr int kBatches[] = {1, 32, 100, 256};
 constexpr double kPeakSeconds = 0.02, kProductSeconds = 0.01;  // of one repetition
 
@@ -39,89 +43,109 @@ Floats random_values(int count, std::uint32_t stream, float zeros) {
   return values;
 }
 
-template <int Width, int Batch>
+// What the products of a layer width x width read.
 struct Layer {
+  int width, batch;
   Floats weights, bias, input, gradient;
 
-  explicit Layer(float zeros)
-      : weights(random_values(Width * Width, 1, 0.0f)),
-        bias(random_values(Width, 2, 0.0f)),
-        input(random_values(Batch * Width, 3, zeros)),
-        gradient(random_values(Batch * Width, 4, zeros)) {}
+  Layer(int width_, int batch_, float zeros)
+      : width(width_),
+        batch(batch_),
+        weights(random_values(width * width, 1, 0.0f)),
+        bias(random_values(width, 2, 0.0f)),
+        input(random_values(batch * width, 3, zeros)),
+        gradient(random_values(batch * width, 4, zeros)) {}
 };
 
-// Each product has `run(device, layer, result)`, with what it writes in result: a vector of
-// kElements, preceded by nothing else. The tag `Always` is BLAS, whatever the shape.
-struct Always {};
+// A product of one shape; `result` has `elements`. BLAS's is null where it is not compiled in.
+struct Product {
+  using Run = void (*)(const Layer& layer, float* result);
+  const char* name;
+  int elements;
+  Run ours, blas;
+  bool blas_is_selected;
+};
+
+template <int Width, int Batch, class Device>
+auto forward(Device device, const Layer& layer, float* result) {
+  return dense_forward<Activation::relu, Batch, Width, Width>(
+      device, layer.weights.data(), layer.bias.data(), layer.input.data(), result);
+}
+
+// The result are the weights', then the bias's.
+template <int Width, int Batch, class Device>
+auto weight_gradient(Device device, const Layer& layer, float* result) {
+  return dense_backward_weights<Batch, Width, Width>(
+      device, layer.input.data(), layer.gradient.data(), result, result + Width * Width);
+}
+
+template <int Width, int Batch, class Device>
+auto input_gradient(Device device, const Layer& layer, float* result) {
+  return dense_backward_input<Activation::relu, Batch, Width, Width>(
+      device, layer.weights.data(), layer.gradient.data(), nullptr, layer.input.data(), result);
+}
+
+// Whether a product of this shape has BLAS's tag on the device of this build.
+#define SELECTS_BLAS(product)                                                               \
+  std::is_same_v<decltype(product<Width, Batch>(RLT_DEVICE{}, std::declval<const Layer&>(), \
+                                                std::declval<float*>())),                   \
+                 Blas>
+
+using Products = std::array<Product, 3>;
 
 template <int Width, int Batch>
-struct Forward {
-  static constexpr const char* kName = "forward";
-  static constexpr int kElements = Batch * Width;
-  template <class Device>
-  static auto run(Device device, const Layer<Width, Batch>& layer, float* result) {
-    return dense_forward<Activation::relu, Batch, Width, Width>(
-        device, layer.weights.data(), layer.bias.data(), layer.input.data(), result);
-  }
-#if defined(RLT_OPENBLAS)
-  static void run(Always, const Layer<Width, Batch>& layer, float* result) {
+Products products() {
+  Products all = {{
+      {"forward", Batch * Width,
+       [](const Layer& layer, float* result) { forward<Width, Batch>(Ours{}, layer, result); },
+       nullptr, false},
+      {"weight gradient", Width * Width + Width,
+       [](const Layer& layer, float* result) {
+         weight_gradient<Width, Batch>(Ours{}, layer, result);
+       },
+       nullptr, false},
+      {"input gradient", Batch * Width,
+       [](const Layer& layer, float* result) {
+         input_gradient<Width, Batch>(Ours{}, layer, result);
+       },
+       nullptr, false},
+  }};
+#if defined(RLT_OPENBLAS)  // whatever the shape
+  all[0].blas = [](const Layer& layer, float* result) {
     kernels::blas::forward<Activation::relu, Batch, Width, Width>(
         layer.weights.data(), layer.bias.data(), layer.input.data(), result);
-  }
-#endif
-};
-
-template <int Width, int Batch>
-struct WeightGradient {
-  static constexpr const char* kName = "weight gradient";
-  static constexpr int kElements = Width * Width + Width;  // the weights', then the bias's
-  template <class Device>
-  static auto run(Device device, const Layer<Width, Batch>& layer, float* result) {
-    return dense_backward_weights<Batch, Width, Width>(
-        device, layer.input.data(), layer.gradient.data(), result, result + Width * Width);
-  }
-#if defined(RLT_OPENBLAS)
-  static void run(Always, const Layer<Width, Batch>& layer, float* result) {
+  };
+  all[1].blas = [](const Layer& layer, float* result) {
     kernels::blas::backward_weights<Batch, Width, Width>(layer.input.data(), layer.gradient.data(),
                                                          result, result + Width * Width);
-  }
-#endif
-};
-
-template <int Width, int Batch>
-struct InputGradient {
-  static constexpr const char* kName = "input gradient";
-  static constexpr int kElements = Batch * Width;
-  template <class Device>
-  static auto run(Device device, const Layer<Width, Batch>& layer, float* result) {
-    return dense_backward_input<Activation::relu, Batch, Width, Width>(
-        device, layer.weights.data(), layer.gradient.data(), nullptr, layer.input.data(), result);
-  }
-#if defined(RLT_OPENBLAS)
-  static void run(Always, const Layer<Width, Batch>& layer, float* result) {
+  };
+  all[2].blas = [](const Layer& layer, float* result) {
     kernels::blas::backward_input<Activation::relu, Batch, Width, Width>(
         Blas{}, layer.weights.data(), layer.gradient.data(), nullptr, layer.input.data(), result);
-  }
+  };
+  all[0].blas_is_selected = SELECTS_BLAS(forward);
+  all[1].blas_is_selected = SELECTS_BLAS(weight_gradient);
+  all[2].blas_is_selected = SELECTS_BLAS(input_gradient);
 #endif
-};
+  return all;
+}
 
 // Operations a second: two per multiply-add of the shape, whatever is skipped.
-template <class Product, int Width, int Batch, class Device>
-double gflops(Device device, const Layer<Width, Batch>& layer, Floats& result) {
+double gflops(Product::Run run, const Layer& layer, Floats& result) {
   long runs = 1;
   for (;;) {
     const double started = seconds_now();
-    for (long i = 0; i < runs; i++) Product::run(device, layer, result.data());
+    for (long i = 0; i < runs; i++) run(layer, result.data());
     const double elapsed = seconds_now() - started;
     if (elapsed >= kProductSeconds / 2) {
-      return 2e-9 * Batch * Width * Width * static_cast<double>(runs) / elapsed;
+      return 2e-9 * layer.batch * layer.width * layer.width * static_cast<double>(runs) / elapsed;
     }
     runs *= 2;
   }
 }
 
 // Of the elements of two results, relative to the largest.
-[[maybe_unused]] double largest_difference(const Floats& a, const Floats& b) {
+double largest_difference(const Floats& a, const Floats& b) {
   double difference = 0, largest = 0;
   for (std::size_t i = 0; i < a.size(); i++) {
     difference = std::fmax(difference, std::fabs(static_cast<double>(a[i]) - double(b[i])));
@@ -138,46 +162,38 @@ void print_list(const char* name, const std::vector<double>& values) {
   std::printf("]");
 }
 
-template <class Product, int Width, int Batch>
-void measure(const Layer<Width, Batch>& layer, int repetitions, std::vector<double>& peaks) {
-  Floats result(Product::kElements);
-  Product::run(Ours{}, layer, result.data());
-  std::vector<double> ours;
-  std::printf("{\"name\": \"%s\"", Product::kName);
-#if defined(RLT_OPENBLAS)
-  Floats other(Product::kElements);
-  Product::run(Always{}, layer, other.data());
-  using Selected = decltype(Product::run(RLT_DEVICE{}, layer, other.data()));
-  std::printf(", \"blas_is_selected\": %s, \"largest_difference\": %.9g",
-              std::is_same_v<Selected, Blas> ? "true" : "false", largest_difference(result, other));
-  std::vector<double> blas;
-#endif
+void measure(const Product& product, const Layer& layer, int repetitions,
+             std::vector<double>& peaks) {
+  Floats result(static_cast<std::size_t>(product.elements)), other = result;
+  product.ours(layer, result.data());
+  std::vector<double> ours, blas;
+  std::printf("{\"name\": \"%s\"", product.name);
+  if (product.blas != nullptr) {
+    product.blas(layer, other.data());
+    std::printf(", \"blas_is_selected\": %s, \"largest_difference\": %.9g",
+                product.blas_is_selected ? "true" : "false", largest_difference(result, other));
+  }
   for (int repetition = 0; repetition < repetitions; repetition++) {
     peaks.push_back(multiply_add_peak::peak_gflops(kPeakSeconds));
     std::fill(result.begin(), result.end(), 0.0f);  // gradients add up
-    ours.push_back(gflops<Product>(Ours{}, layer, result));
-#if defined(RLT_OPENBLAS)
-    std::fill(other.begin(), other.end(), 0.0f);
-    blas.push_back(gflops<Product>(Always{}, layer, other));
-#endif
+    ours.push_back(gflops(product.ours, layer, result));
+    if (product.blas != nullptr) {
+      std::fill(other.begin(), other.end(), 0.0f);
+      blas.push_back(gflops(product.blas, layer, other));
+    }
   }
   print_list("ours_gflops", ours);
-#if defined(RLT_OPENBLAS)
-  print_list("blas_gflops", blas);
-#endif
+  if (product.blas != nullptr) print_list("blas_gflops", blas);
   std::printf("}");
 }
 
-template <int Width, int Batch>
-void run(float zeros, int repetitions) {
-  const Layer<Width, Batch> layer(zeros);
+void run(const Products& products, const Layer& layer, int repetitions) {
   std::vector<double> peaks;
   std::printf("{\"lanes\": %d, \"products\": [", kernels::kLanes);
-  measure<Forward<Width, Batch>>(layer, repetitions, peaks);
-  std::printf(", ");
-  measure<WeightGradient<Width, Batch>>(layer, repetitions, peaks);
-  std::printf(", ");
-  measure<InputGradient<Width, Batch>>(layer, repetitions, peaks);
+  for (const Product& product : products) {
+    if (&product != &products[0]) std::printf(", ");
+    measure(product, layer, repetitions, peaks);
+  }
   std::printf("], \"blas\": ");
 #if defined(RLT_OPENBLAS)
   std::printf("{\"library\": \"%s\", \"kernels\": \"%s\"}", openblas_get_config(),
@@ -189,17 +205,11 @@ void run(float zeros, int repetitions) {
   std::printf("}\n");
 }
 
-template <int Width, std::size_t... Batch>
+template <std::size_t... Batch>
 bool run_batch(int batch, float zeros, int repetitions, std::index_sequence<Batch...>) {
-  return ((batch == kBatches[Batch] && (run<Width, kBatches[Batch]>(zeros, repetitions), true)) ||
-          ...);
-}
-
-template <std::size_t... Width>
-bool run_width(int width, int batch, float zeros, int repetitions, std::index_sequence<Width...>) {
-  return ((width == kWidths[Width] &&
-           run_batch<kWidths[Width]>(batch, zeros, repetitions,
-                                     std::make_index_sequence<std::size(kBatches)>())) ||
+  return ((batch == kBatches[Batch] &&
+           (run(products<kWidth, kBatches[Batch]>(), Layer(kWidth, batch, zeros), repetitions),
+            true)) ||
           ...);
 }
 
@@ -207,13 +217,13 @@ bool run_width(int width, int batch, float zeros, int repetitions, std::index_se
 
 int main(int argument_count, char** arguments) {
   const auto number = [&](int index) {
-    return argument_count == 5 ? std::atoi(arguments[index]) : -1;
+    return argument_count == 4 ? std::atoi(arguments[index]) : -1;
   };
-  const int width = number(1), batch = number(2), zeros = number(3), repetitions = number(4);
+  const int batch = number(1), zeros = number(2), repetitions = number(3);
   const bool valid = zeros >= 0 && zeros <= 100 && repetitions >= 1;
-  if (!valid || !run_width(width, batch, 0.01f * static_cast<float>(zeros), repetitions,
-                           std::make_index_sequence<std::size(kWidths)>())) {
-    std::fprintf(stderr, "usage: layers WIDTH BATCH ZEROS REPETITIONS\n");
+  if (!valid || !run_batch(batch, 0.01f * static_cast<float>(zeros), repetitions,
+                           std::make_index_sequence<std::size(kBatches)>())) {
+    std::fprintf(stderr, "usage: layers_%d BATCH ZEROS REPETITIONS\n", kWidth);
     return 2;
   }
   return 0;

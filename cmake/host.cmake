@@ -27,17 +27,35 @@ function(rlt_add_host_libraries)
 endfunction()
 
 # Each file that matches becomes a program of its name, built when something asks for it: examples, what `rlt bench`
-# runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes).
+# runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes). A line
+# "// One program for each RLT_WIDTH: 16 32" makes <name>_16 and <name>_32 of it, where RLT_WIDTH is 16 and 32: what
+# takes the compiler long is built as far as it is used.
 function(rlt_add_programs pattern)
   rlt_glob(sources "${pattern}")
   list(FILTER sources EXCLUDE REGEX "/test_[^/]*$")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
-    add_executable(${name} EXCLUDE_FROM_ALL ${source})
-    rlt_use_board(${name})
-    target_link_options(${name} PRIVATE -pthread)
-    rlt_use_generated_headers(${name})
+    file(STRINGS ${source} line REGEX "^// One program for each [A-Z_]+: [0-9 ]+$")
+    if(line)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+      string(REGEX REPLACE "^.* each ([A-Z_]+): .*$" "\\1" macro "${line}")
+      string(REGEX REPLACE "^.*: ([0-9 ]+)$" "\\1" values "${line}")
+      string(REPLACE " " ";" values "${values}")
+      foreach(value IN LISTS values)
+        rlt_add_program(${name}_${value} ${source})
+        target_compile_definitions(${name}_${value} PRIVATE ${macro}=${value})
+      endforeach()
+    else()
+      rlt_add_program(${name} ${source})
+    endif()
   endforeach()
+endfunction()
+
+function(rlt_add_program name source)
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  rlt_use_board(${name})
+  target_link_options(${name} PRIVATE -pthread)
+  rlt_use_generated_headers(${name})
 endfunction()
 
 # tests/fuzz/<name>.cpp becomes fuzz_<name>, with the sanitizers: libFuzzer's program (RLT_LIBFUZZER=ON, Clang), or one

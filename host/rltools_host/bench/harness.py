@@ -86,7 +86,7 @@ def require_positive(**options: int) -> None:
 
 
 def build_program(name: str, board: str = "host") -> Path:
-    """benchmarks/<name>.cpp, built for this machine where it is not up to date."""
+    """A program of benchmarks/, built for this machine where it is not up to date."""
     return cmake.build_targets(load_board(board), [name]) / name
 
 

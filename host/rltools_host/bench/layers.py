@@ -1,6 +1,7 @@
 """`rlt bench layers`: a dense layer's three products by width, our kernels and OpenBLAS's.
 
-benchmarks/layers.cpp measures one shape at a time, all sides taking turns with the core's peak.
+The programs of benchmarks/layers.cpp, one for each width, measure one shape at a time, all sides
+taking turns with the core's peak.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
 
-WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # what benchmarks/layers.cpp is compiled for
+WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # benchmarks/layers.cpp lists them too
 BATCHES = (1, 32, 100, 256)
 DEFAULT_WIDTHS = "64,128,256,512,1024"
 DEFAULT_BATCHES = "100,256"
@@ -53,7 +54,9 @@ def run(
     blas = None
     for batch in chosen_batches:
         for width in chosen_widths:
-            raw, core = harness.run_program("layers", width, batch, zeros, repetitions, board=board)
+            raw, core = harness.run_program(
+                f"layers_{width}", batch, zeros, repetitions, board=board
+            )
             rows += evaluated(raw, width, batch)
             blas = raw["blas"]
     document = {
