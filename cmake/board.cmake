@@ -52,8 +52,8 @@ endfunction()
 
 # Sets in the caller's scope: of the board RLT_FLAGS, RLT_LINK_FLAGS, RLT_LIBRARIES, RLT_LINKER_SCRIPT,
 # RLT_SOURCE_PATTERNS, RLT_INCLUDE_DIRECTORIES, RLT_DEFINITIONS and RLT_PROVIDES; of its toolchain RLT_NATIVE,
-# RLT_COMPILER, RLT_PROCESSOR, RLT_CMAKE_TOOLCHAIN_FILE, RLT_PROGRAM_SUFFIX and RLT_LINK_MAP; RLT_PROGRAMS, and for each
-# program P also RLT_PROGRAM_HEADER_P and RLT_PROGRAM_SOURCES_P (patterns).
+# RLT_COMPILER, RLT_PROCESSOR, RLT_CMAKE_TOOLCHAIN_FILE, RLT_PROGRAM_SUFFIX and RLT_LINK_MAP; RLT_PROGRAMS, the board's, and
+# for each program P of firmware/build.json also RLT_PROGRAM_HEADER_P and RLT_PROGRAM_SOURCES_P (patterns).
 function(rlt_read_board board)
   rlt_read_description(build_json "" firmware build)
   rlt_read_description(board_json RLT_BOARD boards ${board})
@@ -104,16 +104,26 @@ function(rlt_read_board board)
   set(RLT_DEFINITIONS ${definitions} "RLT_DEVICE_HEADER=\"${device_header}\"" "RLT_DEVICE=${device}"
     "RLT_BOARD_NAME=\"${board}\"" "RLT_SYSTEM=${system}" "RLT_COMPONENT=${component}" PARENT_SCOPE)
 
+  # Those that the board names, or all.
+  string(JSON board_programs_type ERROR_VARIABLE error TYPE "${board_json}" rltools programs)
+  rlt_json_list(board_programs "${board_json}" rltools programs)
   set(programs)
   string(JSON count LENGTH "${build_json}" programs)
   math(EXPR last "${count} - 1")
   foreach(index RANGE ${last})
     string(JSON program MEMBER "${build_json}" programs ${index})
-    list(APPEND programs ${program})
+    if(NOT board_programs_type STREQUAL "ARRAY" OR program IN_LIST board_programs)
+      list(APPEND programs ${program})
+    endif()
     rlt_json_string(header "${build_json}" programs ${program} header)
     rlt_json_list(sources "${build_json}" programs ${program} sources)
     set(RLT_PROGRAM_HEADER_${program} "${header}" PARENT_SCOPE)
     set(RLT_PROGRAM_SOURCES_${program} "${sources}" PARENT_SCOPE)
+  endforeach()
+  foreach(program IN LISTS board_programs)
+    if(NOT program IN_LIST programs)
+      message(FATAL_ERROR "boards/${board}.json: no program \"${program}\" in firmware/build.json.")
+    endif()
   endforeach()
   set(RLT_PROGRAMS ${programs} PARENT_SCOPE)
 endfunction()

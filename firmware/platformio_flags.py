@@ -21,6 +21,7 @@ common = json.loads((repository / "firmware" / "build.json").read_text())
 sys.path.insert(0, str(repository / "host"))
 
 from rltools_host.boards.description import load_board  # noqa: E402
+from rltools_host.build.cmake import require_program  # noqa: E402
 from rltools_host.build.experiments import header_of, require_experiment  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
 
@@ -73,9 +74,12 @@ def find_program(name: str) -> dict[str, Any]:
     return programs[name]
 
 
-program = find_program(
-    os.environ.get("RLT_PROGRAM") or environment.GetProjectOption("custom_program")
-)
+program_name = os.environ.get("RLT_PROGRAM") or environment.GetProjectOption("custom_program")
+program = find_program(program_name)
+try:
+    require_program(board, program_name)
+except RltError as error:
+    sys.exit(str(error))
 experiment = os.environ.get("RLT_EXPERIMENT") or environment.GetProjectOption("custom_experiment")
 definitions = {
     "RLT_PROGRAM_HEADER": f'"{program["header"]}"',

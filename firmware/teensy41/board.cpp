@@ -3,8 +3,8 @@
 #include "teensy41/teensy_core.h"
 
 #include "processors/cortex_m/floating_point.h"
-#include "processors/cortex_m/stack_paint.h"
 #include "processors/counter.h"
+#include "processors/stack_paint.h"
 
 // From the core's linker script. The core makes 32 bytes at _ebss inaccessible, to trap an overflow
 // of the stack.
@@ -59,7 +59,7 @@ void unique_id(std::uint8_t (&id)[16]) {
   copy_word(id + 12, HW_OCOTP_MAC1);
 }
 
-StackUse stack_use() { return cortex_m::painted_stack_use(stack_limit(), stack_top()); }
+StackUse stack_use() { return painted_stack_use(stack_limit(), stack_top()); }
 
 void idle() { __asm__ volatile("wfi"); }  // until the next interrupt: USB, or SysTick's millisecond
 

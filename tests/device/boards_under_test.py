@@ -1,4 +1,4 @@
-"""Boards under test: the emulated Cortex-M7, and the same application as a process here."""
+"""Boards under test: emulated ones, and the same application as a process here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rltools_host import paths
-from rltools_host.boards.description import Board, load_board
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.boards.emulator import Emulator
-from rltools_host.build import cmake, protocol
+from rltools_host.build import cmake, firmware, protocol
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.clients.messages import Event, Result, TrainingProgress
 from rltools_host.clients.session import BoardSession
@@ -19,7 +19,8 @@ from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.toolchain import tools
 
 EXPERIMENT = "pendulum-td3"
-EMULATED = "qemu-cortex-m7"
+EMULATED = "qemu-cortex-m7"  # what is not of one processor is tested on this one
+FAULT_REPORT = "firmware/app/link/fault_report.cpp"
 LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
 REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
 # Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions.
@@ -27,14 +28,27 @@ SHORT_RUN = {"seed": 3, "steps": 60, "learning_starts": 20, "report_every": 10, 
 # This machine would have done those before a command to pause arrives.
 LONG_RUN = {**SHORT_RUN, "steps": 8000}
 RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
+EMULATED_BOARDS = [board.name for board in list_boards() if board.emulator is not None]
+TRAINING_BOARDS = [
+    name for name in EMULATED_BOARDS if cmake.TRAIN in cmake.programs_of(load_board(name))
+]
 
 Connect = Callable[[str], BoardSession]
 
 
 def open_board(name: str, program: Path) -> Link:
-    if name == EMULATED:
-        return EmulatedLink(Emulator(load_board(name), program, LIMIT_S), name)
+    board = load_board(name)
+    if board.emulator is not None:
+        return EmulatedLink(Emulator(board, program, LIMIT_S), name)
     return ProcessLink([str(program)], name)
+
+
+class Programs(dict[str, Path]):
+    """The firmware of each board by its name, built when it is first asked for."""
+
+    def __missing__(self, name: str) -> Path:
+        self[name] = firmware.build_firmware(load_board(name), EXPERIMENT)
+        return self[name]
 
 
 def matching(patterns: Iterable[str]) -> list[str]:
@@ -45,6 +59,12 @@ def matching(patterns: Iterable[str]) -> list[str]:
         assert matches, f"nothing matches {pattern}"
         files += matches
     return files
+
+
+def support_of(board: Board) -> list[str]:
+    """The board's sources without its main file, and what its faults call: for another program."""
+    found = [str(Path(path).relative_to(paths.REPOSITORY)) for path in matching(board.sources)]
+    return [*(path for path in found if not path.endswith("/main.cpp")), FAULT_REPORT]
 
 
 def compile_for(

@@ -10,16 +10,16 @@ from types import ModuleType
 import pytest
 
 from boards_under_test import (
-    EMULATED,
     EXPERIMENT,
     REFERENCE_DEVICE,
     Connect,
+    Programs,
     compile_for,
     open_board,
 )
 from rltools_host import paths
 from rltools_host.boards.description import load_board
-from rltools_host.build import experiments, firmware, protocol
+from rltools_host.build import experiments, protocol
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.clients.session import BoardSession
 
@@ -35,15 +35,12 @@ def description() -> ExperimentDescription:
 
 
 @pytest.fixture(scope="session")
-def programs() -> dict[str, Path]:
-    """The firmware of each board, built."""
-    return {
-        name: firmware.build_firmware(load_board(name), EXPERIMENT) for name in ("host", EMULATED)
-    }
+def programs() -> Programs:
+    return Programs()
 
 
 @pytest.fixture
-def connect(programs: dict[str, Path], dialect: ModuleType) -> Iterator[Connect]:
+def connect(programs: Programs, dialect: ModuleType) -> Iterator[Connect]:
     """Starts a board of this name and connects to it; the boards end with the test."""
     sessions: list[BoardSession] = []
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, train
+from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
 from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build.experiments import ExperimentDescription
@@ -52,7 +52,7 @@ def terminal(board: str, program: Path) -> Iterator[str]:
 
 
 @pytest.fixture(params=BOARDS)
-def port(request: pytest.FixtureRequest, programs: dict[str, Path]) -> Iterator[str]:
+def port(request: pytest.FixtureRequest, programs: Programs) -> Iterator[str]:
     with terminal(request.param, programs[request.param]) as name:
         yield name
 
@@ -102,7 +102,7 @@ def test_pymavlink_gets_and_puts(
 
 @pytest.mark.device
 def test_pymavlink_gets_from_the_emulated_board(
-    programs: dict[str, Path],
+    programs: Programs,
     description: ExperimentDescription,
     dialect: ModuleType,
     tmp_path: Path,
@@ -118,7 +118,7 @@ def test_pymavlink_gets_from_the_emulated_board(
 
 
 def test_a_client_that_is_ended_does_not_lock_the_server(
-    programs: dict[str, Path],
+    programs: Programs,
     description: ExperimentDescription,
     dialect: ModuleType,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Training on the emulated Cortex-M7 and on this machine: one application, the same bits."""
+"""Training on emulated boards and on this machine: one application, the same bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from boards_under_test import (
     LONG_RUN,
     RUNS,
     SHORT_RUN,
+    TRAINING_BOARDS,
     Connect,
+    Programs,
     pause_after,
     run_to_rest,
     set_run,
@@ -28,7 +30,7 @@ from boards_under_test import (
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build.experiments import ExperimentDescription
-from rltools_host.clients.messages import Evaluation, Event, State, TrainingProgress
+from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
 from rltools_host.link.transport import ProcessLink, SerialLink
@@ -36,6 +38,7 @@ from rltools_host.runs.checkpoint import build_image, parse_image
 
 BOARDS = ["host", pytest.param(EMULATED, marks=pytest.mark.device)]
 emulated = pytest.mark.device
+RUN_OF_300 = {"seed": 1, "steps": 300, "report_every": 50, "eval_every": 150}
 
 
 def short_run_on_host(connect: Connect, description: ExperimentDescription) -> str:
@@ -78,26 +81,35 @@ def test_hyperparameters_keep_their_bits(
     assert session.node.identity().state == State.IDLE
 
 
-@emulated
-def test_300_steps_give_the_same_bits_on_three_kernels(
-    connect: Connect,
-    description: ExperimentDescription,
-    dialect: ModuleType,
-    reference_program: Path,
-) -> None:
-    values = {"seed": 1, "steps": 300, "report_every": 50, "eval_every": 150}
+@pytest.fixture(scope="module")
+def reference_run(
+    reference_program: Path, description: ExperimentDescription, dialect: ModuleType
+) -> tuple[Result, list[Event]]:
+    """What 300 steps are with the reference kernels."""
     session, identity = BoardSession.connect(ProcessLink([str(reference_program)]), dialect)
     assert identity.device == "Generic"
     with session:
-        expected, expected_events = train(session, description, **values)
-    for board in ("host", EMULATED):
-        result, events = train(connect(board), description, **values)
-        assert result.state_sha256 == expected.state_sha256
-        assert result.step == 300
-        assert result.finished
-        assert len(events) == len(expected_events)
-        for event, expected_event in zip(events, expected_events, strict=True):
-            check_alike(event, expected_event)
+        return train(session, description, **RUN_OF_300)
+
+
+@pytest.mark.parametrize(
+    "board", ["host", *(pytest.param(name, marks=emulated) for name in TRAINING_BOARDS)]
+)
+def test_300_steps_give_the_references_bits(
+    board: str,
+    connect: Connect,
+    description: ExperimentDescription,
+    reference_run: tuple[Result, list[Event]],
+) -> None:
+    """On the kernels of each board's device."""
+    expected, expected_events = reference_run
+    result, events = train(connect(board), description, **RUN_OF_300)
+    assert result.state_sha256 == expected.state_sha256
+    assert result.step == 300
+    assert result.finished
+    assert len(events) == len(expected_events)
+    for event, expected_event in zip(events, expected_events, strict=True):
+        check_alike(event, expected_event)
 
 
 def check_alike(event: Event, expected: Event) -> None:
@@ -116,7 +128,7 @@ def check_alike(event: Event, expected: Event) -> None:
 def test_a_whole_run_gives_the_same_bits(
     connect: Connect,
     description: ExperimentDescription,
-    programs: dict[str, Path],
+    programs: Programs,
     dialect: ModuleType,
 ) -> None:
     expected, _ = train(connect("host"), description, seed=0)
@@ -203,7 +215,7 @@ def test_garbage_does_not_disturb_training(
 def test_training_goes_on_without_a_host(
     connect: Connect,
     description: ExperimentDescription,
-    programs: dict[str, Path],
+    programs: Programs,
     dialect: ModuleType,
 ) -> None:
     expected = short_run_on_host(connect, description)
@@ -219,7 +231,7 @@ def test_training_goes_on_without_a_host(
     assert result.state_sha256 == expected
 
 
-def test_a_process_ends_with_its_host(programs: dict[str, Path], dialect: ModuleType) -> None:
+def test_a_process_ends_with_its_host(programs: Programs, dialect: ModuleType) -> None:
     link = ProcessLink([str(programs["host"])])
     session, _ = BoardSession.connect(link, dialect)
     session.close()

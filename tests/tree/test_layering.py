@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,13 +32,16 @@ TOOLCHAINS = {
 }
 
 
-def folder_of(board: Board) -> str:
-    return board.name.replace("-", "_") + "/"
+def folders_of(boards: Iterable[Board]) -> set[str]:
+    """Where in firmware/ the sources of these boards are."""
+    patterns = [pattern for board in boards for pattern in board.sources]
+    return {pattern.removeprefix("firmware/").rpartition("/")[0] + "/" for pattern in patterns}
 
 
 def headers() -> list[str]:
     """Every header, as it is included, but those that need a vendor's, which PlatformIO fetches."""
-    vendors = tuple(folder_of(board) for board in list_boards() if not cmake.builds(board))
+    others = [board for board in list_boards() if not cmake.builds(board)]
+    vendors = tuple(folders_of(others) - folders_of(CMAKE_BOARDS))
     names = []
     for root in HEADER_ROOTS:
         directory = paths.REPOSITORY / root
@@ -48,7 +51,8 @@ def headers() -> list[str]:
 
 def headers_for(board: Board) -> list[str]:
     """The headers that this board's toolchain compiles: not those of another toolchain's boards."""
-    others = [folder_of(other) for other in CMAKE_BOARDS if other.toolchain != board.toolchain]
+    own = [other for other in CMAKE_BOARDS if other.toolchain == board.toolchain]
+    others = folders_of(CMAKE_BOARDS) - folders_of(own)
     left_out = (*others, *(() if board.toolchain.native else HOST_ONLY))
     if missing_tools(["openblas"]):
         left_out = (*left_out, *BLAS_ONLY)

@@ -1,9 +1,9 @@
 // From reset to main(): memory, floating-point unit, stacks. The symbols are the linker script's.
 #include "processors/cortex_m/startup.h"
 
-#include "processors/cortex_m/stack_paint.h"
 #include "processors/cortex_m/system_registers.h"
 #include "processors/cortex_m/vector_table.h"
+#include "processors/stack_paint.h"
 
 extern "C" {
 
@@ -18,7 +18,7 @@ int main();
 [[noreturn]] static void reset_on_handler_stack() {
   using namespace rlt::cortex_m;
   coprocessor_access() = coprocessor_access() | 0xfu << 20;  // FPU: full access
-  paint_stack(stack_limit, stack_top);
+  rlt::paint_stack(stack_limit, stack_top);
   const std::uint32_t* source = data_load;
   for (std::uint32_t* word = data_begin; word < data_end; word++) *word = *source++;
   for (std::uint32_t* word = bss_begin; word < bss_end; word++) *word = 0;

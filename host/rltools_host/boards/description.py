@@ -69,6 +69,8 @@ class Board:
     flasher: str | None
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
+    programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
+    tested_with: tuple[str, ...] | None  # experiments that `rlt test` builds for it; None: all
 
     @property
     def is_flashed(self) -> bool:
@@ -78,6 +80,16 @@ class Board:
     @property
     def program_suffix(self) -> str:
         return self.toolchain.program_suffix
+
+
+def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """A list of names that may be left out."""
+    if key not in section:
+        return None
+    listed = section[key]
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"{key} is not a list of names")
+    return tuple(listed)
 
 
 def parse_board(
@@ -122,6 +134,8 @@ def parse_board(
             usb_id.upper() for usb_id in section.get("bootloader_usb_ids", [])
         ),
         report_every=int(section["report_every"]),
+        programs=names(section, "programs"),
+        tested_with=names(section, "tested_with"),
     )
     if not all(1 <= number <= 255 for number in board.address):
         raise ValueError("address: system and component are numbers from 1 to 255")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import re
 import subprocess
 import sys
@@ -11,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rltools_host import paths
-from rltools_host.boards.description import Board, load_board
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build.protocol import generate_protocol
-from rltools_host.errors import BuildError
+from rltools_host.errors import BuildError, UsageError
 from rltools_host.toolchain import tools
 
 TRAIN = "train"  # the program of firmware/build.json that trains
@@ -126,6 +127,29 @@ def builds(board: Board) -> bool:
 def required_tools(board: Board) -> tuple[str, ...]:
     """Names of the system's tools without which nothing is built for this board."""
     return (*(tool.name for tool in board.toolchain.tools), *board.libraries)
+
+
+def programs_of(board: Board) -> list[str]:
+    """The programs of firmware/build.json that are built for this board."""
+    known = list(json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))["programs"])
+    if board.programs is None:
+        return known
+    if unknown := [program for program in board.programs if program not in known]:
+        raise BuildError(
+            f'boards/{board.name}.json: no program "{unknown[0]}" in firmware/build.json: '
+            f"known are {', '.join(known)}"
+        )
+    return list(board.programs)
+
+
+def require_program(board: Board, program: str = TRAIN) -> None:
+    """That this program is built for this board."""
+    if program not in programs_of(board):
+        others = [known.name for known in list_boards() if program in programs_of(known)]
+        raise UsageError(
+            f"{board.name} is not built with the program {program}: "
+            f"boards that are: {', '.join(others)}"
+        )
 
 
 def firmware_target(experiment: str, program: str = TRAIN) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board
-from rltools_host.build.cmake import TRAIN, build_targets, firmware_target
+from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.experiments import require_experiment
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.build.platformio import build_with_platformio
@@ -21,6 +21,7 @@ def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
 
 def build_firmware(board: Board, experiment: str) -> Path:
     """The firmware that trains this experiment on this board, built where it is not up to date."""
+    require_program(board)
     require_experiment(experiment, board)
     return BUILDERS[board.toolchain.builder](board, experiment)
 

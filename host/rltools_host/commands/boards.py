@@ -28,6 +28,7 @@ def summary(board: Board) -> dict[str, Any]:
         ],
         "link": board.link.kind,
         "built_with": BUILDERS[board.toolchain.builder],
+        "programs": cmake.programs_of(board),
         "build_needs": missing_names(cmake.required_tools(board)),
         "emulated": board.emulator is not None,
         "emulation_needs": missing_names([board.emulator.program] if board.emulator else []),
@@ -53,6 +54,7 @@ def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
         memory or "-",
         entry["link"],
         f"{ready(entry['build_needs'])} ({entry['built_with']})",
+        ", ".join(entry["programs"]) or "-",
         ready(entry["emulation_needs"]) if entry["emulated"] else "-",
         "yes" if entry["flashed_with"] else "-",
         ports or ("none" if entry["link"] == "serial" else "-"),
@@ -64,7 +66,17 @@ def run(json_output: bool = False) -> int:
     from rltools_host.ui.table import aligned
 
     entries = [summary(board) for board in list_boards()]
-    header = ("board", "what it is", "memory", "link", "build", "emulate", "flash", "connected")
+    header = (
+        "board",
+        "what it is",
+        "memory",
+        "link",
+        "build",
+        "programs",
+        "emulate",
+        "flash",
+        "connected",
+    )
     print("\n".join(aligned([header, *(summary_row(entry) for entry in entries)])))
     if json_output:
         print(json.dumps({"boards": entries}))

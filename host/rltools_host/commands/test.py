@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from rltools_host import paths
-from rltools_host.boards.description import list_boards, load_board
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, memory, platformio
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import BuildError, UsageError
@@ -109,8 +109,22 @@ def style_checks() -> list[Outcome]:
     ]
 
 
+def tested_experiments(board: Board) -> list[str]:
+    """Those that its tests train: all that fit, unless its description names fewer."""
+    if cmake.TRAIN not in cmake.programs_of(board):
+        return []
+    fitting = experiments.list_experiments(board)
+    if board.tested_with is None:
+        return fitting
+    if unknown := [name for name in board.tested_with if name not in fitting]:
+        raise BuildError(
+            f'boards/{board.name}.json: tested_with: no experiment "{unknown[0]}" fits it'
+        )
+    return list(board.tested_with)
+
+
 def build_all() -> None:
-    """Everything that CMake builds, for every board that it builds for."""
+    """For every board that CMake builds for, what the board is tested with."""
     host = load_board("host")
     openblas = "OFF" if missing_names(["openblas"]) else "ON"
     cmake.build_targets(
@@ -125,7 +139,9 @@ def build_all() -> None:
         if missing := missing_names(board.libraries):
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")
             continue
-        names = experiments.list_experiments(board)
+        names = tested_experiments(board)
+        if not names:
+            continue
         targets = [cmake.firmware_target(name) for name in names]
         cmake.build_targets(board, targets, announcement=f"Building {board.name}")
         for experiment in names:

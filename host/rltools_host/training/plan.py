@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import experiments
+from rltools_host.build import cmake, experiments
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.hints import command_line, near_path
@@ -109,6 +109,7 @@ def make_plan(request: TrainingRequest) -> Plan:
     chosen = load_board(DEFAULT_BOARD if request.board is None else request.board)
     if request.out is not None:
         require_empty(request.out)
+    cmake.require_program(chosen)
     description = experiments.describe(request.experiment, chosen)
     values = default_values(description)
     values["report_every"] = chosen.report_every
@@ -126,6 +127,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     board = folder.required("board") if request.board is None else request.board
     experiment = folder.required("experiment") if request.experiment is None else request.experiment
     chosen = load_board(board)
+    cmake.require_program(chosen)
     description = experiments.describe(experiment, chosen)
     given = given_values(description, request.seed, request.steps, request.settings)
     if fixed := [name for name in given if name not in SET_ON_RESUME]:

@@ -19,9 +19,9 @@ int main() {
   rlt::board::initialize();
   terminal::wait_for_host();
 #if defined(UNMAPPED_STORE)
-  *reinterpret_cast<volatile int*>(0x20080000) = 1;
+  *reinterpret_cast<volatile int*>(UNMAPPED_STORE) = 1;
 #elif defined(STORE_TO_CODE)
-  *reinterpret_cast<volatile int*>(0x1000) = 1;
+  *reinterpret_cast<volatile int*>(STORE_TO_CODE) = 1;
 #elif defined(UNDEFINED_INSTRUCTION)
   __asm__ volatile("udf #0");
 #elif defined(STACK_OVERFLOW)

@@ -3,8 +3,8 @@
 // <in> <out> <one in so many is zero> same", or "differs".
 #include <initializer_list>
 
+#include RLT_DEVICE_HEADER
 #include "rltools/core/random.h"
-#include "rltools/devices/cortex_m7.h"
 #include "terminal.h"
 
 using namespace rlt;
@@ -12,7 +12,7 @@ using namespace rlt;
 namespace {
 
 constexpr int kBatch = 20, kWidth = 100;
-using Device = CortexM7;
+using Device = RLT_DEVICE;
 
 float weights[kWidth * kWidth], bias[kWidth], input[kBatch * kWidth], gradient[kBatch * kWidth];
 float expected[kWidth * kWidth], actual[kWidth * kWidth], expected_bias[kWidth],

@@ -83,6 +83,8 @@ def test_unknown_board_names_near_ones() -> None:
         ({"toolchain": "avr"}, 'unknown toolchain "avr"'),
         ({"link": {"kind": "radio"}}, 'link kind "radio" is none of'),
         ({"report_every": "often"}, "invalid literal"),
+        ({"programs": "train"}, "programs is not a list of names"),
+        ({"tested_with": [7]}, "tested_with is not a list of names"),
     ],
 )
 def test_wrong_description_is_named(tmp_path: Path, change: dict[str, object], reason: str) -> None:

@@ -23,7 +23,7 @@ COPIED = (
     *("CMakeLists.txt", "CMakePresets.json", "cmake", "boards", "toolchains", "firmware"),
     *("experiments", "lib", "host/native"),
 )
-PROBE = "firmware/qemu_cortex_m7/probe.cpp"
+PROBE = "firmware/qemu_mps2/probe.cpp"
 
 
 def compile_commands(directory: Path) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""An experiment says what it requires of a board; no build meets one that does not fit."""
+"""What fits a board: what an experiment requires, and the programs that a board is built with."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
-from rltools_host.build import experiments, platformio
+from rltools_host.build import cmake, experiments, firmware, platformio
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.toolchain import tools
 
@@ -177,4 +178,63 @@ def test_platformio_refuses_an_experiment_that_does_not_fit(
     code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
     assert code != 0
     assert "robot-arm is not for qemu-cortex-m7, which does not provide hosted" in output
+    assert "Traceback" not in output
+
+
+# -- programs ----------------------------------------------------------------------------------
+
+
+def write_programs(tree: Path, programs: list[str]) -> None:
+    path = tree / "boards" / f"{EMULATED.name}.json"
+    document = json.loads(path.read_text())
+    document["rltools"]["programs"] = programs
+    path.write_text(json.dumps(document))
+
+
+def test_a_board_is_built_with_all_programs_or_those_it_names() -> None:
+    assert cmake.programs_of(EMULATED) == list(
+        json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["programs"]
+    )
+    assert cmake.programs_of(replace(EMULATED, programs=("train",))) == ["train"]
+    assert cmake.programs_of(replace(EMULATED, programs=())) == []
+    with pytest.raises(BuildError, match=r'qemu-cortex-m7\.json: no program "trane" in'):
+        cmake.programs_of(replace(EMULATED, programs=("trane",)))
+
+
+def test_a_program_that_a_board_is_not_built_with_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before anything is built."""
+    monkeypatch.setattr(firmware, "build_targets", lambda *_: pytest.fail("was built"))
+    monkeypatch.setattr(cmake, "list_boards", lambda: [HOST, EMULATED])
+    with pytest.raises(UsageError) as error:
+        firmware.build_firmware(replace(HOST, programs=()), "pendulum-td3")
+    assert str(error.value) == (
+        "host is not built with the program train: boards that are: host, qemu-cortex-m7"
+    )
+
+
+def test_cmake_makes_targets_of_the_boards_programs(tree: Path) -> None:
+    write_programs(tree, ["train"])
+    assert "train-pendulum-td3" in targets(tree, EMULATED.name)
+    write_programs(tree, [])
+    assert configure(tree, EMULATED.name).returncode == 0
+    ninja = [tools.program("ninja"), "-C", str(tree / "build" / EMULATED.name), "-t", "targets"]
+    known = subprocess.run(ninja, check=True, capture_output=True, text=True).stdout
+    assert "train-" not in known
+    write_programs(tree, ["trane"])
+    result = configure(tree, EMULATED.name)
+    assert result.returncode != 0
+    assert 'no program "trane" in firmware/build.json' in " ".join(result.stderr.split())
+
+
+def test_platformio_refuses_a_program_that_the_board_is_not_built_with(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.ensure_group("platformio")
+    write_programs(tree, [])
+    monkeypatch.setattr(paths, "REPOSITORY", tree)
+    code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "pendulum-td3")
+    assert code != 0
+    assert "qemu-cortex-m7 is not built with the program train" in output
     assert "Traceback" not in output

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from rltools_host import paths
-from rltools_host.boards.description import Board
+from rltools_host.boards.description import Board, load_board
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Outcome
 from rltools_host.errors import BuildError
@@ -92,6 +93,19 @@ def test_boards_whose_library_is_missing_are_left_out(
     assert ("host-blas" in built) == has_openblas
     notice = "host-blas is not built: openblas is not installed"
     assert (notice in capsys.readouterr().out) != has_openblas
+
+
+def test_a_board_is_built_with_the_experiments_that_it_is_tested_with() -> None:
+    board = load_board("qemu-cortex-m7")
+    fitting = test_command.experiments.list_experiments(board)
+    assert len(fitting) > 1
+    assert test_command.tested_experiments(board) == fitting
+    assert test_command.tested_experiments(replace(board, tested_with=())) == []
+    only = replace(board, tested_with=("pendulum-td3",))
+    assert test_command.tested_experiments(only) == ["pendulum-td3"]
+    assert test_command.tested_experiments(replace(only, programs=())) == []
+    with pytest.raises(BuildError, match='tested_with: no experiment "pendulum" fits it'):
+        test_command.tested_experiments(replace(board, tested_with=("pendulum",)))
 
 
 @pytest.fixture

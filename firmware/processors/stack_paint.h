@@ -4,7 +4,7 @@
 
 #include "board_api.h"
 
-namespace rlt::cortex_m {
+namespace rlt {
 
 constexpr std::uint32_t kStackPaint = 0xc5a3c5a3u;
 
@@ -20,4 +20,4 @@ inline board::StackUse painted_stack_use(const std::uint32_t* limit, const std::
           static_cast<std::uint32_t>((top - used) * 4)};
 }
 
-}  // namespace rlt::cortex_m
+}  // namespace rlt

@@ -1,4 +1,4 @@
-// Peripherals of QEMU's machine mps2-an500: Arm DAI 0500 (the FPGA image), DDI 0479 (CMSDK).
+// Peripherals of QEMU's MPS2 machines: Arm DAI 0386 and 0500 (the FPGA images), DDI 0479 (CMSDK).
 #pragma once
 
 #include "processors/cortex_m/system_registers.h"

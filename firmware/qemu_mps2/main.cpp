@@ -1,4 +1,4 @@
-// A program of firmware/build.json on the emulated Cortex-M7.
+// A program of firmware/build.json on an emulated Cortex-M.
 #include RLT_PROGRAM_HEADER
 
 int main() { rlt::program::run(); }

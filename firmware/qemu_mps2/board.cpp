@@ -1,15 +1,16 @@
-// The board that QEMU's machine mps2-an500 is: UART 0 is its link, instructions are its clock.
+// The board that QEMU's MPS2 machines are (mps2-an386 with a Cortex-M4, mps2-an500 with an M7):
+// UART 0 is its link, instructions are its clock.
 #include "board_api.h"
 
 #include "processors/cortex_m/floating_point.h"
 #include "processors/cortex_m/memory_protection.h"
 #include "processors/cortex_m/sleep.h"
-#include "processors/cortex_m/stack_paint.h"
 #include "processors/cortex_m/startup.h"
 #include "processors/cortex_m/vector_table.h"
 #include "processors/counter.h"
 #include "processors/ring_buffer.h"
-#include "qemu_cortex_m7/registers.h"
+#include "processors/stack_paint.h"
+#include "qemu_mps2/registers.h"
 
 extern "C" {
 extern std::uint32_t stack_limit[], stack_top[];
@@ -94,7 +95,7 @@ void unique_id(std::uint8_t (&id)[16]) {
   for (std::uint8_t& byte : id) byte = 0;
 }
 
-StackUse stack_use() { return cortex_m::painted_stack_use(stack_limit, stack_top); }
+StackUse stack_use() { return painted_stack_use(stack_limit, stack_top); }
 
 void idle() {
   cortex_m::sleep(kIdle_ticks, [] { return !received.is_empty(); });
