@@ -53,7 +53,8 @@ endfunction()
 # Sets in the caller's scope: of the board RLT_FLAGS, RLT_LINK_FLAGS, RLT_LIBRARIES, RLT_LINKER_SCRIPT,
 # RLT_SOURCE_PATTERNS, RLT_INCLUDE_DIRECTORIES, RLT_DEFINITIONS and RLT_PROVIDES; of its toolchain RLT_NATIVE,
 # RLT_COMPILER, RLT_PROCESSOR, RLT_CMAKE_TOOLCHAIN_FILE, RLT_PROGRAM_SUFFIX and RLT_LINK_MAP; RLT_PROGRAMS, the board's, and
-# for each program P of firmware/build.json also RLT_PROGRAM_HEADER_P and RLT_PROGRAM_SOURCES_P (patterns).
+# for each program P of firmware/build.json also RLT_PROGRAM_HEADER_P, RLT_PROGRAM_SOURCES_P (patterns) and RLT_PROGRAM_SUBJECT_P,
+# and of each subject S RLT_SUBJECT_FOLDER_S and RLT_SUBJECT_INCLUDE_S.
 function(rlt_read_board board)
   rlt_read_description(build_json "" firmware build)
   rlt_read_description(board_json RLT_BOARD boards ${board})
@@ -117,6 +118,12 @@ function(rlt_read_board board)
     endif()
     rlt_json_string(header "${build_json}" programs ${program} header)
     rlt_json_list(sources "${build_json}" programs ${program} sources)
+    rlt_json_string(subject "${build_json}" programs ${program} for)
+    rlt_json_string(folder "${build_json}" subjects ${subject} folder)
+    rlt_json_string(include "${build_json}" subjects ${subject} include)
+    set(RLT_PROGRAM_SUBJECT_${program} "${subject}" PARENT_SCOPE)
+    set(RLT_SUBJECT_FOLDER_${subject} "${folder}" PARENT_SCOPE)
+    set(RLT_SUBJECT_INCLUDE_${subject} "${include}" PARENT_SCOPE)
     set(RLT_PROGRAM_HEADER_${program} "${header}" PARENT_SCOPE)
     set(RLT_PROGRAM_SOURCES_${program} "${sources}" PARENT_SCOPE)
   endforeach()
@@ -128,10 +135,10 @@ function(rlt_read_board board)
   set(RLT_PROGRAMS ${programs} PARENT_SCOPE)
 endfunction()
 
-# Headers of the experiments that fit the board: all of the words of their lines "// Requires: hosted" are among
+# Headers of the experiments, or of another subject of programs, that fit the board: all of the words of their lines "// Requires: hosted" are among
 # RLT_PROVIDES. CMake runs again when one of the headers changes.
-function(rlt_experiments result)
-  rlt_glob(headers "experiments/*.h")
+function(rlt_subjects result subject)
+  rlt_glob(headers "${RLT_SUBJECT_FOLDER_${subject}}/*.h")
   list(JOIN RLT_PROVIDES "|" provided)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
   set(fitting)

@@ -23,13 +23,16 @@ function(rlt_use_board target)
   target_compile_definitions(${target} PRIVATE ${RLT_DEFINITIONS})
 endfunction()
 
-function(rlt_use_experiment target header)
+# What a target is for: an experiment, or a contract (firmware/build.json, "subjects").
+function(rlt_use_subject target subject header)
   rlt_experiment_names(${header} name type)
   get_filename_component(file_name ${header} NAME)
-  target_compile_definitions(${target} PRIVATE "RLT_EXPERIMENT_HEADER=\"${file_name}\"" "RLT_EXPERIMENT=${type}")
+  string(TOUPPER ${subject} define)
+  set(file_name "${RLT_SUBJECT_INCLUDE_${subject}}${file_name}")
+  target_compile_definitions(${target} PRIVATE "RLT_${define}_HEADER=\"${file_name}\"" "RLT_${define}=${type}")
 endfunction()
 
-# The target <program>-<experiment>, built as <build tree>/<program>/<experiment>. Linking fails where it allocates or
+# The target <program>-<experiment>, built as <build tree>/<program>/<experiment>, or for a contract in its place. Linking fails where it allocates or
 # throws: RLT_LINK_FLAGS renames such references to __wrap_malloc and so on, which nobody defines.
 function(rlt_add_firmware program header)
   rlt_glob(sources ${RLT_PROGRAM_SOURCES_${program}} ${RLT_SOURCE_PATTERNS})
@@ -44,7 +47,7 @@ function(rlt_add_firmware program header)
     OUTPUT_NAME ${name} SUFFIX "${RLT_PROGRAM_SUFFIX}" RUNTIME_OUTPUT_DIRECTORY "${directory}")
   target_compile_definitions(${target} PRIVATE "RLT_PROGRAM_HEADER=\"${RLT_PROGRAM_HEADER_${program}}\"")
   rlt_use_board(${target})
-  rlt_use_experiment(${target} ${header})
+  rlt_use_subject(${target} ${RLT_PROGRAM_SUBJECT_${program}} ${header})
   rlt_use_generated_headers(${target})
   if(APPLE OR rlt_sanitizer_flags)
     return()  # no --wrap in Apple's linker; the sanitizers allocate

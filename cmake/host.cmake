@@ -6,7 +6,7 @@ function(rlt_add_description header)
   foreach(program IN ITEMS describe simulate)
     add_executable(${program}-${name} host/native/${program}.cpp)
     rlt_use_board(${program}-${name})
-    rlt_use_experiment(${program}-${name} ${header})
+    rlt_use_subject(${program}-${name} experiment ${header})
     rlt_use_generated_headers(${program}-${name})
   endforeach()
   # It computes nothing that a board computes too, and training waits for it.

@@ -1,7 +1,7 @@
 """PlatformIO pre-script: flags and sources from firmware/build.json, boards/ and toolchains/.
 
-The program and the experiment are RLT_PROGRAM and RLT_EXPERIMENT of the environment, or else
-custom_program and custom_experiment of platformio.ini.
+The program is RLT_PROGRAM of the environment, or else custom_program of platformio.ini; what it is
+for (an experiment, a contract) is RLT_SUBJECT, or else custom_experiment or custom_contract.
 """
 
 import json
@@ -22,7 +22,7 @@ sys.path.insert(0, str(repository / "host"))
 
 from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
-from rltools_host.build.experiments import header_of, require_experiment  # noqa: E402
+from rltools_host.build.subjects import header_of, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
 
 try:
@@ -31,15 +31,18 @@ except RltError as error:
     sys.exit(str(error))
 
 
-def experiment_definitions(name: str) -> dict[str, str]:
-    """experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3."""
+def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
+    """experiments/pendulum_td3.h is pendulum-td3 and holds struct PendulumTd3; so do contracts."""
+    subject = program["for"]
+    name = os.environ.get("RLT_SUBJECT") or environment.GetProjectOption(f"custom_{subject}")
     try:
-        require_experiment(name, board)
+        require_subject(subject, name, board)
     except RltError as error:
         sys.exit(str(error))
-    header = header_of(name)
+    header = common["subjects"][subject]["include"] + header_of(name, subject).name
     struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
-    return {"RLT_EXPERIMENT_HEADER": f'"{header.name}"', "RLT_EXPERIMENT": struct}
+    define = f"RLT_{subject.upper()}"
+    return {f"{define}_HEADER": f'"{header}"', define: struct}
 
 
 def generate_headers() -> list[str]:
@@ -80,7 +83,6 @@ try:
     require_program(board, program_name)
 except RltError as error:
     sys.exit(str(error))
-experiment = os.environ.get("RLT_EXPERIMENT") or environment.GetProjectOption("custom_experiment")
 definitions = {
     "RLT_PROGRAM_HEADER": f'"{program["header"]}"',
     **dict(entry.partition("=")[::2] for entry in board.defines),
@@ -89,7 +91,7 @@ definitions = {
     "RLT_BOARD_NAME": f'"{board_name}"',
     "RLT_SYSTEM": str(board.address.system),
     "RLT_COMPONENT": str(board.address.component),
-    **experiment_definitions(experiment),
+    **subject_definitions(program),
 }
 flags = [
     *(f"-D{name}={value}" if value else f"-D{name}" for name, value in definitions.items()),

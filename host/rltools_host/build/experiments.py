@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards
-from rltools_host.build import cmake
-from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
-from rltools_host.toolchain.description import list_toolchains
+from rltools_host.build import cmake, subjects
+from rltools_host.errors import BuildError, UsageError, unknown_name
 
 HOST_BOARD = "host"
-REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
 
 
 @dataclass(frozen=True)
@@ -74,59 +69,13 @@ class ExperimentDescription:
 
 
 def list_experiments(board: Board | None = None) -> list[str]:
-    """Names of all experiments, or of those that fit a board.
-
-    experiments/pendulum_td3.h is pendulum-td3.
-    """
-    names = sorted(path.stem.replace("_", "-") for path in paths.EXPERIMENTS_DIRECTORY.glob("*.h"))
-    return names if board is None else [name for name in names if not lacking(name, board)]
-
-
-def header_of(name: str) -> Path:
-    return paths.EXPERIMENTS_DIRECTORY / f"{name.replace('-', '_')}.h"
-
-
-def requirements(name: str) -> tuple[str, ...]:
-    """What its header's lines `// Requires: hosted` say that a board must provide."""
-    header = header_of(name)
-    found: list[str] = []
-    for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
-        if match := REQUIRES.match(line):
-            place = f"{paths.EXPERIMENTS_DIRECTORY.name}/{header.name}:{number}"
-            found += checked_words(match.group(1), place)
-    return tuple(found)
-
-
-def checked_words(text: str, place: str) -> list[str]:
-    """The words of such a line; each is provided by some board or toolchain."""
-    words = re.findall(r"[^\s,]+", text)
-    known = {word for board in list_boards() for word in board.provides}
-    known |= {word for toolchain in list_toolchains() for word in toolchain.provides}
-    if not words:
-        raise BuildError(f"{place}: names nothing that it requires: {near_matches('', known)}")
-    for word in words:
-        if word not in known:
-            raise BuildError(
-                f'{place}: requires "{word}", which no board provides: {near_matches(word, known)}'
-            )
-    return words
-
-
-def lacking(name: str, board: Board) -> list[str]:
-    """What the experiment requires and the board does not provide."""
-    return [word for word in requirements(name) if word not in board.provides]
+    """Names of all experiments, or of those that fit a board."""
+    return subjects.names(subjects.EXPERIMENT, board)
 
 
 def require_experiment(name: str, board: Board | None = None) -> None:
     """That there is this experiment, and that it fits the board."""
-    if name not in list_experiments():
-        raise unknown_name("experiment", name, list_experiments())
-    if board is not None and (missing := lacking(name, board)):
-        fitting = [known.name for known in list_boards() if not lacking(name, known)]
-        remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"
-        raise UsageError(
-            f"{name} is not for {board.name}, which does not provide {', '.join(missing)}: {remedy}"
-        )
+    subjects.require_subject(subjects.EXPERIMENT, name, board)
 
 
 def native_board(experiment: str) -> Board:
@@ -134,7 +83,7 @@ def native_board(experiment: str) -> Board:
     require_experiment(experiment)
     native = [board for board in list_boards() if board.toolchain.native]
     for board in sorted(native, key=lambda board: board.name != HOST_BOARD):
-        if not lacking(experiment, board):
+        if not subjects.lacking(experiment, board):
             return board
     raise UsageError(
         f"{experiment} is for no board of this machine, and is described on one: "

@@ -8,32 +8,32 @@ from pathlib import Path
 from rltools_host import paths
 from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
-from rltools_host.build.experiments import require_experiment
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.build.platformio import build_with_platformio
+from rltools_host.build.subjects import require_subject, subject_of
 
 
-def program_path(board: Board, experiment: str, program: str = TRAIN) -> Path:
-    """Where CMake builds it: build/<board>/<program>/<experiment>."""
+def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
+    """Where CMake builds it: build/<board>/<program>/<experiment or contract>."""
     directory = paths.board_build_directory(board.name) / program
-    return directory / f"{experiment}{board.program_suffix}"
+    return directory / f"{name}{board.program_suffix}"
 
 
-def build_firmware(board: Board, experiment: str) -> Path:
-    """The firmware that trains this experiment on this board, built where it is not up to date."""
-    require_program(board)
-    require_experiment(experiment, board)
-    return BUILDERS[board.toolchain.builder](board, experiment)
+def build_firmware(board: Board, name: str, program: str = TRAIN) -> Path:
+    """The program for this experiment or contract on this board, built where not up to date."""
+    require_program(board, program)
+    require_subject(subject_of(program), name, board)
+    return BUILDERS[board.toolchain.builder](board, name, program)
 
 
-def build_with_cmake(board: Board, experiment: str) -> Path:
-    program = program_path(board, experiment)
-    before = modification_time(program)
-    build_targets(board, [firmware_target(experiment)])
-    if modification_time(program) != before:
-        for line in memory_lines(memory_usage(board, program)):
+def build_with_cmake(board: Board, name: str, program: str) -> Path:
+    file = program_path(board, name, program)
+    before = modification_time(file)
+    build_targets(board, [firmware_target(name, program)])
+    if modification_time(file) != before:
+        for line in memory_lines(memory_usage(board, file)):
             print(line, file=sys.stderr)
-    return program
+    return file
 
 
 def modification_time(path: Path) -> int:

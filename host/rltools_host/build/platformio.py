@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board
-from rltools_host.build import cmake, experiments
+from rltools_host.build import cmake, subjects
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.toolchain import tools
 
@@ -24,28 +24,33 @@ UNREACHABLE_REGISTRY = (
 )
 
 
-def platformio_environment(experiment: str) -> dict[str, str]:
-    """PlatformIO's settings: which experiment, and neither telemetry nor searches for updates."""
+def platformio_environment(subject: str, program: str = cmake.TRAIN) -> dict[str, str]:
+    """PlatformIO's settings: which program for which experiment or contract, and neither telemetry nor searches for updates."""
     return {
         **os.environ,
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
         "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
-        "RLT_PROGRAM": cmake.TRAIN,
-        "RLT_EXPERIMENT": experiment,
+        "RLT_PROGRAM": program,
+        "RLT_SUBJECT": subject,
     }
 
 
 def run_platformio(
-    arguments: Sequence[str], experiment: str, *, show: bool = False, timeout_s: float | None = None
+    arguments: Sequence[str],
+    subject: str,
+    program: str = cmake.TRAIN,
+    *,
+    show: bool = False,
+    timeout_s: float | None = None,
 ) -> tuple[int, str]:
     """Runs `pio ARGUMENTS` in the repository; returns its exit code and output."""
     tools.ensure_group("platformio")
     process = subprocess.Popen(
         [sys.executable, "-m", "platformio", *arguments],
         cwd=paths.REPOSITORY,
-        env=platformio_environment(experiment),
+        env=platformio_environment(subject, program),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -75,12 +80,12 @@ def platformio_failure(board: Board, what: str, output: str) -> Exception:
     return BuildError(f"{what} failed: see PlatformIO's messages above; they are also in {log}")
 
 
-def build_with_platformio(board: Board, experiment: str) -> Path:
+def build_with_platformio(board: Board, subject: str, program: str = cmake.TRAIN) -> Path:
     """The firmware that PlatformIO builds for a board that CMake does not build."""
-    experiments.require_experiment(experiment, board)
-    print(f"Building {experiment} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
-    code, output = run_platformio(["run", "-e", board.name], experiment)
+    subjects.require_subject(subjects.subject_of(program), subject, board)
+    print(f"Building {subject} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
+    code, output = run_platformio(["run", "-e", board.name], subject, program)
     if code != 0:
         sys.stderr.write(output)
-        raise platformio_failure(board, f"building {experiment} for {board.name}", output)
+        raise platformio_failure(board, f"building {subject} for {board.name}", output)
     return paths.BUILD_DIRECTORY / "platformio" / "build" / board.name / "firmware.elf"

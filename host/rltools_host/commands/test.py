@@ -18,7 +18,7 @@ import typer
 
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments, firmware, memory, platformio
+from rltools_host.build import cmake, experiments, firmware, memory, platformio, subjects
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
@@ -123,6 +123,17 @@ def tested_experiments(board: Board) -> list[str]:
     return list(board.tested_with)
 
 
+def tested_firmware(board: Board) -> list[tuple[str, str]]:
+    """Programs, and the experiment or contract of each."""
+    tested = [(cmake.TRAIN, name) for name in tested_experiments(board)]
+    for program in cmake.programs_of(board):
+        if program != cmake.TRAIN:
+            tested += [
+                (program, name) for name in subjects.names(subjects.subject_of(program), board)
+            ]
+    return tested
+
+
 def build_all() -> None:
     """For every board that CMake builds for, what the board is tested with."""
     host = load_board("host")
@@ -139,15 +150,15 @@ def build_all() -> None:
         if missing := missing_names(board.libraries):
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")
             continue
-        names = tested_experiments(board)
-        if not names:
+        tested = tested_firmware(board)
+        if not tested:
             continue
-        targets = [cmake.firmware_target(name) for name in names]
+        targets = [cmake.firmware_target(name, program) for program, name in tested]
         cmake.build_targets(board, targets, announcement=f"Building {board.name}")
-        for experiment in names:
-            program = firmware.program_path(board, experiment)
-            print(f"{experiment} on {board.name}")
-            print("\n".join(memory.memory_lines(memory.memory_usage(board, program))))
+        for program, name in tested:
+            file = firmware.program_path(board, name, program)
+            print(f"{program} {name} on {board.name}")
+            print("\n".join(memory.memory_lines(memory.memory_usage(board, file))))
 
 
 def counted(step: str, report: Path, code: int, started: float) -> Outcome:

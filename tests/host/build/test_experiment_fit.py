@@ -13,7 +13,7 @@ import pytest
 
 from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
-from rltools_host.build import cmake, experiments, firmware, platformio
+from rltools_host.build import cmake, experiments, firmware, platformio, subjects
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.toolchain import tools
 
@@ -69,7 +69,7 @@ def test_requirements_are_lines_of_the_header(
     folder: Path, text: str, expected: tuple[str, ...]
 ) -> None:
     (folder / "anywhere.h").write_text(text)
-    assert experiments.requirements("anywhere") == expected
+    assert subjects.requirements("anywhere") == expected
 
 
 @pytest.mark.parametrize(

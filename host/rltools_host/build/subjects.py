@@ -1,0 +1,93 @@
+"""What programs are built for: experiments and contracts, a header each, and which boards they fit.
+
+firmware/build.json names the folder of each subject, and the subject of each program.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from rltools_host import paths
+from rltools_host.boards.description import Board, list_boards
+from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
+from rltools_host.toolchain.description import list_toolchains
+
+EXPERIMENT = "experiment"
+CONTRACT = "contract"
+REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
+
+
+@cache
+def build_description() -> dict[str, Any]:
+    """firmware/build.json."""
+    document: dict[str, Any] = json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))
+    return document
+
+
+def subject_of(program: str) -> str:
+    """What a program of firmware/build.json is built for."""
+    return str(build_description()["programs"][program]["for"])
+
+
+def folder_of(subject: str) -> Path:
+    if subject == EXPERIMENT:
+        return paths.EXPERIMENTS_DIRECTORY
+    return paths.REPOSITORY / str(build_description()["subjects"][subject]["folder"])
+
+
+def header_of(name: str, subject: str = EXPERIMENT) -> Path:
+    """experiments/pendulum_td3.h is pendulum-td3."""
+    return folder_of(subject) / f"{name.replace('-', '_')}.h"
+
+
+def names(subject: str, board: Board | None = None) -> list[str]:
+    """Names of all of a kind, or of those that fit a board."""
+    known = sorted(path.stem.replace("_", "-") for path in folder_of(subject).glob("*.h"))
+    return known if board is None else [name for name in known if not lacking(name, board, subject)]
+
+
+def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
+    """What its header's lines `// Requires: hosted` say that a board must provide."""
+    header = header_of(name, subject)
+    found: list[str] = []
+    for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
+        if match := REQUIRES.match(line):
+            found += checked_words(match.group(1), f"{header.parent.name}/{header.name}:{number}")
+    return tuple(found)
+
+
+def checked_words(text: str, place: str) -> list[str]:
+    """The words of such a line; each is provided by some board or toolchain."""
+    words = re.findall(r"[^\s,]+", text)
+    known = {word for board in list_boards() for word in board.provides}
+    known |= {word for toolchain in list_toolchains() for word in toolchain.provides}
+    if not words:
+        raise BuildError(f"{place}: names nothing that it requires: {near_matches('', known)}")
+    for word in words:
+        if word not in known:
+            raise BuildError(
+                f'{place}: requires "{word}", which no board provides: {near_matches(word, known)}'
+            )
+    return words
+
+
+def lacking(name: str, board: Board, subject: str = EXPERIMENT) -> list[str]:
+    """What it requires and the board does not provide."""
+    return [word for word in requirements(name, subject) if word not in board.provides]
+
+
+def require_subject(subject: str, name: str, board: Board | None = None) -> None:
+    """That there is one of this name, and that it fits the board."""
+    known = names(subject)
+    if name not in known:
+        raise unknown_name(subject, name, known)
+    if board is not None and (missing := lacking(name, board, subject)):
+        fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]
+        remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"
+        raise UsageError(
+            f"{name} is not for {board.name}, which does not provide {', '.join(missing)}: {remedy}"
+        )
