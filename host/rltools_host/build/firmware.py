@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from rltools_host import paths
@@ -41,4 +42,7 @@ def modification_time(path: Path) -> int:
 
 
 # For each name of toolchain.description.BUILDERS.
-BUILDERS = {"cmake": build_with_cmake, "platformio": build_with_platformio}
+BUILDERS: dict[str, Callable[[Board, str, str], Path]] = {
+    "cmake": build_with_cmake,
+    "platformio": build_with_platformio,
+}

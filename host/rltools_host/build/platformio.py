@@ -25,7 +25,7 @@ UNREACHABLE_REGISTRY = (
 
 
 def platformio_environment(subject: str, program: str = cmake.TRAIN) -> dict[str, str]:
-    """PlatformIO's settings: which program for which experiment or contract, and neither telemetry nor searches for updates."""
+    """PlatformIO's settings: what is built, and neither telemetry nor searches for updates."""
     return {
         **os.environ,
         "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",

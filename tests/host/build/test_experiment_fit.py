@@ -92,7 +92,9 @@ def test_what_no_board_of_this_machine_provides_is_not_described_here(
     assert folder.is_dir()
     assert experiments.native_board("anywhere") == HOST
     assert experiments.native_board("robot-arm") == HOST
-    monkeypatch.setattr(experiments, "lacking", lambda _, board: [] if board == EMULATED else ["x"])
+    monkeypatch.setattr(
+        subjects, "lacking", lambda _, board, *__: [] if board == EMULATED else ["x"]
+    )
     with pytest.raises(UsageError, match="robot-arm is for no board of this machine"):
         experiments.native_board("robot-arm")
 
