@@ -68,6 +68,8 @@ def compile_command(board: Board, standard: str) -> list[str]:
         *("-isystem", str(protocol.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",
+        '-DRLT_CONTRACT_HEADER="rltools/policy/contracts/pendulum.h"',
+        "-DRLT_CONTRACT=Pendulum",
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
         f"-DRLT_DEVICE={board.device}",
         f'-DRLT_BOARD_NAME="{board.name}"',
@@ -99,10 +101,16 @@ def test_each_header_compiles_alone(name: str, tmp_path: Path) -> None:
 
 
 def test_all_headers_compile_together_in_cpp20(tmp_path: Path) -> None:
+    """Those of programs beside the others only: a translation unit has one."""
     board = load_board("host")
+    programs = [program["header"] for program in COMMON["programs"].values()]
+    others = [name for name in reversed(headers_for(board)) if name not in programs]
     file = tmp_path / "all.cpp"
-    file.write_text("".join(f'#include "{name}"\n' for name in reversed(headers_for(board))))
-    command = [*compile_command(board, "c++20"), str(file)]
+    file.write_text("".join(f'#include "{name}"\n' for name in (*others, programs[0])))
+    files = [file, *(tmp_path / f"{Path(name).parent.name}.cpp" for name in programs[1:])]
+    for path, name in zip(files[1:], programs[1:], strict=True):
+        path.write_text(f'#include "{name}"\n')
+    command = [*compile_command(board, "c++20"), *map(str, files)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/services/file_message.h"
+#include "rltools/policy/slots.h"
 
 namespace rlt {
 

@@ -141,7 +141,7 @@ class PolicyService : public link::Service {
 
   void measure(const link::Command& command) {
     const float what = command.parameter(), count = command.second_parameter();
-    const bool is_known = what >= 0.0f && what <= RLT_MEASURED_TICK;
+    const bool is_known = what >= 0.0f && what <= kLastMeasured;
     const bool fits = count >= 1.0f && count <= static_cast<float>(Measurement::kMostSamples);
     PolicyRunner<ScratchFloats>* policy = deployment_.acting();
     if (is_armed_ || policy == nullptr || !is_known || !fits) return acknowledge(command, false);
@@ -319,6 +319,7 @@ class PolicyService : public link::Service {
   }
 
   static constexpr float kLongestTrial_s = 2147.0f;
+  static constexpr float kLastMeasured = static_cast<float>(RLT_MEASURED_TICK);
 
   Device device_;
   link::MessageSender& sender_;

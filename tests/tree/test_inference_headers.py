@@ -1,0 +1,108 @@
+"""What runs a policy in somebody's own firmware: two standard headers, and others' warnings."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.boards.description import list_boards
+from rltools_host.build import cmake
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.tools import missing_tools
+
+# A C++ standard library of two headers: PX4's NuttX has not many more.
+STANDARD_HEADERS = {
+    "cstdint": """#include <stdint.h>
+namespace std { using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::uint8_t;
+using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }
+""",
+    "cstddef": """#include <stddef.h>
+namespace std { using ::size_t; using ::ptrdiff_t; }
+""",
+}
+# PX4's, and those of a firmware without exceptions and run-time types.
+FLAGS = (
+    *("-std=c++17", "-O2", "-ffp-contract=off", "-nostdinc++"),
+    *("-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
+    *("-Wall", "-Wextra", "-Wfloat-equal", "-Wcast-align", "-Wshadow", "-Wdouble-promotion"),
+    "-Werror",
+)
+# Everything that a deployment has is instantiated.
+PROGRAM = """#include "rltools/policy/deployment.h"
+#include "{header}"
+using namespace rlt;
+static RamStorage<4096> storage_of_policies;
+static const Channel one[] = {{{{"x", "1", -1.0f, 1.0f}}}};
+static PolicyDeployment<{device}, RamStorage<4096>, 1, 64> deployment(
+    {device}{{}}, storage_of_policies, PolicyContract{{1000, 1, 1, one, one}});
+int run(std::uint32_t now, const std::uint8_t* image, std::uint32_t bytes, float* action);
+int run(std::uint32_t now, const std::uint8_t* image, std::uint32_t bytes, float* action) {{
+  deployment.begin();
+  deployment.stage();
+  deployment.write(0, image, bytes);
+  if (!deployment.finish().accepted()) return 1;
+  deployment.start_trial(now, 1000000);
+  const float x = 0.5f;
+  const ExecutorStatus status = deployment.step(now, {{&x, now}}, action);
+  deployment.confirm(now);
+  deployment.roll_back();
+  return static_cast<int>(status);
+}}
+"""
+# One board for each device that CMake builds for, but for those with the machine's own vectors.
+DEVICES = {board.device: board for board in list_boards() if cmake.builds(board)}
+FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "HostBlas"})
+
+
+def compile_alone(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
+    """What the compiler says, with the two standard headers and the library's only."""
+    standard = tmp_path / "standard"
+    standard.mkdir()
+    for name, content in STANDARD_HEADERS.items():
+        (standard / name).write_text(content)
+    source = tmp_path / "deployment.cpp"
+    source.write_text(text)
+    command = [
+        *(compiler, *FLAGS, *flags, "-fsyntax-only", "-isystem", str(standard)),
+        *(f"-I{paths.REPOSITORY / 'lib/rltools/include'}", str(source)),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (result.returncode == 0) == (result.stderr == "")
+    return result.stderr
+
+
+@pytest.mark.parametrize("device", [*FREE_OF_VENDORS, "Generic"])
+def test_a_deployment_needs_two_standard_headers(device: str, tmp_path: Path) -> None:
+    if device == "Generic":
+        compiler, flags, header = "g++", [], "rltools/devices/generic.h"
+    else:
+        board = DEVICES[device]
+        if missing_tools(cmake.required_tools(board)):
+            pytest.skip(f"the tools of {board.name} are not installed")
+        tools.require(*cmake.required_tools(board))
+        compiler, flags = board.toolchain.compiler, list(board.flags)
+        header = board.device_header
+    text = PROGRAM.format(header=header, device=device)
+    assert compile_alone(tmp_path, text, compiler, *flags) == ""
+
+
+def test_another_standard_header_is_noticed(tmp_path: Path) -> None:
+    text = '#include "rltools/policy/deployment.h"\n#include <type_traits>\n'
+    assert "type_traits" in compile_alone(tmp_path, text, "g++")
+
+
+def test_slots_and_executor_reach_nothing_of_learning_or_the_link() -> None:
+    include = paths.REPOSITORY / "lib/rltools/include"
+    seen: set[str] = set()
+    waiting = ["rltools/policy/deployment.h"]
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        for line in (include / name).read_text().splitlines():
+            if line.startswith('#include "') and (found := line.split('"')[1]) not in seen:
+                waiting.append(found)
+    assert {"rltools/policy/slots.h", "rltools/policy/executor.h"} <= seen
+    assert {name.split("/")[1] for name in seen} == {"core", "nn", "policy"}
