@@ -84,20 +84,20 @@ def build_from_nothing(experiment: str, directory: Path) -> float:
     options = {"RLT_PROTOCOL_DIRECTORY": str(directory / "protocol")}
     targets = [cmake.firmware_target(experiment), f"describe-{experiment}"]
 
-    def build_all(announcement: str) -> None:
+    def build(names: list[str], announcement: str) -> None:
         cmake.build_targets(
             load_board("host"),
-            targets,
+            names,
             directory=directory,
             options=options,
             announcement=announcement,
         )
 
-    build_all("Preparing a build")
+    build(["rlt_revision"], "Preparing a build")  # next to nothing: configuring is what counts
     clean = [tools.program("ninja"), "-C", str(directory), "-t", "clean", *targets]
     subprocess.run(clean, check=True, capture_output=True, timeout=60)
     began = time.monotonic()
-    build_all("Timing a build")
+    build(targets, "Timing a build")
     return time.monotonic() - began
 
 
