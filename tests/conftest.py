@@ -1,8 +1,9 @@
-"""Which tests run: those marked slow, exhaustive or hil only when asked for."""
+"""Which tests run (slow, exhaustive and hil ones only when asked for), and which of them first."""
 
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,19 @@ OPT_IN = {
     "exhaustive": "goes through all floats, or through many seeds",
     "hil": "needs a real board, connected",
 }
+# The files that take longest. `rlt test` gives whole files to its workers: with these first, none
+# is left alone with one of them at the end.
+FIRST_FILES = (
+    "host/bench/test_bench.py",
+    "host/build/test_build.py",
+    "tree/test_compile_fail.py",
+    "host/report/test_report.py",
+    "device/test_training_on_board.py",
+    "host/toolchain/test_toolchain.py",
+    "tree/test_mutants.py",
+    "tree/test_layering.py",
+)
+FOLDER = Path(__file__).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -26,6 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker, description in OPT_IN.items():
         config.addinivalue_line("markers", f"{marker}: {description}; only with --{marker}")
     config.addinivalue_line("markers", "device: trains or runs on an emulated board")
+    if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
+        raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
     # Tests press Ctrl-C. A shell that starts them in the background ignores it, and so would they.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -38,3 +54,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if marker in item.keywords:
                 item.add_marker(skip)
+    if hasattr(config, "workerinput"):
+        places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}
+        items.sort(key=lambda item: places.get(item.path, len(places)))

@@ -10,6 +10,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -101,12 +102,14 @@ def style_checks() -> list[Outcome]:
         return [sys.executable, "-m", name, *arguments]
 
     clang_format = tools.program("clang-format")
-    return [
-        check("ruff check", tool("ruff", "check", "--quiet", *python_folders())),
-        check("ruff format", tool("ruff", "format", "--check", "--quiet", *python_folders())),
-        check("mypy", tool("mypy", "--no-error-summary", "--cache-dir", "build/mypy")),
-        check("clang-format", [clang_format, "--dry-run", "-Werror", *cpp_files()]),
-    ]
+    commands = {
+        "mypy": tool("mypy", "--no-error-summary", "--cache-dir", "build/mypy"),
+        "ruff check": tool("ruff", "check", "--quiet", *python_folders()),
+        "ruff format": tool("ruff", "format", "--check", "--quiet", *python_folders()),
+        "clang-format": [clang_format, "--dry-run", "-Werror", *cpp_files()],
+    }
+    with ThreadPoolExecutor(2) as pool:  # mypy takes as long as the others together
+        return list(pool.map(check, commands, commands.values()))
 
 
 def tested_experiments(board: Board) -> list[str]:
@@ -198,7 +201,8 @@ def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     command = [
         *(sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"),
-        *("-n", str(workers), "--dist", "loadfile", *arguments, *present),
+        *("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"),  # tests/conftest.py
+        *(*arguments, *present),
     ]
     code, _ = run_step(command, platformio.platformio_environment("pendulum-td3"))
     return counted("Python tests", report, 0 if code == NO_TESTS_COLLECTED else code, started)
