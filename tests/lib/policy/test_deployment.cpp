@@ -144,6 +144,51 @@ TEST_CASE("without a policy the action is the safe one; a pushed one acts from i
   }
 }
 
+TEST_CASE("a built-in policy acts where there is no other") {
+  const Bytes built_in = image_of(9), pushed = image_of(1);
+  const auto bytes = static_cast<std::uint32_t>(built_in.size());
+  Flash flash(2 + 8);
+  PolicyDeployment<Host, Flash, 2, 64, 1> one(Host{}, flash, policy_contract<Contract>());
+  one.begin(built_in.data(), bytes);
+  CHECK(one.has_built_in());
+  std::uint32_t now_us = 0;
+  const auto acts_as = [&](const Bytes& image) {
+    now_us += kStep_us;
+    Action action;
+    return one.step(now_us, {kGood, now_us}, action.values) == ExecutorStatus::acted &&
+           action == action_of(image);
+  };
+  CHECK(acts_as(built_in));
+  CHECK(one.roll_back() == SlotError::no_previous);
+  const auto push = [&](const Bytes& image) {
+    REQUIRE(one.stage() == SlotError::none);
+    CHECK(acts_as(built_in));
+    REQUIRE(one.write(0, image.data(), bytes) == SlotError::none);
+    REQUIRE(one.finish().accepted());
+    CHECK(acts_as(built_in));
+    REQUIRE(one.start_trial(now_us, kTrial_us) == SlotError::none);
+    CHECK(acts_as(image));
+    REQUIRE(one.confirm(now_us) == SlotError::none);
+    CHECK(acts_as(image));
+  };
+  push(pushed);
+  push(image_of(2));
+  PolicyDeployment<Host, Flash, 2, 64, 1> restarted(Host{}, flash, policy_contract<Contract>());
+  restarted.begin();
+  CHECK_FALSE(restarted.has_built_in());
+  CHECK(restarted.acting() != nullptr);
+  REQUIRE(one.roll_back() == SlotError::none);
+  CHECK(acts_as(built_in));
+  CHECK(one.roll_back() == SlotError::no_previous);
+  // A damaged one is no policy.
+  Bytes damaged = built_in;
+  damaged[200] ^= 1;
+  PolicyDeployment<Host, Flash, 2, 64, 1> other(Host{}, flash, policy_contract<Contract>());
+  other.begin(damaged.data(), bytes);
+  CHECK_FALSE(other.has_built_in());
+  CHECK(other.acting() == nullptr);
+}
+
 TEST_CASE("a policy in trial whose output is not finite is dropped at once") {
   Flash flash(kBlocks);
   Board board(flash);

@@ -380,6 +380,53 @@ TEST_CASE("the power may fail at every byte that is programmed or erased, in rec
   CHECK(cuts > 10000);
 }
 
+TEST_CASE("with one slot the active image makes room for the next one") {
+  SmallFlash flash(2 + 4);
+  const Bytes first = image_of(1), second = image_of(2, 256);
+  {
+    PolicySlots<SmallFlash, 1> slots(flash);
+    slots.begin();
+    CHECK(slots.slot_bytes() == 4 * 64);
+    push(slots, first);
+    CHECK(is(slots.active(), first));
+    CHECK(slots.candidate_state() == Candidate::none);
+    REQUIRE(slots.stage() == SlotError::none);
+    CHECK(is_none(slots.acting()));
+    CHECK(slots.last_drop() == DropReason::replaced);
+  }
+  PolicySlots<SmallFlash, 1> slots(flash);
+  slots.begin();
+  CHECK(is_none(slots.acting()));  // the first bytes of another image may be in its place
+  push(slots, second);
+  CHECK(is(slots.active(), second));
+  REQUIRE(send(slots, first) == SlotError::none);
+  REQUIRE(slots.start_trial(0, kTrial_us) == SlotError::none);
+  CHECK(is(slots.acting(), first));
+  CHECK(slots.poll(kTrial_us));
+  CHECK(is_none(slots.acting()));
+  // At every byte: one of the two, whole, or none.
+  push(slots, first);
+  const SmallFlash start = flash;
+  for (std::uint64_t cut = 0;; cut++) {
+    SmallFlash cut_flash = start;
+    cut_flash.cut_after(cut, Left::garbage);
+    bool was_cut = false;
+    try {
+      PolicySlots<SmallFlash, 1> cut_slots(cut_flash);
+      cut_slots.begin();
+      pushes(cut_slots, second);
+    } catch (const PowerCut&) {
+      was_cut = true;
+    }
+    if (!was_cut) break;
+    cut_flash.cut_after(SmallFlash::kNever, Left::prefix);
+    PolicySlots<SmallFlash, 1> restarted(cut_flash);
+    restarted.begin();
+    const SlotImage acting = restarted.acting();
+    REQUIRE((is_none(acting) || is(acting, first) || is(acting, second)));
+  }
+}
+
 TEST_CASE("units and blocks of other sizes") {
   const auto check = [](auto flash) {
     using Storage = decltype(flash);

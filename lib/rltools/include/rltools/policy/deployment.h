@@ -17,7 +17,8 @@ struct StageVerdict {
 };
 
 // `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner.
-template <class Device, class Storage, int MostActions, std::size_t ScratchFloats>
+template <class Device, class Storage, int MostActions, std::size_t ScratchFloats,
+          int SlotCount = 2>
 class PolicyDeployment {
  public:
   PolicyDeployment(Device device, Storage& memory, const PolicyContract& contract,
@@ -25,13 +26,16 @@ class PolicyDeployment {
       : device_(device),
         slots_(memory),
         runners_{PolicyRunner<ScratchFloats>(contract), PolicyRunner<ScratchFloats>(contract)},
+        built_in_(contract),
         executor_(contract, limits) {}
 
-  // After a reset. What acts is then the last good policy, checked again, or none.
-  void begin() {
+  // After a reset. What acts is then the last good policy, checked again, or else the built-in one,
+  // whose image the firmware has (four-byte aligned, or null), or none.
+  void begin(const std::uint8_t* built_in = nullptr, std::uint32_t built_in_bytes = 0) {
+    if (built_in != nullptr) built_in_.accept(device_, built_in, built_in_bytes);
     slots_.begin();
     while (slots_.active().data != nullptr && !accept(slots_.active_slot(), slots_.active())) {
-      slots_.refuse_active();
+      slots_.give_up_active(DropReason::refused);
     }
     if (slots_.candidate().data != nullptr) accept(slots_.other_slot(), slots_.candidate());
   }
@@ -40,7 +44,9 @@ class PolicyDeployment {
   // ----------------------------------------------------------------------------------
 
   SlotError stage() {
+    const std::uint8_t active = slots_.active_slot();
     const SlotError error = slots_.stage();
+    if (slots_.active_slot() != active) changed();  // there is one slot only
     if (error == SlotError::none) candidate().give_up();
     return error;
   }
@@ -77,7 +83,10 @@ class PolicyDeployment {
     if (slots_.candidate_state() == Candidate::previous && candidate().view() == nullptr) {
       return SlotError::no_previous;  // it does not pass the check any more
     }
-    const SlotError error = slots_.roll_back();
+    const bool is_last = !is_in_trial() && slots_.candidate_state() != Candidate::previous &&
+                         slots_.active().data != nullptr && built_in_.view() != nullptr;
+    const SlotError error =
+        is_last ? slots_.give_up_active(DropReason::rolled_back) : slots_.roll_back();
     if (error == SlotError::none) changed();
     return error;
   }
@@ -118,12 +127,13 @@ class PolicyDeployment {
   // The policy that acts; null where there is none.
   PolicyRunner<ScratchFloats>* acting() {
     const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
-    if (slot == PolicySlots<Storage>::kNoSlot || runners_[slot].view() == nullptr) return nullptr;
-    return &runners_[slot];
+    auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_[slot];
+    return runner.view() == nullptr ? nullptr : &runner;
   }
+  bool has_built_in() const { return built_in_.view() != nullptr; }
   // The accepted image of a slot; null where there is none.
   const PolicyView* view(std::uint8_t slot) const { return runners_[slot].view(); }
-  const PolicySlots<Storage>& slots() const { return slots_; }
+  const PolicySlots<Storage, SlotCount>& slots() const { return slots_; }
   const Executor<MostActions>& executor() const { return executor_; }
 
  private:
@@ -139,8 +149,9 @@ class PolicyDeployment {
   }
 
   Device device_;
-  PolicySlots<Storage> slots_;
+  PolicySlots<Storage, SlotCount> slots_;
   PolicyRunner<ScratchFloats> runners_[2];  // of the image in each slot
+  PolicyRunner<ScratchFloats> built_in_;
   Executor<MostActions> executor_;
 };
 

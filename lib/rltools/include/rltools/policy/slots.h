@@ -29,6 +29,7 @@ enum class DropReason : std::uint8_t {
   fault,        // it gave an output that is not finite
   refused,      // the image did not pass the check when the board started
   rolled_back,  // the host asked for the one before
+  replaced,     // there is one slot only, and another image takes it
 };
 
 enum class SlotError : std::uint8_t {
@@ -65,9 +66,14 @@ struct SlotRecord {
 };
 static_assert(sizeof(SlotRecord) == 32, "docs/policy_slots.md gives the record's bytes");
 
-template <class Storage>
+// With one slot, where memory is scarce, the active image makes room for the next one: meanwhile
+// there is none, and a firmware's built-in policy acts (deployment.h).
+template <class Storage, int SlotCount = 2>
 class PolicySlots {
+  static_assert(SlotCount == 1 || SlotCount == 2, "there are one or two slots for policies");
+
  public:
+  static constexpr int kSlotCount = SlotCount;
   static constexpr std::uint8_t kNoSlot = 0xff;
   // Longest trial: times are compared by the sign of their difference.
   static constexpr std::uint32_t kLongestTrial_us = 0x7fffffffu;
@@ -89,12 +95,12 @@ class PolicySlots {
       record_.candidate = Candidate::none;
     }
     if (record_.active == kNoSlot || is_whole(record_.active)) return true;
-    return refuse_active() == SlotError::none;
+    return give_up_active(DropReason::refused) == SlotError::none;
   }
 
   std::uint32_t slot_bytes() const {
     const std::uint32_t blocks = storage_.size() / Storage::kEraseBytes;
-    return blocks < 4 ? 0 : (blocks - 2) / 2 * Storage::kEraseBytes;
+    return blocks < 2 ? 0 : (blocks - 2) / SlotCount * Storage::kEraseBytes;
   }
   SlotImage active() const { return image(record_.active); }
   // The staged image, the one in trial, or the previous one.
@@ -105,7 +111,7 @@ class PolicySlots {
   DropReason last_drop() const { return record_.last_drop; }
   std::uint8_t active_slot() const { return record_.active; }
   // The slot of the candidate, and of what is staged next.
-  std::uint8_t other_slot() const { return record_.active == 0 ? 1 : 0; }
+  std::uint8_t other_slot() const { return SlotCount == 2 && record_.active == 0 ? 1 : 0; }
   // The image that acts: that in trial, or the active one.
   SlotImage acting() const {
     return record_.candidate == Candidate::trial ? candidate() : active();
@@ -117,6 +123,9 @@ class PolicySlots {
   // Begins anew with an image; what was in the other slot is given up.
   SlotError stage() {
     if (record_.candidate == Candidate::trial) return SlotError::in_trial;
+    if (SlotCount == 1 && record_.active != kNoSlot) {
+      if (give_up_active(DropReason::replaced) != SlotError::none) return SlotError::storage_failed;
+    }
     if (record_.candidate != Candidate::none) {
       SlotRecord next = record_;
       next.candidate = Candidate::none;
@@ -198,7 +207,8 @@ class PolicySlots {
     if (record_.candidate != Candidate::trial) return SlotError::no_trial;
     SlotRecord next = record_;
     next.active = other_slot();
-    next.candidate = record_.active == kNoSlot ? Candidate::none : Candidate::previous;
+    next.candidate =
+        SlotCount == 1 || record_.active == kNoSlot ? Candidate::none : Candidate::previous;
     return append(next) ? SlotError::none : SlotError::storage_failed;
   }
 
@@ -225,9 +235,18 @@ class PolicySlots {
     return give_up_active(DropReason::rolled_back);
   }
 
-  // The active image does not pass the check any more: the previous one acts, or none. As with
-  // drop(), the state is right even where the storage fails.
-  SlotError refuse_active() { return give_up_active(DropReason::refused); }
+  // The active image does not pass the check any more, or is not wanted: the previous one becomes
+  // active, or none. As with drop(), the state is right even where the storage fails.
+  SlotError give_up_active(DropReason reason) {
+    SlotRecord next = record_;
+    next.active = record_.candidate == Candidate::previous ? other_slot() : kNoSlot;
+    // A staged image is given up as well: its slot is another one where none is active.
+    next.candidate = Candidate::none;
+    next.last_drop = reason;
+    if (append(next)) return SlotError::none;
+    record_ = next;
+    return SlotError::storage_failed;
+  }
 
  private:
   static constexpr std::uint32_t kBlockRecords =
@@ -249,17 +268,6 @@ class PolicySlots {
   }
   bool is_over(std::uint32_t now_us) const {
     return static_cast<std::int32_t>(now_us - deadline_us_) >= 0;
-  }
-
-  // A staged image is given up as well: its slot is another one where none is active.
-  SlotError give_up_active(DropReason reason) {
-    SlotRecord next = record_;
-    next.active = record_.candidate == Candidate::previous ? other_slot() : kNoSlot;
-    next.candidate = Candidate::none;
-    next.last_drop = reason;
-    if (append(next)) return SlotError::none;
-    record_ = next;
-    return SlotError::storage_failed;
   }
 
   // -- bytes of an image, collected to what can be programmed at once
@@ -302,7 +310,7 @@ class PolicySlots {
   }
   bool read_record(std::uint32_t block, std::uint32_t index, SlotRecord& record) const {
     __builtin_memcpy(&record, storage_.data() + record_offset(block, index), sizeof(record));
-    const bool slots_exist = record.active == kNoSlot || record.active < 2;
+    const bool slots_exist = record.active == kNoSlot || record.active < SlotCount;
     return record.magic == SlotRecord::kMagic && record.checksum == checksum(record) &&
            slots_exist && record.candidate <= Candidate::previous;
   }
