@@ -52,9 +52,10 @@ endfunction()
 
 # Sets in the caller's scope: of the board RLT_FLAGS, RLT_LINK_FLAGS, RLT_LIBRARIES, RLT_LINKER_SCRIPT,
 # RLT_SOURCE_PATTERNS, RLT_INCLUDE_DIRECTORIES, RLT_DEFINITIONS and RLT_PROVIDES; of its toolchain RLT_NATIVE,
-# RLT_COMPILER, RLT_PROCESSOR, RLT_CMAKE_TOOLCHAIN_FILE, RLT_PROGRAM_SUFFIX and RLT_LINK_MAP; RLT_PROGRAMS, the board's, and
-# for each program P of firmware/build.json also RLT_PROGRAM_HEADER_P, RLT_PROGRAM_SOURCES_P (patterns) and RLT_PROGRAM_SUBJECT_P,
-# and of each subject S RLT_SUBJECT_FOLDER_S and RLT_SUBJECT_INCLUDE_S.
+# RLT_COMPILER, RLT_PROCESSOR, RLT_CMAKE_TOOLCHAIN_FILE, RLT_PROGRAM_SUFFIX, RLT_LINK_MAP, RLT_LINK_LIBRARIES and
+# RLT_SYSTEM_INCLUDE_DIRECTORIES; RLT_PROGRAMS, the board's, and for each program P of firmware/build.json also
+# RLT_PROGRAM_HEADER_P, RLT_PROGRAM_SOURCES_P (patterns) and RLT_PROGRAM_SUBJECT_P, and of each subject S
+# RLT_SUBJECT_FOLDER_S and RLT_SUBJECT_INCLUDE_S.
 function(rlt_read_board board)
   rlt_read_description(build_json "" firmware build)
   rlt_read_description(board_json RLT_BOARD boards ${board})
@@ -72,6 +73,8 @@ function(rlt_read_board board)
   rlt_json_string(link_map "${toolchain_json}" link_map)
   rlt_json_list(toolchain_flags "${toolchain_json}" flags)
   rlt_json_list(toolchain_link_flags "${toolchain_json}" link_flags)
+  rlt_json_list(toolchain_link_libraries "${toolchain_json}" link_libraries)
+  rlt_json_list(toolchain_includes "${toolchain_json}" system_include_directories)
   rlt_json_list(toolchain_provides "${toolchain_json}" provides)
   rlt_json_list(common_flags "${build_json}" flags)
   rlt_json_list(board_flags "${board_json}" rltools flags)
@@ -87,6 +90,7 @@ function(rlt_read_board board)
   rlt_json_string(system "${board_json}" rltools address system)
   rlt_json_string(component "${board_json}" rltools address component)
   rlt_json_string(device_header "${board_json}" rltools device_header)
+  list(TRANSFORM toolchain_includes PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   list(TRANSFORM include_directories PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
 
   set(RLT_NATIVE "${native}" PARENT_SCOPE)
@@ -99,6 +103,8 @@ function(rlt_read_board board)
   set(RLT_FLAGS ${common_flags} ${toolchain_flags} ${board_flags} PARENT_SCOPE)
   set(RLT_LINK_FLAGS ${common_link_flags} ${toolchain_link_flags} ${board_link_flags} PARENT_SCOPE)
   set(RLT_LIBRARIES "${libraries}" PARENT_SCOPE)
+  set(RLT_LINK_LIBRARIES "${toolchain_link_libraries}" PARENT_SCOPE)
+  set(RLT_SYSTEM_INCLUDE_DIRECTORIES "${toolchain_includes}" PARENT_SCOPE)
   set(RLT_LINKER_SCRIPT "${linker_script}" PARENT_SCOPE)
   set(RLT_SOURCE_PATTERNS ${board_sources} PARENT_SCOPE)
   set(RLT_INCLUDE_DIRECTORIES ${include_directories} PARENT_SCOPE)

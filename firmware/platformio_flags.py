@@ -96,6 +96,7 @@ definitions = {
 flags = [
     *(f"-D{name}={value}" if value else f"-D{name}" for name, value in definitions.items()),
     *(f"-I{repository / directory}" for directory in common["include_directories"]),
+    *board.toolchain.include_flags,
     *generate_headers(),
     *common["flags"],
     *board.flags,
@@ -108,6 +109,7 @@ environment.Replace(
 )
 if board.linker_script:  # others have their framework's
     environment.Append(
+        LIBS=list(board.toolchain.link_libraries),
         LINKFLAGS=[
             *common["flags"],
             *board.flags,
@@ -116,6 +118,6 @@ if board.linker_script:  # others have their framework's
             "-Wl,--print-memory-usage",
             "-Wl,-Map=$BUILD_DIR/firmware.map",
             f"-T{repository / board.linker_script}",
-        ]
+        ],
     )
     environment.Depends("$PROGPATH", str(repository / board.linker_script))

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pytest
+
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.boards.emulator import Emulator
@@ -29,6 +31,8 @@ SHORT_RUN = {"seed": 3, "steps": 60, "learning_starts": 20, "report_every": 10, 
 LONG_RUN = {**SHORT_RUN, "steps": 8000}
 RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
 EMULATED_BOARDS = [board.name for board in list_boards() if board.emulator is not None]
+# One board of each processor.
+PROCESSOR_BOARDS = list({load_board(name).device: name for name in EMULATED_BOARDS}.values())
 TRAINING_BOARDS = [
     name for name in EMULATED_BOARDS if cmake.TRAIN in cmake.programs_of(load_board(name))
 ]
@@ -47,6 +51,7 @@ class Programs(dict[str, Path]):
     """The firmware of each board by its name, built when it is first asked for."""
 
     def __missing__(self, name: str) -> Path:
+        skip_without_tools(load_board(name))
         self[name] = firmware.build_firmware(load_board(name), EXPERIMENT)
         return self[name]
 
@@ -59,6 +64,19 @@ def matching(patterns: Iterable[str]) -> list[str]:
         assert matches, f"nothing matches {pattern}"
         files += matches
     return files
+
+
+def computes_on_integers(board: Board) -> bool:
+    """Whether it has no floating-point unit: the same takes twenty times the instructions."""
+    return board.device in ("CortexM3", "Rv32imc")
+
+
+def skip_without_tools(board: Board) -> None:
+    """Ends a test whose board needs optional tools that are not installed."""
+    emulators = [board.emulator.program] if board.emulator is not None else []
+    missing = tools.missing_tools((*cmake.required_tools(board), *emulators))
+    if names := [tool.name for tool in missing if tool.optional]:
+        pytest.skip(f"not installed (rlt doctor): {', '.join(names)}")
 
 
 def support_of(board: Board) -> list[str]:
@@ -75,6 +93,7 @@ def compile_for(
     defines: Iterable[str] = (),
 ) -> Path:
     """Compiles sources as the board's firmware is compiled; for another device tag if given."""
+    skip_without_tools(board)
     tools.require(*cmake.required_tools(board))
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     device = device or {"header": board.device_header, "name": board.device}
@@ -82,6 +101,7 @@ def compile_for(
         board.toolchain.compiler,
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
+        *board.toolchain.include_flags,
         *("-isystem", str(protocol.generate_protocol() / "c")),
         *(f"-D{definition}" for definition in (*board.defines, *defines)),
         f'-DRLT_EXPERIMENT_HEADER="{EXPERIMENT.replace("-", "_")}.h"',
@@ -93,6 +113,7 @@ def compile_for(
         f"-DRLT_COMPONENT={board.address.component}",
         f'-DRLT_PROGRAM_HEADER="{common["programs"]["train"]["header"]}"',
         *matching(sources),
+        *(f"-l{library}" for library in board.toolchain.link_libraries),
         *("-o", str(output)),
     ]
     if board.linker_script:

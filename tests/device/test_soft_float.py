@@ -41,11 +41,11 @@ MACHINES = {
         (
             *("riscv64-unknown-elf-gcc", "-march=rv32imc", "-mabi=ilp32", "-nostartfiles"),
             # Debian has no C++ standard headers for RISC-V.
-            *("--specs=picolibc.specs", "-isystem", str(HERE / "freestanding")),
+            *("--specs=picolibc.specs", "-isystem", str(paths.REPOSITORY / "lib/freestanding")),
             f"-T{HERE / 'rv32imc.ld'}",
         ),
         ("qemu-system-riscv32", "-M", "virt", "-bios", "none", "-icount", "shift=0", *QEMU),
-        ("riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"),
+        ("riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
     ),
     **{
         # A Cortex-M3 executes an M0+'s instructions too.

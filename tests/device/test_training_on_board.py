@@ -22,6 +22,7 @@ from boards_under_test import (
     TRAINING_BOARDS,
     Connect,
     Programs,
+    computes_on_integers,
     pause_after,
     run_to_rest,
     set_run,
@@ -81,6 +82,11 @@ def test_hyperparameters_keep_their_bits(
     assert session.node.identity().state == State.IDLE
 
 
+def marks_of(board: str) -> list[pytest.MarkDecorator]:
+    """Where integers compute what floating-point units do elsewhere, 300 steps take a minute."""
+    return [emulated, pytest.mark.slow] if computes_on_integers(load_board(board)) else [emulated]
+
+
 @pytest.fixture(scope="module")
 def reference_run(
     reference_program: Path, description: ExperimentDescription, dialect: ModuleType
@@ -93,7 +99,7 @@ def reference_run(
 
 
 @pytest.mark.parametrize(
-    "board", ["host", *(pytest.param(name, marks=emulated) for name in TRAINING_BOARDS)]
+    "board", ["host", *(pytest.param(name, marks=marks_of(name)) for name in TRAINING_BOARDS)]
 )
 def test_300_steps_give_the_references_bits(
     board: str,

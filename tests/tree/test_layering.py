@@ -65,6 +65,7 @@ def compile_command(board: Board, standard: str) -> list[str]:
     return [
         *(board.toolchain.compiler, f"-std={standard}", "-fsyntax-only", *flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
+        *board.toolchain.include_flags,
         *("-isystem", str(protocol.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",

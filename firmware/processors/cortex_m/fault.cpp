@@ -1,9 +1,8 @@
 // A fault of the processor is told to the host, and ends the program.
-#include <cstddef>
-
 #include "board_api.h"
 #include "processors/cortex_m/system_registers.h"
 #include "processors/cortex_m/vector_table.h"
+#include "processors/fault_text.h"
 
 extern "C" {
 
@@ -14,17 +13,12 @@ extern std::uint32_t stack_limit[];
   using namespace rlt::cortex_m;
   const bool readable = frame >= stack_limit && frame + 8 <= handler_stack_top;
   char text[] = "fault at 00000000, CFSR 00000000, address 00000000";
-  const auto put = [&text](std::size_t end, std::uint32_t value) {
-    for (int digit = 0; digit < 8; digit++, value >>= 4) {
-      text[end - 1 - static_cast<std::size_t>(digit)] = "0123456789abcdef"[value & 15];
-    }
-  };
-  put(17, readable ? frame[6] : 0);
+  rlt::put_hexadecimal(text + 17, readable ? frame[6] : 0);
   const std::uint32_t status = fault_status();
-  put(32, status);
-  put(50, status & kMemoryFaultAddressValid ? memory_fault_address()
-          : status & kBusFaultAddressValid  ? bus_fault_address()
-                                            : 0);
+  rlt::put_hexadecimal(text + 32, status);
+  rlt::put_hexadecimal(text + 50, status & kMemoryFaultAddressValid ? memory_fault_address()
+                                  : status & kBusFaultAddressValid  ? bus_fault_address()
+                                                                    : 0);
   rlt::report_fault(text);
   for (;;) __asm__ volatile("wfi");
 }

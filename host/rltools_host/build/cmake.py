@@ -129,6 +129,11 @@ def required_tools(board: Board) -> tuple[str, ...]:
     return (*(tool.name for tool in board.toolchain.tools), *board.libraries)
 
 
+def missing_optional_tools(board: Board) -> list[str]:
+    """What a build for this board needs, is not installed, and may be left out with the board."""
+    return [tool.name for tool in tools.missing_tools(required_tools(board)) if tool.optional]
+
+
 def programs_of(board: Board) -> list[str]:
     """The programs of firmware/build.json that are built for this board."""
     known = list(json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))["programs"])

@@ -150,7 +150,7 @@ def build_all() -> None:
     for board in list_boards():
         if not cmake.builds(board) or board.name == host.name:
             continue
-        if missing := missing_names(board.libraries):
+        if missing := cmake.missing_optional_tools(board):
             print(f"{board.name} is not built: {', '.join(missing)} is not installed")
             continue
         tested = tested_firmware(board)

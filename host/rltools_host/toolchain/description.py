@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rltools_host import paths
 from rltools_host.errors import BuildError, unknown_name
 from rltools_host.paths import TOOLCHAINS_DIRECTORY
 
@@ -63,6 +64,8 @@ class Toolchain:
     link_map: bool  # whether <program>.map is written, which tells the memories' use
     flags: tuple[str, ...]
     link_flags: tuple[str, ...]
+    link_libraries: tuple[str, ...]  # linked last, in this order
+    system_include_directories: tuple[str, ...]  # from the root of the repository
     provides: tuple[str, ...]  # what an experiment may require
     tools: tuple[Tool, ...]  # for every build
     libraries: tuple[Tool, ...]  # for builds that name them
@@ -71,6 +74,12 @@ class Toolchain:
     @property
     def compiler(self) -> str:
         return f"{self.prefix}g++"
+
+    @property
+    def include_flags(self) -> list[str]:
+        """Of its own standard headers."""
+        directories = [str(paths.REPOSITORY / name) for name in self.system_include_directories]
+        return [flag for directory in directories for flag in ("-isystem", directory)]
 
 
 OPTIONAL_KEYS: Mapping[str, Any] = {
@@ -82,11 +91,16 @@ OPTIONAL_KEYS: Mapping[str, Any] = {
     "link_map": False,
     "flags": (),
     "link_flags": (),
+    "link_libraries": (),
+    "system_include_directories": (),
     "provides": (),
     "tools": (),
     "libraries": (),
     "emulators": (),
 }
+
+
+LISTS_OF_TEXT = ("flags", "link_flags", "link_libraries", "system_include_directories", "provides")
 
 
 def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
@@ -97,7 +111,7 @@ def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
     values = {**OPTIONAL_KEYS, **document}
     if values["builder"] not in BUILDERS:
         raise ValueError(f'builder "{values["builder"]}" is none of {", ".join(BUILDERS)}')
-    for key in ("flags", "link_flags", "provides"):
+    for key in LISTS_OF_TEXT:
         values[key] = tuple(values[key])
     for key in ("tools", "libraries", "emulators"):
         values[key] = tuple(

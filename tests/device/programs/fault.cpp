@@ -23,7 +23,11 @@ int main() {
 #elif defined(STORE_TO_CODE)
   *reinterpret_cast<volatile int*>(STORE_TO_CODE) = 1;
 #elif defined(UNDEFINED_INSTRUCTION)
+#if defined(__riscv)
+  __asm__ volatile("unimp");
+#else
   __asm__ volatile("udf #0");
+#endif
 #elif defined(STACK_OVERFLOW)
   return descend(0);
 #endif

@@ -86,7 +86,15 @@ def test_boards_whose_library_is_missing_are_left_out(
 
     monkeypatch.setattr(test_command.cmake, "build_targets", build_targets)
     monkeypatch.setattr(test_command.memory, "memory_usage", lambda *_: [])
-    monkeypatch.setattr(test_command, "missing_names", lambda n: [] if has_openblas else list(n))
+    openblas = ["openblas"]
+    monkeypatch.setattr(
+        test_command, "missing_names", lambda n: [] if has_openblas else openblas if n else []
+    )
+    monkeypatch.setattr(
+        test_command.cmake,
+        "missing_optional_tools",
+        lambda board: openblas if board.libraries and not has_openblas else [],
+    )
     test_command.build_all()
     assert built["host"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
     assert "qemu-cortex-m7" in built

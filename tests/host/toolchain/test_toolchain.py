@@ -282,7 +282,7 @@ def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.Mo
     assert known["openblas"].optional
     optional = {tool.name for tool in known.values() if tool.optional}
     assert optional == {
-        *("openblas", "riscv64-unknown-elf-gcc", "picolibc", "qemu-system-riscv32"),
+        *("openblas", "riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
         *("clang++", "libfuzzer"),
     }
 
