@@ -20,7 +20,7 @@ from rltools_host.policies.image import (
 def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:
     """Exports the policy of a run after checking it on this machine; returns the file written."""
     if to not in FORMATS:
-        raise UsageError(f'unknown export format "{to}": known are {" and ".join(FORMATS)}')
+        raise UsageError(f'unknown export format "{to}": known are {", ".join(FORMATS)}')
     image = read_run_policy(run_name)
     image.verify()
     suffix, encode = FORMATS[to]
@@ -36,7 +36,7 @@ EXAMPLE = "rlt export latest --to c --output policy.h"
 
 def command(
     run_name: RunArgument,
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="image or c.")] = "image",
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="image, c or c-image.")] = "image",
     output: Output = None,
     json_output: Json = False,
 ) -> None:

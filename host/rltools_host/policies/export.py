@@ -45,9 +45,27 @@ def encode_header(image: PolicyImage) -> bytes:
     return c_header(image).encode()
 
 
+def encode_array(image: PolicyImage) -> bytes:
+    """The image as an array in a header: what PolicyDeployment::begin() takes as built in."""
+    name = identifier(image.experiment)
+    rows = [image.data[i : i + 16] for i in range(0, len(image.data), 16)]
+    lines = [
+        f"// The policy image of {name}: step {image.step}, seed {image.seed}.",
+        "#pragma once",
+        "",
+        "#include <stdint.h>",
+        "",
+        f"alignas(4) static const uint8_t {name}_image[{len(image.data)}] = {{",
+        *("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows),
+        "};",
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
 FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
     "image": (".rltp", encode_image),
     "c": ("_policy.h", encode_header),
+    "c-image": ("_image.h", encode_array),
 }
 
 

@@ -65,6 +65,8 @@ inline float floor(float x) { return __builtin_floorf(x); }
 inline double floor(double x) { return __builtin_floor(x); }
 inline float absolute(float x) { return __builtin_fabsf(x); }
 inline double absolute(double x) { return __builtin_fabs(x); }
+// 0 or -0.
+inline bool is_zero(float x) { return x == 0.0f; }
 
 // b where either is NaN.
 template <class T>

@@ -109,9 +109,9 @@ class PolicyDeployment {
   ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, float* action) {
     const ExecutorStatus status =
         executor_.step(now_us, observation, action, [this](const float* values, float* result) {
-          PolicyRunner<ScratchFloats>* policy = acting();
-          if (policy == nullptr) return ExecutorStatus::no_policy;
-          return policy->forward(device_, values, result) ? ExecutorStatus::acted
+          PolicyRunner<ScratchFloats>* runner = acting();
+          if (runner == nullptr) return ExecutorStatus::no_policy;
+          return runner->forward(device_, values, result) ? ExecutorStatus::acted
                                                           : ExecutorStatus::output_not_finite;
         });
     if (status == ExecutorStatus::output_not_finite && is_in_trial()) {

@@ -23,7 +23,7 @@ inline void product_of_row(const float* a, const float* b, int row, int column, 
   const float* others = b + column * B::kColumn;
   for (const float* const end = factor + Depth * A::kColumn; factor != end;
        factor += A::kColumn, others += B::kRow) {
-    if (*factor == 0.0f) continue;
+    if (math::is_zero(*factor)) continue;
 #pragma GCC unroll 16
     for (int c = 0; c < Columns; c++) {
       sum[c] = math::fma(*factor, others[c * B::kColumn], sum[c]);

@@ -1,0 +1,107 @@
+"""The example of a policy in somebody's own firmware: few lines, for any processor."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policy_samples import sample_images
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
+from rltools_host.policies import export
+from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain.tools import missing_tools
+
+EXAMPLE = paths.REPOSITORY / "examples/own_firmware"
+ROBOT = paths.REPOSITORY / "tests/examples/own_firmware_robot.cpp"
+FLAGS = (
+    *("-std=c++17", "-O2", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti"),
+    *("-fno-threadsafe-statics", "-Wall", "-Wextra", "-Wfloat-equal", "-Wcast-align", "-Wshadow"),
+    *("-Wdouble-promotion", "-Werror"),
+)
+# A device's header and tag, and a board whose compiler and flags are that processor's.
+PROCESSORS = {
+    "Cortex-M7": ("cortex_m7", "CortexM7", "qemu-cortex-m7"),
+    "Cortex-M4F": ("cortex_m4", "CortexM4", "qemu-cortex-m4"),
+    "rv32imafc": ("rv32imafc", "Rv32imafc", "qemu-rv32imafc"),
+    "rv32imc": ("rv32imc", "Rv32imc", "qemu-rv32imc"),
+}
+CORTEX_M3 = ["-mcpu=cortex-m3", "-mthumb"]
+SAFE_TORQUE = 0.0
+
+
+def command(folder: Path, compiler: str, header: str, device: str, *flags: str) -> list[str]:
+    image = parse_policy(sample_images()["pendulum"])
+    (folder / "pendulum_td3_image.h").write_bytes(
+        export.encode_array(image).replace(
+            export.identifier(image.experiment).encode(), b"pendulum_td3"
+        )
+    )
+    return [
+        *(compiler, *FLAGS, *flags, f'-DRLT_DEVICE_HEADER="rltools/devices/{header}.h"'),
+        *(f"-DRLT_DEVICE={device}", f"-I{folder}", f"-I{EXAMPLE}"),
+        f"-I{paths.REPOSITORY / 'lib/rltools/include'}",
+    ]
+
+
+def test_integration_takes_fewer_than_25_lines() -> None:
+    lines = (EXAMPLE / "control_loop.cpp").read_text().splitlines()
+    code = [line for line in lines if line.strip() and not line.startswith("//")]
+    assert len(code) < 25
+
+
+@pytest.mark.parametrize("processor", [*PROCESSORS, "Cortex-M3"])
+def test_it_compiles_for_every_processor(processor: str, tmp_path: Path) -> None:
+    if processor == "Cortex-M3":
+        header, device, flags = "cortex_m3", "CortexM3", CORTEX_M3
+        compiler = "arm-none-eabi-g++"
+        missing = missing_tools([compiler])
+    else:
+        header, device, board_name = PROCESSORS[processor]
+        board = load_board(board_name)
+        compiler, flags = board.toolchain.compiler, [*board.flags, *board.toolchain.include_flags]
+        missing = missing_tools(cmake.required_tools(board))
+    if missing:
+        pytest.skip(f"no compiler for {processor} is installed")
+    build = command(tmp_path, compiler, header, device, *flags)
+    source = str(EXAMPLE / "control_loop.cpp")
+    result = subprocess.run(
+        [*build, "-c", source, "-o", str(tmp_path / "loop.o")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def turns(tmp_path: Path, *arguments: int) -> list[list[str]]:
+    program = tmp_path / "robot"
+    build = command(tmp_path, "g++", "generic", "Generic", "-march=native")
+    sources = [str(EXAMPLE / "control_loop.cpp"), str(ROBOT)]
+    subprocess.run([*build, *sources, "-o", str(program)], check=True, timeout=120)
+    output = subprocess.run(
+        [program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    return [line.split(" ", 4) for line in output.splitlines()]
+
+
+def test_it_computes_what_the_host_computes(tmp_path: Path) -> None:
+    policy = parse_policy(sample_images()["pendulum"])
+    rows = turns(tmp_path, 200)
+    assert len(rows) == 200
+    for *sensed, torque, report in rows:
+        expected = policy.evaluate(np.asarray(sensed, dtype=np.float32))
+        assert np.float32(torque) == expected[0]
+        assert report == "-"
+    assert len({torque for *_, torque, _ in rows}) > 100
+
+
+def test_a_sensor_that_fails_gives_the_safe_action(tmp_path: Path) -> None:
+    rows = turns(tmp_path, 20, 12)
+    assert all(report == "-" for *_, report in rows[:12])
+    for *_, torque, report in rows[12:]:
+        assert (float(torque), report) == (SAFE_TORQUE, "the observation is not finite")
