@@ -137,6 +137,7 @@ TEST_CASE("the reference and the host's kernels end 300 steps with the same bits
 TEST_CASE("the tile size changes no bit") {
   const std::string expected = hash_after<PendulumSac>(Host{}, 200);
   CHECK(hash_after<WithTileRows<PendulumSac, 100>>(Host{}, 200) == expected);
+  CHECK(hash_after<WithTileRows<PendulumSac, 10>>(Host{}, 200) == expected);
   CHECK(hash_after<WithTileRows<PendulumSac, 4>>(Host{}, 200) == expected);
   CHECK(hash_after<WithTileRows<LineSac, 5>>(Host{}, 300) == hash_after<LineSac>(Host{}, 300));
 }

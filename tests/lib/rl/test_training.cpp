@@ -40,6 +40,7 @@ TEST_CASE("the reference and the host's kernels end 300 steps with the same bits
 TEST_CASE("the tile size changes no bit") {
   const std::string expected = hash_after<PendulumTd3>(Host{}, 200);
   CHECK(hash_after<WithTileRows<PendulumTd3, 100>>(Host{}, 200) == expected);
+  CHECK(hash_after<WithTileRows<PendulumTd3, 10>>(Host{}, 200) == expected);
   CHECK(hash_after<WithTileRows<PendulumTd3, 4>>(Host{}, 200) == expected);
 }
 
