@@ -1,6 +1,5 @@
 // The kernels that device Rv32imafc selects: which one for each operation, and the same bits as the
 // reference.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "dispatch_assertions.h"
 #include "kernel_agreement.h"
 #include "rltools/devices/rv32imafc.h"
