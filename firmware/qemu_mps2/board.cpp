@@ -56,7 +56,7 @@ void initialize() {
   cortex_m::use_ieee_arithmetic();
   uart_baud_divisor() = 16;  // the smallest; QEMU needs one but is not slowed by it
   uart_control() = kTransmitEnable | kReceiveEnable | kReceiveInterruptEnable;
-  cortex_m::interrupt_set_enable() = 1u << kUartReceiveIrq;
+  cortex_m::enable_interrupt(kUartReceiveIrq);
   __asm__ volatile("cpsie i" : : : "memory");
 }
 

@@ -22,7 +22,7 @@ from rltools_host.toolchain import tools
 
 EXPERIMENT = "pendulum-td3"
 EMULATED = "qemu-cortex-m7"  # what is not of one processor is tested on this one
-FAULT_REPORT = "firmware/app/link/fault_report.cpp"
+LINK_SOURCES = "firmware/app/link/*.cpp"
 LIMIT_S = 250.0  # of an emulator; below pytest's own limit for a test
 REFERENCE_DEVICE = {"header": "rltools/devices/generic.h", "name": "Generic"}
 # Updates begin after `learning_starts`; each costs an emulated board some 10 million instructions.
@@ -31,8 +31,12 @@ SHORT_RUN = {"seed": 3, "steps": 60, "learning_starts": 20, "report_every": 10, 
 LONG_RUN = {**SHORT_RUN, "steps": 8000}
 RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
 EMULATED_BOARDS = [board.name for board in list_boards() if board.emulator is not None]
-# One board of each processor.
-PROCESSOR_BOARDS = list({load_board(name).device: name for name in EMULATED_BOARDS}.values())
+# One board of each processor and each folder of firmware; others have other memory only.
+PROCESSOR_BOARDS = list(
+    {
+        (board.device, board.sources): board.name for board in map(load_board, EMULATED_BOARDS)
+    }.values()
+)
 TRAINING_BOARDS = [
     name for name in EMULATED_BOARDS if cmake.TRAIN in cmake.programs_of(load_board(name))
 ]
@@ -80,9 +84,9 @@ def skip_without_tools(board: Board) -> None:
 
 
 def support_of(board: Board) -> list[str]:
-    """The board's sources without its main file, and what its faults call: for another program."""
+    """The board's sources without its main file, and the link's: for another program."""
     found = [str(Path(path).relative_to(paths.REPOSITORY)) for path in matching(board.sources)]
-    return [*(path for path in found if not path.endswith("/main.cpp")), FAULT_REPORT]
+    return [*(path for path in found if not path.endswith("/main.cpp")), LINK_SOURCES]
 
 
 def compile_for(

@@ -9,7 +9,8 @@ constexpr std::uint32_t kMpuEnableWithBackground = 1u << 0 | 1u << 2;
 constexpr std::uint32_t kNoAccess = 0, kReadWrite = 3u << 24, kReadOnly = 7u << 24;
 constexpr std::uint32_t kNotExecutable = 1u << 28;
 // log2 of the bytes, less one.
-constexpr std::uint32_t kSize512Kilobytes = 18u << 1, kSize512Megabytes = 28u << 1;
+constexpr std::uint32_t kSize128Kilobytes = 16u << 1, kSize512Kilobytes = 18u << 1;
+constexpr std::uint32_t kSize1Megabyte = 19u << 1, kSize512Megabytes = 28u << 1;
 
 struct ProtectedRegion {
   std::uint32_t base;

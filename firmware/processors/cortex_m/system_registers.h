@@ -13,7 +13,12 @@ inline Register& at(std::uintptr_t address) { return *reinterpret_cast<Register*
 inline Register& systick_control() { return at(0xe000e010); }
 inline Register& systick_reload() { return at(0xe000e014); }
 inline Register& systick_value() { return at(0xe000e018); }
-inline Register& interrupt_set_enable() { return at(0xe000e100); }
+inline void enable_interrupt(std::uint32_t number) {
+  at(0xe000e100 + number / 32 * 4) = 1u << number % 32;
+}
+inline void disable_interrupt(std::uint32_t number) {
+  at(0xe000e180 + number / 32 * 4) = 1u << number % 32;
+}
 
 // System control block.
 inline Register& fault_enable() { return at(0xe000ed24); }

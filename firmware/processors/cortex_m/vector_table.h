@@ -30,4 +30,13 @@ struct VectorTable {
   Handler interrupts[InterruptCount];
 };
 
+// One interrupt of a program: the others are faults.
+template <int InterruptCount>
+constexpr VectorTable<InterruptCount> vector_table_with(int interrupt, Handler handler) {
+  VectorTable<InterruptCount> table{};
+  for (Handler& entry : table.interrupts) entry = fault_handler;
+  table.interrupts[interrupt] = handler;
+  return table;
+}
+
 }  // namespace rlt::cortex_m

@@ -5,14 +5,18 @@
 
 namespace terminal {
 
-// Returns when the host has sent a byte. What is sent before it has opened the terminal is lost.
-inline void wait_for_host() {
-  std::uint8_t byte;
-  while (rlt::board::read(&byte, 1) == 0) rlt::board::idle();
-}
-
 inline void print(const char* text) {
   rlt::board::write(reinterpret_cast<const std::uint8_t*>(text), __builtin_strlen(text));
+}
+
+// Asks for a byte, and returns when the host has sent it. What either side sends before the other
+// listens is lost.
+inline void wait_for_host() {
+  std::uint8_t byte;
+  while (rlt::board::read(&byte, 1) == 0) {
+    print("?");
+    rlt::board::idle();
+  }
 }
 
 inline void print(std::uint64_t number) {
