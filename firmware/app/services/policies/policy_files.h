@@ -1,9 +1,11 @@
 // The files of a board's policies: /policy.rltp is the active image, /candidate.rltp the one that
 // is staged, in trial, or was active before; it can be written where nothing is armed or in trial.
-// /samples.u32 is the last measurement. docs/protocol.md, "Policies".
+// /samples.u32 is the last measurement, /contract.bin what a policy must be made for.
+// docs/protocol.md, "Policies".
 #pragma once
 
 #include "app/services/file_message.h"
+#include "app/services/policies/contract_file.h"
 #include "rltools/policy/slots.h"
 
 namespace rlt {
@@ -14,25 +16,29 @@ namespace rlt {
 //   bool can_stage() const
 //   SlotError stage();  SlotError write(offset, source, count);  void staged(bool finished)
 //   const std::uint32_t* samples() const;  std::uint32_t sample_count() const
+//   ContractFile contract() const
 template <class Owner>
 class PolicyFiles {
  public:
   explicit PolicyFiles(Owner& owner) : owner_(owner) {}
 
-  static constexpr int kFileCount = 3;
-  static constexpr int kActive = 0, kCandidate = 1, kSamples = 2;
+  static constexpr int kFileCount = 4;
+  static constexpr int kActive = 0, kCandidate = 1, kSamples = 2, kContract = 3;
 
   const char* name(int file) const {
-    constexpr const char* kNames[] = {"policy.rltp", "candidate.rltp", "samples.u32"};
+    constexpr const char* kNames[] = {"policy.rltp", "candidate.rltp", "samples.u32",
+                                      "contract.bin"};
     return kNames[file];
   }
   // Of a candidate that is being written: the most that it may have.
   std::uint32_t size(int file) const {
+    if (file == kContract) return owner_.contract().size();
     return file == kCandidate && is_writing_ ? owner_.slot_bytes() : content(file).bytes;
   }
 
   FileError open_to_read(int file) const {
-    return content(file).data == nullptr ? FileError::file_not_found : FileError::none;
+    const bool is_there = file == kContract || content(file).data != nullptr;
+    return is_there ? FileError::none : FileError::file_not_found;
   }
 
   FileError open_to_write(int file) {
@@ -43,6 +49,7 @@ class PolicyFiles {
   }
 
   void read(int file, std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) const {
+    if (file == kContract) return owner_.contract().read(offset, destination, count);
     const SlotImage source = content(file);
     // What was there when the file was opened may have been given up since.
     const bool is_there = source.data != nullptr && offset + count <= source.bytes;

@@ -61,7 +61,7 @@ class PolicyService : public link::Service {
 
   // Ends a trial whose time is over; takes some samples of a measurement.
   bool poll() {
-    if (deployment_.poll(policy_time_us())) say_dropped();
+    if (deployment_.poll(policy_time_us())) say_late();
     if (!measurement_.is_running()) return false;
     if (measurement_.take_samples(device_, deployment_)) send_measurement();
     return true;
@@ -86,6 +86,7 @@ class PolicyService : public link::Service {
   std::uint32_t slot_bytes() const { return deployment_.slots().slot_bytes(); }
   const std::uint32_t* samples() const { return measurement_.samples(); }
   std::uint32_t sample_count() const { return measurement_.count(); }
+  ContractFile contract() const { return ContractFile(policy_contract<Contract>()); }
   bool can_stage() const { return !is_armed_ && !deployment_.is_in_trial(); }
   SlotError stage() { return note(deployment_.stage()); }
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
@@ -116,10 +117,12 @@ class PolicyService : public link::Service {
     }
     const auto deadline_us = static_cast<std::uint32_t>(deadline_s * 1e6f);
     server_.close();
+    rolled_back_ = kNoImage;
     acknowledge(command, deployment_.start_trial(policy_time_us(), deadline_us) == SlotError::none);
   }
 
   void confirm(const link::Command& command) {
+    if (deployment_.poll(policy_time_us())) say_late();
     const bool is_done = command.is_repetition() && !deployment_.is_in_trial() &&
                          command.second_parameter() == image_number(active());
     if (is_done) return acknowledge(command, true);
@@ -128,14 +131,23 @@ class PolicyService : public link::Service {
   }
 
   void roll_back(const link::Command& command) {
-    const bool is_meant = command.second_parameter() == image_number(deployment_.slots().acting());
+    const float number = command.second_parameter();
+    // The image can act again after a trial only, which forgets this.
+    if (command.is_repetition() && number != kNoImage && number == rolled_back_) {
+      return acknowledge(command, true);
+    }
+    const bool is_meant = number == image_number(deployment_.slots().acting());
     if (is_armed_ || !is_meant) return acknowledge(command, false);
     server_.close();
-    acknowledge(command, deployment_.roll_back() == SlotError::none);
+    const bool is_done = deployment_.roll_back() == SlotError::none;
+    if (is_done) rolled_back_ = number;
+    acknowledge(command, is_done);
   }
 
+  // What is armed neither receives an image nor checks one: an upload is broken off.
   void arm(const link::Command& command) {
     is_armed_ = command.parameter() != 0.0f;
+    if (is_armed_) server_.close();
     acknowledge(command, true);
   }
 
@@ -172,7 +184,7 @@ class PolicyService : public link::Service {
 
   // The first three bytes of the SHA-256, which a float holds; 0 where there is no image.
   static float image_number(SlotImage image) {
-    if (image.data == nullptr) return 0.0f;
+    if (image.data == nullptr) return kNoImage;
     std::uint8_t sha256[Sha256::kDigestBytes];
     hash(image, sha256);
     return static_cast<float>(sha256[0] << 16 | sha256[1] << 8 | sha256[2]);
@@ -245,7 +257,7 @@ class PolicyService : public link::Service {
     sender_.send(mavlink_msg_rlt_measurement_encode_status, content);
   }
 
-  void say_dropped() {
+  void say_late() {
     sender_.say(MAV_SEVERITY_WARNING, "policy dropped: it was not confirmed in time");
   }
 
@@ -278,8 +290,12 @@ class PolicyService : public link::Service {
       // The times are the host's, and no measure for a trial's deadline.
       if (last.mode == RLT_OBSERVE_BEGIN) deployment_.reset_executor();
       const Observation observation{observation_, last.taken_us};
+      const bool was_in_trial = deployment_.is_in_trial();
       content.status =
           static_cast<std::uint8_t>(deployment_.tick(last.now_us, observation, action));
+      if (was_in_trial && !deployment_.is_in_trial()) {
+        sender_.say(MAV_SEVERITY_WARNING, "policy dropped: its output is not finite");
+      }
     }
     content.cost = static_cast<std::uint32_t>(board::counter() - begin);
     __builtin_memcpy(content.action, action, sizeof(action));
@@ -320,6 +336,7 @@ class PolicyService : public link::Service {
 
   static constexpr float kLongestTrial_s = 2147.0f;
   static constexpr float kLastMeasured = static_cast<float>(RLT_MEASURED_TICK);
+  static constexpr float kNoImage = 0.0f;  // in place of an image's number
 
   Device device_;
   link::MessageSender& sender_;
@@ -328,6 +345,7 @@ class PolicyService : public link::Service {
   FileServer<Files> server_;
   Measurement measurement_;
   StageVerdict refused_{SlotError::none, {PolicyReason::accepted, 0}};  // of the last image
+  float rolled_back_ = kNoImage;  // number of the image that the last roll-back gave up
   bool is_armed_ = false;
   std::uint32_t tick_ = 0;
   int received_ = 0;  // elements of the observation with that tick

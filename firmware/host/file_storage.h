@@ -1,0 +1,89 @@
+// Where a board that is a process keeps its policies (rltools/policy/storage.h): the file that the
+// environment variable RLT_POLICY_STORAGE names; without it memory, which the process's end clears.
+// One process at a time has the file.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace rlt {
+
+class FileStorage {
+ public:
+  static constexpr std::uint32_t kEraseBytes = 4096;
+  static constexpr std::uint32_t kProgramBytes = 32;
+  static constexpr std::uint32_t kSlotBytes = 512 * 1024;
+  static constexpr std::uint32_t kRecordBytes = 2 * kEraseBytes;  // what slots.h writes last
+
+  // Ends the process where the file cannot be had: policies must not get lost unnoticed.
+  FileStorage() {
+    std::memset(bytes_, 0xff, sizeof(bytes_));
+    const char* path = std::getenv("RLT_POLICY_STORAGE");
+    if (path != nullptr && path[0] != '\0') open(path);
+  }
+  FileStorage(const FileStorage&) = delete;
+  FileStorage& operator=(const FileStorage&) = delete;
+
+  std::uint32_t size() const { return sizeof(bytes_); }
+  const std::uint8_t* data() const { return bytes_; }
+  bool erase(std::uint32_t offset) {
+    std::memset(bytes_ + offset, 0xff, kEraseBytes);
+    return write(offset, kEraseBytes);
+  }
+  bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    std::memcpy(bytes_ + offset, source, count);
+    return write(offset, count);
+  }
+
+ private:
+  static constexpr int kPatience = 50;  // tenths of a second that another process may take
+  static constexpr ::useconds_t kTenth_us = 100'000;
+
+  void open(const char* path) {
+    file_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ < 0) fail("cannot be opened", path);
+    for (int i = 0; ::flock(file_, LOCK_EX | LOCK_NB) != 0; i++) {
+      if (i == kPatience) fail("is in use by another board", path);
+      ::usleep(kTenth_us);
+    }
+    // A file that is shorter ends in memory that was never programmed.
+    std::uint32_t done = 0;
+    ssize_t count = 0;
+    while (done < sizeof(bytes_) &&
+           (count = ::pread(file_, bytes_ + done, sizeof(bytes_) - done, done)) > 0) {
+      done += static_cast<std::uint32_t>(count);
+    }
+    if (count < 0) fail("cannot be read", path);
+  }
+
+  // A record is written when what it speaks of is on the disk, and is there itself before what
+  // follows.
+  bool write(std::uint32_t offset, std::uint32_t count) {
+    if (file_ < 0) return true;
+    const bool is_record = offset < kRecordBytes;
+    if (is_record && ::fdatasync(file_) != 0) return false;
+    while (count > 0) {
+      const ssize_t written = ::pwrite(file_, bytes_ + offset, count, offset);
+      if (written <= 0) return false;
+      offset += static_cast<std::uint32_t>(written);
+      count -= static_cast<std::uint32_t>(written);
+    }
+    return !is_record || ::fdatasync(file_) == 0;
+  }
+
+  [[noreturn]] static void fail(const char* what, const char* path) {
+    std::fprintf(stderr, "the policies' file %s %s\n", path, what);
+    std::_Exit(1);
+  }
+
+  int file_ = -1;
+  alignas(8) std::uint8_t bytes_[kRecordBytes + 2 * kSlotBytes];
+};
+
+}  // namespace rlt
