@@ -59,4 +59,15 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
   }
 }
 
+// layers (layer_count): the CRC-32 of each layer's output for one observation, as RLT_ACTION has
+// it.
+void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
+                       std::uint32_t* layers, float* output, float* scratch) {
+  rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch,
+                      [&layers](const float* values, int count) {
+                        *layers++ =
+                            rlt::crc32(values, sizeof(float) * static_cast<std::size_t>(count));
+                      });
+}
+
 }  // extern "C"

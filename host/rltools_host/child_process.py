@@ -11,7 +11,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1
@@ -35,13 +35,18 @@ def start_child(
     stdin: int = subprocess.DEVNULL,
     stdout: int | IO[Any] = subprocess.DEVNULL,
     stderr: int | IO[Any] = subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Starts a program that ends with this process (exactly: with the thread that calls this)."""
+    """Starts a program that ends with this process (exactly: with the thread that calls this).
+
+    `environment` is added to that of this process.
+    """
     return subprocess.Popen(
         command,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
+        env={**os.environ, **(environment or {})},
         start_new_session=True,
         preexec_fn=_dying_with(os.getpid()),
     )

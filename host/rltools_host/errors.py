@@ -89,6 +89,12 @@ class PythonVersionError(RltError):
     exit_code = 13
 
 
+class RefusedError(RltError):
+    """The board does not do what it is asked for, as it stands; or does not take a policy."""
+
+    exit_code = 14
+
+
 class Interrupted(RltError):
     """The user pressed Ctrl-C; the message says how to go on."""
 

@@ -35,6 +35,10 @@ COMMANDS = (
     "train",
     "evaluate",
     "export",
+    "push",
+    "policies",
+    "confirm",
+    "rollback",
     "flash",
     "emulate",
     "report",
@@ -164,6 +168,7 @@ def test_exit_codes_are_distinct() -> None:
         "TrainingFaultError": 11,
         "VerificationError": 12,
         "PythonVersionError": 13,
+        "RefusedError": 14,
         "Interrupted": 130,
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build.protocol import generate_protocol
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.toolchain import tools
 
 TRAIN = "train"  # the program of firmware/build.json that trains
@@ -148,9 +148,12 @@ def programs_of(board: Board) -> list[str]:
 
 
 def require_program(board: Board, program: str = TRAIN) -> None:
-    """That this program is built for this board."""
+    """That there is this program, and that it is built for this board."""
+    known = json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))["programs"]
+    if program not in known:
+        raise unknown_name("program", program, known)
     if program not in programs_of(board):
-        others = [known.name for known in list_boards() if program in programs_of(known)]
+        others = [other.name for other in list_boards() if program in programs_of(other)]
         raise UsageError(
             f"{board.name} is not built with the program {program}: "
             f"boards that are: {', '.join(others)}"

@@ -83,14 +83,18 @@ class FileTransfer:
             self._fetch(content, progress)
             # Refused where the session has expired: then there is nothing to close.
             self._ask(Opcode.TERMINATE_SESSION, self._session)
-        reply = self._request(Opcode.CALC_FILE_CRC32, data=path.encode())
-        stated = int.from_bytes(reply.data[:4], "little")
+        stated = self._stated_crc32()
         if stated != (received := mavlink_crc32(content)):
             raise VerificationError(
                 f"{path} arrived from {self._channel.description} with CRC-32 "
                 f"{received:08x}, the board states {stated:08x}: run the command again"
             )
         return bytes(content)
+
+    def crc32(self, path: str, limit_s: float | None = None) -> int:
+        """MAVLink's CRC-32 of a file, as the board computes it."""
+        self._begin(path, limit_s)
+        return self._stated_crc32()
 
     def upload(
         self,
@@ -110,6 +114,10 @@ class FileTransfer:
             if progress is not None:
                 progress(offset + len(data), len(content))
         self._request(Opcode.TERMINATE_SESSION, self._session)
+
+    def _stated_crc32(self) -> int:
+        reply = self._request(Opcode.CALC_FILE_CRC32, data=self._path.encode())
+        return int.from_bytes(reply.data[:4], "little")
 
     # -- sessions ----------------------------------------------------------------------------------
 

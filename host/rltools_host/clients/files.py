@@ -9,6 +9,8 @@ from rltools_host.link.framing import payload_of
 
 CHECKPOINT_PATH = "/checkpoint.rltc"
 POLICY_PATH = "/policy.rltp"
+CANDIDATE_PATH = "/candidate.rltp"
+CONTRACT_PATH = "/contract.bin"
 NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
 
 
@@ -30,6 +32,11 @@ class FileClient:
         """Writes a file of the board."""
         with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
             self._transfer.upload(path, content, progress)
+
+    def crc32(self, path: str) -> int:
+        """MAVLink's CRC-32 of a file of the board."""
+        with self._connection.open_queue("FILE_TRANSFER_PROTOCOL") as self._queue:
+            return self._transfer.crc32(path)
 
     # -- the channel of the transfer ---------------------------------------------------------------
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any
 
-from rltools_host.link.framing import Message
+from rltools_host.link.framing import Message, payload_of
 from rltools_host.link.status_text import StatusText as StatusText
+
+ACTION_BYTES = 171  # of an RLT_ACTION
 
 
 class State:
@@ -32,6 +35,7 @@ class Identity:
     replay_bytes: int
     scratch_bytes: int
     unique_id: str
+    program: str  # of firmware/build.json
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,58 @@ class Result:
     state_sha256: str
 
 
+class SlotUse:
+    """RLT_SLOT_USE of the protocol."""
+
+    EMPTY, ACTIVE, STAGED, TRIAL, PREVIOUS = range(5)
+    NAMES = ("empty", "active", "staged", "trial", "previous")
+
+
+@dataclass(frozen=True)
+class PolicySlot:
+    """RLT_POLICY_SLOT: a place for a policy, and what is of the board as a whole."""
+
+    slot: int
+    slots: int
+    use: int
+    slot_bytes: int
+    image_bytes: int
+    sha256: str  # empty where there is no image
+    state_sha256: str
+    experiment: str
+    environment: str
+    seed: int
+    step: int
+    trial_left_ms: int
+    last_drop: int  # of the board, as what follows
+    refused_error: int
+    refused_reason: int
+    refused_at: int
+
+
+@dataclass(frozen=True)
+class ExecutorCounts:
+    """RLT_EXECUTOR."""
+
+    ticks: int
+    early: int
+    late: int
+    missed: int
+    statuses: tuple[int, ...]
+    armed: bool
+
+
+@dataclass(frozen=True)
+class Action:
+    """RLT_ACTION, the answer to an observation: the bits of its floats, as numbers."""
+
+    tick: int
+    cost: int
+    status: int
+    action_bits: tuple[int, ...]
+    layers: tuple[int, ...]  # CRC-32 of each layer's output
+
+
 Report = TrainingProgress | Evaluation
 Event = Report | Result | StatusText
 
@@ -95,6 +151,7 @@ def identity_of(message: Message) -> Identity | None:
         replay_bytes=message.replay_bytes,
         scratch_bytes=message.scratch_bytes,
         unique_id=bytes(message.unique_id).hex(),
+        program=text_of(message.program) or "train",
     )
 
 
@@ -116,6 +173,57 @@ def result_of(message: Message) -> Result | None:
         policy_bytes=message.policy_bytes,
         finished=message.state == State.FINISHED,
         state_sha256=bytes(message.state_sha256).hex(),
+    )
+
+
+def policy_slot_of(message: Message) -> PolicySlot | None:
+    if message.get_type() != "RLT_POLICY_SLOT":
+        return None
+    has_image = message.image_bytes > 0
+    return PolicySlot(
+        slot=message.slot,
+        slots=message.slots,
+        use=message.use,
+        slot_bytes=message.slot_bytes,
+        image_bytes=message.image_bytes,
+        sha256=bytes(message.sha256).hex() if has_image else "",
+        state_sha256=bytes(message.state_sha256).hex() if has_image else "",
+        experiment=text_of(message.experiment),
+        environment=text_of(message.environment),
+        seed=message.seed,
+        step=message.step,
+        trial_left_ms=message.trial_left_ms,
+        last_drop=message.last_drop,
+        refused_error=message.refused_error,
+        refused_reason=message.refused_reason,
+        refused_at=message.refused_at,
+    )
+
+
+def executor_counts_of(message: Message) -> ExecutorCounts | None:
+    if message.get_type() != "RLT_EXECUTOR":
+        return None
+    return ExecutorCounts(
+        ticks=message.ticks,
+        early=message.early,
+        late=message.late,
+        missed=message.missed,
+        statuses=tuple(message.statuses),
+        armed=bool(message.armed),
+    )
+
+
+def action_of(message: Message) -> Action | None:
+    """From the payload: a Python float would change the bits of some actions."""
+    if message.get_type() != "RLT_ACTION":
+        return None
+    words = struct.unpack_from("<42I", payload_of(message).ljust(ACTION_BYTES, b"\0"))
+    return Action(
+        tick=words[0],
+        cost=words[1],
+        status=message.status,
+        action_bits=words[2 : 2 + min(message.action_dim, 24)],
+        layers=words[26 : 26 + min(message.layer_count, 16)],
     )
 
 

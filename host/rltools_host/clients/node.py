@@ -84,13 +84,9 @@ class NodeClient:
     def require(
         self, identity: Identity, experiment: str, fingerprint: int, board: str, remedy: str
     ) -> None:
-        """BoardMismatchError unless the board runs this experiment, of these sources."""
+        """BoardMismatchError unless the board trains this experiment, of these sources."""
+        self.require_program(identity, board, "train", remedy)
         description = self._connection.description
-        if identity.board != board:
-            raise BoardMismatchError(
-                f'the board on {description} is a "{identity.board}", not a "{board}": '
-                f"give --board {identity.board} or another --port"
-            )
         if identity.experiment != experiment:
             raise BoardMismatchError(
                 f'the board on {description} runs experiment "{identity.experiment}", '
@@ -100,6 +96,20 @@ class NodeClient:
             raise BoardMismatchError(
                 f'the board on {description} runs another version of "{experiment}" '
                 f"(fingerprint {identity.fingerprint:08x}, here {fingerprint:08x}): {remedy}"
+            )
+
+    def require_program(self, identity: Identity, board: str, program: str, remedy: str) -> None:
+        """BoardMismatchError unless it is this board, with this program of firmware/build.json."""
+        description = self._connection.description
+        if identity.board != board:
+            raise BoardMismatchError(
+                f'the board on {description} is a "{identity.board}", not a "{board}": '
+                f"give --board {identity.board} or another --port"
+            )
+        if identity.program != program:
+            raise BoardMismatchError(
+                f'the board on {description} runs the program "{identity.program}", '
+                f'not "{program}": {remedy}'
             )
 
     @property

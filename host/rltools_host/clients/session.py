@@ -6,6 +6,7 @@ from rltools_host.clients.files import FileClient
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.node import NodeClient
 from rltools_host.clients.parameters import ParameterClient
+from rltools_host.clients.policies import PolicyClient
 from rltools_host.clients.training import TrainingClient
 from rltools_host.link.connection import Address, Connection
 from rltools_host.link.framing import Dialect
@@ -23,6 +24,7 @@ class BoardSession:
         self.node = NodeClient(connection)
         self.parameters = ParameterClient(connection)
         self.files = FileClient(connection)
+        self.policies = PolicyClient(connection, self.files)
         self.training = TrainingClient(connection, self.node, self.files)
 
     @classmethod

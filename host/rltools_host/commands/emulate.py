@@ -11,16 +11,19 @@ import typer
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
 from rltools_host.build import firmware
-from rltools_host.commands.options import Json, leave
+from rltools_host.build.cmake import TRAIN
+from rltools_host.commands.options import Json, Program, leave
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.hints import command_line
+from rltools_host.policies.board import DEFAULT_CONTRACT
 
 
 def run(
     board_name: str,
-    experiment: str,
+    subject: str | None = None,
     time_limit_s: float = TIME_LIMIT_S,
     json_output: bool = False,
+    program: str = TRAIN,
 ) -> int:
     """`rlt emulate`: starts a board, prints its port and waits until it or the user ends it."""
     board = load_board(board_name)
@@ -28,20 +31,27 @@ def run(
         raise UsageError(not_emulated(board))
     if time_limit_s <= 0:
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
-    program = firmware.build_firmware(board, experiment)
-    with Emulator(board, program, time_limit_s) as emulator:
+    subject = subject or ("pendulum-td3" if program == TRAIN else DEFAULT_CONTRACT)
+    file = firmware.build_firmware(board, subject, program)
+    with Emulator(board, file, time_limit_s) as emulator:
         out = sys.stderr if json_output else sys.stdout
-        print(f"{board.title}, with {experiment}, is on {emulator.port}", file=out)
-        command = command_line("train", experiment, "--board", board.name, "--port", emulator.port)
+        print(f"{board.title}, with {subject}, is on {emulator.port}", file=out)
+        name, port = board.name, emulator.port
+        command = command_line("train", subject, "--board", name, "--port", port)
+        use = f"train there:  {command}"
+        if program != TRAIN:
+            command = command_line("push", "RUN", "--board", name, "--port", port)
+            use = f"push there:  {command}"
         print(
-            f"  train there:  {command}\n  Ctrl-C ends it; so do {time_limit_s:g} s",
+            f"  {use}\n  Ctrl-C ends it; so do {time_limit_s:g} s",
             file=out,
             flush=True,
         )
         if json_output:
             document = {
                 "board": board.name,
-                "experiment": experiment,
+                "experiment": subject,
+                "program": program,
                 "port": emulator.port,
                 "process_id": emulator.process_id,
             }
@@ -59,11 +69,15 @@ EXAMPLE = "rlt emulate qemu-cortex-m7 pendulum-td3"
 def command(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
     experiment: Annotated[
-        str, typer.Argument(metavar="[EXPERIMENT]", help="What it trains.")
-    ] = "pendulum-td3",
+        str | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]", help="What it trains (pendulum-td3), or its contract."
+        ),
+    ] = None,
     time_limit_s: Annotated[
         float, typer.Option("--time-limit", metavar="SECONDS", help="Then it ends.")
     ] = TIME_LIMIT_S,
+    program: Program = TRAIN,
     json_output: Json = False,
 ) -> None:
-    leave(run(board, experiment, time_limit_s, json_output))
+    leave(run(board, experiment, time_limit_s, json_output, program))

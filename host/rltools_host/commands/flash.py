@@ -10,16 +10,18 @@ import typer
 
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.boards.discovery import require_connected, wait_for_port
-from rltools_host.build import experiments, platformio
-from rltools_host.commands.options import Json, leave
+from rltools_host.build import platformio, subjects
+from rltools_host.build.cmake import TRAIN, require_program
+from rltools_host.commands.options import Json, Program, leave
 from rltools_host.errors import PortError, UsageError
 from rltools_host.hints import command_line
 
 
-def run(board_name: str, experiment: str, json_output: bool = False) -> int:
-    """Builds the experiment's firmware, flashes it and waits for the board to come back."""
+def run(board_name: str, subject: str, json_output: bool = False, program: str = TRAIN) -> int:
+    """Builds the program for an experiment or contract, flashes it, waits for the board."""
     board = load_board(board_name)
-    experiments.require_experiment(experiment, board)
+    require_program(board, program)
+    subjects.require_subject(subjects.subject_of(program), subject, board)
     if board.flasher != "platformio":
         flashable = [known.name for known in list_boards() if known.flasher]
         raise UsageError(
@@ -27,10 +29,10 @@ def run(board_name: str, experiment: str, json_output: bool = False) -> int:
             f"boards that are flashed: {', '.join(flashable)}"
         )
     require_connected(board)
-    platformio.build_with_platformio(board, experiment)
+    platformio.build_with_platformio(board, subject, program)
     print(f"Flashing {board.name}", file=sys.stderr, flush=True)
     code, output = platformio.run_platformio(
-        ["run", "-e", board.name, "-t", "upload"], experiment, show=True
+        ["run", "-e", board.name, "-t", "upload"], subject, program, show=True
     )
     if code != 0:
         raise platformio.platformio_failure(board, f"flashing {board.name}", output)
@@ -40,10 +42,13 @@ def run(board_name: str, experiment: str, json_output: bool = False) -> int:
             f"{board.name} was flashed, but its serial port did not appear: "
             "unplug it and plug it in again"
         )
-    command = command_line("train", experiment, "--board", board.name)
+    command = command_line("train", subject, "--board", board.name)
+    if program != TRAIN:
+        command = command_line("push", "RUN", "--board", board.name)
     print(f"{board.title} on {port} is ready: {command}")
     if json_output:
-        print(json.dumps({"board": board.name, "experiment": experiment, "port": port}))
+        document = {"board": board.name, "experiment": subject, "program": program, "port": port}
+        print(json.dumps(document))
     return 0
 
 
@@ -52,7 +57,10 @@ EXAMPLE = "rlt flash teensy41 pendulum-td3"
 
 def command(
     board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT")],
+    experiment: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT", help="Or the contract, of infer.")
+    ],
+    program: Program = TRAIN,
     json_output: Json = False,
 ) -> None:
-    leave(run(board, experiment, json_output))
+    leave(run(board, experiment, json_output, program))

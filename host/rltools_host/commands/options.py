@@ -14,6 +14,17 @@ Output = Annotated[
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's folder, its name under runs/, or: latest.")
 ]
+BoardOption = Annotated[str, typer.Option("--board", metavar="BOARD", help="See `rlt boards`.")]
+Port = Annotated[
+    str | None,
+    typer.Option("--port", metavar="PORT", help="Serial device, pty or socket://HOST:PORT."),
+]
+ContractOption = Annotated[
+    str, typer.Option("--contract", metavar="NAME", help="Of the firmware that is started.")
+]
+Program = Annotated[
+    str, typer.Option("--program", metavar="NAME", help="train, or infer for pushed policies.")
+]
 
 
 def leave(code: int) -> None:

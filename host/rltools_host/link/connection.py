@@ -191,11 +191,12 @@ class Connection:
         parameter: float = 0.0,
         confirmation: int = 0,
         target: Address | None = None,
+        second_parameter: float = 0.0,
     ) -> None:
         address = target or self.target or EVERYONE
         self.send(
             self.dialect.MAVLink_command_long_message(
-                *address, command, confirmation, parameter, *(0.0,) * 6
+                *address, command, confirmation, parameter, second_parameter, *(0.0,) * 5
             )
         )
 

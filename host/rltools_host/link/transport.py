@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -150,12 +150,22 @@ class TcpLink(DescriptorLink):
 class ProcessLink(DescriptorLink):
     """A board that is a program on this machine; it speaks on its standard input and output."""
 
-    def __init__(self, command: Sequence[str], description: str | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        description: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`environment` is added to that of this process."""
         # A file, as nobody reads a pipe while the program trains; gone when closed.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the link
         try:
             self._process = start_child(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                environment=environment,
             )
         except OSError as error:
             self._errors.close()

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from rltools_host.policies.contract import Channel
 from rltools_host.policies.core_source import core_math_source
 from rltools_host.policies.image import (
-    Channel,
     Example,
     Float32Array,
     Layer,

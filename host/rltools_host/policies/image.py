@@ -19,31 +19,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build import cmake
+from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
+from rltools_host.policies.contract import CHANNEL, Channel, Contract
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 
 HAS_NORMALISER = 1
 ACTIVATIONS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
 LAYER = struct.Struct("<HHB3s")
-CHANNEL = struct.Struct("<24s16sff")
 
-# enum class PolicyReason of policy/format.h, in its order
-REASONS = (
-    "accepted",
-    "misaligned",
-    "too_short",
-    "bad_magic",
-    "unknown_version",
-    "wrong_size",
-    "wrong_crc",
-    "malformed",
-    "not_finite",
-    "other_contract",
-    "too_large",
-    "example_not_reproduced",
-)
+REASONS = tuple(POLICY_REASONS)
 
 Float32Array = NDArray[np.float32]
 
@@ -54,16 +41,6 @@ class DamagedPolicyError(DamagedFileError):
     def __init__(self, origin: str, reason: str, detail: str) -> None:
         super().__init__(f"{origin}: not a usable policy image ({reason}): {detail}")
         self.reason = reason
-
-
-@dataclass(frozen=True)
-class Channel:
-    """One element of an observation or an action vector, in the order of the list."""
-
-    name: str
-    unit: str
-    minimum: float
-    maximum: float
 
 
 @dataclass(frozen=True)
@@ -119,6 +96,10 @@ class PolicyImage:
     @cached_property
     def runner(self) -> PolicyRunner:
         return PolicyRunner(self)
+
+    @property
+    def contract(self) -> Contract:
+        return Contract(self.observations, self.actions, self.step_interval_us)
 
     def verify(self) -> None:
         """Runs the examples on this machine; VerificationError unless every bit is reproduced."""
@@ -308,6 +289,7 @@ def policy_library() -> ctypes.CDLL:
         "rlt_policy_scratch_floats": (size, [pointer]),
         "rlt_policy_check_examples": (ctypes.c_int, [pointer, pointer, size, pointer]),
         "rlt_policy_evaluate": (None, [pointer, pointer, size, pointer, pointer, pointer]),
+        "rlt_policy_layers": (None, [pointer, pointer, pointer, pointer, pointer]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
@@ -370,3 +352,17 @@ class PolicyRunner:
         )
         shape = (*values.shape[:-1], action_dim)
         return outputs.reshape(shape), actions.reshape(shape)
+
+    def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
+        """CRC-32 of each layer's output for one observation."""
+        values = np.ascontiguousarray(observation, np.float32)
+        output = np.empty(len(self.image.actions), np.float32)
+        layers = np.empty(len(self.image.layers), np.uint32)
+        self.library.rlt_policy_layers(
+            self.policy,
+            values.ctypes.data,
+            layers.ctypes.data,
+            output.ctypes.data,
+            self.scratch.ctypes.data,
+        )
+        return tuple(map(int, layers))

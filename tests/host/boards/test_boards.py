@@ -58,7 +58,9 @@ def test_only_blas_gives_other_bits_and_its_title_says_so() -> None:
     assert blas.libraries == ("openblas",)
     # Everything else is the host's, so that the two differ in the kernels alone.
     assert (blas.flags, blas.sources, blas.link) == (host.flags, host.sources, host.link)
-    assert set(blas.defines) == {*host.defines, "RLT_OPENBLAS"}
+    assert blas.programs == ("train",)
+    of_training = {define for define in host.defines if not define.startswith("RLT_STORAGE")}
+    assert set(blas.defines) == {*of_training, "RLT_OPENBLAS"}
 
 
 def test_the_emulated_board_has_the_memory_of_a_teensy() -> None:
@@ -169,16 +171,27 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
     calls: list[list[str]] = []
 
     def run_platformio(
-        arguments: list[str], experiment: str, *, show: bool = False
+        arguments: list[str], subject: str, program: str, *, show: bool = False
     ) -> tuple[int, str]:
-        calls.append([*arguments, experiment, str(show)])
+        calls.append([*arguments, subject, program, str(show)])
         return 0, ""
 
     connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
     monkeypatch.setattr(platformio, "run_platformio", run_platformio)
     assert flash.run("teensy41", "pendulum-td3", json_output=True) == 0
+    assert flash.run("teensy41", "pendulum", program="infer") == 0
     assert calls == [
-        ["run", "-e", "teensy41", "pendulum-td3", "False"],
-        ["run", "-e", "teensy41", "-t", "upload", "pendulum-td3", "True"],
+        ["run", "-e", "teensy41", "pendulum-td3", "train", "False"],
+        ["run", "-e", "teensy41", "-t", "upload", "pendulum-td3", "train", "True"],
+        ["run", "-e", "teensy41", "pendulum", "infer", "False"],
+        ["run", "-e", "teensy41", "-t", "upload", "pendulum", "infer", "True"],
     ]
-    assert json.loads(capsys.readouterr().out.splitlines()[-1])["port"] == "/dev/ttyACM0"
+    lines = capsys.readouterr().out.splitlines()
+    assert json.loads(lines[1])["port"] == "/dev/ttyACM0"
+    assert lines[0].endswith("train pendulum-td3 --board teensy41")
+    assert lines[2].endswith("push RUN --board teensy41")
+
+
+def test_a_program_that_there_is_not() -> None:
+    with pytest.raises(UnknownNameError, match='unknown program "infre": did you mean infer'):
+        flash.run("teensy41", "pendulum", program="infre")

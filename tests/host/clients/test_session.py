@@ -40,6 +40,7 @@ def test_identity() -> None:
             replay_bytes=5000,
             scratch_bytes=2000,
             unique_id=bytes(range(16)).hex(),
+            program="train",
         )
         session.node.require(identity, "fake-td3", FINGERPRINT, "host", "flash it")
 

@@ -29,7 +29,7 @@ from rltools_host.training.view import TrainingView
 from training_bench import Bench, installed_bench
 
 EXPERIMENT = fake_experiment()
-IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00")
+IDENTITY = Identity("a", "b", "c", "d", 1, 1, 1, True, 1, 1, 1, "00", "train")
 MANY = settings(
     max_examples=60,
     deadline=None,

@@ -1,0 +1,75 @@
+"""`rlt push`: a run's policy onto a board, tried and verified before it stays."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
+from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
+from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, push
+
+
+class UploadLine:
+    """Shows how far the upload is, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._is_shown = False
+
+    def progress(self, done: int, whole: int) -> None:
+        if sys.stderr.isatty():
+            self._is_shown = True
+            text = f"\rsent {done:,} of {whole:,} bytes"
+            print(text, end="", file=sys.stderr, flush=True)
+
+    def say(self, line: str) -> None:
+        self.clear()
+        print(line, flush=True)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+
+def run(request: PushRequest, json_output: bool = False) -> Outcome:
+    line = UploadLine()
+    try:
+        outcome = push(request, line.say, line.progress)
+    finally:
+        line.clear()
+    board = request.place.described_board()
+    if outcome.activated and not request.place.keeps_policies(board):
+        print(
+            f"note: {board.name} ends with this command, and its policies with it: start one with "
+            "`rlt emulate` and give its --port",
+            file=sys.stderr,
+        )
+    if json_output:
+        print(json.dumps(outcome.document()))
+    return outcome
+
+
+EXAMPLE = "rlt push latest --board host"
+
+
+def command(
+    run_name: RunArgument,
+    board: BoardOption,
+    port: Port = None,
+    trial_s: Annotated[
+        float,
+        typer.Option("--trial", metavar="SECONDS", help="The board drops it if this passes."),
+    ] = DEFAULT_TRIAL_S,
+    no_confirm: Annotated[
+        bool, typer.Option("--no-confirm", help="Leave it in trial; see `rlt confirm`.")
+    ] = False,
+    contract: ContractOption = DEFAULT_CONTRACT,
+    json_output: Json = False,
+) -> None:
+    """The board checks the policy before it acts and drops it unless it is confirmed in time."""
+    place = PolicyPlace(board, port, contract)
+    run(PushRequest(run_name, place, trial_s, not no_confirm), json_output)

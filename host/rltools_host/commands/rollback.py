@@ -1,0 +1,32 @@
+"""`rlt rollback`: ends a trial, or returns to the policy before the active one."""
+
+from __future__ import annotations
+
+import json
+
+from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
+from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
+from rltools_host.policies.push import Outcome, roll_back, short
+
+
+def run(place: PolicyPlace, json_output: bool = False) -> Outcome:
+    outcome = roll_back(place)
+    if outcome.active_sha256:
+        print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
+    else:
+        print("rolled back: no policy is active")
+    if json_output:
+        print(json.dumps(outcome.document()))
+    return outcome
+
+
+EXAMPLE = "rlt rollback --board host"
+
+
+def command(
+    board: BoardOption,
+    port: Port = None,
+    contract: ContractOption = DEFAULT_CONTRACT,
+    json_output: Json = False,
+) -> None:
+    run(PolicyPlace(board, port, contract), json_output)

@@ -1,0 +1,86 @@
+"""A session with a board that runs policies: the program infer, for some contract."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltools_host import paths
+from rltools_host.boards.description import Board, load_board
+from rltools_host.build import cmake, firmware, protocol, subjects
+from rltools_host.clients.messages import Identity
+from rltools_host.clients.session import BoardSession
+from rltools_host.hints import command_line
+from rltools_host.link.board_link import open_board_link
+
+PROGRAM = "infer"
+DEFAULT_CONTRACT = "pendulum"
+STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
+
+
+@dataclass(frozen=True)
+class PolicyPlace:
+    """Where policies are to act; `contract` is what firmware is built for that is started here."""
+
+    board: str
+    port: str | None = None
+    contract: str = DEFAULT_CONTRACT
+
+    def described_board(self) -> Board:
+        """The board, which is one that is built with the program."""
+        board = load_board(self.board)
+        cmake.require_program(board, PROGRAM)
+        subjects.require_subject(subjects.CONTRACT, self.contract, board)
+        return board
+
+    @property
+    def further_words(self) -> list[str]:
+        """The options that name it, besides --board."""
+        words = ["--port", self.port] if self.port else []
+        return words + (["--contract", self.contract] if self.contract != DEFAULT_CONTRACT else [])
+
+    def ends_with_command(self, board: Board) -> bool:
+        """Whether the board is a program that is started for one command, and ends with it."""
+        return self.port is None and not board.is_flashed
+
+    def keeps_policies(self, board: Board) -> bool:
+        """Whether its policies are there for the next command."""
+        return not self.ends_with_command(board) or board.link.kind == "process"
+
+
+def storage_file(board: Board, contract: str) -> Path:
+    """Where a board that is a process keeps its policies. Firmware for another contract would
+    refuse them, and drop the last good one."""
+    return paths.BUILD_DIRECTORY / "policies" / board.name / f"{contract}.bin"
+
+
+@contextlib.contextmanager
+def policy_session(place: PolicyPlace) -> Iterator[tuple[BoardSession, Identity]]:
+    """A session with the board, which is started, or taken from its port, and is closed behind."""
+    board = place.described_board()
+    program = None
+    environment = {}
+    if place.ends_with_command(board):
+        program = firmware.build_firmware(board, place.contract, PROGRAM)
+        storage = storage_file(board, place.contract)
+        storage.parent.mkdir(parents=True, exist_ok=True)
+        environment = {STORAGE_VARIABLE: str(storage)}
+    remedy = load_remedy(board, place.contract)
+    link = open_board_link(board, place.port, program, remedy, environment)
+    with contextlib.closing(link):
+        session, identity = BoardSession.connect(link, protocol.load_dialect(), board.address)
+        session.node.require_program(identity, board.name, PROGRAM, remedy)
+        yield session, identity
+
+
+def load_remedy(board: Board, contract: str) -> str:
+    """What puts the program on the board."""
+    name = board.name
+    if board.flasher is not None:
+        return f"run `{command_line('flash', name, contract, '--program', PROGRAM)}`"
+    if board.emulator is not None:
+        command = command_line("emulate", name, contract, "--program", PROGRAM)
+        return f"start it with `{command}`"
+    return "leave out --port, the board's own program is then started"

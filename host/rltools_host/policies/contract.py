@@ -1,0 +1,78 @@
+"""What a policy is made for, and what a board's policies must be made for: channels and rate."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from rltools_host.errors import DamagedFileError
+
+CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
+TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One element of an observation or an action vector, in the order of the list."""
+
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+
+    def __str__(self) -> str:
+        return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
+
+
+@dataclass(frozen=True)
+class Contract:
+    observations: tuple[Channel, ...]
+    actions: tuple[Channel, ...]
+    step_interval_us: int
+
+    @property
+    def checksum(self) -> int:
+        """contract_crc32() of policy/format.h, which is a board's fingerprint."""
+        records = b"".join(
+            CHANNEL.pack(
+                channel.name.encode(), channel.unit.encode(), channel.minimum, channel.maximum
+            )
+            for channel in (*self.observations, *self.actions)
+        )
+        return zlib.crc32(records + self.step_interval_us.to_bytes(4, "little"))
+
+    def difference(self, other: Contract) -> str:
+        """In what the other one differs, as "X there, Y here"; empty where in nothing."""
+        for kind, theirs, ours in (
+            ("observation", other.observations, self.observations),
+            ("action", other.actions, self.actions),
+        ):
+            for index, (their, our) in enumerate(zip(theirs, ours, strict=False)):
+                if their != our:
+                    return f"{kind} {index} is {their} there, {our} here"
+            if len(theirs) != len(ours):
+                return f"{len(theirs)} {kind}s there, {len(ours)} here"
+        if other.step_interval_us != self.step_interval_us:
+            return f"a step is {other.step_interval_us:,} us there, {self.step_interval_us:,} here"
+        return ""
+
+
+def parse_contract(content: bytes, origin: str) -> Contract:
+    """A board's /contract.bin (docs/protocol.md, "Policies")."""
+    if len(content) >= TAIL.size:
+        step_interval_us, observation_dim, action_dim = TAIL.unpack(content[-TAIL.size :])
+        records = content[: -TAIL.size]
+        if len(records) == (observation_dim + action_dim) * CHANNEL.size:
+            channels = tuple(
+                Channel(_text(name), _text(unit), minimum, maximum)
+                for name, unit, minimum, maximum in CHANNEL.iter_unpack(records)
+            )
+            return Contract(
+                channels[:observation_dim], channels[observation_dim:], step_interval_us
+            )
+    raise DamagedFileError(f"the contract of {origin} contradicts itself: flash it again")
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", "replace")

@@ -1,0 +1,299 @@
+"""Brings a run's policy to a board: staged, checked, tried and verified, confirmed or rolled back.
+
+Whatever goes wrong on the way, the board is left with the policy that acted before; where it cannot
+be reached any more, it returns to that by itself when the trial's time is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from rltools_host.clients.file_packet import Progress
+from rltools_host.clients.messages import Action, Identity
+from rltools_host.clients.policies import PolicyClient, Slots
+from rltools_host.clients.session import BoardSession
+from rltools_host.errors import (
+    BoardMismatchError,
+    LinkLostError,
+    RefusedError,
+    RltError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.hints import command_line
+from rltools_host.policies.board import PolicyPlace, policy_session
+from rltools_host.policies.contract import parse_contract
+from rltools_host.policies.image import Example, PolicyImage, read_run_policy
+
+DEFAULT_TRIAL_S = 10.0
+LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
+VERIFIED_EXAMPLES = 64  # at most; this library writes 8 into an image
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class PushRequest:
+    run: str
+    place: PolicyPlace
+    trial_s: float = DEFAULT_TRIAL_S
+    confirm: bool = True
+
+
+@dataclass
+class Outcome:
+    """How a board stands after a push, a confirmation or a roll-back: the keys of `--json`."""
+
+    board: str
+    activated: bool = False  # what was asked for acts, for good
+    active_sha256: str | None = None  # null where none is active
+    slot: int | None = None
+    reason: str = ""
+
+    def take(self, slots: Slots) -> None:
+        active = slots.active
+        self.active_sha256 = active.sha256 if active else None
+        self.slot = active.slot if active else None
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@contextlib.contextmanager
+def reported(board: str) -> Iterator[Outcome]:
+    """An outcome; where it comes to an error, that one carries it, and is its reason."""
+    outcome = Outcome(board)
+    try:
+        yield outcome
+    except RltError as error:
+        outcome.activated = False
+        outcome.reason = str(error)
+        error.details = outcome.document()
+        raise
+
+
+def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
+    """Carries the request out; an RltError says why the policy has not become the active one."""
+    with reported(request.place.board) as outcome:
+        board = request.place.described_board()
+        check_request(request, request.place.ends_with_command(board))
+        image = read_run_policy(request.run)
+        image.verify()
+        with policy_session(request.place) as (session, identity):
+            Push(request, image, session, identity, outcome).carry_out(say, progress)
+    return outcome
+
+
+def check_request(request: PushRequest, ends_with_command: bool) -> None:
+    if not 0.0 < request.trial_s <= LONGEST_TRIAL_S:
+        raise UsageError(f"--trial {request.trial_s:g}: give seconds from 1 to {LONGEST_TRIAL_S:g}")
+    if ends_with_command and not request.confirm:
+        raise UsageError(
+            f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
+            "give the --port of one that goes on, as of `rlt emulate`"
+        )
+
+
+class Push:
+    """One policy on its way to one board."""
+
+    def __init__(
+        self,
+        request: PushRequest,
+        image: PolicyImage,
+        session: BoardSession,
+        identity: Identity,
+        outcome: Outcome,
+    ) -> None:
+        self._request = request
+        self._image = image
+        self._session = session
+        self._policies: PolicyClient = session.policies
+        self._identity = identity
+        self._outcome = outcome
+        self._confirming = False  # the command has been sent
+
+    def carry_out(self, say: Say, progress: Progress | None) -> None:
+        image, policies = self._image, self._policies
+        self._check_contract()
+        slots = self._check_standing()
+        say(f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}")
+        if slots.active is not None and slots.active.sha256 == image.sha256:
+            self._verify()
+            self._end(slots, "it was active already")
+            say(f"active already in slot {self._outcome.slot}, {self._verified}")
+            return
+        staged = policies.upload(image.data, image.sha256, progress)
+        say(f"staged in slot {staged.slot}, checked by the board")
+        try:
+            trial_s = self._request.trial_s
+            policies.try_candidate(image.sha256, trial_s)
+            say(f"in trial for {trial_s:g} s")
+            self._verify()
+            say(self._verified)
+            if not self._request.confirm:
+                self._leave_in_trial(say)
+                return
+            self._confirming = True
+            self._end(policies.confirm(image.sha256), "confirmed")
+        except BaseException as error:
+            self._take_back(error)
+            raise
+        say(f"confirmed: active in slot {self._outcome.slot}")
+
+    # -- before anything is sent -------------------------------------------------------------------
+
+    def _check_contract(self) -> None:
+        """The board's fingerprint is its contract's checksum."""
+        ours = self._image.contract
+        if ours.checksum == self._identity.fingerprint:
+            return
+        name = self._session.description
+        theirs = parse_contract(self._policies.contract(), f"the board on {name}")
+        what = ours.difference(theirs) or (
+            f"its contract has the checksum {self._identity.fingerprint:08x}, the policy's "
+            f"{ours.checksum:08x}"
+        )
+        raise BoardMismatchError(
+            f'the board on {name} acts by the contract "{self._identity.experiment}", for which '
+            f"{self._image.origin} is not made: {what}"
+        )
+
+    def _check_standing(self) -> Slots:
+        name = self._session.description
+        slots = self._policies.slots()
+        self._outcome.take(slots)
+        if self._policies.executor().armed:
+            raise RefusedError(f"the board on {name} is armed: disarm it, then push again")
+        if slots.trial is not None:
+            left_s = slots.trial.trial_left_ms / 1000.0
+            keep, drop = self._commands
+            raise RefusedError(
+                f"the board on {name} tries another policy, for {left_s:.1f} s more: "
+                f"`{keep}` keeps that one, `{drop}` drops it"
+            )
+        if len(self._image.data) > slots.slot_bytes:
+            raise RefusedError(
+                f"{self._image.origin} has {len(self._image.data):,} bytes, a slot of the board on "
+                f"{name} takes {slots.slot_bytes:,}: build its firmware with a larger "
+                "RLT_POLICY_SLOT_BYTES, or train smaller networks"
+            )
+        return slots
+
+    # -- the trial ---------------------------------------------------------------------------------
+
+    @property
+    def _verified(self) -> str:
+        count = len(self._image.examples[:VERIFIED_EXAMPLES])
+        return f"{count} examples give this machine's bits, in every layer"
+
+    def _verify(self) -> None:
+        """The board's network gives this machine's bits for the image's examples."""
+        for index, example in enumerate(self._image.examples[:VERIFIED_EXAMPLES]):
+            action = self._policies.forward(example.observation.tolist())
+            if difference := self._difference(example, action):
+                raise VerificationError(
+                    f"the board on {self._session.description} computes other bits than this "
+                    f"machine: example {index}, {difference}"
+                )
+
+    def _difference(self, example: Example, action: Action) -> str:
+        expected_layers = self._image.runner.layer_checksums(example.observation)
+        carried = len(action.layers)  # a message has the first layers' only
+        for layer, (theirs, ours) in enumerate(zip(action.layers, expected_layers, strict=False)):
+            if theirs != ours:
+                return f"layer {layer} has the checksum {theirs:08x}, here {ours:08x}"
+        if carried < min(len(expected_layers), MOST_LAYERS):
+            return f"it has {carried} layers, here {len(expected_layers)} (status {action.status})"
+        expected = tuple(map(int, self._image.evaluate(example.observation).view(np.uint32)))
+        if action.action_bits != expected:
+            return f"its action is {words_of(action.action_bits)}, here {words_of(expected)}"
+        return ""
+
+    def _leave_in_trial(self, say: Say) -> None:
+        slots = self._policies.slots()
+        self._outcome.take(slots)
+        left_s = slots.trial.trial_left_ms / 1000.0 if slots.trial else 0.0
+        self._outcome.reason = "in trial"
+        say(f"not confirmed: {left_s:.1f} s are left")
+        keep, drop = self._commands
+        say(f"  keep it:  {keep}\n  drop it:  {drop}")
+
+    @property
+    def _commands(self) -> tuple[str, str]:
+        """What keeps the policy in trial, and what drops it."""
+        place = self._request.place
+        return (
+            command_line("confirm", "--board", place.board, *place.further_words),
+            command_line("rollback", "--board", place.board, *place.further_words),
+        )
+
+    def _end(self, slots: Slots, reason: str) -> None:
+        self._outcome.take(slots)
+        self._outcome.activated, self._outcome.reason = True, reason
+
+    def _take_back(self, error: BaseException) -> None:
+        """Ends the trial; what comes of that is added to the error."""
+        try:
+            slots = self._policies.roll_back(self._image.sha256)
+            self._outcome.take(slots)
+            active = slots.active
+            what = f"{short(active.sha256)} acts" if active else "no policy acts"
+            what += ", as before"
+        except LinkLostError:
+            what = f"the board drops it by itself within {self._request.trial_s:g} s"
+            if self._confirming:
+                place = self._request.place
+                command = command_line("policies", "--board", place.board, *place.further_words)
+                what = f"whether it was confirmed is not known, `{command}` says it"
+        except RltError as failure:
+            what = f"and {failure}"
+        if isinstance(error, RltError):
+            error.args = (f"{error}; {what}",)
+
+
+MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries
+
+
+def short(sha256: str) -> str:
+    return sha256[:12]
+
+
+def words_of(bits: tuple[int, ...]) -> str:
+    return " ".join(f"{word:08x}" for word in bits)
+
+
+# -- the way back, and confirmation by hand --------------------------------------------------------
+
+
+def roll_back(place: PolicyPlace) -> Outcome:
+    """Ends the trial; without one, returns to the policy before the active one."""
+    with reported(place.board) as outcome, policy_session(place) as (session, _):
+        slots = session.policies.slots()
+        outcome.take(slots)
+        if slots.acting is None:
+            raise RefusedError(
+                f"the board on {session.description} has no policy: there is nothing to roll back"
+            )
+        slots = session.policies.roll_back(slots.acting.sha256)
+        outcome.take(slots)
+        outcome.activated, outcome.reason = slots.active is not None, "rolled back"
+    return outcome
+
+
+def confirm(place: PolicyPlace) -> Outcome:
+    """Keeps the policy in trial."""
+    with reported(place.board) as outcome, policy_session(place) as (session, _):
+        slots = session.policies.slots()
+        outcome.take(slots)
+        if slots.trial is None:
+            raise RefusedError(
+                f"the board on {session.description} tries no policy: push one first"
+            )
+        outcome.take(session.policies.confirm(slots.trial.sha256))
+        outcome.activated, outcome.reason = True, "confirmed"
+    return outcome
