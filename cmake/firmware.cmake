@@ -33,22 +33,19 @@ function(rlt_use_subject target subject header)
   target_compile_definitions(${target} PRIVATE "RLT_${define}_HEADER=\"${file_name}\"" "RLT_${define}=${type}")
 endfunction()
 
-# The target <program>-<experiment>, built as <build tree>/<program>/<experiment>, or for a contract in its place. Linking fails where it allocates or
-# throws: RLT_LINK_FLAGS renames such references to __wrap_malloc and so on, which nobody defines.
-function(rlt_add_firmware program header)
-  rlt_glob(sources ${RLT_PROGRAM_SOURCES_${program}} ${RLT_SOURCE_PATTERNS})
+# A program for the board: the target, built as <build tree>/<folder>/<name>. Linking fails where it allocates or throws:
+# RLT_LINK_FLAGS renames such references to __wrap_malloc and so on, which nobody defines.
+function(rlt_add_board_program target folder name header)
+  rlt_glob(sources ${ARGN} ${RLT_SOURCE_PATTERNS})
   if(NOT sources)
-    message(FATAL_ERROR "No source matches ${RLT_PROGRAM_SOURCES_${program}} ${RLT_SOURCE_PATTERNS}.")
+    message(FATAL_ERROR "No source matches ${ARGN} ${RLT_SOURCE_PATTERNS}.")
   endif()
-  rlt_experiment_names(${header} name type)
-  set(target ${program}-${name})
-  set(directory "${CMAKE_CURRENT_BINARY_DIR}/${program}")
+  set(directory "${CMAKE_CURRENT_BINARY_DIR}/${folder}")
   add_executable(${target} ${sources})
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${name} SUFFIX "${RLT_PROGRAM_SUFFIX}" RUNTIME_OUTPUT_DIRECTORY "${directory}")
-  target_compile_definitions(${target} PRIVATE "RLT_PROGRAM_HEADER=\"${RLT_PROGRAM_HEADER_${program}}\"")
+  target_compile_definitions(${target} PRIVATE "RLT_PROGRAM_HEADER=\"${header}\"")
   rlt_use_board(${target})
-  rlt_use_subject(${target} ${RLT_PROGRAM_SUBJECT_${program}} ${header})
   rlt_use_generated_headers(${target})
   if(APPLE OR rlt_sanitizer_flags)
     return()  # no --wrap in Apple's linker; the sanitizers allocate
@@ -62,5 +59,36 @@ function(rlt_add_firmware program header)
     set(linker_script "${CMAKE_CURRENT_SOURCE_DIR}/${RLT_LINKER_SCRIPT}")
     target_link_options(${target} PRIVATE "-T${linker_script}")
     set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${linker_script}")
+  endif()
+endfunction()
+
+# The target <program>-<experiment>, built as <build tree>/<program>/<experiment>, or for a contract in its place.
+function(rlt_add_firmware program header)
+  rlt_experiment_names(${header} name type)
+  rlt_add_board_program(${program}-${name} ${program} ${name} ${RLT_PROGRAM_HEADER_${program}}
+    ${RLT_PROGRAM_SOURCES_${program}})
+  rlt_use_subject(${program}-${name} ${RLT_PROGRAM_SUBJECT_${program}} ${header})
+endfunction()
+
+# benchmarks/board_<name>.h, a program for the board that prints what it measures: the target bench-<name>, built as
+# <build tree>/bench/<name> when something asks for it. RLT_CMSIS_DSP is the folder of CMSIS-DSP's sources, to compare
+# with: compiled as its users compile it, with products and sums fused.
+set(RLT_CMSIS_DSP "" CACHE PATH "Sources of CMSIS-DSP for the boards' benchmarks, or empty")
+function(rlt_add_board_benchmark header)
+  get_filename_component(name ${header} NAME_WE)
+  string(REGEX REPLACE "^board_" "" name ${name})
+  set(target bench-${name})
+  rlt_add_board_program(${target} bench ${name} ${header} "firmware/app/link/*.cpp")
+  set_target_properties(${target} PROPERTIES EXCLUDE_FROM_ALL ON)
+  if(RLT_CMSIS_DSP)
+    foreach(product IN ITEMS arm_mat_vec_mult_f32 arm_mat_mult_f32)
+      set(source "${RLT_CMSIS_DSP}/Source/MatrixFunctions/${product}.c")
+      set_source_files_properties("${source}" PROPERTIES
+        LANGUAGE CXX COMPILE_OPTIONS "-w;-ffp-contract=fast;-DARM_MATH_LOOPUNROLL")
+      target_sources(${target} PRIVATE "${source}")
+    endforeach()
+    # The headers stand by themselves where they take this for a build without the processor's own.
+    target_compile_definitions(${target} PRIVATE RLT_CMSIS_DSP __GNUC_PYTHON__)
+    target_include_directories(${target} SYSTEM PRIVATE "${RLT_CMSIS_DSP}/Include" "${RLT_CMSIS_DSP}/PrivateInclude")
   endif()
 endfunction()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.bench import inference
+from rltools_host.bench import board_forward, inference
 from rltools_host.commands.options import Json
 
 EXAMPLE = "rlt bench inference --peers onnxruntime,litert"
@@ -18,6 +18,17 @@ def command(
         typer.Option(metavar="A,B", help="Folders of benchmarks/inference_peers. [default: all]"),
     ] = None,
     repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 20,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="On an emulated board, or all-emulated: guest instructions of generic code, "
+            "CMSIS-DSP, the board's kernels and a policy image.",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
-    inference.run(json_output, peers, repetitions)
+    if board is not None:
+        board_forward.run(board, json_output)
+    else:
+        inference.run(json_output, peers, repetitions)
