@@ -1,0 +1,511 @@
+// The infer application (docs/protocol.md, "Policies"): commands that come once, twice and while
+// the board is armed; trials, files, observations in parts, measurements.
+#include "infer_board.h"
+
+using namespace infer_board;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+constexpr int kEmpty = RLT_SLOT_USE_EMPTY, kActive = RLT_SLOT_USE_ACTIVE;
+constexpr int kStaged = RLT_SLOT_USE_STAGED, kTrial = RLT_SLOT_USE_TRIAL;
+constexpr int kPrevious = RLT_SLOT_USE_PREVIOUS;
+using Uses = std::vector<int>;
+
+struct Fresh {
+  Storage storage{};
+  Board board{storage};
+};
+
+std::vector<float> some_observation() {
+  std::vector<float> values;
+  for (int i = 0; i < Contract::kObservationDim; i++) {
+    values.push_back(static_cast<float>(i % 7) / 7.0f - 0.4f);
+  }
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("identity: the program, the contract's name and its checksum") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY));
+  const auto all = board.all(MAVLINK_MSG_ID_RLT_IDENTITY, mavlink_msg_rlt_identity_decode);
+  REQUIRE(all.size() == 1);
+  CHECK(std::string(all[0].program) == "infer");
+  CHECK(std::string(all[0].experiment) == "many");
+  CHECK(all[0].fingerprint == contract_crc32(policy_contract<Contract>()));
+  CHECK(all[0].scratch_bytes == 512 * sizeof(float));
+}
+
+TEST_CASE("the contract is a file whose checksum is the fingerprint") {
+  Fresh fresh;
+  const Bytes content = fresh.board.download("/contract.bin");
+  REQUIRE(content.size() == 102 * sizeof(PolicyImageChannel) + 8);
+  CHECK(crc32(content.data(), content.size() - 4) == contract_crc32(policy_contract<Contract>()));
+  PolicyImageChannel last;
+  std::memcpy(&last, &content[101 * sizeof(last)], sizeof(last));
+  CHECK(std::string(last.name) == "right");
+  CHECK(std::string(last.unit) == "N");
+  CHECK(last.minimum == 0.0f);
+  const Bytes tail(content.end() - 8, content.end());
+  CHECK(tail == Bytes{0xd0, 0x07, 0, 0, 100, 0, 2, 0});
+  CHECK(fresh.board.error_of(fresh.board.open(FileOperation::create_file, "/contract.bin")) ==
+        FileError::file_protected);
+}
+
+TEST_CASE("a policy is staged, tried and confirmed; the slots say so at each step") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  CHECK(board.uses() == Uses{kEmpty, kEmpty});
+  CHECK(board.download("/policy.rltp").empty());
+  CHECK(board.download("/candidate.rltp").empty());
+  REQUIRE(board.stage(image) == FileError::none);
+  CHECK(board.uses() == Uses{kStaged, kEmpty});
+  const auto staged = board.slot(0);
+  CHECK(staged.slots == 2);
+  CHECK(staged.slot_bytes == kSlotBytes);
+  CHECK(staged.image_bytes == image.size());
+  CHECK(staged.step == 400);
+  CHECK(staged.seed == 7);
+  CHECK(std::string(staged.experiment) == "pushed");
+  CHECK(std::string(staged.environment) == "somewhere");
+  CHECK(std::memcmp(staged.state_sha256, kStateSha256, 32) == 0);
+  CHECK(staged.sha256[0] * 65536 + staged.sha256[1] * 256 + staged.sha256[2] ==
+        static_cast<int>(number_of(image)));
+  CHECK(staged.trial_left_ms == 0);
+  CHECK(board.download("/candidate.rltp") == image);
+  CHECK(board.download("/policy.rltp").empty());
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  CHECK(board.uses() == Uses{kTrial, kEmpty});
+  const std::uint32_t left = board.slot(0).trial_left_ms;
+  CHECK(left > 9900);
+  CHECK(left < 10000);
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.download("/policy.rltp") == image);
+  CHECK(board.slot(1).image_bytes == 0);
+  CHECK(board.slot(1).experiment[0] == '\0');
+}
+
+TEST_CASE("the second policy keeps the first as the previous one") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  board.activate(second);
+  CHECK(board.uses() == Uses{kPrevious, kActive});
+  CHECK(board.download("/policy.rltp") == second);
+  CHECK(board.download("/candidate.rltp") == first);
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.slot(0).last_drop == static_cast<int>(DropReason::rolled_back));
+  CHECK(board.download("/policy.rltp") == first);
+}
+
+TEST_CASE("commands that are repeated are acknowledged, and done once") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  const float one = number_of(first), two = number_of(second);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two));
+  const std::uint32_t left = board.slot(1).trial_left_ms;
+  CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1));
+  CHECK(board.slot(1).trial_left_ms <= left);                  // it does not begin anew
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two));     // not a repetition
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one, 1));  // of another image
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one, 1));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one));  // nothing is before it
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+}
+
+TEST_CASE("a repeated roll-back does not take away the same image in the other slot") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  board.activate(image);
+  board.activate(image);
+  board.activate(image);
+  CHECK(board.uses() == Uses{kActive, kPrevious});
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image)));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image), 1));
+  CHECK(board.uses() == Uses{kEmpty, kActive});
+}
+
+TEST_CASE("a roll-back of which only the repetition arrives is carried out, after another trial") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  board.activate(second);
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  board.activate(second);
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second), 1));
+  CHECK(board.download("/policy.rltp") == first);
+}
+
+TEST_CASE("a roll-back ends a trial, and what acted before acts") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(second)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(first)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+}
+
+TEST_CASE("a trial takes the image that is meant, and a time that there is") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, 0.0f));  // there is none
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, 0.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, 0.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, 0.0f, 1));
+  REQUIRE(board.stage(image) == FileError::none);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image) + 1.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 0.0f, number_of(image)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, -1.0f, number_of(image)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 2148.0f, number_of(image)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, __builtin_nanf(""), number_of(image)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  CHECK(board.uses() == Uses{kStaged, kEmpty});
+  CHECK(board.accepts(MAV_CMD_RLT_TRY, 2147.0f, number_of(image)));
+  CHECK(board.slot(0).trial_left_ms > 2146000);
+}
+
+TEST_CASE("a trial that is not confirmed in time is dropped, and the board says so once") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 0.5f, number_of(second)));
+  const Texts dropped{"policy dropped: it was not confirmed in time"};
+  counter_us += 500'000;
+  board.received.clear();
+  SUBCASE("in a turn") {
+    board.turns(2);
+    CHECK(board.texts() == dropped);
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+    CHECK(board.texts().empty());
+  }
+  SUBCASE("when the confirmation comes") {
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+    CHECK(board.texts() == dropped);
+  }
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.slot(1).last_drop == static_cast<int>(DropReason::deadline));
+  CHECK(board.download("/policy.rltp") == first);
+}
+
+TEST_CASE("a reset in the trial leaves the last good policy") {
+  Storage storage{};
+  const Bytes first = image_of(1), second = image_of(2);
+  {
+    Board board(storage);
+    board.activate(first);
+    REQUIRE(board.stage(second) == FileError::none);
+    REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(second)));
+  }
+  Board board(storage);
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.slot(0).last_drop == static_cast<int>(DropReason::reset));
+  CHECK(board.download("/policy.rltp") == first);
+}
+
+TEST_CASE("armed: nothing that changes policies, until it is disarmed") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  board.activate(second);
+  REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
+  CHECK(board.executor().armed == 1);
+  counter_us += 1'000'000;
+  board.received.clear();
+  board.turns(1);
+  const auto heartbeats = board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode);
+  REQUIRE(heartbeats.size() == 1);
+  CHECK((heartbeats[0].base_mode & MAV_MODE_FLAG_SAFETY_ARMED) != 0);
+  const FileMessage opened = board.open(FileOperation::create_file, "/candidate.rltp");
+  CHECK(board.error_of(opened) == FileError::fail_errno);
+  CHECK(opened.data[1] == 16);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_FORWARD, 10.0f));
+  CHECK(board.download("/policy.rltp") == second);  // reading changes nothing
+  CHECK(board.uses() == Uses{kPrevious, kActive});
+  REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 0.0f));
+  CHECK(board.executor().armed == 0);
+  CHECK(board.stage(first) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(first)));
+  CHECK(board.uses() == Uses{kStaged, kActive});
+}
+
+TEST_CASE("arming breaks an upload off, and the image is not checked") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  REQUIRE(board.write_candidate(image_of(1)) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
+  CHECK(board.error_of(board.request(FileOperation::terminate_session)) ==
+        FileError::invalid_session);
+  CHECK(board.uses() == Uses{kEmpty, kEmpty});
+}
+
+TEST_CASE("a trial that is armed can be confirmed") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  REQUIRE(board.stage(image) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+}
+
+TEST_CASE("files: what is not the candidate is protected, and in a trial that is as well") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  CHECK(board.error_of(board.open(FileOperation::create_file, "/policy.rltp")) ==
+        FileError::file_protected);
+  CHECK(board.error_of(board.open(FileOperation::create_file, "/samples.u32")) ==
+        FileError::file_protected);
+  CHECK(board.error_of(board.open(FileOperation::open_file_ro, "/samples.u32")) ==
+        FileError::file_not_found);
+  REQUIRE(board.stage(image) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  CHECK(board.error_of(board.open(FileOperation::create_file, "/candidate.rltp")) ==
+        FileError::fail_errno);
+  CHECK(board.download("/candidate.rltp") == image);
+}
+
+TEST_CASE("files: a damaged, cut or broken-off image is not staged") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes good = image_of(1);
+  Bytes image = good;
+  PolicyReason reason = PolicyReason::accepted;
+  SUBCASE("a byte differs") {
+    image[200] ^= 1;
+    reason = PolicyReason::wrong_crc;
+  }
+  SUBCASE("its end is missing") {
+    image.resize(image.size() - 100);
+    reason = PolicyReason::wrong_size;
+  }
+  SUBCASE("it is no image") {
+    image.assign(300, 1);
+    reason = PolicyReason::bad_magic;
+  }
+  REQUIRE(board.stage(image) == FileError::none);  // it is acknowledged either way
+  CHECK(board.texts() == Texts{"policy refused"});
+  CHECK(board.slot(0).refused_reason == static_cast<int>(reason));
+  CHECK(board.slot(0).refused_error == 0);
+  CHECK(board.uses() == Uses{kEmpty, kEmpty});
+  // A good one takes its place, and the refusal back.
+  REQUIRE(board.stage(good) == FileError::none);
+  CHECK(board.slot(0).refused_reason == 0);
+  CHECK(board.uses() == Uses{kStaged, kEmpty});
+}
+
+TEST_CASE("files: an upload that is broken off leaves the active policy, and no candidate") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  REQUIRE(board.write_candidate(second) == FileError::none);
+  CHECK(board.error_of(board.request(FileOperation::reset_sessions)) == FileError::none);
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.texts().empty());
+  CHECK(board.download("/policy.rltp") == first);
+}
+
+TEST_CASE("files: an image that exceeds the slot is refused while it comes") {
+  Fresh fresh;
+  CHECK(fresh.board.write_candidate(Bytes(kSlotBytes + 1, 1)) == FileError::invalid_data_size);
+}
+
+TEST_CASE("files: parts out of order are not answered, parts that come twice are") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes image = image_of(1);
+  REQUIRE(board.open(FileOperation::create_file, "/candidate.rltp").operation ==
+          FileOperation::ack);
+  const Bytes part(image.begin(), image.begin() + 239);
+  const Bytes second(image.begin() + 239, image.begin() + 478);
+  CHECK(board.request(FileOperation::write_file, 239, second).operation == FileOperation::none);
+  CHECK(board.request(FileOperation::write_file, 0, part).operation == FileOperation::ack);
+  CHECK(board.request(FileOperation::write_file, 0, part).operation == FileOperation::ack);
+  CHECK(board.request(FileOperation::write_file, 239, second).operation == FileOperation::ack);
+}
+
+TEST_CASE("observations: the network's bits, by parts, with each layer's checksum") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const std::vector<float> observation = some_observation();
+  const auto none = board.observe(observation);
+  CHECK(none.status == static_cast<int>(ExecutorStatus::no_policy));
+  CHECK(none.action[0] == 0.5f);  // the safe one
+  CHECK(none.action[1] == 0.25f);
+  board.activate(image_of(1));
+  static Net network;
+  static MlpBuffer<Net, 1> buffer;
+  initialize_kaiming(Generic{}, network, 1, 0);
+  Matrix<float, 1, Contract::kObservationDim> input;
+  Matrix<float, 1, Contract::kActionDim> output;
+  for (int i = 0; i < Contract::kObservationDim; i++) {
+    input.values[i] = observation[static_cast<std::size_t>(i)];
+  }
+  forward(Generic{}, network, input, output, buffer);
+  const auto action = board.observe(observation);
+  CHECK(action.status == static_cast<int>(ExecutorStatus::acted));
+  CHECK(action.action[0] == physical_action(output.values[0], -1.0f, 1.0f));
+  CHECK(action.action[1] == physical_action(output.values[1], 0.0f, 1.0f));
+  REQUIRE(action.layer_count == 3);
+  CHECK(action.layers[0] == crc32(buffer.hidden, 5 * sizeof(float)));
+  CHECK(action.layers[1] == crc32(buffer.hidden + 5, 4 * sizeof(float)));
+  CHECK(action.layers[2] == crc32(output.values, 2 * sizeof(float)));
+  CHECK(board.executor().ticks == 0);  // nothing has acted
+}
+
+TEST_CASE("observations: a missing part makes the whole count for nothing") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  board.activate(image_of(1));
+  const std::vector<float> observation = some_observation();
+  const auto whole = board.observe(observation);
+  const int mode = RLT_OBSERVE_FORWARD;
+  board.observe_part(observation, 0, 50, mode, 0);
+  CHECK(board.actions().empty());
+  board.observe_part(observation, 96, 50, mode, 0);  // the middle is missing
+  CHECK(board.actions().empty());
+  board.observe_part(observation, 48, 51, mode, 0);  // of another observation
+  CHECK(board.actions().empty());
+  board.observe_part(observation, 48, 50, mode, 0);
+  CHECK(board.actions().empty());
+  board.observe_part(observation, 96, 50, mode, 0);
+  REQUIRE(board.actions().size() == 1);
+  CHECK(board.actions()[0].action[0] == whole.action[0]);
+  board.observe_part(std::vector<float>(99, 0.0f), 96, 50, mode, 0);  // another dimension
+  CHECK(board.actions().empty());
+  board.observe_part(observation, 60000, 50, mode, 0);
+  CHECK(board.actions().empty());
+}
+
+TEST_CASE("observations: steps go through the executor, and are counted") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  board.activate(image_of(1));
+  std::vector<float> observation = some_observation();
+  const auto forward = board.observe(observation);
+  const auto first = board.observe(observation, RLT_OBSERVE_BEGIN, 1000);
+  CHECK(first.status == static_cast<int>(ExecutorStatus::acted));
+  CHECK(first.action[0] == forward.action[0]);
+  CHECK(first.layer_count == 0);
+  CHECK(board.observe(observation, RLT_OBSERVE_STEP, 1100).status ==
+        static_cast<int>(ExecutorStatus::held));
+  CHECK(board.observe(observation, RLT_OBSERVE_STEP, 3000).status ==
+        static_cast<int>(ExecutorStatus::acted));
+  observation[99] = 5.0f;
+  const auto refused = board.observe(observation, RLT_OBSERVE_STEP, 5000);
+  CHECK(refused.status == static_cast<int>(ExecutorStatus::observation_out_of_range));
+  CHECK(refused.action[0] == 0.5f);
+  const auto counts = board.executor();
+  CHECK(counts.ticks == 3);
+  CHECK(counts.early == 1);
+  CHECK(counts.statuses[static_cast<int>(ExecutorStatus::acted)] == 2);
+  CHECK(counts.statuses[static_cast<int>(ExecutorStatus::held)] == 1);
+  CHECK(counts.statuses[static_cast<int>(ExecutorStatus::observation_out_of_range)] == 1);
+}
+
+TEST_CASE("a policy in trial whose output is not finite is dropped, and the board says so") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes good = image_of(1), bad = overflowing_image();
+  board.activate(good);
+  std::vector<float> observation = some_observation();
+  const auto before = board.observe(observation);
+  REQUIRE(board.stage(bad) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(bad)));
+  std::vector<float> ones(Contract::kObservationDim, 1.0f);
+  // The forward pass alone does not act, and drops nothing.
+  CHECK(board.observe(ones).status == static_cast<int>(ExecutorStatus::output_not_finite));
+  CHECK(board.uses() == Uses{kActive, kTrial});
+  const auto action = board.observe(ones, RLT_OBSERVE_BEGIN, 0);
+  CHECK(action.status == static_cast<int>(ExecutorStatus::output_not_finite));
+  CHECK(action.action[0] == 0.5f);
+  CHECK(board.texts() == Texts{"policy dropped: its output is not finite"});
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.slot(0).last_drop == static_cast<int>(DropReason::fault));
+  CHECK(board.observe(observation).action[0] == before.action[0]);
+}
+
+TEST_CASE("a measurement gives the samples that were asked for, as a file") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_FORWARD, 20.0f));  // no policy
+  board.activate(image_of(1));
+  CHECK_FALSE(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_MEASUREMENT));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, 3.0f, 20.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, -1.0f, 20.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 0.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 1025.0f));
+  for (const int what : {RLT_MEASURED_NOTHING, RLT_MEASURED_FORWARD, RLT_MEASURED_TICK}) {
+    REQUIRE(board.accepts(MAV_CMD_RLT_MEASURE, static_cast<float>(what), 20.0f));
+    CHECK(board.error_of(board.open(FileOperation::open_file_ro, "/samples.u32")) ==
+          FileError::file_not_found);  // not before it has ended
+    board.turns(4);
+    const auto ended =
+        board.all(MAVLINK_MSG_ID_RLT_MEASUREMENT, mavlink_msg_rlt_measurement_decode);
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].samples == 20);
+    CHECK(ended[0].measured == what);
+    const Bytes samples = board.download("/samples.u32");
+    REQUIRE(samples.size() == 80);
+    for (std::size_t i = 0; i < 20; i++) {
+      std::uint32_t sample;
+      std::memcpy(&sample, &samples[4 * i], sizeof(sample));
+      CHECK(sample == 10);  // this board's counter counts its own calls
+    }
+  }
+  CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_MEASUREMENT));
+  CHECK(board.executor().ticks == 0);  // the executor that acts has seen nothing
+}
+
+TEST_CASE("commands of other services are not known here") {
+  Fresh fresh;
+  CHECK(fresh.board.command(MAV_CMD_RLT_START) == MAV_RESULT_UNSUPPORTED);
+  CHECK(fresh.board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_UNSUPPORTED);
+}
+
+TEST_CASE("another program's requests are answered to it, and change nothing") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  REQUIRE(board.write_candidate(image_of(1)) == FileError::none);
+  board.host = kOther;
+  mavlink_param_request_list_t list{};
+  board.send(mavlink_msg_param_request_list_encode, list);
+  CHECK(board.all(MAVLINK_MSG_ID_PARAM_VALUE, mavlink_msg_param_value_decode).empty());
+  CHECK(board.error_of(board.request(FileOperation::terminate_session)) ==
+        FileError::invalid_session);
+  CHECK(board.error_of(board.open(FileOperation::create_file, "/candidate.rltp")) ==
+        FileError::no_sessions_available);
+  board.host = kHost;
+  CHECK(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
+  CHECK(board.uses() == Uses{kStaged, kEmpty});
+}
