@@ -70,7 +70,7 @@ struct Place {
 template <Activation Hidden>
 struct Bench {
   Network<Hidden> network;
-  float transposed[3][kHidden * kHidden];
+  float transposed[Network<Hidden>::kParameterCount];  // the weights of each layer (out, in)
   Matrix<float, 1, kIn> input;
   Matrix<float, 1, kOut> output, expected;
   MlpBuffer<Network<Hidden>, 1> buffer;
@@ -92,13 +92,15 @@ void initialize(Bench<Hidden>& bench, bool without_zeros) {
     for (float& value : bench.network.values) value = math::absolute(value);
     for (float& value : bench.input.values) value = math::absolute(value);
   }
+  float* transposed = bench.transposed;
   for (int layer = 0; layer < 3; layer++) {
     const int in = Network<Hidden>::input_dim(layer), out = Network<Hidden>::output_dim(layer);
     for (int i = 0; i < in; i++) {
       for (int o = 0; o < out; o++) {
-        bench.transposed[layer][o * in + i] = bench.network.weights(layer)[i * out + o];
+        transposed[o * in + i] = bench.network.weights(layer)[i * out + o];
       }
     }
+    transposed += in * out;
   }
 }
 
@@ -122,8 +124,8 @@ void report(const Bench<Hidden>& bench, const char* input, const char* implement
             Cost nothing) {
   float difference = 0;
   for (int i = 0; i < kOut; i++) {
-    difference = math::maximum(
-        difference, math::absolute(bench.output.values[i] - bench.expected.values[i]));
+    difference = math::maximum(difference,
+                               math::absolute(bench.output.values[i] - bench.expected.values[i]));
   }
   print("{\"hidden\": \"");
   print(Hidden == Activation::relu ? "relu" : "tanh");
@@ -153,9 +155,12 @@ void measure(Bench<Hidden>& bench, const char* name, bool without_zeros) {
       [&] { forward(Generic{}, bench.network, bench.input, bench.output, bench.buffer); });
 #if defined(RLT_CMSIS_DSP)
   const auto dsp = [&](auto&& first, auto&& second, auto&& last) {
-    first(bench.transposed[0], bench.network.bias(0), bench.input.values, bench.hidden[0]);
-    second(bench.transposed[1], bench.network.bias(1), bench.hidden[0], bench.hidden[1]);
-    last(bench.transposed[2], bench.network.bias(2), bench.hidden[1], output);
+    const float* weights = bench.transposed;
+    first(weights, bench.network.bias(0), bench.input.values, bench.hidden[0]);
+    weights += kIn * kHidden;
+    second(weights, bench.network.bias(1), bench.hidden[0], bench.hidden[1]);
+    weights += kHidden * kHidden;
+    last(weights, bench.network.bias(2), bench.hidden[1], output);
   };
   run("cmsis-dsp arm_mat_vec_mult_f32", [&] {
     dsp(dsp_layer<Hidden, kIn, kHidden>, dsp_layer<Hidden, kHidden, kHidden>,
@@ -166,9 +171,8 @@ void measure(Bench<Hidden>& bench, const char* name, bool without_zeros) {
         dsp_product_layer<Activation::tanh, kHidden, kOut>);
   });
 #endif
-  run("optimised", [&] {
-    forward(RLT_DEVICE{}, bench.network, bench.input, bench.output, bench.buffer);
-  });
+  run("optimised",
+      [&] { forward(RLT_DEVICE{}, bench.network, bench.input, bench.output, bench.buffer); });
 
   for (Channel& channel : bench.observations) channel = Place::kElement;
   for (Channel& channel : bench.actions) channel = Place::kElement;
@@ -178,17 +182,19 @@ void measure(Bench<Hidden>& bench, const char* name, bool without_zeros) {
                      PolicyOrigin{Place::kName, Place::kName, 0, 0, 0, kNoState}, bench.image);
   PolicyView view;
   if (!parse_policy(bench.image, sizeof(bench.image), view).accepted()) return;
-  run("policy image", [&] {
-    policy_forward(RLT_DEVICE{}, view, bench.input.values, output, bench.scratch);
-  });
+  run("policy image",
+      [&] { policy_forward(RLT_DEVICE{}, view, bench.input.values, output, bench.scratch); });
 }
 
 }  // namespace forward_benchmark
 
 namespace program {
 
-inline forward_benchmark::Bench<Activation::relu> relu;
-inline forward_benchmark::Bench<Activation::tanh> tanh;
+// One after another, as memory is scarce.
+inline union {
+  forward_benchmark::Bench<Activation::relu> relu;
+  forward_benchmark::Bench<Activation::tanh> tanh;
+} benches;
 
 inline void run() {
   using namespace forward_benchmark;
@@ -198,9 +204,9 @@ inline void run() {
     print("?");
     board::idle();
   }
-  measure(relu, "half of the hidden units zero", false);
-  measure(relu, "no zeros", true);
-  measure(tanh, "no zeros", false);
+  measure(benches.relu, "half of the hidden units zero", false);
+  measure(benches.relu, "no zeros", true);
+  measure(benches.tanh, "no zeros", false);
   print("{}\n");
   while (!board::should_exit()) board::idle();
 }
