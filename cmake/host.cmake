@@ -93,7 +93,8 @@ function(rlt_use_test_flags target)
   rlt_use_generated_headers(${target})
   rlt_use_test_headers(${target})
   # GCC 12 sees array bounds exceeded where a short literal is read up to its zero.
-  target_compile_options(${target} PRIVATE -fexceptions -frtti -Wno-double-promotion -Wno-array-bounds)
+  target_compile_options(${target} PRIVATE -fexceptions -frtti -Wno-double-promotion -Wno-array-bounds
+    ${RLT_TEST_OPTIMIZATION})
   target_include_directories(${target} SYSTEM PRIVATE "${RLT_DOCTEST_INCLUDE_DIRECTORY}")
   target_compile_definitions(${target} PRIVATE "RLT_REPOSITORY=\"${CMAKE_CURRENT_SOURCE_DIR}\"")
 endfunction()

@@ -256,6 +256,16 @@ def test_fault_that_must_not_compile_and_does_is_unnoticed(
     assert verdicts(document) == {"Thrice is twice.": (False, "test_toy.cpp")}
 
 
+def test_fault_that_must_not_compile_is_tried_with_the_tests_of_its_file(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = {"file": "toy.h", "tests": ["test_other.cpp"]}
+    group = {**file, "mutants": [{**TWICE, "tests": ["compiler"]}]}
+    commit(tree, {"tests/mutants/toy.json": json.dumps({"goal": 1.0, "files": [group]})})
+    _, document, _ = measure(tree, capsys)
+    assert verdicts(document) == {"Twice is once.": (False, "test_other.cpp")}
+
+
 def test_test_that_fails_by_itself_is_an_error(tree: Path) -> None:
     commit(tree, {"tests/host/test_clamp.py": "def test_x(): assert False\n"})
     with pytest.raises(BaselineError, match=r"test_clamp\.py fails without a mutant"):

@@ -50,7 +50,8 @@ class Detector:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One fault. `tests` is empty where every C++ test that includes the file is to notice it."""
+    """One fault. `tests` is empty where every C++ test that includes the file is to notice it, or
+    must not compile."""
 
     area: str
     path: Path
@@ -124,7 +125,8 @@ def read_mutant(
     if not fault.endswith("."):
         raise MutantListError(f"{path}: not a sentence: {fault}")
     names = [str(name) for name in entry.get("tests", tests)]
-    found = tuple(tree.test(name) for name in names if name != COMPILER)
+    run = tests if names == [COMPILER] else names
+    found = tuple(tree.test(name) for name in run if name != COMPILER)
     is_python = path.suffix == ".py"
     if is_python and not found:
         raise MutantListError(f"{path} names no tests: {fault}")

@@ -137,6 +137,7 @@ class Copy:
         definitions = {
             "RLT_BOARD": "host",
             "RLT_TESTS": "ON",
+            "RLT_TEST_OPTIMIZATION": "-O0",  # compiling them takes longer than running them
             "RLT_OPENBLAS": "OFF" if missing_names(["openblas"]) else "ON",
             "RLT_PROTOCOL_DIRECTORY": str(self.root / "build" / "protocol"),
             "RLT_PYTHON": str(self.root / ENVIRONMENT_LINK / "bin" / "python"),
