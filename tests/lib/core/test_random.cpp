@@ -308,6 +308,26 @@ void check_fill() {
   }
 }
 
+TEST_CASE("filling with indices gives those of single draws, and nothing beyond") {
+  constexpr std::uint32_t kUntouched = 4711;
+  for (std::size_t count = 0; count <= 40; ++count) {
+    CAPTURE(count);
+    std::vector<std::uint32_t> indices(count + 8, kUntouched);
+    fill_uniform_index(Generic{}, kStream, indices.data(), static_cast<int>(count), 1000u);
+    for (std::size_t i = 0; i < count; ++i) {
+      REQUIRE(indices[i] == uniform_index(kStream, static_cast<std::uint32_t>(i), 1000u));
+    }
+    for (std::size_t i = count; i < count + 8; ++i) REQUIRE(indices[i] == kUntouched);
+  }
+}
+
+TEST_CASE("a filled uniform number never reaches its upper end") {
+  // Only the two ends are floats, and half of the draws would be rounded to the upper one.
+  std::vector<float> numbers(64);
+  fill_uniform(Generic{}, kStream, numbers.data(), 64, 16777216.0f, 16777218.0f);
+  for (const float number : numbers) CHECK(number == 16777216.0f);
+}
+
 TEST_CASE("filling gives the numbers of single draws, and nothing beyond") {
   check_fill<float>();
   check_fill<double>();

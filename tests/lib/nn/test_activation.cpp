@@ -148,6 +148,22 @@ TEST_CASE_TEMPLATE("activations stay finite far out, and a NaN passes through", 
   check_extremes<Activation::softplus, T>();
 }
 
+TEST_CASE_TEMPLATE("relu's zero has no sign, and no gradient passes where it is inactive", T, float,
+                   double) {
+  for (const T x : {T(0), -T(0), T(-1)}) {
+    const T y = activation_value<Activation::relu>(x);
+    CHECK(y == T(0));
+    CHECK_FALSE(std::signbit(y));
+  }
+  const T infinity = std::numeric_limits<T>::infinity();
+  const T output[4] = {T(0), T(0), T(0), T(2)};
+  T gradient[4] = {infinity, -infinity, std::numeric_limits<T>::quiet_NaN(), infinity};
+  activation_backward<Activation::relu, 4>(Generic{}, static_cast<const T*>(nullptr), output,
+                                           gradient);
+  for (int i = 0; i < 3; i++) CHECK(gradient[i] == T(0));
+  CHECK(gradient[3] == infinity);
+}
+
 TEST_CASE("the derivative of relu at zero is zero, as PyTorch has it") {
   const float output[2] = {0.0f, 1e-30f};
   float gradient[2] = {3.0f, 3.0f};

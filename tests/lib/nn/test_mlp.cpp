@@ -249,6 +249,15 @@ TEST_CASE("the tile size changes no bit of a gradient") {
   CHECK(same_bits(whole, one_by_one));
 }
 
+TEST_CASE_TEMPLATE("an output is never minus zero", T, double, float) {
+  const T weights[1] = {-1}, bias[1] = {-T(0)}, input[1] = {0};
+  REQUIRE(std::signbit(math::fma(input[0], weights[0], bias[0])));
+  T output[1];
+  dense_forward<Activation::identity, 1, 1, 1>(Generic{}, weights, bias, input, output);
+  CHECK(output[0] == T(0));
+  CHECK_FALSE(std::signbit(output[0]));
+}
+
 TEST_CASE("backward adds to the gradient that is there") {
   using Network = Mlp<double, Dimensions<3, 5, 2>, Activation::tanh, Activation::identity>;
   Problem<Network, 4> problem;
@@ -294,6 +303,15 @@ TEST_CASE("initial parameters are uniform within the inverse square root of the 
     CHECK(equal_to_other_seed == 0);
     CHECK(equal_to_other_network == 0);
   }
+}
+
+TEST_CASE("layers of the same shape begin with other parameters") {
+  using Network = Mlp<float, Dimensions<16, 16, 16>, Activation::relu, Activation::tanh>;
+  Network network;
+  initialize_kaiming(Generic{}, network, 5, 0);
+  int equal = 0;
+  for (int i = 0; i < 17 * 16; i++) equal += network.weights(0)[i] == network.weights(1)[i];
+  CHECK(equal < 3);
 }
 
 TEST_CASE("for_each_tensor visits weights and bias of each layer, which fill the parameters") {

@@ -114,6 +114,20 @@ TEST_CASE("Adam's step size does not fade, and no number overflows, over a milli
   CHECK(std::isfinite(network.values[0]));
 }
 
+TEST_CASE_TEMPLATE("Adam's moments below the smallest normal number are zero, and it is kept", T,
+                   double, float) {
+  constexpr T kSmallest = std::numeric_limits<T>::min();
+  AdamStep<T> step{};
+  step.beta1 = step.beta2 = T(0.5);
+  step.step_size = step.inverse_sqrt_second_correction = step.epsilon = T(1);
+  T parameter = 0, first = 4 * kSmallest, second = 4 * kSmallest;
+  for (const T factor : {T(2), T(1), T(0)}) {  // half of the smallest would be subnormal
+    adam_element(step, T(0), parameter, first, second);
+    CHECK(first == factor * kSmallest);
+    CHECK(second == factor * kSmallest);
+  }
+}
+
 TEST_CASE("polyak averaging moves the target by the rate's share of the way") {
   const std::vector<double> source = numeric::random_values(100, 1);
   const std::vector<double> initial = numeric::random_values(100, 2);

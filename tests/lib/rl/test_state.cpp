@@ -60,25 +60,36 @@ std::string full_name(const TensorInfo& info) {
   return name;
 }
 
-// Every float of the state, one after another: is a state with `value` there still a finite one?
+// Whether a state with `value` at the beginning, in the middle or at the end of one of its arrays
+// is still a finite one.
+template <class E, class T>
+bool is_finite_with(Run<E>& run, T* values, std::uint32_t count, T value) {
+  bool finite = false;
+  for (const std::uint32_t i : {0u, (count - 1) / 2, count - 1}) {
+    const T before = values[i];
+    values[i] = value;
+    finite = state_is_finite(run.training) || finite;
+    values[i] = before;
+  }
+  return finite;
+}
+
+// The same for every array of floats or doubles, by its name.
 template <class E>
 std::map<std::string, bool> finite_with(Run<E>& run, float value) {
   std::map<std::string, bool> result;
   std::vector<std::pair<TensorInfo, void*>> tensors;
-  for_each_state_tensor(run.training, [&](const TensorInfo& info, void* data) {
-    if (info.type == DataType::f32) tensors.push_back({info, data});
-  });
+  for_each_state_tensor(
+      run.training, [&](const TensorInfo& info, void* data) { tensors.push_back({info, data}); });
   for (const auto& [info, data] : tensors) {
-    auto* values = static_cast<float*>(data);
-    const std::uint32_t last = info.rows * info.columns - 1;
-    bool finite = true;
-    for (const std::uint32_t i : {0u, last / 2, last}) {
-      const float before = values[i];
-      values[i] = value;
-      finite = state_is_finite(run.training) && finite;
-      values[i] = before;
+    const std::uint32_t count = info.rows * info.columns;
+    if (info.type == DataType::f32) {
+      result[full_name(info)] = is_finite_with(run, static_cast<float*>(data), count, value);
     }
-    result[full_name(info)] = finite;
+    if (info.type == DataType::f64) {
+      result[full_name(info)] =
+          is_finite_with(run, static_cast<double*>(data), count, static_cast<double>(value));
+    }
   }
   return result;
 }
@@ -93,6 +104,7 @@ void check_that_every_number_counts() {
     CAPTURE(value);
     const auto finite = finite_with(run, value);
     CHECK(finite.size() > 40);
+    CHECK(finite.count("actor_optimizer/decay_power") == 1);  // of doubles
     for (const auto& [name, is_finite_with_it] : finite) {
       CAPTURE(name);
       const bool may_be_nan = name == "progress/last_return" || name == "progress/best_return";
@@ -130,6 +142,17 @@ TEST_CASE("the environment's state is its fields, each with its type, and not wh
   CHECK(run.state_sha256() != hash);
 }
 
+TEST_CASE("a tensor of a layer is named by its network, the layer from zero on, and its part") {
+  Run<PendulumTd3> run;
+  std::vector<std::string> names;
+  for_each_state_tensor(run.training,
+                        [&](const TensorInfo& info, void*) { names.push_back(full_name(info)); });
+  REQUIRE(names.size() > 6);
+  names.resize(6);
+  CHECK(names == std::vector<std::string>{"actor/0/weights", "actor/0/bias", "actor/1/weights",
+                                          "actor/1/bias", "actor/2/weights", "actor/2/bias"});
+}
+
 TEST_CASE("a number that is not finite is found in every array of the state") {
   check_that_every_number_counts<PendulumTd3>();
   check_that_every_number_counts<PendulumSac>();
@@ -152,6 +175,7 @@ TEST_CASE("an action that is not finite is a fault, and the environment is not s
     CHECK(run.learner->environment_state.angle_rad == state.angle_rad);
     CHECK(run.learner->environment_state.velocity_rad_s == state.velocity_rad_s);
     CHECK(run.learner->progress.step == progress.step);
+    CHECK(run.learner->progress.updates == progress.updates);  // nor is anything learned
     const EvaluationReport report = evaluate(Generic{}, run.training);
     CHECK(report.mean != report.mean);
     CHECK(report.episodes == run.training.hyperparameters.eval_episodes);
