@@ -112,6 +112,23 @@ struct SwappedChannels : Pendulum<float> {
                                                {"cos_angle", "1", -1.0f, 1.0f},
                                                {"velocity", "rad/s", -8.0f, 8.0f}};
 };
+struct NextRange : Pendulum<float> {
+  static constexpr Channel kActions[1] = {{"torque", "N*m", -2.0f, 2.0000002f}};  // the next float
+};
+#define RENAMED_CONSTANTS(X)                        \
+  X(float, gravitation_m_s2, 10)                    \
+  X(float, mass_kg, 1)                              \
+  X(float, length_m, 1)                             \
+  X(float, step_s, static_cast<float>(50000 / 1e6)) \
+  X(float, max_velocity_rad_s, 8)                   \
+  X(float, max_torque_nm, 2)                        \
+  X(float, max_initial_velocity_rad_s, 1)           \
+  X(float, velocity_cost, 0.1f)                     \
+  X(float, torque_cost, 0.001f)
+struct RenamedConstant : Pendulum<float> {
+  RLT_DEFINE_CONSTANTS(Parameters, RENAMED_CONSTANTS)
+  Parameters parameters;
+};
 struct OtherRate : Pendulum<float> {
   static constexpr std::uint32_t kStepInterval_us = 50001;
 };
@@ -176,6 +193,12 @@ struct OtherCritic : PendulumTd3 {
 struct WiderCritic : PendulumTd3 {
   using Critic = Mlp<float, Dimensions<4, 64, 65, 1>, Activation::relu, Activation::identity>;
 };
+struct InDouble : PendulumTd3 {
+  using Scalar = double;
+  using Environment = Pendulum<double>;
+  using Actor = Mlp<double, PendulumTd3::Actor::Shape, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<double, PendulumTd3::Critic::Shape, Activation::relu, Activation::identity>;
+};
 struct OtherDefaults : PendulumTd3 {
   struct Hyperparameters : Td3Hyperparameters {
     Hyperparameters() { learning_rate = 0.5f; }
@@ -207,6 +230,9 @@ TEST_CASE("a constant of the environment, a channel or the rate changes the fing
   CHECK(differences<In<DearerTorque>>() == Names{"environment.torque_cost", kBehaviour});
   CHECK(differences<In<OtherUnit>>() == Names{"actions[0].unit"});
   CHECK(differences<In<OtherRange>>() == Names{"observations[2].maximum"});
+  CHECK(differences<In<NextRange>>() == Names{"actions[0].maximum"});
+  CHECK(differences<In<RenamedConstant>>() ==
+        Names{"environment.gravity_m_s2", "environment.gravitation_m_s2"});
   CHECK(differences<In<SwappedChannels>>() ==
         Names{"observations[0].name", "observations[1].name"});
   CHECK(differences<In<OtherRate>>() == Names{"environment.step_interval_us"});
@@ -231,12 +257,14 @@ TEST_CASE("experiment, algorithm, sizes and networks change the fingerprint") {
   CHECK(differences<OtherCritic>() == Names{"critic.activations[0]", "critic.activations[1]"});
   CHECK(differences<WiderCritic>() == Names{"critic.widths[2]", "state_layout"});
   CHECK(differences<PendulumSac>().count("algorithm") == 1);
+  CHECK(differences<InDouble>().count("state_layout") == 1);  // its tensors' types
 }
 
 TEST_CASE("every constant and every hyperparameter is an item") {
   const auto items = items_of<PendulumTd3>();
   CHECK(items.at("environment.gravity_m_s2") == "10");
   CHECK(items.at("critic.activations[2]") == "identity");
+  CHECK(items.at("critic.widths[3]") == "1");
   int constants = 0;
   Pendulum<float>{}.parameters.for_each_field([&](const char* name, const float&) {
     CHECK(items.count(std::string("environment.") + name) == 1);

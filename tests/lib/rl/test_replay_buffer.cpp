@@ -270,6 +270,21 @@ TEST_CASE("contents that no run can have are found") {
   check_bad([](auto& replay) { replay.flags[0] = replay.flags[1] = replay.flags[2] = 0; });
 }
 
+TEST_CASE("contents that no full buffer can have are found") {
+  Pair<7> pair;
+  pair.observe();
+  for (int i = 0; i < 12; i++) pair.act(false);
+  REQUIRE(pair.buffer->size == 7);
+  REQUIRE(is_consistent(*pair.buffer, 12));
+  CHECK_FALSE(is_consistent(*pair.buffer, 5));  // six transitions
+  auto bad = *pair.buffer;
+  bad.position = 7;  // beyond the slots; what follows them in memory is zero
+  CHECK_FALSE(is_consistent(bad, 12));
+  bad = *pair.buffer;
+  bad.flags[bad.position] = Buffer<7>::kTransition;
+  CHECK_FALSE(is_consistent(bad, 12));
+}
+
 TEST_CASE("a full buffer may hold fewer transitions than there were steps") {
   Pair<8> pair;
   pair.observe();

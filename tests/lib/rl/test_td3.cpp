@@ -169,12 +169,36 @@ TEST_CASE("exploration adds normal noise of the standard deviation asked for, wi
   }
 }
 
+TEST_CASE("each dimension of the action explores with noise of its own") {
+  Run<LineTd3> run(8);
+  auto& h = run.training.hyperparameters;
+  h.learning_starts = 1;
+  h.learning_rate = 0;
+  initialize(Host{}, run.training);
+  std::uint32_t slot = 0;
+  for (int step = 0; step < 20; step++) {
+    const StepReport report = run.step(Host{});
+    Matrix<float, 1, 2> action;
+    const MatrixView<const float, 1, 1> observation{run.replay->observation + slot};
+    forward(Host{}, run.learner->actor, observation, action, run.scratch->acting_buffer);
+    const float* taken = run.replay->action + slot * 2;
+    CHECK(std::abs((taken[0] - action(0, 0)) - (taken[1] - action(0, 1))) > 1e-5f);
+    slot += report.episode_ended ? 2 : 1;
+  }
+}
+
 TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored as terminated") {
   Run<PendulumTd3> run(4);
   run.training.hyperparameters.learning_starts = 1000;
   initialize(Host{}, run.training);
+  CHECK(run.learner->progress.best_return != run.learner->progress.best_return);
   std::uint32_t slot = 0;
-  for (int episode = 0; episode < 3; episode++) {
+  float best = -math::kInfinity;
+  for (std::uint32_t episode = 0; episode < 3; episode++) {
+    const auto begin =
+        initial_state(Host{}, Pendulum<float>{}, {4, Purpose::environment_reset, episode});
+    CHECK(run.learner->environment_state.angle_rad == begin.angle_rad);
+    CHECK(run.learner->environment_state.velocity_rad_s == begin.velocity_rad_s);
     float sum = 0;
     for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
       const StepReport report = run.step(Host{});
@@ -188,8 +212,10 @@ TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored 
     CHECK(run.replay->flags[slot] == 0);  // the observation that ended the episode
     slot++;
     CHECK(run.replay->position == slot);
-    CHECK(run.learner->progress.episodes == static_cast<std::uint32_t>(episode + 1));
+    CHECK(run.learner->progress.episodes == episode + 1);
     CHECK(run.learner->progress.last_return == sum);
+    best = std::max(best, sum);
+    CHECK(run.learner->progress.best_return == best);
   }
 }
 
@@ -231,6 +257,11 @@ TEST_CASE("the report says so when a reward is not finite, before any loss shows
   REQUIRE(run.step(Host{}).finite);
   run.learner->environment_state.angle_rad = 1e38f;  // finite; its square is not
   CHECK_FALSE(run.step(Host{}).finite);
+  // That of an episode's last step too, after which the return is that of the next episode.
+  initialize(Host{}, run.training);
+  run.train(Host{}, PendulumTd3::kEpisodeSteps - 1);
+  run.learner->environment_state.angle_rad = 1e38f;
+  CHECK_FALSE(run.step(Host{}).finite);
 }
 
 TEST_CASE("the report says so when a number is not finite") {
@@ -251,6 +282,9 @@ TEST_CASE("the report says so when a number is not finite") {
     };
     CHECK_FALSE(stays_finite(run.learner->critic_1.bias(2)[0]));
     CHECK_FALSE(stays_finite(run.learner->critic_2.bias(2)[0]));
+    run.learner->critic_2.bias(2)[0] = poison;
+    CHECK_FALSE(run.step(Host{}).finite);  // at once, by its loss
+    run.set_state(state);
     CHECK_FALSE(stays_finite(run.learner->environment_state.velocity_rad_s));
     for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
       run.replay->reward[slot] = poison;
