@@ -1,4 +1,4 @@
-"""`rlt bench inference --board`: a forward pass of 13-64-64-4 on an emulated board, by each of them.
+"""`rlt bench inference --board`: one forward pass of 13-64-64-4 on emulated boards.
 
 Instructions are counted, not time: a real processor issues up to two in a cycle, and stalls.
 """
