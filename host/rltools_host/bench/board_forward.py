@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import paths
-from rltools_host.bench import harness, peer_environment
+from rltools_host.bench import harness, peer_environment, static_estimate
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import RltError, UsageError
@@ -30,6 +30,8 @@ LARGEST_DIFFERENCE = 1e-5  # of another order of additions
 ALL = "all-emulated"
 REQUIREMENTS = harness.BENCHMARKS_DIRECTORY / "cmsis_dsp.txt"
 SOURCES = paths.BUILD_DIRECTORY / "bench" / "cmsis-dsp"
+# Where the multiply-adds of a pass are, by a part of the function's symbol.
+HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32"}
 OURS = ("generic", "optimised", "policy image")
 
 Row = dict[str, Any]
@@ -46,7 +48,9 @@ def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[st
                 sources = dsp_sources()
             except RltError as error:
                 reason = str(error)
-        results.append({"board": board.name, "rows": measure(board, sources), "left_out": reason})
+        rows = measure(board, sources)
+        found = estimates(board) if has_dsp(board) else []
+        results.append({"board": board.name, "rows": rows, "left_out": reason, "estimates": found})
     document = {"network": NETWORK, "unit": "guest instructions", "results": results}
     print("\n".join(lines(document)))
     if json_output:
@@ -98,11 +102,21 @@ def dsp_sources(directory: Path = SOURCES) -> Path:
     return directory
 
 
+def program_of(board: Board) -> Path:
+    tree = paths.board_build_directory(board.name)
+    return tree / "bench" / f"forward{board.program_suffix}"
+
+
+def estimates(board: Board) -> list[dict[str, object]]:
+    """Of the loops in the program that was measured."""
+    objdump = f"{board.toolchain.prefix}objdump"
+    return static_estimate.estimates(objdump, program_of(board), HOT_LOOPS)
+
+
 def measure(board: Board, sources: Path | None) -> list[Row]:
     options = {"RLT_CMSIS_DSP": str(sources) if sources is not None else ""}
-    tree = cmake.build_targets(board, [TARGET], options=options)
-    program = tree / "bench" / f"forward{board.program_suffix}"
-    link = open_board_link(board, None, program, "")
+    cmake.build_targets(board, [TARGET], options=options)
+    link = open_board_link(board, None, program_of(board), "")
     try:
         return checked(board, [json.loads(line) for line in output_of(link).splitlines()])
     finally:
@@ -157,4 +171,16 @@ def lines(document: dict[str, Any]) -> list[str]:
         text += ["", *aligned(table)]
         if result["left_out"]:
             text.append(f"without CMSIS-DSP: {result['left_out']}")
+        if result["estimates"]:
+            text += ["", *estimate_lines(result["estimates"])]
     return text
+
+
+def estimate_lines(rows: list[dict[str, Any]]) -> list[str]:
+    def cell(value: float | None) -> str:
+        return "llvm-mca is not installed" if value is None else f"{value:.2f}"
+
+    table = [("estimated cycles a multiply-add in the hot loop", "Cortex-M7", "Cortex-M4")]
+    for row in rows:
+        table.append((row["loop"], cell(row["cortex_m7_cycles"]), cell(row["cortex_m4_cycles"])))
+    return aligned(table)
