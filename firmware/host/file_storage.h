@@ -42,7 +42,7 @@ class FileStorage {
   }
 
  private:
-  static constexpr int kPatience = 50;  // tenths of a second that another process may take
+  static constexpr int kPatience = 20;  // tenths of a second that another process may take
   static constexpr ::useconds_t kTenth_us = 100'000;
 
   void open(const char* path) {

@@ -1,0 +1,568 @@
+"""`rlt push`, `policies`, `confirm` and `rollback` with the board that is a process here."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disturbed_link import DisturbedLink, SharedLink
+from policy_samples import patched, sample_images
+from rltools_host import cli
+from rltools_host.boards.description import load_board
+from rltools_host.build import firmware
+from rltools_host.build.protocol import load_dialect
+from rltools_host.clients.files import FileClient
+from rltools_host.clients.messages import Action, Identity
+from rltools_host.clients.policies import PolicyClient
+from rltools_host.clients.session import BoardSession
+from rltools_host.commands.policies import run as list_policies
+from rltools_host.errors import (
+    BoardMismatchError,
+    DamagedFileError,
+    LinkLostError,
+    PortError,
+    RefusedError,
+    RltError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.link import exchange
+from rltools_host.link.transport import Link, ProcessLink
+from rltools_host.policies import board as policy_board
+from rltools_host.policies import push as pushing
+from rltools_host.policies.board import PolicyPlace, policy_session
+from rltools_host.policies.image import PolicyImage, PolicyRunner, parse_policy, read_run_policy
+from rltools_host.policies.push import PushRequest, push, roll_back
+from rltools_host.runs.folder import RunFolder
+from tcp_board import TcpBoard
+from training_calls import train_here
+
+HERE = PolicyPlace("host")
+Keys = ["board", "activated", "active_sha256", "slot", "reason"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two runs with a policy each."""
+    folder = tmp_path_factory.mktemp("runs")
+    paths = [folder / f"run{seed}" for seed in (1, 2)]
+    for seed, path in enumerate(paths):
+        train_here("pendulum-td3", "host", seed=seed, steps=120, out=path, tensorboard=False)
+    return paths
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The board's own file, for this test alone."""
+    file = tmp_path / "policies" / "storage.bin"
+    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
+    return file
+
+
+@pytest.fixture
+def tcp_board(storage: Path) -> Iterator[TcpBoard]:
+    program = firmware.build_firmware(load_board("host"), "pendulum", "infer")
+    storage.parent.mkdir()
+    with TcpBoard(program, {policy_board.STORAGE_VARIABLE: str(storage)}) as board:
+        yield board
+
+
+def sha_of(run: Path) -> str:
+    return read_run_policy(run).sha256
+
+
+def push_here(run: Path, **options: Any) -> pushing.Outcome:
+    return push(PushRequest(str(run), HERE, **options), lambda _: None)
+
+
+def uses(place: PolicyPlace = HERE) -> list[str]:
+    return [slot["use"] for slot in list_policies(place)["slots"]]
+
+
+def active_of(place: PolicyPlace = HERE) -> str | None:
+    for slot in list_policies(place)["slots"]:
+        if slot["use"] == "active":
+            return str(slot["sha256"])
+    return None
+
+
+def links_made(monkeypatch: pytest.MonkeyPatch, wrap: Any = None) -> list[ProcessLink]:
+    """The links to the boards that are started from now on; `wrap` makes others of them."""
+    real_open = policy_board.open_board_link
+    made: list[ProcessLink] = []
+
+    def open_and_remember(*arguments: Any) -> Link:
+        link = real_open(*arguments)
+        assert isinstance(link, ProcessLink)
+        made.append(link)
+        return wrap(link) if wrap else link
+
+    monkeypatch.setattr(policy_board, "open_board_link", open_and_remember)
+    return made
+
+
+def with_image(monkeypatch: pytest.MonkeyPatch, image: bytes) -> PolicyImage:
+    """Whatever run is pushed, this is its policy."""
+    policy = parse_policy(image, "the run's policy")
+    monkeypatch.setattr(pushing, "read_run_policy", lambda _: policy)
+    return policy
+
+
+# -- the whole way ---------------------------------------------------------------------------------
+
+
+def test_two_pushes_and_the_way_back(
+    runs: list[Path], storage: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shas = [sha_of(run) for run in runs]
+    for slot, run in enumerate(runs):
+        assert cli.run(["push", str(run), "--board", "host", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert list(document) == Keys
+        assert document == {
+            "board": "host",
+            "activated": True,
+            "active_sha256": shas[slot],
+            "slot": slot,
+            "reason": "confirmed",
+        }
+    assert storage.stat().st_size > 0
+    assert uses() == ["previous", "active"]
+    capsys.readouterr()
+    assert cli.run(["rollback", "--board", "host", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert list(document) == Keys
+    assert (document["active_sha256"], document["slot"]) == (shas[0], 0)
+    assert cli.run(["policies", "--board", "host", "--json"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    document = json.loads(last)
+    assert (document["contract"], document["last_drop"]) == ("pendulum", "rolled_back")
+    assert document["slots"][0]["experiment"] == "pendulum-td3"
+    assert document["slots"][0]["step"] == 120
+    assert document["slots"][1] == {
+        **dict.fromkeys(document["slots"][1]),
+        "slot": 1,
+        "use": "empty",
+        "bytes": 0,
+    }
+    assert lines[0].split()[:2] == ["slot", "use"]
+    assert lines[1].split()[:4] == ["0", "active", "pendulum-td3", "Pendulum-v1"]
+    assert lines[3] == "last policy dropped: it was rolled back"
+
+
+def test_what_is_said_meanwhile(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["push", str(runs[0]), "--board", "host", "--trial", "5"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        f"pendulum-td3 of step 120, 3-64-64-1: {sha_of(runs[0])[:12]}",
+        "staged in slot 0, checked by the board",
+        "in trial for 5 s",
+        "8 examples give this machine's bits, in every layer",
+        "confirmed: active in slot 0",
+    ]
+    assert "\r" not in captured.err  # no terminal
+
+
+def test_progress_goes_up_to_the_whole(runs: list[Path]) -> None:
+    seen: list[tuple[int, int]] = []
+    push(PushRequest(str(runs[0]), HERE), lambda _: None, lambda *step: seen.append(step))
+    size = len(read_run_policy(runs[0]).data)
+    assert seen[-1] == (size, size)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_the_active_policy_is_not_sent_again(runs: list[Path]) -> None:
+    push_here(runs[0])
+    push_here(runs[1])
+    outcome = push_here(runs[1])
+    assert (outcome.activated, outcome.reason) == (True, "it was active already")
+    assert uses() == ["previous", "active"]  # the way back is still there
+
+
+def test_nothing_to_roll_back_to(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.run(["rollback", "--board", "host", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == document["exit_code"] == RefusedError.exit_code
+    assert document["activated"] is False
+    assert document["active_sha256"] is None
+    assert "has no policy: there is nothing to roll back" in document["reason"]
+    push_here(runs[0])
+    with pytest.raises(RefusedError, match="there is no policy before the active one") as caught:
+        roll_back(HERE)
+    assert caught.value.details["active_sha256"] == sha_of(runs[0])
+
+
+# -- disturbances ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_link_that_loses_frames(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(exchange, "ANSWER_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(FileClient.__init__, "__defaults__", (0.05,))
+    links_made(monkeypatch, lambda link: DisturbedLink(link, 0.1, seed))
+    push_here(runs[0])
+    assert push_here(runs[1]).active_sha256 == sha_of(runs[1])
+    assert roll_back(HERE).active_sha256 == sha_of(runs[0])
+    assert uses() == ["active", "empty"]
+
+
+def test_another_program_asks_meanwhile(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    shared: list[SharedLink] = []
+
+    def share(link: ProcessLink) -> SharedLink:
+        shared.append(SharedLink(link, load_dialect()))
+        return shared[-1]
+
+    links_made(monkeypatch, share)
+    assert push_here(runs[0]).activated
+    assert shared[0].asked > 100
+
+
+def test_a_board_that_is_killed_in_the_upload_keeps_the_last_good_one(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_here(runs[0])
+    made = links_made(monkeypatch)
+
+    def kill_at_half(done: int, whole: int) -> None:
+        if done > whole // 2:
+            os.kill(made[0].process_id, signal.SIGKILL)
+
+    with pytest.raises(LinkLostError, match="ended by SIGKILL") as caught:
+        push(PushRequest(str(runs[1]), HERE), lambda _: None, kill_at_half)
+    assert caught.value.details["activated"] is False
+    assert caught.value.details["active_sha256"] == sha_of(runs[0])
+    assert uses() == ["active", "empty"]
+    assert active_of() == sha_of(runs[0])
+    assert push_here(runs[1]).activated
+
+
+def test_a_board_that_is_killed_in_the_trial_keeps_the_last_good_one(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_here(runs[0])
+    made = links_made(monkeypatch)
+
+    def kill_in_trial(line: str) -> None:
+        if line.startswith("in trial"):
+            os.kill(made[0].process_id, signal.SIGKILL)
+
+    with pytest.raises(LinkLostError, match="the board drops it by itself within 10 s"):
+        push(PushRequest(str(runs[1]), HERE), kill_in_trial)
+    document = list_policies(HERE)
+    assert document["last_drop"] == "reset"
+    assert [slot["use"] for slot in document["slots"]] == ["active", "empty"]
+    assert document["slots"][0]["sha256"] == sha_of(runs[0])
+
+
+def test_a_board_that_is_killed_at_the_confirmation(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever became of the command, the sentence does not say more than is known."""
+    made = links_made(monkeypatch)
+    confirm = PolicyClient.confirm
+
+    def confirm_and_lose(self: PolicyClient, sha256: str) -> Any:
+        confirm(self, sha256)
+        os.kill(made[0].process_id, signal.SIGKILL)
+        return self.slots()
+
+    monkeypatch.setattr(PolicyClient, "confirm", confirm_and_lose)
+    with pytest.raises(LinkLostError, match=r"is not known, .*policies --board"):
+        push_here(runs[0])
+    assert active_of() == sha_of(runs[0])
+
+
+def test_two_boards_do_not_share_a_storage(runs: list[Path], tcp_board: TcpBoard) -> None:
+    push(PushRequest(str(runs[0]), PolicyPlace("host", tcp_board.port)), lambda _: None)
+    with pytest.raises(LinkLostError, match=r"storage\.bin is in use by another board"):
+        uses()
+    assert uses(PolicyPlace("host", tcp_board.port)) == ["active", "empty"]
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_a_damaged_policy_of_a_run_is_named(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(runs[0], copy)
+    policy = RunFolder.open(copy).policy_path
+    policy.write_bytes(policy.read_bytes()[:-1] + b"\1")
+    code = cli.run(["push", str(copy), "--board", "host", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == document["exit_code"] == DamagedFileError.exit_code
+    assert "not a usable policy image (wrong_crc)" in document["reason"]
+    assert (document["board"], document["activated"]) == ("host", False)
+
+
+DAMAGE = {
+    "wrong_crc": lambda image: image[:-1] + bytes((image[-1] ^ 1,)),
+    "wrong_size": lambda image: image + bytes(4),
+    "too_short": lambda image: image[:100],
+    "bad_magic": lambda image: b"X" + image[1:],
+    "unknown_version": lambda image: patched(image, 4, "H", 2),
+    "malformed": lambda image: patched(image, 44, "I", 1),
+    "not_finite": lambda image: patched(image, len(image) - 8, "f", float("inf")),
+    "example_not_reproduced": lambda image: patched(image, len(image) - 4, "f", 0.123),
+    "other_contract": lambda image: patched(image, 28, "I", 10_000),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGE)
+def test_the_board_names_what_is_wrong_with_an_image(runs: list[Path], reason: str) -> None:
+    """What this host does not send comes from another one."""
+    push_here(runs[0])
+    image = DAMAGE[reason](read_run_policy(runs[1]).data)
+    with policy_session(HERE) as (session, _):
+        with pytest.raises(RefusedError, match=rf"refuses the policy \({reason}: "):
+            session.policies.upload(image, "00" * 32)
+        slots = session.policies.slots()
+        assert slots.active is not None
+        assert slots.active.sha256 == sha_of(runs[0])
+
+
+@pytest.mark.parametrize(
+    ("offset", "record", "value", "sentence"),
+    [
+        (28, "I", 20_000, "a step is 50,000 us there, 20,000 here"),
+        (0, "24s", b"cosine", 'observation 0 is "cos_angle" in 1 from -1 to 1 there, "cosine" '),
+        (96 + 24, "16s", b"deg/s", "observation 2 .* rad/s from -8 to 8 there, .* in deg/s from"),
+        (
+            144 + 44,
+            "f",
+            3.0,
+            'action 0 is "torque" in N.m from -2 to 2 there, .* from -2 to 3 here',
+        ),
+    ],
+)
+def test_another_contract_is_named_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+    offset: int,
+    record: str,
+    value: Any,
+    sentence: str,
+) -> None:
+    image = sample_images()["pendulum"]
+    if record != "I":
+        (layers,) = struct.unpack_from("<H", image, 20)
+        offset += 144 + 8 * layers
+    policy = with_image(monkeypatch, patched(image, offset, record, value))
+    monkeypatch.setattr(type(policy), "verify", lambda _: None)
+    monkeypatch.setattr(FileClient, "upload", lambda *_: pytest.fail("something was sent"))
+    with pytest.raises(BoardMismatchError, match=sentence):
+        push(PushRequest("any", HERE), lambda _: None)
+
+
+def test_a_policy_with_other_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_image(monkeypatch, sample_images()["relu"])
+    with pytest.raises(BoardMismatchError, match=r'by the contract "pendulum".* not made: obs.* 0'):
+        push(PushRequest("any", HERE), lambda _: None)
+
+
+def test_the_checksum_of_the_contract_is_the_boards() -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    with policy_session(HERE) as (session, identity):
+        assert identity.fingerprint == image.contract.checksum
+        assert (identity.program, identity.experiment) == ("infer", "pendulum")
+        content = session.policies.contract()
+    contract = pushing.parse_contract(content, "here")
+    assert contract == image.contract
+    with pytest.raises(DamagedFileError, match="the contract of here contradicts itself"):
+        pushing.parse_contract(content[1:], "here")
+    for other in (
+        dataclasses.replace(contract, observations=contract.observations[:2]),
+        dataclasses.replace(contract, actions=contract.actions * 2),
+    ):
+        assert "s there, " in other.difference(contract)
+        assert other.checksum != contract.checksum
+
+
+def test_an_armed_board_gets_nothing(runs: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    push_here(runs[0])
+
+    @contextlib.contextmanager
+    def armed_session(place: PolicyPlace) -> Iterator[tuple[BoardSession, Identity]]:
+        with policy_session(place) as (session, identity):
+            session.policies.arm(True)
+            yield session, identity
+
+    monkeypatch.setattr(pushing, "policy_session", armed_session)
+    with pytest.raises(RefusedError, match="is armed: disarm it, then push again") as caught:
+        push_here(runs[1])
+    assert caught.value.details["active_sha256"] == sha_of(runs[0])
+    with pytest.raises(RefusedError, match="refuses to roll back: it is armed"):
+        roll_back(HERE)
+
+
+def test_a_policy_that_is_larger_than_a_slot(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = PolicyClient.slots
+
+    def small_slots(self: PolicyClient) -> Any:
+        found = slots(self)
+        small = tuple(dataclasses.replace(slot, slot_bytes=4096) for slot in found.slots)
+        return dataclasses.replace(found, slots=small)
+
+    monkeypatch.setattr(PolicyClient, "slots", small_slots)
+    with pytest.raises(RefusedError, match=r"has 18,\d+ bytes, a slot .* takes 4,096: build"):
+        push_here(runs[0])
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        (["push", "RUN", "--board", "host", "--trial", "0"], UsageError, "--trial 0: give seconds"),
+        (
+            ["push", "RUN", "--board", "host", "--trial", "9999"],
+            UsageError,
+            "from 1 to 2147",
+        ),
+        (["push", "RUN", "--board", "host", "--no-confirm"], UsageError, "host ends with this com"),
+        (
+            ["policies", "--board", "host-blas"],
+            UsageError,
+            "not built with the program infer: b",
+        ),
+        (["policies", "--board", "host", "--port", "/dev/ttyNONE"], PortError, "no port /dev/ttyN"),
+    ],
+)
+def test_what_makes_no_sense_is_said_at_once(
+    runs: list[Path],
+    words: list[str],
+    error: type[RltError],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code = cli.run([str(runs[0]) if word == "RUN" else word for word in words])
+    assert code == error.exit_code
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_board_that_trains_takes_no_policies(runs: list[Path]) -> None:
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
+    with (
+        TcpBoard(program, {}) as board,
+        pytest.raises(BoardMismatchError, match='runs the program "train", not "infer": leave out'),
+    ):
+        push(PushRequest(str(runs[0]), PolicyPlace("host", board.port)), lambda _: None)
+
+
+def test_a_board_of_policies_does_not_train(tcp_board: TcpBoard, tmp_path: Path) -> None:
+    with pytest.raises(BoardMismatchError, match='runs the program "infer", not "train"'):
+        train_here("pendulum-td3", "host", port=tcp_board.port, out=tmp_path / "run")
+
+
+# -- the trial -------------------------------------------------------------------------------------
+
+
+def flip_a_bit(action: Action) -> Action:
+    return dataclasses.replace(action, action_bits=(action.action_bits[0] ^ 1,))
+
+
+def lose_a_layer(action: Action) -> Action:
+    return dataclasses.replace(action, layers=action.layers[:-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [(flip_a_bit, "example 0, its action is [0-9a-f]{8}, here"), (lose_a_layer, "it has 2 layers")],
+)
+def test_other_bits_are_rolled_back(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch, change: Any, sentence: str
+) -> None:
+    push_here(runs[0])
+    forward = PolicyClient.forward
+    with monkeypatch.context() as patch:
+        patch.setattr(PolicyClient, "forward", lambda *words: change(forward(*words)))
+        with pytest.raises(VerificationError, match=sentence) as caught:
+            push_here(runs[1])
+    assert f"; {sha_of(runs[0])[:12]} acts, as before" in str(caught.value)
+    assert caught.value.details["active_sha256"] == sha_of(runs[0])
+    document = list_policies(HERE)
+    assert document["last_drop"] == "rolled_back"
+    assert [slot["use"] for slot in document["slots"]] == ["active", "empty"]
+
+
+def test_other_bits_in_a_hidden_layer_are_rolled_back(
+    runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = PolicyRunner.layer_checksums
+    monkeypatch.setattr(
+        PolicyRunner,
+        "layer_checksums",
+        lambda self, values: (layers(self, values)[0] ^ 1, *layers(self, values)[1:]),
+    )
+    with pytest.raises(VerificationError, match=r"example 0, layer 0 has .*; no policy acts"):
+        push_here(runs[0])
+    assert uses() == ["empty", "empty"]
+
+
+def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -> None:
+    place = PolicyPlace("host", tcp_board.port)
+    push(PushRequest(str(runs[0]), place), lambda _: None)
+
+    def interrupt(line: str) -> None:
+        if line.startswith("in trial"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        push(PushRequest(str(runs[1]), place), interrupt)
+    document = list_policies(place)
+    assert document["last_drop"] == "rolled_back"
+    assert [slot["use"] for slot in document["slots"]] == ["active", "empty"]
+
+
+def test_left_in_trial_and_confirmed_later(
+    runs: list[Path], tcp_board: TcpBoard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--board", "host", "--port", tcp_board.port]
+    assert cli.run(["confirm", *where]) == RefusedError.exit_code
+    assert "tries no policy" in capsys.readouterr().err
+    words = ["push", str(runs[0]), *where, "--no-confirm", "--trial", "60", "--json"]
+    assert cli.run(words) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    document = json.loads(last)
+    assert list(document) == Keys
+    assert (document["activated"], document["reason"]) == (False, "in trial")
+    assert document["active_sha256"] is None
+    keep, drop = lines[-2:]
+    assert keep.endswith(f"rlt confirm --board host --port {tcp_board.port}")
+    assert drop.endswith(f"rlt rollback --board host --port {tcp_board.port}")
+    assert uses(PolicyPlace("host", tcp_board.port)) == ["trial", "empty"]
+    capsys.readouterr()
+    assert cli.run(["push", str(runs[1]), *where]) == RefusedError.exit_code
+    assert "tries another policy, for 5" in capsys.readouterr().err
+    assert cli.run(["confirm", *where, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert document["active_sha256"] == sha_of(runs[0])
+    assert (document["activated"], document["slot"]) == (True, 0)
+
+
+def test_left_in_trial_and_dropped_when_its_time_is_over(
+    runs: list[Path], tcp_board: TcpBoard, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = PolicyPlace("host", tcp_board.port)
+    push(PushRequest(str(runs[0]), place, 0.5, confirm=False), lambda _: None)
+    deadline = time.monotonic() + 20
+    while uses(place) != ["empty", "empty"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    capsys.readouterr()
+    assert list_policies(place)["last_drop"] == "deadline"
+    assert "last policy dropped: it was not confirmed in time" in capsys.readouterr().out
