@@ -1,13 +1,15 @@
-"""docs/protocol.md names every text that the firmware can send."""
+"""docs/protocol.md names every text that the firmware can send, and what the dialect defines."""
 
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 from rltools_host import paths
+from rltools_host.clients.refusals import DROP_REASONS, SLOT_ERRORS
 
 APPLICATION = paths.REPOSITORY / "firmware" / "app"
-TEXT = re.compile(r'"((?:training stopped|\w+ refused|there is)[^"]*)"')
+TEXT = re.compile(r'"((?:training stopped|\w+ (?:refused|dropped)|there is)[^"]*)"')
 
 
 def test_every_text_is_documented() -> None:
@@ -30,3 +32,30 @@ def test_every_documented_text_exists() -> None:
     for text in listed:
         if not text.startswith("fault at"):
             assert f'"{text}"' in code, text
+
+
+def test_messages_and_commands_of_the_dialect_are_documented() -> None:
+    """Each by its name, commands with their numbers, and the table of each slot's use."""
+    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
+    dialect = ElementTree.parse(paths.PROTOCOL_GENERATOR.with_name("rltools.xml"))
+    messages = [entry.get("name") for entry in dialect.iter("message")]
+    assert len(messages) > 8
+    for name in messages:
+        assert f"`{name}`" in document, name
+    enums = {str(enum.get("name")): enum for enum in dialect.iter("enum")}
+    for entry in enums["MAV_CMD"].findall("entry"):
+        assert f"`{entry.get('name')}` ({entry.get('value')})" in document, entry.get("name")
+    for name in ("RLT_STATE", "RLT_SLOT_USE"):
+        for entry in enums[name].findall("entry"):
+            short = str(entry.get("name")).removeprefix(f"{name}_")
+            assert f"| {entry.get('value')} {short} |" in document, short
+
+
+def test_numbers_of_slots_are_documented() -> None:
+    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
+    section = document.partition("## Policies")[2].partition("## Checkpoint")[0]
+    numbers = re.findall(r"^\| (\d) \|([^|]*)\|", section, re.MULTILINE)
+    rows = [number for number, _ in numbers]
+    assert rows == [str(number) for number in range(len(SLOT_ERRORS))]
+    drops = [text.strip() for _, text in numbers if text.strip()]
+    assert drops[1:] == list(DROP_REASONS.values())[1:]
