@@ -27,6 +27,9 @@ class FileStorage {
     const char* path = std::getenv("RLT_POLICY_STORAGE");
     if (path != nullptr && path[0] != '\0') open(path);
   }
+  ~FileStorage() {
+    if (file_ >= 0) ::close(file_);
+  }
   FileStorage(const FileStorage&) = delete;
   FileStorage& operator=(const FileStorage&) = delete;
 
