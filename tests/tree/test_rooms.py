@@ -28,6 +28,7 @@ ORDER = (
     "policies",
     "training",
     "ui",
+    "hil",
     "bench",
     "report",
     "commands",

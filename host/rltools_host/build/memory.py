@@ -12,6 +12,9 @@ from typing import Any
 from rltools_host.boards.description import Board
 from rltools_host.errors import BuildError, UnknownNameError
 
+PT_LOAD = 1
+SHF_WRITE, SHF_ALLOC = 1, 2
+
 
 @dataclass(frozen=True)
 class LinkerRegion:
@@ -33,27 +36,40 @@ def linker_regions(link_map: str) -> list[LinkerRegion]:
     ]
 
 
-def allocated_ranges(elf: bytes) -> list[tuple[int, int]]:
-    """Address ranges [begin, end) that a 32-bit ELF occupies: sections, and their load images."""
+def sections(elf: bytes) -> list[tuple[int, int, int]]:
+    """Flags, address and size of each section of a 32-bit ELF."""
+    table, entry, count = table_of(elf, 32, 46)
+    found = []
+    for index in range(count):
+        _, _, flags, address, _, size = struct.unpack_from("<IIIIII", elf, table + index * entry)
+        found.append((flags, address, size))
+    return found
+
+
+def segments(elf: bytes) -> list[tuple[int, ...]]:
+    """Kind, offset, virtual and physical address, and bytes in the file of each segment."""
+    table, entry, count = table_of(elf, 28, 42)
+    return [struct.unpack_from("<IIIII", elf, table + index * entry) for index in range(count)]
+
+
+def table_of(elf: bytes, offset: int, sizes: int) -> tuple[int, int, int]:
+    """Place of a table of the ELF, bytes of an entry, entries."""
     if elf[:6] != b"\x7fELF\x01\x01":
         raise BuildError(
             "the firmware is not a 32-bit little-endian ELF: delete build/ and build again"
         )
-    program_offset, section_offset = struct.unpack_from("<II", elf, 28)
-    entry_sizes = struct.unpack_from("<HHHH", elf, 42)
-    program_size, program_count, section_size, section_count = entry_sizes
-    ranges = []
-    for index in range(section_count):
-        _, _, flags, address, _, size = struct.unpack_from(
-            "<IIIIII", elf, section_offset + index * section_size
-        )
-        if flags & 2 and size:  # SHF_ALLOC
-            ranges.append((address, address + size))
-    for index in range(program_count):
-        kind, _, virtual_address, physical_address, file_bytes = struct.unpack_from(
-            "<IIIII", elf, program_offset + index * program_size
-        )
-        if kind == 1 and file_bytes and physical_address != virtual_address:  # PT_LOAD
+    return *struct.unpack_from("<I", elf, offset), *struct.unpack_from("<HH", elf, sizes)
+
+
+def allocated_ranges(elf: bytes) -> list[tuple[int, int]]:
+    """Address ranges [begin, end) that a 32-bit ELF occupies: sections, and their load images."""
+    ranges = [
+        (address, address + size)
+        for flags, address, size in sections(elf)
+        if flags & SHF_ALLOC and size
+    ]
+    for kind, _, virtual_address, physical_address, file_bytes in segments(elf):
+        if kind == PT_LOAD and file_bytes and physical_address != virtual_address:
             ranges.append((physical_address, physical_address + file_bytes))
     return ranges
 
@@ -91,6 +107,36 @@ def memory_usage(board: Board, program: Path) -> list[dict[str, Any]]:
                 f"{memory.bytes:,}: make the network, the batch or the replay buffer smaller"
             )
     return usage
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of a program as a board has it."""
+
+    flash_bytes: int  # what is stored: code, constants, initial values
+    ram_bytes: int  # of the memories that it writes to; with its code where that runs there
+
+
+def footprint(board: Board, program: Path) -> Footprint | None:
+    """Of firmware; None without a link map."""
+    usage = {entry["name"]: int(entry["used_bytes"]) for entry in memory_usage(board, program)}
+    if not usage:
+        return None
+    elf = program.read_bytes()
+    loaded = [file_bytes for kind, _, _, _, file_bytes in segments(elf) if kind == PT_LOAD]
+    written = [address for flags, address, size in sections(elf) if size and is_written(flags)]
+    regions = linker_regions(program.with_suffix(".map").read_text())
+    written_regions = {
+        region.name
+        for region in regions
+        if any(0 <= address - region.origin < region.length for address in written)
+    }
+    memories = [memory.name for memory in board.memory if written_regions & {*memory.regions}]
+    return Footprint(sum(loaded), sum(usage[name] for name in memories))
+
+
+def is_written(flags: int) -> bool:
+    return flags & (SHF_WRITE | SHF_ALLOC) == SHF_WRITE | SHF_ALLOC
 
 
 def memory_lines(usage: Sequence[Mapping[str, Any]]) -> list[str]:

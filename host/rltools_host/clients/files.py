@@ -11,6 +11,7 @@ CHECKPOINT_PATH = "/checkpoint.rltc"
 POLICY_PATH = "/policy.rltp"
 CANDIDATE_PATH = "/candidate.rltp"
 CONTRACT_PATH = "/contract.bin"
+SAMPLES_PATH = "/samples.u32"
 NETWORK_AND_TARGET_BYTES = 3  # of a FILE_TRANSFER_PROTOCOL message, before its payload
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rltools_host.clients.file_packet import Progress, mavlink_crc32
-from rltools_host.clients.files import CANDIDATE_PATH, CONTRACT_PATH, FileClient
+from rltools_host.clients.files import CANDIDATE_PATH, CONTRACT_PATH, SAMPLES_PATH, FileClient
 from rltools_host.clients.messages import (
     Action,
     ExecutorCounts,
@@ -16,14 +17,32 @@ from rltools_host.clients.messages import (
     executor_counts_of,
     policy_slot_of,
 )
+from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY, Pipeline
 from rltools_host.clients.refusals import DROP_REASONS, refusal, text_of_number
-from rltools_host.errors import RefusedError, VerificationError
+from rltools_host.errors import BoardMismatchError, RefusedError, VerificationError
 from rltools_host.link.connection import EVERYONE, Connection
 from rltools_host.link.exchange import Exchange
 from rltools_host.link.framing import Dialect, Message
 
 PART_FLOATS = 48  # of an observation that one RLT_OBSERVATION has
+MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
+MOST_SAMPLES = 1024  # of one measurement
 NUMBER_DIGITS = 6  # of an image's SHA-256, which commands name it by: as many as a float holds
+
+
+class Measured:
+    """RLT_MEASURED of the protocol."""
+
+    NOTHING, FORWARD, TICK = range(3)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A call of the executor: its time, and the observation with the time when it was taken."""
+
+    now_us: int
+    taken_us: int
+    observation: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -204,17 +223,70 @@ class PolicyClient:
 
     def forward(self, observation: Sequence[float]) -> Action:
         """What the acting policy's network gives for an observation; nothing acts."""
-        self._tick = (self._tick + 1) & 0xFFFFFFFF
-        tick = self._tick
+        return self._answered(observation, self._dialect.RLT_OBSERVE_FORWARD)
 
+    def forward_all(
+        self, observations: Sequence[Sequence[float]], progress: Progress | None = None
+    ) -> list[Action]:
+        """The same for many, several of which are under way at once."""
+        mode = self._dialect.RLT_OBSERVE_FORWARD
+        senders = {
+            self._next_tick(): self._sender(self._tick, observation, mode)
+            for observation in observations
+        }
+        parts = max((len(values) - 1) // PART_FLOATS + 1 for values in observations)
+        window = max(1, MESSAGES_UNDER_WAY // parts)
+        pipeline = Pipeline(self._connection, lambda tick: senders[tick](), window)
+        return pipeline.run(list(senders), progress)
+
+    def act_through(self, ticks: Sequence[Tick]) -> list[Action]:
+        """What the executor does from a reset on, call after call.
+
+        A call that is repeated would be another one. Where an answer is lost, all begins anew.
+        """
+        dialect = self._dialect
+        modes = [dialect.RLT_OBSERVE_BEGIN, *[dialect.RLT_OBSERVE_STEP] * (len(ticks) - 1)]
+        with Exchange(self._connection, "RLT_ACTION") as exchange:
+            for _ in exchange.attempts(lambda: None):
+                actions: list[Action] = []
+                for mode, tick in zip(modes, ticks, strict=True):
+                    self._sender(
+                        self._next_tick(), tick.observation, mode, tick.now_us, tick.taken_us
+                    )()
+                    action = exchange.wait(self._action_of(self._tick))
+                    if action is None:
+                        break
+                    actions.append(action)
+                else:
+                    return actions
+        raise exchange.unanswered("an action")
+
+    def _answered(self, observation: Sequence[float], mode: int) -> Action:
+        tick = self._next_tick()
+        with Exchange(self._connection, "RLT_ACTION") as exchange:
+            send = self._sender(tick, observation, mode)
+            return exchange.ask(send, self._action_of(tick), "an action")
+
+    def _next_tick(self) -> int:
+        self._tick = (self._tick + 1) & 0xFFFFFFFF
+        return self._tick
+
+    @staticmethod
+    def _action_of(tick: int) -> Callable[[Message], Action | None]:
         def answer_of(message: Message) -> Action | None:
             action = action_of(message)
             return action if action is not None and action.tick == tick else None
 
-        with Exchange(self._connection, "RLT_ACTION") as exchange:
-            return exchange.ask(self._sender(tick, observation), answer_of, "an action")
+        return answer_of
 
-    def _sender(self, tick: int, observation: Sequence[float]) -> Callable[[], None]:
+    def _sender(
+        self,
+        tick: int,
+        observation: Sequence[float],
+        mode: int,
+        now_us: int = 0,
+        taken_us: int = 0,
+    ) -> Callable[[], None]:
         """Sends an observation, in parts where it is longer than one."""
         dialect, connection = self._dialect, self._connection
         dimension = len(observation)
@@ -224,14 +296,55 @@ class PolicyClient:
             for first in range(0, dimension, PART_FLOATS):
                 part = [float(value) for value in observation[first : first + PART_FLOATS]]
                 part += [0.0] * (PART_FLOATS - len(part))
-                mode = dialect.RLT_OBSERVE_FORWARD
                 connection.send(
                     dialect.MAVLink_rlt_observation_message(
-                        tick, 0, 0, part, first, dimension, *target, mode
+                        tick, now_us, taken_us, part, first, dimension, *target, mode
                     )
                 )
 
         return send
+
+    # -- cost --------------------------------------------------------------------------------------
+
+    def measure(self, what: int, count: int) -> tuple[int, ...]:
+        """What the acting policy costs, each of `count` times, in counts of the board's counter."""
+        connection, dialect = self._connection, self._dialect
+        refusal_text = f"the board on {self._name} does not measure"
+        with Exchange(connection, "COMMAND_ACK", "RLT_MEASUREMENT") as exchange:
+            result = exchange.ask(
+                lambda: connection.send_command(
+                    dialect.MAV_CMD_RLT_MEASURE, float(what), exchange.sent - 1, None, float(count)
+                ),
+                lambda message: (
+                    message.result
+                    if message.get_type() == "COMMAND_ACK"
+                    and message.command == dialect.MAV_CMD_RLT_MEASURE
+                    else None
+                ),
+                "the command to measure",
+            )
+            if result != dialect.MAV_RESULT_ACCEPTED:
+                raise RefusedError(f"{refusal_text}: it is armed, or no policy acts")
+            while True:
+                self._wait_for_measurement(exchange)
+                try:
+                    content = self._files.download(SAMPLES_PATH)
+                except BoardMismatchError:
+                    if exchange.sent == 1:
+                        raise
+                    continue  # the command came twice, and has begun the measurement anew
+                if len(content) != 4 * count:
+                    raise RefusedError(f"{refusal_text} to the end: its policy was dropped")
+                return struct.unpack(f"<{count}I", content)
+
+    def _wait_for_measurement(self, exchange: Exchange) -> None:
+        number = self._dialect.MAVLINK_MSG_ID_RLT_MEASUREMENT
+        self._connection.expect_signs()
+        while not exchange.wait(
+            lambda message: message.get_type() == "RLT_MEASUREMENT" or None, MEASUREMENT_TIMEOUT_S
+        ):
+            self._connection.check_silence()
+            self._connection.request_message(number)
 
     @property
     def _dialect(self) -> Dialect:

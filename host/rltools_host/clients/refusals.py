@@ -1,7 +1,8 @@
 """Why a board refuses or drops a policy: the numbers of RLT_POLICY_SLOT, by name and in words.
 
 The names are those of PolicyReason in policy/format.h (docs/policy_image.md has the same table),
-and of SlotError and DropReason in policy/slots.h, in their order.
+and of SlotError and DropReason in policy/slots.h, in their order; those of an executor's status
+are from ExecutorStatus in policy/executor.h.
 """
 
 from __future__ import annotations
@@ -43,6 +44,21 @@ DROP_REASONS: Mapping[str, str] = {
     "fault": "its output was not finite",
     "refused": "it did not pass the check when the board started",
     "rolled_back": "it was rolled back",
+}
+# What a call of the executor did.
+EXECUTOR_STATUSES: Mapping[str, str] = {
+    "acted": "the policy acts",
+    "held": "the last action is held",
+    "no_policy": "there is no policy",
+    "observation_missing": "there is no observation",
+    "observation_stale": "the observation is too old",
+    "observation_out_of_order": "the observation is out of order",
+    "observation_frozen": "the observation does not change",
+    "observation_not_finite": "the observation is not finite",
+    "observation_out_of_range": "the observation is out of range",
+    "output_not_finite": "the network's output is not finite",
+    "recovering": "recovering from a fault",
+    "given_up": "given up after too many faults",
 }
 
 

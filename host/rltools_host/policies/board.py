@@ -57,8 +57,13 @@ def storage_file(board: Board, contract: str) -> Path:
 
 
 @contextlib.contextmanager
-def policy_session(place: PolicyPlace) -> Iterator[tuple[BoardSession, Identity]]:
-    """A session with the board, which is started, or taken from its port, and is closed behind."""
+def policy_session(
+    place: PolicyPlace, keeps_policies: bool = True
+) -> Iterator[tuple[BoardSession, Identity]]:
+    """A session with the board, which is started, or taken from its port, and is closed behind.
+
+    A board that is a process and is started here keeps its policies in its file, or in memory.
+    """
     board = place.described_board()
     program = None
     environment = {}
@@ -66,7 +71,7 @@ def policy_session(place: PolicyPlace) -> Iterator[tuple[BoardSession, Identity]
         program = firmware.build_firmware(board, place.contract, PROGRAM)
         storage = storage_file(board, place.contract)
         storage.parent.mkdir(parents=True, exist_ok=True)
-        environment = {STORAGE_VARIABLE: str(storage)}
+        environment = {STORAGE_VARIABLE: str(storage) if keeps_policies else ""}
     remedy = load_remedy(board, place.contract)
     link = open_board_link(board, place.port, program, remedy, environment)
     with contextlib.closing(link):

@@ -1,0 +1,136 @@
+"""`rlt hil`: a policy on a board, compared with this machine bit by bit, and measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
+from rltools_host.errors import RltError
+from rltools_host.files import write_atomically
+from rltools_host.hil import board as hil
+from rltools_host.hil.board import ALL_EMULATED, DEFAULT_INPUTS, HilRequest
+from rltools_host.hil.result import Result, histogram_lines, lines
+from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
+from rltools_host.ui.table import aligned
+
+
+class ProgressLine:
+    """Shows how far a board is, on a terminal only."""
+
+    def __init__(self, board: str) -> None:
+        self._board = board
+
+    def show(self, what: str, done: int, whole: int) -> None:
+        if sys.stderr.isatty():
+            text = f"\r\x1b[K{self._board}: {done:,} of {whole:,} {what}"
+            print(text, end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:
+    """What is found of a board, and the error that it comes to."""
+    name = request.place.board
+    line = ProgressLine(name)
+    try:
+        result = hil.check_board(request, line.show)
+    finally:
+        line.clear()
+    hil.keep(result.document(), hil.run_of(request))
+    if layers:
+        show_layers(result)
+    try:
+        hil.require_parity(result)
+    except RltError as error:
+        return result.document(), error
+    return result.document(), None
+
+
+def show_layers(result: Result) -> None:
+    print(f"{result.board}: checksums of the layers' outputs")
+    print("\n".join(aligned(result.parity.layer_rows())))
+
+
+def check_each(requests: list[HilRequest], layers: bool) -> tuple[list[dict[str, Any]], RltError | None]:
+    """One board after another; what keeps one of them from it does not keep the others."""
+    documents: list[dict[str, Any]] = []
+    failure: RltError | None = None
+    for request in requests:
+        name = request.place.board
+        if needs := hil.missing_tools(request.place.described_board()):
+            documents.append({"board": name, "skipped": needs})
+            continue
+        try:
+            document, error = check_one(request, layers)
+        except RltError as problem:
+            document, error = {"board": name, "error": str(problem)}, problem
+        documents.append(document)
+        failure = failure or error
+    return documents, failure
+
+
+def run(
+    request: HilRequest, layers: bool = False, json_output: bool = False, out: Path | None = None
+) -> dict[str, Any]:
+    """Prints what is found; returns what `--json` prints."""
+    hil.check_request(request)
+    requests = hil.boards_of(request)
+    if request.place.board == ALL_EMULATED:
+        documents, failure = check_each(requests, layers)
+        whole: dict[str, Any] = {"results": documents}
+    else:
+        whole, failure = check_one(requests[0], layers)
+        documents = [whole]
+    print("\n".join(lines(documents)))
+    if sys.stdout.isatty():
+        print("\n".join(line for document in documents for line in histogram_lines(document)))
+    if out is not None:
+        write_atomically(out, (json.dumps(whole, indent=1) + "\n").encode())
+    if failure is not None:
+        failure.details = whole
+        raise failure
+    if json_output:
+        print(json.dumps(whole))
+    return whole
+
+
+EXAMPLE = "rlt hil --board all-emulated"
+
+
+def command(
+    board: BoardOption,
+    run_name: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Pushed first; else what acts, or the latest."),
+    ] = None,
+    port: Port = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", metavar="N", help="Of the cost. [100000, emulated 2000]"),
+    ] = None,
+    inputs: Annotated[
+        int, typer.Option("--inputs", metavar="N", help="Observations to compare.")
+    ] = DEFAULT_INPUTS,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Print the layers' checksums, the board's and ours.")
+    ] = False,
+    contract: ContractOption = DEFAULT_CONTRACT,
+    json_output: Json = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
+    ] = None,
+) -> None:
+    """The board is one of `rlt boards`, or all-emulated: every emulated one, and host.
+
+    Every bit of actions and layers must be this machine's, and every status of the executor what
+    docs/executor.md says. Emulated boards count instructions, which are not time.
+    """
+    place = PolicyPlace(board, port, contract)
+    run(HilRequest(place, run_name, samples, inputs), layers, json_output, out)

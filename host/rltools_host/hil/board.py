@@ -1,0 +1,156 @@
+"""Hardware in the loop: a policy on a board, compared with this machine and measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rltools_host.boards.description import Board, list_boards
+from rltools_host.build import cmake, firmware
+from rltools_host.build.memory import Footprint, footprint
+from rltools_host.clients.files import POLICY_PATH
+from rltools_host.clients.messages import Identity
+from rltools_host.clients.session import BoardSession
+from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
+from rltools_host.files import write_atomically
+from rltools_host.hil.cost import measure_cost
+from rltools_host.hil.parity import check_parity
+from rltools_host.hil.result import Result
+from rltools_host.policies.board import PROGRAM, PolicyPlace, policy_session
+from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
+from rltools_host.policies.push import Outcome, Push, PushRequest
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import LATEST
+from rltools_host.toolchain import tools
+
+ALL_EMULATED = "all-emulated"
+DEFAULT_INPUTS = 1000
+SAMPLES, EMULATED_SAMPLES = 100_000, 2000  # of a real board; of an emulated one or a process
+Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True)
+class HilRequest:
+    place: PolicyPlace
+    run: str | None = None  # None: what acts on the board, or the latest on one that is started
+    samples: int | None = None
+    inputs: int = DEFAULT_INPUTS
+
+
+def check_request(request: HilRequest) -> None:
+    if request.inputs < 1:
+        raise UsageError(f"--inputs {request.inputs}: at least one input is needed")
+    if request.samples is not None and request.samples < 1:
+        raise UsageError(f"--samples {request.samples}: at least one sample is needed")
+    if request.place.board == ALL_EMULATED and request.place.port is not None:
+        raise UsageError(f"--port belongs to one board: give its --board, not {ALL_EMULATED}")
+
+
+def boards_of(request: HilRequest) -> list[HilRequest]:
+    """A request for each board that is meant."""
+    if request.place.board != ALL_EMULATED:
+        return [request]
+    names = ["host"] + [
+        board.name
+        for board in list_boards()
+        if board.emulator is not None and PROGRAM in cmake.programs_of(board)
+    ]
+    return [replace(request, place=replace(request.place, board=name)) for name in names]
+
+
+def run_of(request: HilRequest) -> str | None:
+    """The run whose policy is meant; None: the one that the board has."""
+    is_started = request.place.ends_with_command(request.place.described_board())
+    return request.run or (LATEST if is_started else None)
+
+
+def missing_tools(board: Board) -> str:
+    """What keeps a board from being started here; empty where nothing."""
+    emulator = [board.emulator.program] if board.emulator else []
+    missing = tools.missing_names([*cmake.required_tools(board), *emulator])
+    return f"needs {', '.join(missing)}" if missing else ""
+
+
+def check_board(request: HilRequest, show: Show) -> Result:
+    """Compares the board with this machine, and where it gives the same bits measures it."""
+    place = request.place
+    board = place.described_board()
+    is_started = place.ends_with_command(board)
+    run = run_of(request)
+    image = read_run_policy(run) if run else None
+    with policy_session(place, keeps_policies=False) as (session, identity):
+        if image is None:
+            image = acting_policy(session, identity)
+        else:
+            image.verify()
+            push = PushRequest(str(run), place)
+            Push(push, image, session, identity, Outcome(place.board)).carry_out(
+                lambda _: None, lambda done, whole: show("bytes sent", done, whole)
+            )
+        policies = session.policies
+        if policies.executor().armed:
+            raise RefusedError(f"the board on {session.description} is armed: disarm it first")
+        parity = check_parity(
+            policies, image, request.inputs, lambda *done: show("inputs compared", *done)
+        )
+        samples = request.samples or default_samples(board)
+        cost = None
+        if parity.holds:
+            cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
+        return Result(
+            board=board.name,
+            contract=identity.experiment,
+            identity=identity,
+            image=image,
+            parity=parity,
+            cost=cost,
+            samples=samples,
+            footprint=footprint_of(board, place) if is_started else None,
+            stack_bytes=session.node.stack_use()["stack_peak"],
+        )
+
+
+def default_samples(board: Board) -> int:
+    return SAMPLES if board.is_flashed else EMULATED_SAMPLES
+
+
+def footprint_of(board: Board, place: PolicyPlace) -> Footprint | None:
+    """Of the program that was started; what others have been flashed with is not known."""
+    return footprint(board, firmware.program_path(board, place.contract, PROGRAM))
+
+
+def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
+    """The policy that the board has, which this machine can run as well."""
+    name = session.description
+    slots = session.policies.slots()
+    if slots.trial is not None:
+        raise RefusedError(f"the board on {name} tries another policy: confirm or drop it first")
+    if slots.active is None:
+        raise RefusedError(f"the board on {name} has no policy: push one, or name a --run")
+    image = parse_policy(session.files.download(POLICY_PATH), f"the policy of the board on {name}")
+    image.verify()
+    if image.contract.checksum != identity.fingerprint:
+        raise BoardMismatchError(f"{image.origin} is not made for its contract: push another one")
+    return image
+
+
+def require_parity(result: Result) -> None:
+    """VerificationError unless every bit was this machine's; it carries what was found."""
+    if result.parity.holds:
+        return
+    error = VerificationError(
+        f"{result.board} computes other bits than this machine: {result.parity.first}; "
+        f"{result.parity.mismatches:,} inputs and {result.parity.ticks.failed:,} calls of the "
+        "executor differ in all"
+    )
+    error.details = result.document()
+    raise error
+
+
+def keep(result: dict[str, Any], run: str | None) -> None:
+    """Writes what was found into the run's folder, which the report shows."""
+    if run is not None:
+        path = RunFolder.open(run).path / f"hil-{result['board']}.json"
+        write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())

@@ -1,0 +1,131 @@
+"""Observations that a board is checked with: the same for every board, and edge cases among them.
+
+They follow from their number and the policy's channels alone: the numbers are those of Philox,
+whose stream NumPy keeps, and what is made of them is written out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.policies.contract import Channel
+from rltools_host.policies.image import Float32Array
+
+SEED = 2306_03530
+SIGN = np.uint32(0x80000000)
+FRACTION = np.uint32(0x007FFFFF)
+EXPONENT_SHIFT = np.uint32(23)
+LARGEST_EXPONENT = 254  # of a finite number; the least here is 2^113
+HUGE_EXPONENTS = 15
+
+Words = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The channels' ranges, each (observation_dim)."""
+
+    minimum: Float32Array
+    maximum: Float32Array
+
+
+def within(ranges: Ranges, words: Words) -> Float32Array:
+    """Anywhere in the range."""
+    low, high = ranges.minimum.astype(np.float64), ranges.maximum.astype(np.float64)
+    values = (low + words / 2.0**32 * (high - low)).astype(np.float32)
+    return np.clip(values, ranges.minimum, ranges.maximum)
+
+
+def at_ends(ranges: Ranges, words: Words) -> Float32Array:
+    """An end of the range, or the number next to it on either side."""
+    up, down = np.float32(np.inf), np.float32(-np.inf)
+    with np.errstate(over="ignore"):  # a range may end with the largest number
+        ends = [
+            np.nextafter(end, towards) if towards else end
+            for end in (ranges.minimum, ranges.maximum)
+            for towards in (None, down, up)
+        ]
+    shape = words.shape
+    choices = [np.nan_to_num(np.broadcast_to(end, shape)) for end in ends]
+    return np.choose(words % len(choices), choices).astype(np.float32)
+
+
+def subnormal(_: Ranges, words: Words) -> Float32Array:
+    """Too small to be normal, of either sign."""
+    return (words & (SIGN | FRACTION)).view(np.float32)
+
+
+def zeros(_: Ranges, words: Words) -> Float32Array:
+    """Zero, of either sign."""
+    return (words & SIGN).view(np.float32)
+
+
+def huge(_: Ranges, words: Words) -> Float32Array:
+    """Finite, and so large that layers may overflow."""
+    exponent = LARGEST_EXPONENT - (words >> EXPONENT_SHIFT) % HUGE_EXPONENTS
+    bits = (words & (SIGN | FRACTION)) | (exponent.astype(np.uint32) << EXPONENT_SHIFT)
+    return bits.view(np.float32)
+
+
+def any_finite(_: Ranges, words: Words) -> Float32Array:
+    """Any bits of a finite number."""
+    is_finite = np.isfinite(words.view(np.float32))
+    return np.where(is_finite, words, words & (SIGN | FRACTION)).astype(np.uint32).view(np.float32)
+
+
+Make = Callable[[Ranges, Words], Float32Array]
+KINDS: dict[str, Make] = {
+    "within its range": within,
+    "at the ends of its range": at_ends,
+    "subnormal": subnormal,
+    "zero": zeros,
+    "huge": huge,
+    "any finite number": any_finite,
+}
+MIXED = "mixed"
+# Over and over: every second one is what a policy is for.
+ROUND = tuple(
+    kind
+    for other in ("at the ends of its range", "subnormal", "zero", "huge", "any finite number", MIXED)
+    for kind in ("within its range", other)
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    values: Float32Array  # (count, observation_dim)
+    kinds: tuple[str, ...]
+
+
+def make_inputs(channels: Sequence[Channel], count: int) -> Inputs:
+    """`count` observations; the first ones are those of any smaller number."""
+    ranges = Ranges(
+        np.array([channel.minimum for channel in channels], np.float32),
+        np.array([channel.maximum for channel in channels], np.float32),
+    )
+    kinds = tuple(ROUND[index % len(ROUND)] for index in range(count))
+    shape = (count, len(channels))
+    raw = np.random.Philox(key=SEED).random_raw(count * len(channels)).reshape(shape)
+    words, choice = raw.astype(np.uint32), (raw >> np.uint64(32)) % np.uint64(len(KINDS))
+    values = np.empty(shape, np.float32)
+    for index, (name, make) in enumerate(KINDS.items()):
+        row_is_mixed = np.array([kind == MIXED for kind in kinds])[:, None]
+        is_meant = np.array([kind == name for kind in kinds])[:, None]
+        is_meant = is_meant | (row_is_mixed & (choice == index))
+        values = np.where(is_meant, make(ranges, words), values)
+    return Inputs(values, kinds)
+
+
+def make_not_finite(channels: Sequence[Channel]) -> Inputs:
+    """NaN and both infinities in each place of an observation that is good otherwise."""
+    middle = [np.float32(0.5 * (channel.minimum + channel.maximum)) for channel in channels]
+    values, kinds = [], []
+    for place, value in product(range(len(channels)), (np.nan, np.inf, -np.inf)):
+        values.append([*middle[:place], value, *middle[place + 1 :]])
+        kinds.append(f"{value} in place {place}")
+    return Inputs(np.array(values, np.float32), tuple(kinds))

@@ -1,0 +1,153 @@
+"""Whether a board's executor does in time what docs/executor.md says, with its default limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from rltools_host.clients.policies import PolicyClient, Tick
+from rltools_host.hil import expectation
+from rltools_host.hil.expectation import ACTED, HELD, Expected
+from rltools_host.hil.inputs import make_not_finite
+from rltools_host.policies.image import Float32Array, PolicyImage
+
+WRAP = 2**32  # of the clock
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the executor, and what it must do."""
+
+    tick: Tick
+    expected: Expected
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Calls from a reset on."""
+
+    name: str
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True)
+class TickOutcome:
+    checked: int  # calls
+    failed: int
+    first: str  # what is wrong with the first that failed
+
+
+class Scenarios:
+    """The scenarios for a policy: each fault between two ticks on which the policy acts."""
+
+    def __init__(self, image: PolicyImage) -> None:
+        self._image = image
+        self._interval = image.step_interval_us
+        self._safe = expectation.safe_action(image)
+        low = np.array([channel.minimum for channel in image.observations], np.float32)
+        high = np.array([channel.maximum for channel in image.observations], np.float32)
+        self._low, self._high = low, high
+        # Three places within the range, so that observations differ from tick to tick.
+        self._good = [(low + np.float32(share) * (high - low)) for share in (0.25, 0.5, 0.75)]
+
+    def all(self) -> Iterator[Scenario]:
+        interval = self._interval
+        for index, channel in enumerate(self._image.observations):
+            for end, towards in ((self._low, -np.inf), (self._high, np.inf)):
+                beyond = np.nextafter(end[index], np.float32(towards), dtype=np.float32)
+                if np.isfinite(beyond):
+                    name = f'"{channel.name}" is {beyond:.9g}'
+                    yield self._fault(name, "observation_out_of_range", self._with(index, beyond))
+        at_ends = [self._low, self._high]
+        yield self._scenario(
+            "every element at an end of its range",
+            [self._acting(tick * interval, end) for tick, end in enumerate(at_ends)],
+        )
+        not_finite = make_not_finite(self._image.observations)
+        for kind, values in zip(not_finite.kinds, not_finite.values, strict=True):
+            yield self._fault(kind, "observation_not_finite", values)
+        yield from self._ages()
+        yield self._held()
+
+    # -- kinds of scenarios ------------------------------------------------------------------------
+
+    def _ages(self) -> Iterator[Scenario]:
+        interval = self._interval
+        stale, order = "observation_stale", "observation_out_of_order"
+        oldest, jitter = 2 * interval, interval // 4
+        yield self._aged("an observation as old as may be", ACTED, 2 * interval - oldest)
+        yield self._aged("an observation that is too old", stale, 2 * interval - oldest - 1)
+        yield self._aged("an observation from the near future", ACTED, 2 * interval + jitter)
+        yield self._aged("an observation from the future", order, 2 * interval + jitter + 1)
+        start = WRAP - interval  # the clock wraps between the first tick and the second
+        newest, older = self._acting(start, self._good[0]), start - 1
+        late = self._call(start + interval, older, self._good[1], order)
+        last = self._acting(start + 2 * interval, self._good[2])
+        yield self._scenario("an observation before the last one", [newest, late, last])
+
+    def _aged(self, name: str, status: str, taken_us: int) -> Scenario:
+        """At the third tick; what comes before has no observation that is newer."""
+        first = self._call(0, 0, self._good[0], ACTED)
+        second = self._call(self._interval, 0, self._good[0], ACTED)
+        third = self._call(2 * self._interval, taken_us, self._good[1], status)
+        return self._scenario(name, [first, second, third])
+
+    def _held(self) -> Scenario:
+        """A call before the next tick is due."""
+        first = self._acting(0, self._good[0])
+        early_us = self._interval - self._interval // 4 - 1
+        early = self._call(early_us, early_us, self._good[1], HELD, self._good[0])
+        return self._scenario("a call before its time", [first, early, self._after(1)])
+
+    def _fault(self, name: str, status: str, observation: Float32Array) -> Scenario:
+        interval = self._interval
+        before = self._acting(0, self._good[0])
+        fault = self._call(interval, interval, observation, status)
+        return self._scenario(name, [before, fault, self._after(2)])
+
+    # -- parts of them -----------------------------------------------------------------------------
+
+    def _scenario(self, name: str, calls: list[Call]) -> Scenario:
+        return Scenario(name, tuple(calls))
+
+    def _acting(self, now_us: int, observation: Float32Array) -> Call:
+        return self._call(now_us, now_us, observation, ACTED)
+
+    def _after(self, tick: int) -> Call:
+        return self._acting(tick * self._interval, self._good[2])
+
+    def _with(self, index: int, value: np.float32) -> Float32Array:
+        values = self._good[1].copy()
+        values[index] = value
+        return values
+
+    def _call(
+        self,
+        now_us: int,
+        taken_us: int,
+        observation: Float32Array,
+        status: str,
+        acted_on: Float32Array | None = None,
+    ) -> Call:
+        """`acted_on` is the observation whose action is held."""
+        action = self._safe
+        if status in (ACTED, HELD):
+            action = self._image.evaluate(observation if acted_on is None else acted_on)
+        tick = Tick(now_us % WRAP, taken_us % WRAP, tuple(observation.tolist()))
+        return Call(tick, Expected(status, action))
+
+
+def check_ticks(client: PolicyClient, image: PolicyImage) -> TickOutcome:
+    """Runs all scenarios on the board."""
+    checked, failed, first = 0, 0, ""
+    for scenario in Scenarios(image).all():
+        answers = client.act_through([call.tick for call in scenario.calls])
+        for number, (call, answer) in enumerate(zip(scenario.calls, answers, strict=True)):
+            difference = call.expected.difference(answer)
+            checked += 1
+            failed += bool(difference)
+            if difference and not first:
+                first = difference.of(f"call {number + 1} of the executor ({scenario.name})")
+    return TickOutcome(checked, failed, first)
