@@ -58,7 +58,9 @@ def show_layers(result: Result) -> None:
     print("\n".join(aligned(result.parity.layer_rows())))
 
 
-def check_each(requests: list[HilRequest], layers: bool) -> tuple[list[dict[str, Any]], RltError | None]:
+def check_each(
+    requests: list[HilRequest], layers: bool
+) -> tuple[list[dict[str, Any]], RltError | None]:
     """One board after another; what keeps one of them from it does not keep the others."""
     documents: list[dict[str, Any]] = []
     failure: RltError | None = None

@@ -74,42 +74,57 @@ def missing_tools(board: Board) -> str:
 
 
 def check_board(request: HilRequest, show: Show) -> Result:
-    """Compares the board with this machine, and where it gives the same bits measures it."""
-    place = request.place
-    board = place.described_board()
-    is_started = place.ends_with_command(board)
+    """Brings the policy to the board, and checks it there."""
     run = run_of(request)
     image = read_run_policy(run) if run else None
-    with policy_session(place, keeps_policies=False) as (session, identity):
+    with policy_session(request.place, keeps_policies=False) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)
         else:
             image.verify()
-            push = PushRequest(str(run), place)
-            Push(push, image, session, identity, Outcome(place.board)).carry_out(
-                lambda _: None, lambda done, whole: show("bytes sent", done, whole)
-            )
-        policies = session.policies
-        if policies.executor().armed:
-            raise RefusedError(f"the board on {session.description} is armed: disarm it first")
-        parity = check_parity(
-            policies, image, request.inputs, lambda *done: show("inputs compared", *done)
-        )
-        samples = request.samples or default_samples(board)
-        cost = None
-        if parity.holds:
-            cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
-        return Result(
-            board=board.name,
-            contract=identity.experiment,
-            identity=identity,
-            image=image,
-            parity=parity,
-            cost=cost,
-            samples=samples,
-            footprint=footprint_of(board, place) if is_started else None,
-            stack_bytes=session.node.stack_use()["stack_peak"],
-        )
+            push_policy(request, image, session, identity, show)
+        return check_session(request, image, session, identity, show)
+
+
+def push_policy(
+    request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
+) -> None:
+    push = PushRequest(image.origin, request.place)
+    Push(push, image, session, identity, Outcome(request.place.board)).carry_out(
+        lambda _: None, lambda done, whole: show("bytes sent", done, whole)
+    )
+
+
+def check_session(
+    request: HilRequest, image: PolicyImage, session: BoardSession, identity: Identity, show: Show
+) -> Result:
+    """Compares the board, on which the image acts, with this machine, and measures it.
+
+    What computes wrongly is not measured.
+    """
+    place = request.place
+    board = place.described_board()
+    policies = session.policies
+    if policies.executor().armed:
+        raise RefusedError(f"the board on {session.description} is armed: disarm it first")
+    parity = check_parity(
+        policies, image, request.inputs, lambda *done: show("inputs compared", *done)
+    )
+    samples = request.samples or default_samples(board)
+    cost = None
+    if parity.holds:
+        cost = measure_cost(policies, samples, lambda *done: show("samples taken", *done))
+    return Result(
+        board=board.name,
+        contract=identity.experiment,
+        identity=identity,
+        image=image,
+        parity=parity,
+        cost=cost,
+        samples=samples,
+        footprint=footprint_of(board, place),
+        stack_bytes=session.node.stack_use()["stack_peak"],
+    )
 
 
 def default_samples(board: Board) -> int:
@@ -118,6 +133,8 @@ def default_samples(board: Board) -> int:
 
 def footprint_of(board: Board, place: PolicyPlace) -> Footprint | None:
     """Of the program that was started; what others have been flashed with is not known."""
+    if not place.ends_with_command(board):
+        return None
     return footprint(board, firmware.program_path(board, place.contract, PROGRAM))
 
 

@@ -91,7 +91,14 @@ MIXED = "mixed"
 # Over and over: every second one is what a policy is for.
 ROUND = tuple(
     kind
-    for other in ("at the ends of its range", "subnormal", "zero", "huge", "any finite number", MIXED)
+    for other in (
+        "at the ends of its range",
+        "subnormal",
+        "zero",
+        "huge",
+        "any finite number",
+        MIXED,
+    )
     for kind in ("within its range", other)
 )
 

@@ -90,35 +90,41 @@ def agreement(parity: Mapping[str, Any]) -> str:
     )
 
 
-def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tables over boards; those that were not measured say why."""
-    found = [document for document in documents if "parity" in document]
-    text: list[str] = []
-    if found:
-        header = ("board", "implementation", "same bits", "outputs", "flash", "RAM", "stack")
-        rows = [
-            (
-                document["board"],
-                document["implementation"],
-                agreement(document["parity"]),
-                document["outputs_sha256"][:12],
-                *(number_text(document[f"{key}_bytes"]) for key in ("flash", "ram", "stack")),
-            )
-            for document in found
-        ]
-        text += aligned([header, *rows])
-    cost_rows = [
+PARITY_HEADER = ("board", "implementation", "same bits", "outputs", "flash", "RAM", "stack")
+COST_HEADER = ("board", "cost of", *STATISTICS.values(), "unit")
+
+
+def parity_row(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Under PARITY_HEADER."""
+    return (
+        document["board"],
+        document["implementation"],
+        agreement(document["parity"]),
+        document["outputs_sha256"][:12],
+        *(number_text(document[f"{key}_bytes"]) for key in ("flash", "ram", "stack")),
+    )
+
+
+def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Under COST_HEADER."""
+    return [
         (
             document["board"],
             what,
             *(number_text(statistics[key]) for key in STATISTICS),
             UNITS[unit_of(document)],
         )
-        for document in found
         for what, statistics in costs(document)
     ]
-    if cost_rows:
-        text += ["", *aligned([("board", "cost of", *STATISTICS.values(), "unit"), *cost_rows])]
+
+
+def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Tables over boards; those that were not measured say why."""
+    found = [document for document in documents if "parity" in document]
+    text = aligned([PARITY_HEADER, *map(parity_row, found)]) if found else []
+    rows = [row for document in found for row in cost_rows(document)]
+    if rows:
+        text += ["", *aligned([COST_HEADER, *rows])]
     for document in documents:
         if "parity" not in document:
             text.append(f"{document['board']}: {document.get('skipped') or document.get('error')}")
@@ -126,7 +132,7 @@ def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def histogram_lines(document: Mapping[str, Any]) -> list[str]:
-    """The distribution of a forward pass, as bars."""
+    """The distributions of a board's costs, as bars."""
     text: list[str] = []
     for what, statistics in costs(document):
         unit = UNITS[unit_of(document)]

@@ -10,6 +10,7 @@ from rltools_host.report.run_data import RunData
 from rltools_host.report.sections import (
     benchmark,
     episode,
+    hardware_in_loop,
     hyperparameters,
     learning,
     losses,
@@ -27,6 +28,7 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     same_bits.section,
     memory.section,
     timings.section,
+    hardware_in_loop.section,
     benchmark.section,
     losses.section,
     hyperparameters.section,
