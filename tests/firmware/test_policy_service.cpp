@@ -118,6 +118,7 @@ TEST_CASE("commands that are repeated are acknowledged, and done once") {
   CHECK(board.slot(1).trial_left_ms <= left);                  // it does not begin anew
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two));     // not a repetition
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one, 1));  // of another image
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one));
   REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
   CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
@@ -126,6 +127,7 @@ TEST_CASE("commands that are repeated are acknowledged, and done once") {
   CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one));  // nothing is before it
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one, 1));
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
@@ -394,15 +396,18 @@ TEST_CASE("observations: a missing part makes the whole count for nothing") {
   CHECK(board.actions().empty());
   board.observe_part(observation, 96, 50, mode, 0);  // the middle is missing
   CHECK(board.actions().empty());
-  board.observe_part(observation, 48, 51, mode, 0);  // of another observation
+  const std::vector<float> other(Contract::kObservationDim, 0.9f);
+  board.observe_part(other, 48, 51, mode, 0);
   CHECK(board.actions().empty());
   board.observe_part(observation, 48, 50, mode, 0);
   CHECK(board.actions().empty());
   board.observe_part(observation, 96, 50, mode, 0);
   REQUIRE(board.actions().size() == 1);
   CHECK(board.actions()[0].action[0] == whole.action[0]);
-  board.observe_part(std::vector<float>(99, 0.0f), 96, 50, mode, 0);  // another dimension
-  CHECK(board.actions().empty());
+  for (const int first : {0, 48, 96}) {  // another dimension
+    board.observe_part(std::vector<float>(99, 0.0f), first, 60, mode, 0);
+    CHECK(board.actions().empty());
+  }
   board.observe_part(observation, 60000, 50, mode, 0);
   CHECK(board.actions().empty());
 }

@@ -44,6 +44,7 @@ DROP_REASONS: Mapping[str, str] = {
     "fault": "its output was not finite",
     "refused": "it did not pass the check when the board started",
     "rolled_back": "it was rolled back",
+    "replaced": "another image took its slot",
 }
 # What a call of the executor did.
 EXECUTOR_STATUSES: Mapping[str, str] = {
