@@ -131,7 +131,13 @@ class PolicyClient:
 
     def upload(self, image: bytes, sha256: str, progress: Progress | None = None) -> PolicySlot:
         """Stages an image: the board checks it, and reads it back right."""
-        self._files.upload(CANDIDATE_PATH, image, progress)
+        try:
+            self._files.upload(CANDIDATE_PATH, image, progress)
+        except BoardMismatchError:  # which the files cannot explain
+            slots = self.slots()
+            if slots.trial is None and not self.executor().armed:
+                raise
+            raise self._refused("take the policy", slots, accepted=False) from None
         slots = self.slots()
         staged = slots.with_use(SlotUse.STAGED)
         if staged is None:

@@ -16,6 +16,7 @@ import numpy as np
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import Action, Identity
 from rltools_host.clients.policies import PolicyClient, Slots
+from rltools_host.clients.refusals import DROP_REASONS, text_of_number
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import (
     BoardMismatchError,
@@ -90,7 +91,9 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
 
 def check_request(request: PushRequest, ends_with_command: bool) -> None:
     if not 0.0 < request.trial_s <= LONGEST_TRIAL_S:
-        raise UsageError(f"--trial {request.trial_s:g}: give seconds from 1 to {LONGEST_TRIAL_S:g}")
+        raise UsageError(
+            f"--trial {request.trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:g}"
+        )
     if ends_with_command and not request.confirm:
         raise UsageError(
             f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
@@ -196,10 +199,20 @@ class Push:
         for index, example in enumerate(self._image.examples[:VERIFIED_EXAMPLES]):
             action = self._policies.forward(example.observation.tolist())
             if difference := self._difference(example, action):
+                self._check_acting()
                 raise VerificationError(
                     f"the board on {self._session.description} computes other bits than this "
                     f"machine: example {index}, {difference}"
                 )
+
+    def _check_acting(self) -> None:
+        """That the policy acts still whose actions are compared."""
+        slots = self._policies.slots()
+        if slots.acting is None or slots.acting.sha256 != self._image.sha256:
+            raise RefusedError(
+                f"the board on {self._session.description} dropped the policy before it was "
+                f"verified: {text_of_number(slots.last_drop, DROP_REASONS)}; give a longer --trial"
+            )
 
     def _difference(self, example: Example, action: Action) -> str:
         expected_layers = self._image.runner.layer_checksums(example.observation)
@@ -243,7 +256,6 @@ class Push:
             self._outcome.take(slots)
             active = slots.active
             what = f"{short(active.sha256)} acts" if active else "no policy acts"
-            what += ", as before"
         except LinkLostError:
             what = f"the board drops it by itself within {self._request.trial_s:g} s"
             if self._confirming:

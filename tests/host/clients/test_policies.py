@@ -13,7 +13,7 @@ from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import refusals
 from rltools_host.clients.messages import SlotUse
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import LinkLostError, RefusedError, VerificationError
+from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError, VerificationError
 from rltools_host.policies.image import policy_library
 from scripted_link import BOARD
 from scripted_policies import ScriptedPolicies, number_of
@@ -170,6 +170,15 @@ def test_armed_boards_refuse_and_the_sentence_says_so(
         session.policies.try_candidate(NEW_SHA, 10.0)
 
 
+def test_a_board_that_does_not_do_what_it_acknowledges(
+    session: BoardSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unarmed = session.policies.executor()
+    monkeypatch.setattr(session.policies, "executor", lambda: unarmed)
+    with pytest.raises(RefusedError, match="refuses to arm"):
+        session.policies.arm(True)
+
+
 def test_a_trial_that_was_dropped_meanwhile(board: ScriptedPolicies, session: BoardSession) -> None:
     session.policies.upload(NEW, NEW_SHA)
     session.policies.try_candidate(NEW_SHA, 10.0)
@@ -221,6 +230,31 @@ def test_a_refused_image_is_named(
 def test_a_storage_that_fails_is_named(board: ScriptedPolicies, session: BoardSession) -> None:
     board.refuses = (8, 0)
     with pytest.raises(RefusedError, match="storage_failed: its storage failed"):
+        session.policies.upload(NEW, NEW_SHA)
+
+
+def test_an_image_that_is_not_staged_without_a_reason(
+    board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(board.files, "_written", lambda _: None)
+    with pytest.raises(RefusedError, match=r"refuses the policy \(it arrived damaged\)"):
+        session.policies.upload(NEW, NEW_SHA)
+
+
+def test_an_upload_that_may_not_begin(
+    board: ScriptedPolicies, session: BoardSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has changed since the push began is named; what cannot be is the files' own sentence."""
+    board.armed = True
+    with pytest.raises(RefusedError, match="refuses to take the policy: it is armed"):
+        session.policies.upload(NEW, NEW_SHA)
+    board.armed = False
+    board.put(SlotUse.TRIAL, b"another", 1)
+    monkeypatch.setattr(board.files, "_may_write", lambda _: False)
+    with pytest.raises(RefusedError, match="refuses to take the policy: another policy is in tr"):
+        session.policies.upload(NEW, NEW_SHA)
+    board.put(SlotUse.EMPTY, b"", 1)
+    with pytest.raises(BoardMismatchError, match=r"refuses /candidate\.rltp: file protected"):
         session.policies.upload(NEW, NEW_SHA)
 
 

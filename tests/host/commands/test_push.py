@@ -431,7 +431,7 @@ def test_a_policy_that_is_larger_than_a_slot(
         (
             ["push", "RUN", "--board", "host", "--trial", "9999"],
             UsageError,
-            "from 1 to 2147",
+            "up to 2147",
         ),
         (["push", "RUN", "--board", "host", "--no-confirm"], UsageError, "host ends with this com"),
         (
@@ -492,7 +492,7 @@ def test_other_bits_are_rolled_back(
         patch.setattr(PolicyClient, "forward", lambda *words: change(forward(*words)))
         with pytest.raises(VerificationError, match=sentence) as caught:
             push_here(runs[1])
-    assert f"; {sha_of(runs[0])[:12]} acts, as before" in str(caught.value)
+    assert str(caught.value).endswith(f"; {sha_of(runs[0])[:12]} acts")
     assert caught.value.details["active_sha256"] == sha_of(runs[0])
     document = list_policies(HERE)
     assert document["last_drop"] == "rolled_back"
@@ -511,6 +511,21 @@ def test_other_bits_in_a_hidden_layer_are_rolled_back(
     with pytest.raises(VerificationError, match=r"example 0, layer 0 has .*; no policy acts"):
         push_here(runs[0])
     assert uses() == ["empty", "empty"]
+
+
+def test_a_trial_that_ends_before_the_verification(runs: list[Path]) -> None:
+    push_here(runs[0])
+
+    def take_long(line: str) -> None:
+        if line.startswith("in trial"):
+            time.sleep(0.6)
+
+    sentence = (
+        "before it was verified: it was not confirmed in time; give a longer --trial; .* acts"
+    )
+    with pytest.raises(RefusedError, match=sentence):
+        push(PushRequest(str(runs[1]), HERE, trial_s=0.5), take_long)
+    assert active_of() == sha_of(runs[0])
 
 
 def test_ctrl_c_in_the_trial_rolls_back(runs: list[Path], tcp_board: TcpBoard) -> None:
