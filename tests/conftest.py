@@ -52,7 +52,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         skip = pytest.mark.skip(reason=f"only with --{marker}")
         for item in items:
-            if marker in item.keywords:
+            # Not item.keywords, which has the names of folders as well.
+            if item.get_closest_marker(marker) is not None:
                 item.add_marker(skip)
     if hasattr(config, "workerinput"):
         places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}

@@ -37,6 +37,11 @@ class ScriptedLink(Link):
         encoder = self._encoders.setdefault(sender, FrameEncoder(self._dialect, *sender))
         self._chunks.append(b"".join(encoder.encode(message) for message in messages))
 
+    @property
+    def waiting(self) -> int:
+        """Chunks that the host has not read."""
+        return len(self._chunks)
+
     def read(self, timeout_s: float) -> bytes:
         if self._chunks:
             return self._chunks.popleft()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import Action, action_of
 from rltools_host.link.connection import Connection
-from rltools_host.link.exchange import ANSWER_LIMIT_S, ANSWER_TIMEOUT_S, Exchange
+from rltools_host.link.exchange import ANSWER_LIMIT_S, Exchange
 
 # A board without flow control holds what comes while it computes: 1,024 bytes on the smallest
 # (docs/protocol.md, "On an emulator"), where an RLT_OBSERVATION has up to 223.
@@ -44,7 +44,7 @@ class Pipeline:
             while waiting or under_way:
                 while waiting and len(under_way) < self._window:
                     send(waiting.popleft())
-                action = exchange.wait(action_of, ANSWER_TIMEOUT_S)
+                action = exchange.wait(action_of)
                 if action is None and clock() >= deadline:
                     raise exchange.unanswered("an action")
                 if action is not None and action.tick not in under_way:

@@ -20,8 +20,9 @@ SEED = 2306_03530
 SIGN = np.uint32(0x80000000)
 FRACTION = np.uint32(0x007FFFFF)
 EXPONENT_SHIFT = np.uint32(23)
-LARGEST_EXPONENT = 254  # of a finite number; the least here is 2^113
-HUGE_EXPONENTS = 15
+LARGEST = np.uint32(0x7F7FFFFF)  # the largest finite number
+LARGEST_EXPONENT = 254  # of a finite number
+HUGE_EXPONENTS = 15  # from 2^113 on
 
 Words = NDArray[np.uint32]
 
@@ -32,6 +33,10 @@ class Ranges:
 
     minimum: Float32Array
     maximum: Float32Array
+
+
+def as_floats(bits: Words) -> Float32Array:
+    return np.asarray(bits).view(np.float32)
 
 
 def within(ranges: Ranges, words: Words) -> Float32Array:
@@ -57,25 +62,30 @@ def at_ends(ranges: Ranges, words: Words) -> Float32Array:
 
 def subnormal(_: Ranges, words: Words) -> Float32Array:
     """Too small to be normal, of either sign."""
-    return (words & (SIGN | FRACTION)).view(np.float32)
+    return as_floats(words & (SIGN | FRACTION))
 
 
 def zeros(_: Ranges, words: Words) -> Float32Array:
     """Zero, of either sign."""
-    return (words & SIGN).view(np.float32)
+    return as_floats(words & SIGN)
 
 
 def huge(_: Ranges, words: Words) -> Float32Array:
     """Finite, and so large that layers may overflow."""
     exponent = LARGEST_EXPONENT - (words >> EXPONENT_SHIFT) % HUGE_EXPONENTS
     bits = (words & (SIGN | FRACTION)) | (exponent.astype(np.uint32) << EXPONENT_SHIFT)
-    return bits.view(np.float32)
+    return as_floats(bits)
+
+
+def largest(_: Ranges, words: Words) -> Float32Array:
+    """The largest number, of either sign."""
+    return as_floats((words & SIGN) | LARGEST)
 
 
 def any_finite(_: Ranges, words: Words) -> Float32Array:
     """Any bits of a finite number."""
-    is_finite = np.isfinite(words.view(np.float32))
-    return np.where(is_finite, words, words & (SIGN | FRACTION)).astype(np.uint32).view(np.float32)
+    is_finite = np.isfinite(as_floats(words))
+    return as_floats(np.where(is_finite, words, words & (SIGN | FRACTION)).astype(np.uint32))
 
 
 Make = Callable[[Ranges, Words], Float32Array]
@@ -85,21 +95,16 @@ KINDS: dict[str, Make] = {
     "subnormal": subnormal,
     "zero": zeros,
     "huge": huge,
+    "largest": largest,
     "any finite number": any_finite,
 }
 MIXED = "mixed"
 # Over and over: every second one is what a policy is for.
 ROUND = tuple(
-    kind
-    for other in (
-        "at the ends of its range",
-        "subnormal",
-        "zero",
-        "huge",
-        "any finite number",
-        MIXED,
-    )
-    for kind in ("within its range", other)
+    name
+    for kind in (*KINDS, MIXED)
+    if kind != "within its range"
+    for name in ("within its range", kind)
 )
 
 

@@ -64,7 +64,7 @@ class Parity:
 
     def layer_rows(self) -> list[tuple[str, ...]]:
         """Checksums of the layers of the first inputs that differ, or of the first ones."""
-        rows = [("input", "layer", "board", "here", "")]
+        rows: list[tuple[str, ...]] = [("input", "layer", "board", "here", "")]
         pairs = list(enumerate(zip(self.expected, self.answers, strict=True)))
         differing = [pair for pair in pairs if pair[1][0].difference(pair[1][1])]
         for index, (expected, answer) in (differing or pairs)[:SHOWN_INPUTS]:

@@ -119,7 +119,7 @@ class Scenarios:
         return self._acting(tick * self._interval, self._good[2])
 
     def _with(self, index: int, value: np.float32) -> Float32Array:
-        values = self._good[1].copy()
+        values: Float32Array = self._good[1].copy()
         values[index] = value
         return values
 
