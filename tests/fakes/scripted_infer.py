@@ -13,7 +13,7 @@ import numpy as np
 
 from fake_files import FakeFileServer
 from rltools_host.clients.files import FileClient
-from rltools_host.clients.policies import PolicyClient
+from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
 from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.link.connection import HOST, Connection
 from rltools_host.link.framing import payload_of
@@ -97,14 +97,14 @@ class ScriptedInfer:
         self.measured: list[tuple[int, int]] = []  # what, and how many samples
         self.sample: Callable[[int, int], int] = lambda what, index: 10 + 100 * what + index % 3
         self.denies = False
-        self.loses: list[str] = []  # types of messages that get lost once each
+        self.loses: list[str] = []  # types of messages, each of which gets lost once
+        self.most_samples = MOST_SAMPLES  # until its policy is dropped
+        self.file_is_missing_for = 0  # requests for the samples
+        self.falls_silent = False  # with a measurement
         self._samples = b""
         self._image = image
         self._dialect = dialect
-        self._files = FakeFileServer(
-            lambda path: self._samples if path == "/samples.u32" and self._samples else None,
-            clock=self.link.clock,
-        )
+        self._files = FakeFileServer(self._file, clock=self.link.clock)
 
     def _send(self, message: Any) -> None:
         if message.get_type() in self.loses:
@@ -160,10 +160,18 @@ class ScriptedInfer:
             status = "acted" if np.isfinite(output).all() else "output_not_finite"
         return self.spoil(tick, layers, action) or status, layers, action
 
+    def _file(self, path: str) -> bytes | None:
+        if path != "/samples.u32" or self.file_is_missing_for:
+            self.file_is_missing_for -= 1
+            return None
+        return self._samples or None
+
     # -- commands ----------------------------------------------------------------------------------
 
     def _obey(self, message: Any) -> None:
         dialect = self._dialect
+        if self.falls_silent and self.measured:
+            return
         is_done = not self.denies
         if message.command == dialect.MAV_CMD_REQUEST_MESSAGE:
             is_done = bool(self._samples)
@@ -172,6 +180,7 @@ class ScriptedInfer:
         if message.command == dialect.MAV_CMD_RLT_MEASURE and is_done:
             what, count = int(message.param1), int(message.param2)
             self.measured.append((what, count))
+            count = min(count, self.most_samples)
             samples = [self.sample(what, index) for index in range(count)]
             self._samples = struct.pack(f"<{count}I", *samples)
         if is_done:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient
 
-PERCENTILES = {"median": 50.0, "p99": 99.0, "p999": 99.9}
+PER_MILLE = {"median": 500, "p99": 990, "p999": 999}
 BINS = 12
 Samples = NDArray[np.int64]
 
@@ -23,9 +23,10 @@ class Distribution:
 
     samples: Samples
 
-    def quantile(self, percent: float) -> int:
-        """A sample that at least so many are not above."""
-        return int(np.percentile(self.samples, percent, method="inverted_cdf"))
+    def quantile(self, per_mille: int) -> int:
+        """The least sample that so many are not above."""
+        rank = -(-len(self.samples) * per_mille // 1000)
+        return int(np.partition(self.samples, rank - 1)[rank - 1])
 
     @property
     def mean(self) -> float:
@@ -37,7 +38,7 @@ class Distribution:
         Most bins are those of the bulk; the last one reaches to the maximum.
         """
         low, most = int(self.samples.min()), int(self.samples.max())
-        bulk = self.quantile(PERCENTILES["p99"])
+        bulk = self.quantile(PER_MILLE["p99"])
         width = max(1, -(-(bulk + 1 - low) // (BINS - 1)))
         edges = [low + width * number for number in range((bulk - low) // width + 2)]
         if most >= edges[-1]:
@@ -50,7 +51,7 @@ class Distribution:
         return {
             "min": int(self.samples.min()),
             "mean": round(self.mean, 3),
-            **{name: self.quantile(percent) for name, percent in PERCENTILES.items()},
+            **{name: self.quantile(share) for name, share in PER_MILLE.items()},
             "max": int(self.samples.max()),
             "histogram": {"edges": edges, "counts": counts},
         }
@@ -79,7 +80,7 @@ def measure_cost(client: PolicyClient, samples: int, progress: Progress | None =
         return np.array(taken, np.int64)
 
     nothing = Distribution(measured(Measured.NOTHING, min(samples, MOST_SAMPLES)))
-    overhead = nothing.quantile(PERCENTILES["median"])
+    overhead = nothing.quantile(PER_MILLE["median"])
     forward = measured(Measured.FORWARD, samples)
     tick = measured(Measured.TICK, samples)
     without = [Distribution(np.maximum(values - overhead, 0)) for values in (forward, tick)]

@@ -1,0 +1,228 @@
+"""`rlt hil` with the board that is a process here."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policy_run import make_policy_run
+from rltools_host import cli
+from rltools_host.boards.description import list_boards
+from rltools_host.errors import LinkLostError, VerificationError
+from rltools_host.hil import board as hil
+from rltools_host.hil import expectation
+from rltools_host.hil.board import HilRequest
+from rltools_host.hil.inputs import make_inputs
+from rltools_host.hil.parity import sha256_of
+from rltools_host.hil.result import Result, histogram_lines, lines
+from rltools_host.policies import board as policy_board
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.push import PushRequest, push
+
+SMALL = ["--inputs", "30", "--samples", "50"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run")
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The board's own file, for this test alone."""
+    file = tmp_path / "storage.bin"
+    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
+    return file
+
+
+def last_json(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return document
+
+
+def test_the_whole_way(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["hil", "--board", "host", "--run", str(run), *SMALL, "--json"]
+    assert cli.run([*words, "--out", str(tmp_path / "out.json"), "--layers"]) == 0
+    output = capsys.readouterr().out.splitlines()
+    document = json.loads(output[-1])
+    assert list(document) == [
+        *("board", "experiment", "implementation", "contract", "network", "policy_sha256"),
+        *("samples", "max_abs_diff", "time_us", "tick", "overhead"),
+        *("flash_bytes", "ram_bytes", "stack_bytes", "outputs_sha256", "parity"),
+    ]
+    image = read_run_policy(run)
+    assert document["policy_sha256"] == image.sha256
+    assert (document["board"], document["implementation"]) == ("host", "Host")
+    assert (document["samples"], document["max_abs_diff"]) == (50, 0.0)
+    assert document["parity"]["inputs"] == 30
+    assert document["parity"]["mismatches"] == 0
+    actions = image.evaluate(make_inputs(image.observations, 30).values)
+    assert document["outputs_sha256"] == sha256_of(actions.view(np.uint32))
+    statistics = document["time_us"]
+    assert sum(statistics["histogram"]["counts"]) == 50
+    assert statistics["min"] <= statistics["median"] <= statistics["p99"] <= statistics["max"]
+    for path in (run / "hil-host.json", tmp_path / "out.json"):
+        assert json.loads(path.read_text()) == document
+    assert any(line.split()[:2] == ["#0", "3"] for line in output)
+    assert any("39 of 39 inputs" in line for line in output)
+    assert not any("instructions" in line for line in output[:-1])
+
+
+def test_a_board_that_was_started_for_it_keeps_its_own_policies(run: Path, storage: Path) -> None:
+    assert cli.run(["hil", "--board", "host", "--run", str(run), *SMALL]) == 0
+    assert not storage.exists()
+
+
+def test_other_bits_fail_with_one_sentence(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As if this machine were right and the board wrong."""
+    real = expectation.forward
+
+    def forward(*arguments: Any) -> Any:
+        expected = real(*arguments)
+        layers = expected[4].layers
+        assert layers is not None
+        expected[4] = dataclasses.replace(expected[4], layers=(layers[0], 0, *layers[2:]))
+        return expected
+
+    monkeypatch.setattr(expectation, "forward", forward)
+    code = cli.run(["hil", "--board", "host", "--run", str(run), *SMALL, "--json"])
+    assert code == VerificationError.exit_code
+    captured = capsys.readouterr()
+    error = captured.err.splitlines()[-1]
+    assert error.startswith(
+        "error: host computes other bits than this machine: layer 2 of 3 differs"
+    )
+    assert "input #4 (within its range)" in error
+    document = json.loads(captured.out.splitlines()[-1])
+    assert document["error"] in error
+    assert document["parity"]["mismatches"] == 1
+    assert document["time_us"] is None
+    assert document["samples"] == 0
+    kept = json.loads((run / "hil-host.json").read_text())
+    assert kept["parity"]["first_mismatch"] in error
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--inputs", "0"], "--inputs 0: at least one input is needed"),
+        (["--samples", "0"], "--samples 0: at least one sample is needed"),
+        (["--port", "/dev/null"], "--port belongs to one board"),
+    ],
+)
+def test_wrong_requests(words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["hil", "--board", "all-emulated", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+# -- what a board has already ----------------------------------------------------------------------
+
+
+def with_policy(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The board keeps a policy, and what is started here counts as one that goes on."""
+    push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
+    monkeypatch.setattr(hil, "run_of", lambda request: request.run)
+    real = policy_board.policy_session
+    monkeypatch.setattr(hil, "policy_session", lambda place, **_: real(place))
+
+
+def test_without_a_run_the_policy_of_the_board_counts(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_policy(run, monkeypatch)
+    capsys.readouterr()
+    assert cli.run(["hil", "--board", "host", *SMALL, "--json"]) == 0
+    assert last_json(capsys)["policy_sha256"] == read_run_policy(run).sha256
+    assert not (run / "hil-host.json").exists()
+
+
+def test_a_board_without_policy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hil, "run_of", lambda request: request.run)
+    assert cli.run(["hil", "--board", "host", *SMALL]) == 14
+    assert "has no policy: push one, or name a --run" in capsys.readouterr().err
+
+
+def test_an_armed_board_is_left_alone(run: Path) -> None:
+    request = HilRequest(PolicyPlace("host"), str(run), 10, 10)
+    image = read_run_policy(run)
+    with policy_board.policy_session(request.place, False) as (session, identity):
+        hil.push_policy(request, image, session, identity, lambda *_: None)
+        session.policies.arm(True)
+        with pytest.raises(hil.RefusedError, match="is armed: disarm it first"):
+            hil.check_session(request, image, session, identity, lambda *_: None)
+
+
+# -- several boards --------------------------------------------------------------------------------
+
+
+def host_result(run: Path) -> Result:
+    return hil.check_board(HilRequest(PolicyPlace("host"), str(run), 10, 10), lambda *_: None)
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, result: Result) -> None:
+    """What every board gives, but for one that is lost; another cannot be started here."""
+
+    def check_board(request: HilRequest, _: Callable[..., None]) -> Result:
+        name = request.place.board
+        if name == "qemu-cortex-m4":
+            raise LinkLostError("lost it")
+        identity = dataclasses.replace(result.identity, counts_instructions=name != "host")
+        return dataclasses.replace(result, board=name, identity=identity)
+
+    monkeypatch.setattr(hil, "check_board", check_board)
+    monkeypatch.setattr(
+        hil, "missing_tools", lambda board: "needs qemu" if "rv32imc" in board.name else ""
+    )
+
+
+def test_all_emulated_boards_are_one_table(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(monkeypatch, host_result(run))
+    words = ["hil", "--board", "all-emulated", "--run", str(run), "--json"]
+    assert cli.run(words) == LinkLostError.exit_code
+    output = capsys.readouterr().out
+    results = {entry["board"]: entry for entry in json.loads(output.splitlines()[-1])["results"]}
+    emulated = {board.name for board in list_boards() if board.emulator is not None}
+    assert {*results} == {"host", *emulated}
+    assert results["qemu-rv32imc"] == {"board": "qemu-rv32imc", "skipped": "needs qemu"}
+    assert results["qemu-cortex-m4"] == {"board": "qemu-cortex-m4", "error": "lost it"}
+    assert "time_us" in results["host"]
+    assert "instructions" in results["qemu-cortex-m7"]
+    assert not {"time_us", "instructions"} <= {*results["qemu-cortex-m7"]}
+    assert "qemu-rv32imc: needs qemu" in output
+    assert "qemu-cortex-m4: lost it" in output
+    units = {line.split()[0]: line.split()[-1] for line in output.splitlines() if " tick " in line}
+    assert units["host"] == "microseconds"
+    assert units["qemu-cortex-m7"] == "instructions"
+
+
+def test_histogram_for_a_terminal(run: Path) -> None:
+    text = histogram_lines(host_result(run).document())
+    assert "host: microseconds of a forward, 10 samples" in text
+    assert any("#" in line for line in text)
+
+
+def test_a_board_that_differs_is_not_measured(run: Path) -> None:
+    result = dataclasses.replace(host_result(run), cost=None)
+    document = result.document()
+    assert document["time_us"] is None
+    assert not any("forward" in line for line in lines([document]))
+    assert histogram_lines(document) == []
+
+
+def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    board = next(board for board in list_boards() if board.name == "qemu-rv32imc")
+    monkeypatch.setattr(hil.tools, "missing_names", lambda names: [*names][-1:])
+    assert hil.missing_tools(board) == "needs qemu-system-riscv32"

@@ -1,0 +1,109 @@
+"""The report's section with what `rlt hil` found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from policy_run import make_policy_run
+from policy_samples import sample_images
+from rltools_host.policies.image import parse_policy
+from rltools_host.report.sections.hardware_in_loop import section
+
+IMAGE = parse_policy(sample_images()["pendulum"])
+COST = {
+    "min": 4411,
+    "mean": 4892.99,
+    "median": 5023,
+    "p99": 5244,
+    "p999": 5244,
+    "max": 5244,
+    "histogram": {"edges": [4411, 5245], "counts": [2000]},
+}
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    return {
+        "board": "qemu-<m7>",
+        "implementation": "CortexM7",
+        "policy_sha256": IMAGE.sha256,
+        "samples": 2000,
+        "instructions": COST,
+        "tick": {"instructions": {**COST, "max": 7777}},
+        "flash_bytes": 58544,
+        "ram_bytes": 185464,
+        "stack_bytes": None,
+        "outputs_sha256": "0123456789abcdef" * 4,
+        "parity": {
+            "inputs": 1000,
+            "not_finite_inputs": 9,
+            "mismatches": 2,
+            "executor_calls": 65,
+            "executor_mismatches": 0,
+        },
+        **changes,
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run")
+
+
+def html_of(folder: Path) -> str | None:
+    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=IMAGE)
+    found = section(data)
+    return None if found is None else found.html()
+
+
+def test_nothing_was_tried(folder: Path) -> None:
+    assert html_of(folder) is None
+
+
+def test_boards_and_the_paper(folder: Path) -> None:
+    (folder / "hil-one.json").write_text(json.dumps(result()))
+    html = html_of(folder)
+    assert html is not None
+    for shown in ("qemu-&lt;m7&gt;", "1,007 of 1,009 inputs", "58,544", "5,023", "7,777"):
+        assert shown in html
+    assert "<strong>neither time nor cycles</strong>" in html
+    assert html.count("guest instructions") == 2
+    for shown in ("Crazyflie", "4,282", "13-64-64-4", "Of another network"):
+        assert shown in html
+
+
+def test_times_need_no_warning(folder: Path) -> None:
+    timed = result(time_us=COST, tick={"time_us": COST})
+    del timed["instructions"]
+    (folder / "hil-one.json").write_text(json.dumps(timed))
+    html = html_of(folder)
+    assert html is not None
+    assert "instructions" not in html
+
+
+def test_what_was_not_measured_has_no_costs(folder: Path) -> None:
+    """The bits were wrong."""
+    (folder / "hil-one.json").write_text(json.dumps(result(instructions=None, tick={})))
+    html = html_of(folder)
+    assert html is not None
+    assert "p99.9" not in html
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        "{}",
+        json.dumps(result(policy_sha256="00" * 32)),
+        json.dumps(result(outputs_sha256=None)),
+        json.dumps(result(instructions={"min": 1})),
+    ],
+)
+def test_what_does_not_belong_is_left_out(folder: Path, content: str) -> None:
+    (folder / "hil-one.json").write_text(content)
+    assert html_of(folder) is None
