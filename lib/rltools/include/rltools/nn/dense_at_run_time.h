@@ -16,12 +16,14 @@ namespace detail {
 
 template <Activation A>
 inline void activate(int count, float* values) {
-  for (int i = 0; i < count; i++) values[i] = activation_value<A>(values[i]);
+  if constexpr (has_activation(A)) {
+    for (int i = 0; i < count; i++) values[i] = activation_value<A>(values[i]);
+  }
 }
 
 }  // namespace detail
 
-// values (count) = A(values), in place
+// values (count) = A(values), in place; has_activation(A)
 inline Generic activation_at_run_time(Generic device, Activation activation, int count,
                                       float* values) {
   switch (activation) {

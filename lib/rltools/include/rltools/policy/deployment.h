@@ -16,6 +16,24 @@ struct StageVerdict {
   constexpr bool accepted() const { return error == SlotError::none && verdict.accepted(); }
 };
 
+namespace detail {
+
+// A runner for the image in each slot.
+template <std::size_t ScratchFloats, int SlotCount>
+struct SlotRunners {
+  explicit SlotRunners(const PolicyContract& contract)
+      : of_slot{PolicyRunner<ScratchFloats>(contract), PolicyRunner<ScratchFloats>(contract)} {}
+  PolicyRunner<ScratchFloats> of_slot[2];
+};
+template <std::size_t ScratchFloats>
+struct SlotRunners<ScratchFloats, 1> {
+  explicit SlotRunners(const PolicyContract& contract)
+      : of_slot{PolicyRunner<ScratchFloats>(contract)} {}
+  PolicyRunner<ScratchFloats> of_slot[1];
+};
+
+}  // namespace detail
+
 // `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner.
 template <class Device, class Storage, int MostActions, std::size_t ScratchFloats,
           int SlotCount = 2>
@@ -25,7 +43,7 @@ class PolicyDeployment {
                    const ExecutorLimits& limits = {})
       : device_(device),
         slots_(memory),
-        runners_{PolicyRunner<ScratchFloats>(contract), PolicyRunner<ScratchFloats>(contract)},
+        runners_(contract),
         built_in_(contract),
         executor_(contract, limits) {}
 
@@ -127,19 +145,19 @@ class PolicyDeployment {
   // The policy that acts; null where there is none.
   PolicyRunner<ScratchFloats>* acting() {
     const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
-    auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_[slot];
+    auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
     return runner.view() == nullptr ? nullptr : &runner;
   }
   bool has_built_in() const { return built_in_.view() != nullptr; }
   // The accepted image of a slot; null where there is none.
-  const PolicyView* view(std::uint8_t slot) const { return runners_[slot].view(); }
+  const PolicyView* view(std::uint8_t slot) const { return runners_.of_slot[slot].view(); }
   const PolicySlots<Storage, SlotCount>& slots() const { return slots_; }
   const Executor<MostActions>& executor() const { return executor_; }
 
  private:
-  PolicyRunner<ScratchFloats>& candidate() { return runners_[slots_.other_slot()]; }
+  PolicyRunner<ScratchFloats>& candidate() { return runners_.of_slot[slots_.other_slot()]; }
   bool accept(std::uint8_t slot, SlotImage image) {
-    return runners_[slot].accept(device_, image.data, image.bytes).accepted();
+    return runners_.of_slot[slot].accept(device_, image.data, image.bytes).accepted();
   }
   // Another policy acts from now on: the executor begins as after a reset. What counts no more is
   // given up.
@@ -150,7 +168,7 @@ class PolicyDeployment {
 
   Device device_;
   PolicySlots<Storage, SlotCount> slots_;
-  PolicyRunner<ScratchFloats> runners_[2];  // of the image in each slot
+  detail::SlotRunners<ScratchFloats, SlotCount> runners_;
   PolicyRunner<ScratchFloats> built_in_;
   Executor<MostActions> executor_;
 };
