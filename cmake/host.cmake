@@ -84,7 +84,8 @@ endfunction()
 # Lets a target include the headers of the tests, by their names.
 function(rlt_use_test_headers target)
   file(GLOB folders LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/tests/lib/*")
-  target_include_directories(${target} PRIVATE ${folders} "${CMAKE_CURRENT_SOURCE_DIR}/tests/firmware")
+  target_include_directories(${target} PRIVATE ${folders} "${CMAKE_CURRENT_SOURCE_DIR}/tests/firmware"
+    "${CMAKE_CURRENT_SOURCE_DIR}/integrations/crazyflie/src/policy")
 endfunction()
 
 # What every object of a test is compiled with: each flag that concerns numbers, but it may throw, as doctest does.
@@ -112,12 +113,13 @@ function(rlt_link_where_included target source objects headers)
   endif()
 endfunction()
 
-# tests/lib/<folder>/test_<name>.cpp and tests/firmware/test_<name>.cpp become the test <name>, with doctest's own main.
+# tests/lib/<folder>/test_<name>.cpp, and test_<name>.cpp of tests/firmware and tests/integrations, become the test
+# <name>, with doctest's own main.
 # What several of them need is compiled once: one that includes "kernel_agreement.h" links
 # tests/lib/kernels/agreement, one that includes "scripted_board.h" or a header over it tests/firmware/scripted.
 # test_<name>_blas.cpp links OpenBLAS; where that is not installed, ctest skips it and says so.
 function(rlt_add_cpp_tests)
-  rlt_glob(sources "tests/lib/*/test_*.cpp" "tests/firmware/test_*.cpp")
+  rlt_glob(sources "tests/lib/*/test_*.cpp" "tests/firmware/test_*.cpp" "tests/integrations/test_*.cpp")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)
   if(NOT RLT_DOCTEST_INCLUDE_DIRECTORY)
     message(FATAL_ERROR "The C++ tests need doctest: install doctest-dev.")

@@ -1,0 +1,362 @@
+// Everything about flying a Crazyflie with a policy that is not its operating system's: frames and
+// units, who flies, the way back to the stock controller, uploads. Host tests fly it.
+//
+// Three tasks call it, the stabilizer's above the memory's and the app's. One of them has the
+// deployment at a time (`owner_`): the stabilizer while the policy flies, an upload from its first
+// byte to its verdict, the app's task for the moment of a command. The stabilizer is never kept
+// waiting: while another has it, the stock controller flies.
+#pragma once
+
+#include <atomic>
+
+#include "interface.h"
+#include "quadrotor_contract.h"
+#include "rltools/policy/deployment.h"
+
+namespace rlt::crazyflie {
+
+using Contract = contracts::Quadrotor;
+
+// -- observation
+// ---------------------------------------------------------------------------------
+
+constexpr float kRadians = 0.017453292519943295f;  // of a degree
+
+// A quaternion's length may differ from 1 by rounding, not by more.
+constexpr float kLeastSquaredLength = 0.98f, kGreatestSquaredLength = 1.02f;
+
+// The contract's observation; false where the estimate is no attitude.
+inline bool observe(const RltSensed& sensed, float* observation) {
+  const float* q = sensed.quaternion;
+  const float length_2 = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+  if (!(length_2 > kLeastSquaredLength && length_2 < kGreatestSquaredLength)) return false;
+  // Turned back by the yaw to hold: conjugate(cos(yaw/2), 0, 0, sin(yaw/2)) * q
+  const auto half = math::sincos(0.5f * kRadians * sensed.target_yaw_deg);
+  const float c = half.cosine, s = half.sine;
+  float attitude[4] = {c * q[0] + s * q[3], c * q[1] + s * q[2], c * q[2] - s * q[1],
+                       c * q[3] - s * q[0]};
+  const float to_unit = (attitude[0] < 0.0f ? -1.0f : 1.0f) / math::sqrt(length_2);
+  const float cosine = c * c - s * s, sine = 2.0f * c * s;
+  const auto turn = [&](const float* actual, const float* target, float* turned) {
+    const float x = actual[0] - target[0], y = actual[1] - target[1];
+    turned[0] = cosine * x + sine * y;
+    turned[1] = cosine * y - sine * x;
+    turned[2] = actual[2] - target[2];
+  };
+  turn(sensed.position_m, sensed.target_m, observation);
+  turn(sensed.velocity_m_s, sensed.target_m_s, observation + 3);
+  for (int i = 0; i < 4; i++) {
+    observation[6 + i] = math::clamp(to_unit * attitude[i], i == 0 ? 0.0f : -1.0f, 1.0f);
+  }
+  for (int i = 0; i < 3; i++) observation[10 + i] = kRadians * sensed.gyro_deg_s[i];
+  return true;
+}
+
+// How old an observation is. The gyroscope has a time of its own. The estimate has none: it is
+// predicted 100 times a second, and has stopped where its numbers stay the same for longer.
+class Freshness {
+ public:
+  static constexpr std::uint32_t kMostUnchanged_us = 25000;
+
+  void restart() { started_ = false; }
+  // When the oldest part of what is sensed was taken.
+  std::uint32_t taken_us(const RltSensed& sensed) {
+    const std::uint32_t hash = hash_of(sensed);
+    if (!started_ || hash != hash_) changed_us_ = sensed.now_us;
+    started_ = true;
+    hash_ = hash;
+    return sensed.now_us - changed_us_ > kMostUnchanged_us ? changed_us_ : sensed.gyro_us;
+  }
+
+ private:
+  static std::uint32_t hash_of(const RltSensed& sensed) {
+    std::uint32_t hash = 2166136261u;
+    const auto add = [&hash](const float* values, int count) {
+      for (int i = 0; i < count; i++) hash = (hash ^ math::to_bits(values[i])) * 16777619u;
+    };
+    add(sensed.quaternion, 4);
+    add(sensed.position_m, 3);
+    add(sensed.velocity_m_s, 3);
+    return hash;
+  }
+
+  std::uint32_t hash_ = 0, changed_us_ = 0;
+  bool started_ = false;
+};
+
+// -- the way back
+// --------------------------------------------------------------------------------
+
+// Where the stock controller takes over, its thrust begins at the policy's and reaches its own in
+// equal steps; its roll, pitch and yaw are its own at once.
+class ThrustBlend {
+ public:
+  void begin(float part, std::uint32_t ticks) {
+    part_ = part;
+    total_ = left_ = ticks;
+  }
+  void end() { left_ = 0; }
+  // `full` is the stock controller's number for all of the thrust.
+  float next(float stock, float full) {
+    if (!(stock > 0.0f)) left_ = 0;  // switched off is off
+    if (left_ == 0) return stock;
+    if (left_ == total_) offset_ = part_ * full - stock;
+    const float thrust = stock + offset_ * (static_cast<float>(left_) / static_cast<float>(total_));
+    left_--;
+    return math::clamp(thrust, 0.0f, full);
+  }
+
+ private:
+  float part_ = 0, offset_ = 0;
+  std::uint32_t total_ = 0, left_ = 0;
+};
+
+// -- who flies
+// -----------------------------------------------------------------------------------
+
+constexpr std::uint32_t kCallsPerSecond = 1000;  // of the stabilizer
+
+template <class Device, std::uint32_t SlotBytes, std::size_t ScratchFloats>
+class Controller {
+ public:
+  using Storage = RamStorage<2 * 256 + SlotBytes>;
+  using Deployment = PolicyDeployment<Device, Storage, Contract::kActionDim, ScratchFloats, 1>;
+
+  Controller(RltSettings& settings, RltReport& report)
+      : settings_(settings),
+        report_(report),
+        deployment_(Device{}, storage_, policy_contract<Contract>(), limits()) {}
+
+  // -- the stabilizer's task
+  // -----------------------------------------------------------------------
+
+  // This controller is chosen, perhaps not for the first time: what flew before is over.
+  void restart() {
+    if (flies_) take_over(RLT_REASON_RESTARTED);
+    blend_.end();
+    stock_waits_ = true;
+  }
+
+  void decide(const RltSensed& sensed, RltDecision& decision) {
+    const bool flew = flies_;
+    const RltReason reason = flies_ ? go_on(sensed) : start(sensed);
+    if (reason != RLT_REASON_NONE) {
+      if (flies_) take_over(reason);
+      if (!is_over_) report_.reason = static_cast<std::uint8_t>(reason);
+    }
+    decision.pilot = flies_ ? RLT_PILOT_POLICY : RLT_PILOT_STOCK;
+    decision.stock_begins = !flies_ && (flew || stock_waits_);
+    stock_waits_ = false;
+    for (int i = 0; i < Contract::kActionDim; i++) decision.thrusts[i] = flies_ ? thrusts_[i] : 0;
+    report_.pilot = static_cast<std::uint8_t>(decision.pilot);
+    if (flies_) report_.reason = RLT_REASON_NONE;
+  }
+
+  float blend_thrust(float stock, float full) { return blend_.next(stock, full); }
+
+  // -- the memory's task
+  // ---------------------------------------------------------------------------
+
+  std::uint32_t memory_bytes() const { return SlotBytes; }
+
+  // A write at 0 begins an upload; where the policy flies, it is not taken. One that broke off is
+  // begun again.
+  bool write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t count) {
+    if (report_.upload == RLT_UPLOAD_CHECKING) return false;
+    if (offset == 0) {
+      if (report_.upload != RLT_UPLOAD_RECEIVING && !take(Owner::upload)) return false;
+      if (deployment_.stage() != SlotError::none) return end_upload(RLT_UPLOAD_FAILED);
+      report_.upload = RLT_UPLOAD_RECEIVING;
+    } else if (report_.upload != RLT_UPLOAD_RECEIVING) {
+      return false;
+    }
+    if (deployment_.write(offset, bytes, count) != SlotError::none) {
+      return end_upload(RLT_UPLOAD_FAILED);
+    }
+    const std::uint32_t received = deployment_.slots().received();
+    report_.received_bytes = received;
+    if (received >= sizeof(PolicyImageHeader) && received == image_bytes()) {
+      std::atomic_signal_fence(std::memory_order_release);
+      report_.upload = RLT_UPLOAD_CHECKING;  // from here on it is the app's task's
+    }
+    return true;
+  }
+
+  // What lies in the slot.
+  bool read(std::uint32_t offset, std::uint8_t* bytes, std::uint32_t count) const {
+    if (offset > SlotBytes || count > SlotBytes - offset) return false;
+    __builtin_memcpy(bytes, slot_data() + offset, count);
+    return true;
+  }
+
+  // -- the app's task
+  // ------------------------------------------------------------------------------
+
+  // Once, before work(). Until then no policy flies and no upload is taken.
+  void begin(const std::uint8_t* built_in, std::uint32_t bytes) {
+    deployment_.begin(built_in, bytes);
+    report_.has_built_in = deployment_.has_built_in() ? 1 : 0;
+    give_back();
+  }
+
+  // Again and again.
+  void work(std::uint32_t now_us) {
+    if (report_.upload == RLT_UPLOAD_CHECKING) {
+      std::atomic_signal_fence(std::memory_order_acquire);
+      const StageVerdict verdict = deployment_.finish();
+      report_.refusal = static_cast<std::uint8_t>(verdict.verdict.reason);
+      report_.refusal_where = static_cast<std::uint16_t>(verdict.verdict.where);
+      end_upload(verdict.accepted() ? RLT_UPLOAD_ACCEPTED : RLT_UPLOAD_REFUSED);
+    }
+    if (!take(Owner::app)) return;
+    obey(now_us);
+    report_slots();
+    give_back();
+  }
+
+ private:
+  enum class Owner : std::uint8_t { nobody, stabilizer, upload, app };
+
+  static ExecutorLimits limits() {
+    ExecutorLimits result;
+    result.most_equal = 50;  // 0.1 s: a gyroscope's noise is never that still
+    return result;
+  }
+
+  // -- flying
+  // --------------------------------------------------------------------------------------
+
+  // The first tick, or why there is none.
+  RltReason start(const RltSensed& sensed) {
+    if (settings_.enable == 0) {
+      is_over_ = false;
+      return RLT_REASON_NOT_ENABLED;
+    }
+    if (is_over_) return RLT_REASON_NOT_ENABLED;
+    if (!sensed.is_position_target) return RLT_REASON_NO_TARGET;
+    if (!take(Owner::stabilizer)) return RLT_REASON_UPLOAD;
+    if (deployment_.slots().candidate_state() == Candidate::staged) {
+      deployment_.start_trial(sensed.now_us, std::uint32_t{settings_.trial_s} * 1000000u);
+    }
+    deployment_.poll(sensed.now_us);
+    if (deployment_.acting() == nullptr) {
+      give_back();
+      return RLT_REASON_NO_POLICY;
+    }
+    deployment_.reset_executor();
+    freshness_.restart();
+    flown_ = deployment_.acting();
+    faults_ = 0;
+    for (float& thrust : thrusts_) thrust = 0;
+    flies_ = true;
+    has_acted_ = false;
+    return go_on(sensed);
+  }
+
+  RltReason go_on(const RltSensed& sensed) {
+    if (settings_.enable == 0) return RLT_REASON_NOT_ENABLED;
+    if (!sensed.is_position_target) return RLT_REASON_NO_TARGET;
+    const bool is_rolled_back = settings_.roll_back != 0;
+    obey(sensed.now_us);
+    // Another policy is none that the pilot has asked for.
+    if (is_rolled_back || deployment_.acting() != flown_) return RLT_REASON_TRIAL_OVER;
+
+    float observation[Contract::kObservationDim], action[Contract::kActionDim];
+    const std::uint32_t taken_us = freshness_.taken_us(sensed);
+    const float* values = observe(sensed, observation) ? observation : nullptr;
+    const ExecutorStatus status = deployment_.tick(sensed.now_us, {values, taken_us}, action);
+    const ExecutorCounts& counts = deployment_.executor().counts();
+    report_.late = counts.late;
+    report_.missed = counts.missed;
+    if (status == ExecutorStatus::held) return RLT_REASON_NONE;
+    report_.status = static_cast<std::uint8_t>(status);
+    return judge(status, action);
+  }
+
+  RltReason judge(ExecutorStatus status, const float* action) {
+    if (status == ExecutorStatus::acted) {
+      faults_ = 0;
+      has_acted_ = true;
+      for (int i = 0; i < Contract::kActionDim; i++) thrusts_[i] = action[i];
+      return RLT_REASON_NONE;
+    }
+    if (status == ExecutorStatus::observation_out_of_range) return RLT_REASON_OUT_OF_RANGE;
+    if (status == ExecutorStatus::output_not_finite) return RLT_REASON_OUTPUT;
+    faults_++;
+    const bool is_too_much = !has_acted_ || faults_ >= settings_.most_faults;
+    return is_too_much ? RLT_REASON_OBSERVATION : RLT_REASON_NONE;  // the last action is held
+  }
+
+  // The stock controller flies from now on, until the policy is enabled anew.
+  void take_over(RltReason reason) {
+    float mean = 0;
+    for (const float thrust : thrusts_) mean += 0.25f * thrust;
+    blend_.begin(mean, has_acted_ ? settings_.blend_ms * kCallsPerSecond / 1000u : 0u);
+    flies_ = false;
+    is_over_ = reason != RLT_REASON_NOT_ENABLED;
+    report_.reason = static_cast<std::uint8_t>(reason);
+    report_.take_overs += has_acted_ ? 1 : 0;
+    report_slots();
+    give_back();
+  }
+
+  // -- commands and uploads, by whom has the deployment
+  // ---------------------------------------------
+
+  void obey(std::uint32_t now_us) {
+    deployment_.poll(now_us);
+    if (settings_.confirm != 0) {
+      settings_.confirm = 0;
+      deployment_.confirm(now_us);
+      report_slots();
+    }
+    if (settings_.roll_back != 0) {
+      settings_.roll_back = 0;
+      deployment_.roll_back();
+      report_slots();
+    }
+  }
+
+  void report_slots() {
+    report_.candidate = static_cast<std::uint8_t>(deployment_.slots().candidate_state());
+    report_.last_drop = static_cast<std::uint8_t>(deployment_.slots().last_drop());
+  }
+
+  const std::uint8_t* slot_data() const { return storage_.data() + 2 * Storage::kEraseBytes; }
+  // As its header says.
+  std::uint32_t image_bytes() const {
+    PolicyImageHeader header;
+    __builtin_memcpy(&header, slot_data(), sizeof(header));
+    return header.total_bytes;
+  }
+
+  bool end_upload(RltUpload result) {
+    report_slots();
+    report_.upload = static_cast<std::uint8_t>(result);
+    give_back();
+    return false;
+  }
+
+  bool take(Owner owner) {
+    Owner nobody = Owner::nobody;
+    return owner_.compare_exchange_strong(nobody, owner);
+  }
+  void give_back() { owner_.store(Owner::nobody); }
+
+  RltSettings& settings_;
+  RltReport& report_;
+  Storage storage_{};  // no records of what memory held before
+  Deployment deployment_;
+  Freshness freshness_;
+  ThrustBlend blend_;
+  std::atomic<Owner> owner_{Owner::app};  // until begin() is over
+  const PolicyRunner<ScratchFloats>* flown_ = nullptr;
+  float thrusts_[Contract::kActionDim] = {};  // of the last tick in which the policy acted
+  std::uint32_t faults_ = 0;                  // ticks in a row
+  bool flies_ = false;                        // the policy
+  bool is_over_ = false;                      // it flew, and has not been enabled anew
+  bool has_acted_ = false;                    // since it flies
+  bool stock_waits_ = false;                  // it begins in the next tick
+};
+
+}  // namespace rlt::crazyflie

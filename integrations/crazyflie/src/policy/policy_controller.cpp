@@ -1,0 +1,49 @@
+// The controller of this firmware: which processor, how large a policy, which image is compiled in.
+#include "controller_logic.h"
+#include "rltools/devices/cortex_m4.h"
+
+// The image that `rlt export RUN --to c-image` writes as <name>_image.h, and the array in it:
+// make RLT_POLICY=<name>
+#define RLT_TEXT(x) #x
+#define RLT_TEXT_OF(x) RLT_TEXT(x)
+#ifdef RLT_POLICY_IMAGE
+#include RLT_TEXT_OF(RLT_POLICY_IMAGE.h)
+#endif
+
+namespace {
+
+// An image of 13-64-64-4 with a normaliser has 23,056 bytes.
+constexpr std::uint32_t kSlotBytes = 91 * 256;
+constexpr std::size_t kScratchFloats = 2 * 64 + 2 * 4;
+using Controller = rlt::crazyflie::Controller<rlt::CortexM4, kSlotBytes, kScratchFloats>;
+
+// Made by the first call, which is rlt_restart(): the firmware runs no constructors of globals.
+Controller& controller() {
+  static Controller instance(rlt_settings, rlt_report);
+  return instance;
+}
+
+}  // namespace
+
+void rlt_restart() { controller().restart(); }
+void rlt_decide(const RltSensed* sensed, RltDecision* decision) {
+  controller().decide(*sensed, *decision);
+}
+float rlt_blend_thrust(float stock_thrust, float full_thrust) {
+  return controller().blend_thrust(stock_thrust, full_thrust);
+}
+uint32_t rlt_memory_bytes() { return controller().memory_bytes(); }
+bool rlt_write(uint32_t offset, const uint8_t* bytes, uint32_t count) {
+  return controller().write(offset, bytes, count);
+}
+bool rlt_read(uint32_t offset, uint8_t* bytes, uint32_t count) {
+  return controller().read(offset, bytes, count);
+}
+void rlt_begin() {
+#ifdef RLT_POLICY_IMAGE
+  controller().begin(RLT_POLICY_IMAGE, sizeof(RLT_POLICY_IMAGE));
+#else
+  controller().begin(nullptr, 0);
+#endif
+}
+void rlt_work(uint32_t now_us) { controller().work(now_us); }

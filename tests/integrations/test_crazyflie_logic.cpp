@@ -1,0 +1,526 @@
+// Who flies a Crazyflie and when: observations in the contract's frames, faults, the way back to
+// the stock controller, uploads and trials.
+#include "crazyflie_bench.h"
+
+#include <limits>
+
+using namespace crazyflie_bench;
+
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Rotation {
+  double m[3][3];
+};
+
+// Of a unit quaternion w, x, y, z: the columns are the body's axes.
+template <class T>
+Rotation rotation(const T* q) {
+  const double w = q[0], x = q[1], y = q[2], z = q[3];
+  return {{{1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)},
+           {2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)},
+           {2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)}}};
+}
+
+}  // namespace
+
+TEST_CASE("the observation is that of the target's frame") {
+  // Nose to the left (yaw 90 degrees), and that is what is asked for: level.
+  RltSensed sensed = hovering();
+  const float half = std::sqrt(0.5f);
+  sensed.quaternion[0] = half;
+  sensed.quaternion[3] = half;
+  sensed.target_yaw_deg = 90.0f;
+  // A metre in front of its target as it looks, which is +y of the world
+  sensed.target_m[0] = 3.0f;
+  sensed.position_m[0] = 3.0f;
+  sensed.position_m[1] = 1.0f;
+  sensed.velocity_m_s[0] = -2.0f;  // to its left
+  sensed.target_m_s[2] = 0.5f;
+  sensed.gyro_deg_s[0] = 180.0f;
+  sensed.gyro_deg_s[1] = -90.0f;
+  sensed.gyro_deg_s[2] = 45.0f;
+  float seen[13];
+  REQUIRE(crazyflie::observe(sensed, seen));
+  const double expected[13] = {1, 0, 0, 0, 2, -0.5, 1, 0, 0, 0, kPi, -kPi / 2, kPi / 4};
+  for (int i = 0; i < 13; i++) {
+    CAPTURE(i);
+    CHECK(seen[i] == doctest::Approx(expected[i]).epsilon(1e-6).scale(1));
+  }
+}
+
+TEST_CASE("any attitude and yaw: as rotations of vectors in double") {
+  std::uint32_t state = 1;
+  const auto random = [&state] {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<double>(state >> 8) / double{1 << 23} - 1.0;
+  };
+  for (int round = 0; round < 1000; round++) {
+    CAPTURE(round);
+    double q[4], length = 0;
+    for (double& value : q) value = random();
+    for (const double value : q) length += value * value;
+    if (length < 0.01) continue;
+    RltSensed sensed = hovering();
+    for (int i = 0; i < 4; i++) {
+      q[i] /= std::sqrt(length);
+      sensed.quaternion[i] = static_cast<float>(q[i]);
+    }
+    const double yaw = 4 * random() * kPi;
+    sensed.target_yaw_deg = static_cast<float>(yaw * 180 / kPi);
+    double world[3];
+    for (int i = 0; i < 3; i++) {
+      world[i] = random();
+      sensed.target_m[i] = static_cast<float>(i);
+      sensed.position_m[i] = static_cast<float>(i + world[i]);
+    }
+    float seen[13];
+    REQUIRE(crazyflie::observe(sensed, seen));
+    const double turned[3] = {std::cos(yaw) * world[0] + std::sin(yaw) * world[1],
+                              std::cos(yaw) * world[1] - std::sin(yaw) * world[0], world[2]};
+    for (int i = 0; i < 3; i++) CHECK(std::fabs(seen[i] - turned[i]) < 5e-6);
+    CHECK(seen[6] >= 0.0f);
+    const Rotation body = rotation(q), relative = rotation(seen + 6);
+    for (int column = 0; column < 3; column++) {
+      const double x = body.m[0][column], y = body.m[1][column];
+      CHECK(std::fabs(relative.m[0][column] - (std::cos(yaw) * x + std::sin(yaw) * y)) < 5e-6);
+      CHECK(std::fabs(relative.m[1][column] - (std::cos(yaw) * y - std::sin(yaw) * x)) < 5e-6);
+      CHECK(std::fabs(relative.m[2][column] - body.m[2][column]) < 5e-6);
+    }
+    for (int i = 6; i < 10; i++) CHECK(std::fabs(seen[i]) <= 1.0f);
+  }
+}
+
+TEST_CASE("an estimate that is no attitude is no observation") {
+  float seen[13];
+  RltSensed sensed = hovering();
+  sensed.quaternion[0] = 0.0f;
+  CHECK_FALSE(crazyflie::observe(sensed, seen));
+  sensed.quaternion[0] = 1.02f;
+  CHECK_FALSE(crazyflie::observe(sensed, seen));
+  sensed.quaternion[0] = kNan;
+  CHECK_FALSE(crazyflie::observe(sensed, seen));
+  sensed.quaternion[0] = 1.000001f;  // rounding
+  REQUIRE(crazyflie::observe(sensed, seen));
+  CHECK(seen[6] == 1.0f);
+}
+
+TEST_CASE("the policy flies when it is enabled and a position is asked for, and not before") {
+  Bench bench(constant_policy({0.1f, 0.2f, 0.3f, 0.4f}));
+  CHECK(bench.report.has_built_in == 1);
+  CHECK(bench.turns(10) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_NOT_ENABLED);
+  bench.settings.enable = 1;
+  bench.sensed.is_position_target = false;
+  CHECK(bench.turns(10) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_NO_TARGET);
+  bench.sensed.is_position_target = true;
+  CHECK(bench.turn() == RLT_PILOT_POLICY);
+  CHECK(bench.reason() == RLT_REASON_NONE);
+  for (int i = 0; i < 100; i++) {
+    REQUIRE(bench.turn() == RLT_PILOT_POLICY);
+    for (int rotor = 0; rotor < 4; rotor++) {
+      CHECK(bench.decision.thrusts[rotor] == doctest::Approx(0.1 * (rotor + 1)).epsilon(1e-5));
+    }
+  }
+  CHECK(bench.report.late == 0);
+  bench.settings.enable = 0;
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.decision.stock_begins);
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK_FALSE(bench.decision.stock_begins);
+  CHECK(bench.report.take_overs == 1);
+  CHECK(bench.decision.thrusts[0] == 0.0f);
+}
+
+TEST_CASE("each action goes to its rotor, from each observation") {
+  for (int channel = 0; channel < 13; channel++) {
+    static Linear network;
+    for (float& value : network.values) value = 0.0f;
+    for (int i = 0; i < 4; i++) network.weights(0)[channel * 4 + i] = 0.01f * float(i + 1);
+    Bench bench(image_of(network));
+    bench.settings.enable = 1;
+    bench.sensed.position_m[0] = 1.0f;
+    bench.sensed.position_m[1] = -0.5f;
+    bench.sensed.velocity_m_s[2] = 2.0f;
+    bench.sensed.gyro_deg_s[1] = -300.0f;
+    bench.turn();
+    float seen[13];
+    REQUIRE(crazyflie::observe(bench.sensed, seen));
+    for (int i = 0; i < 4; i++) {
+      CAPTURE(channel);
+      CAPTURE(i);
+      const double expected = 0.5 + 0.5 * 0.01 * (i + 1) * double{seen[channel]};
+      CHECK(bench.decision.thrusts[i] == doctest::Approx(expected).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("without a policy the stock controller flies on, undisturbed") {
+  Bench bench;
+  bench.settings.enable = 1;
+  bench.turn();  // the first one after the start
+  for (int i = 0; i < 10; i++) {
+    CHECK(bench.turn() == RLT_PILOT_STOCK);
+    CHECK_FALSE(bench.decision.stock_begins);
+  }
+  CHECK(bench.reason() == RLT_REASON_NO_POLICY);
+  CHECK(bench.report.take_overs == 0);
+  CHECK(bench.controller.blend_thrust(30000.0f, 65535.0f) == 30000.0f);
+}
+
+TEST_CASE("before the built-in image is checked nothing flies and nothing is taken") {
+  RltSettings settings{1, 0, 0, 5, 20, 100};
+  RltReport report{};
+  Controller controller(settings, report);
+  RltSensed sensed = hovering();
+  RltDecision decision{};
+  controller.restart();
+  controller.decide(sensed, decision);
+  CHECK(decision.pilot == RLT_PILOT_STOCK);
+  CHECK(report.reason == RLT_REASON_UPLOAD);
+  const std::uint8_t byte = 0;
+  CHECK_FALSE(controller.write(0, &byte, 1));
+}
+
+// What is wrong, and after how many milliseconds the stock controller flies: the policy's ticks are
+// two apart.
+TEST_CASE("faults: the last action is held for four ticks, then the stock controller takes over") {
+  const auto ticks_until_stock = [](auto&& fault, RltReason reason) {
+    Bench bench(constant_policy(0.6f));
+    bench.settings.enable = 1;
+    REQUIRE(bench.turns(200) == RLT_PILOT_POLICY);
+    fault(bench);
+    int count = 0;
+    while (bench.turn() == RLT_PILOT_POLICY && count < 1000) {
+      CHECK(bench.decision.thrusts[3] == doctest::Approx(0.6));
+      count++;
+    }
+    CHECK(bench.reason() == reason);
+    CHECK(bench.decision.stock_begins);
+    // All is well again, and the stock controller flies all the same.
+    bench.gyro_runs = bench.estimate_runs = true;
+    bench.gyro_age_us = 300;
+    bench.sensed = hovering();
+    CHECK(bench.turns(100) == RLT_PILOT_STOCK);
+    CHECK(bench.reason() == reason);
+    bench.settings.enable = 0;
+    bench.turn();
+    bench.settings.enable = 1;
+    CHECK(bench.turns(2) == RLT_PILOT_POLICY);
+    return count;
+  };
+  const auto within = [](int count, int least, int most) {
+    CAPTURE(count);
+    CHECK(count >= least);
+    CHECK(count <= most);
+  };
+  // four ticks old, then five ticks
+  within(ticks_until_stock([](Bench& b) { b.gyro_runs = false; }, RLT_REASON_OBSERVATION), 10, 14);
+  within(ticks_until_stock([](Bench& b) { b.gyro_age_us = 5000; }, RLT_REASON_OBSERVATION), 8, 10);
+  within(ticks_until_stock([](Bench& b) { b.gyro_age_us = -800u; }, RLT_REASON_OBSERVATION), 8, 10);
+  within(ticks_until_stock([](Bench& b) { b.sensed.quaternion[0] = kNan; }, RLT_REASON_OBSERVATION),
+         8, 10);
+  within(ticks_until_stock([](Bench& b) { b.sensed.quaternion[0] = 0; }, RLT_REASON_OBSERVATION), 8,
+         10);
+  within(ticks_until_stock([](Bench& b) { b.sensed.position_m[1] = kNan; }, RLT_REASON_OBSERVATION),
+         8, 10);
+  // the estimate has 25 ms
+  within(ticks_until_stock([](Bench& b) { b.estimate_runs = false; }, RLT_REASON_OBSERVATION), 25,
+         40);
+  // at once
+  within(
+      ticks_until_stock([](Bench& b) { b.sensed.position_m[0] = 2.5f; }, RLT_REASON_OUT_OF_RANGE),
+      0, 1);
+  within(ticks_until_stock([](Bench& b) { b.sensed.is_position_target = false; },
+                           RLT_REASON_NO_TARGET),
+         0, 0);
+}
+
+TEST_CASE("an estimate that is predicted 100 times a second is fresh") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  CHECK(bench.turns(2000) == RLT_PILOT_POLICY);
+}
+
+TEST_CASE("a gyroscope whose numbers stay the same is no gyroscope") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(100) == RLT_PILOT_POLICY);
+  bench.gyro_runs = false;
+  int count = 0;
+  for (; count < 1000; count++) {
+    bench.sensed.gyro_us = bench.now_us + 700;
+    bench.estimate_runs = false;
+    bench.sensed.position_m[0] = 0;
+    // the estimate moves so little that it is the same most of the time
+    if (count % 20 == 0) bench.sensed.position_m[2] += 1e-3f;
+    if (bench.turn() == RLT_PILOT_STOCK) break;
+  }
+  CHECK(count == 1000);  // something still moves
+  for (count = 0; count < 1000 && bench.turn() == RLT_PILOT_POLICY; count++) {
+    bench.sensed.gyro_us = bench.now_us + 700;
+  }
+  CHECK(count < 50);
+}
+
+TEST_CASE("a fault in the first tick: the stock controller is not reset") {
+  Bench bench(constant_policy(0.6f));
+  bench.turns(10);
+  bench.sensed.position_m[0] = 2.5f;
+  bench.settings.enable = 1;
+  for (int i = 0; i < 10; i++) {
+    CHECK(bench.turn() == RLT_PILOT_STOCK);
+    CHECK_FALSE(bench.decision.stock_begins);
+    CHECK(bench.controller.blend_thrust(20000.0f, 65535.0f) == 20000.0f);
+  }
+  CHECK(bench.reason() == RLT_REASON_OUT_OF_RANGE);
+  CHECK(bench.report.take_overs == 0);
+}
+
+TEST_CASE("the thrust goes from the policy's to the stock controller's in equal steps") {
+  Bench bench(constant_policy({0.5f, 0.6f, 0.7f, 0.6f}));
+  bench.settings.enable = 1;
+  bench.turns(10);
+  bench.settings.enable = 0;
+  bench.turn();
+  float last = 0.6f * 65535.0f;
+  for (int i = 0; i < 100; i++) {
+    const float thrust = bench.controller.blend_thrust(30000.0f, 65535.0f);
+    if (i == 0) {
+      CHECK(thrust == doctest::Approx(last));
+    } else {
+      CHECK(last - thrust == doctest::Approx((0.6 * 65535 - 30000) / 100).epsilon(1e-3));
+    }
+    last = thrust;
+  }
+  CHECK(bench.controller.blend_thrust(30000.0f, 65535.0f) == 30000.0f);
+}
+
+TEST_CASE("the blend is over where the stock controller switches off, and never leaves the range") {
+  const auto take_over = [](Bench& bench) {
+    bench.settings.enable = 1;
+    bench.turns(10);
+    bench.settings.enable = 0;
+    bench.turn();
+  };
+  Bench bench(constant_policy(1.0f)), low(constant_policy(0.0f));
+  take_over(bench);
+  take_over(low);
+  CHECK(bench.controller.blend_thrust(60000.0f, 65535.0f) == doctest::Approx(65535.0));
+  CHECK(bench.controller.blend_thrust(65000.0f, 65535.0f) == 65535.0f);
+  CHECK(bench.controller.blend_thrust(0.0f, 65535.0f) == 0.0f);
+  CHECK(bench.controller.blend_thrust(40000.0f, 65535.0f) == 40000.0f);
+  CHECK(low.controller.blend_thrust(60000.0f, 65535.0f) == 0.0f);
+  CHECK(low.controller.blend_thrust(100.0f, 65535.0f) == 0.0f);
+}
+
+TEST_CASE("a policy that is pushed is checked, tried, confirmed, and replaces the built-in one") {
+  Bench bench(constant_policy(0.2f));
+  CHECK(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+  CHECK(bench.report.candidate == std::uint8_t(Candidate::staged));
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(100) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.4));
+  bench.settings.confirm = 1;
+  REQUIRE(bench.turns(2) == RLT_PILOT_POLICY);
+  CHECK(bench.settings.confirm == 0);
+  CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+  REQUIRE(bench.turns(30000) == RLT_PILOT_POLICY);  // past the trial's end
+  bench.settings.roll_back = 1;
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_TRIAL_OVER);
+  CHECK(bench.report.last_drop == std::uint8_t(DropReason::rolled_back));
+  bench.settings.enable = 0;
+  bench.turn();
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(2) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.2));
+}
+
+TEST_CASE("a trial that is not confirmed ends with the stock controller, not with another policy") {
+  Bench bench(constant_policy(0.2f));
+  REQUIRE(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.trial_s = 3;
+  bench.settings.enable = 1;
+  int count = 0;
+  while (bench.turn() == RLT_PILOT_POLICY) count++;
+  CHECK(count == 3000);
+  CHECK(bench.reason() == RLT_REASON_TRIAL_OVER);
+  CHECK(bench.report.last_drop == std::uint8_t(DropReason::deadline));
+  CHECK(bench.decision.stock_begins);
+  CHECK(bench.turns(100) == RLT_PILOT_STOCK);
+}
+
+TEST_CASE("a trial may be confirmed after the landing, and ends then too") {
+  Bench bench;
+  REQUIRE(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(100) == RLT_PILOT_POLICY);
+  bench.settings.enable = 0;
+  bench.turn();
+  SUBCASE("confirmed") {
+    bench.settings.confirm = 1;
+    bench.work();
+    CHECK(bench.settings.confirm == 0);
+    CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+    CHECK(bench.report.last_drop == std::uint8_t(DropReason::none));
+    bench.now_us += 60000000;
+    bench.work();
+    bench.settings.enable = 1;
+    CHECK(bench.turns(2) == RLT_PILOT_POLICY);
+  }
+  SUBCASE("too late") {
+    bench.now_us += 60000000;
+    bench.settings.confirm = 1;
+    bench.work();
+    CHECK(bench.report.last_drop == std::uint8_t(DropReason::deadline));
+    bench.settings.enable = 1;
+    CHECK(bench.turns(2) == RLT_PILOT_STOCK);
+    CHECK(bench.reason() == RLT_REASON_NO_POLICY);
+  }
+  SUBCASE("rolled back") {
+    bench.settings.roll_back = 1;
+    bench.work();
+    CHECK(bench.report.last_drop == std::uint8_t(DropReason::rolled_back));
+    CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+  }
+}
+
+TEST_CASE("while the policy flies no byte is taken, and the image that acts stays") {
+  Bench bench;
+  const Bytes image = constant_policy(0.4f);
+  REQUIRE(bench.push(image) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  bench.settings.confirm = 0;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  CHECK_FALSE(bench.send(constant_policy(0.9f)));
+  Bytes read(image.size());
+  REQUIRE(bench.controller.read(0, read.data(), static_cast<std::uint32_t>(read.size())));
+  CHECK(read == image);
+  CHECK(bench.report.upload == RLT_UPLOAD_ACCEPTED);
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.4));
+}
+
+TEST_CASE("while an upload is under way the policy does not start") {
+  Bench bench(constant_policy(0.2f));
+  const Bytes image = constant_policy(0.4f);
+  REQUIRE(bench.controller.write(0, image.data(), 100));
+  bench.settings.enable = 1;
+  CHECK(bench.turns(5) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_UPLOAD);
+  CHECK(bench.report.upload == RLT_UPLOAD_RECEIVING);
+  CHECK(bench.report.received_bytes == 100);
+  REQUIRE(bench.send(image));  // begun again
+  CHECK(bench.report.upload == RLT_UPLOAD_CHECKING);
+  CHECK_FALSE(bench.controller.write(0, image.data(), 25));
+  CHECK(bench.turns(5) == RLT_PILOT_STOCK);
+  bench.work();
+  CHECK(bench.report.upload == RLT_UPLOAD_ACCEPTED);
+  CHECK(bench.turns(5) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.4));
+}
+
+TEST_CASE("parts may come twice, not with gaps, not other ones, and not too many") {
+  Bench bench;
+  const Bytes image = constant_policy(0.4f);
+  const auto write = [&](std::uint32_t at, std::uint32_t count) {
+    return bench.controller.write(at, image.data() + at, count);
+  };
+  CHECK_FALSE(write(25, 25));
+  REQUIRE(write(0, 25));
+  REQUIRE(write(25, 25));
+  REQUIRE(write(25, 25));
+  REQUIRE(write(50, 25));
+  SUBCASE("gap") { CHECK_FALSE(write(100, 25)); }
+  SUBCASE("other bytes") {
+    const Bytes other(25, 0xee);
+    CHECK_FALSE(bench.controller.write(50, other.data(), 25));
+  }
+  SUBCASE("too many") {
+    std::vector<std::uint8_t> much(kSlotBytes + 1);
+    CHECK_FALSE(bench.controller.write(75, much.data(), kSlotBytes));
+  }
+  CHECK(bench.report.upload == RLT_UPLOAD_FAILED);
+  CHECK_FALSE(write(75, 25));
+  CHECK(bench.push(image) == RLT_UPLOAD_ACCEPTED);
+}
+
+TEST_CASE("an image that is not as it should be is refused, and the stock controller flies") {
+  Bench bench;
+  Bytes image = constant_policy(0.4f);
+  bench.settings.enable = 1;
+  SUBCASE("a bit") {
+    image[image.size() - 100] ^= 1;
+    CHECK(bench.push(image) == RLT_UPLOAD_REFUSED);
+    CHECK(bench.report.refusal == std::uint8_t(PolicyReason::wrong_crc));
+  }
+  SUBCASE("another contract") {
+    PolicyImageHeader header;
+    std::memcpy(&header, image.data(), sizeof(header));
+    header.step_interval_us = 10000;
+    std::memcpy(image.data(), &header, sizeof(header));
+    header.crc32 = policy_image_crc32(image.data(), image.size());
+    std::memcpy(image.data(), &header, sizeof(header));
+    CHECK(bench.push(image) == RLT_UPLOAD_REFUSED);
+    CHECK(bench.report.refusal == std::uint8_t(PolicyReason::other_contract));
+  }
+  CHECK(bench.turns(5) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_NO_POLICY);
+  CHECK(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+}
+
+TEST_CASE("an output that is not finite: at once, and the policy is dropped") {
+  static Linear network;
+  for (float& value : network.values) value = 0.0f;
+  // Overflows where x + y + z of the position's error is above 5.5 m, which no example reaches.
+  for (int channel = 0; channel < 3; channel++) network.weights(0)[channel * 4] = 3.4e38f / 5.5f;
+  Bench bench(constant_policy(0.2f));
+  REQUIRE(bench.push(image_of(network)) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  for (float& position : bench.sensed.position_m) position = 1.95f;
+  CHECK(bench.turns(2) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_OUTPUT);
+  CHECK(bench.report.last_drop == std::uint8_t(DropReason::fault));
+}
+
+TEST_CASE("another controller was chosen in between: the stock one begins") {
+  Bench bench(constant_policy(0.2f));
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  bench.controller.restart();
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.decision.stock_begins);
+  CHECK(bench.reason() == RLT_REASON_RESTARTED);
+  CHECK(bench.controller.blend_thrust(20000.0f, 65535.0f) == 20000.0f);
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK_FALSE(bench.decision.stock_begins);
+  CHECK(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+}
+
+TEST_CASE("the clock wraps, and is set back") {
+  Bench bench(constant_policy(0.2f));
+  bench.now_us = 0xffffffffu - 50000u;
+  bench.settings.enable = 1;
+  CHECK(bench.turns(1000) == RLT_PILOT_POLICY);
+  bench.now_us = 1000000000;
+  bench.turns(10);
+  bench.now_us = 0;  // parameter usec.reset
+  CHECK(bench.turns(20) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_OBSERVATION);
+}
+
+TEST_CASE("a network of 13-64-64-4 fits its slot, with a normaliser") {
+  static Large network;
+  initialize_kaiming(Host{}, network, 1, 0);
+  Bench bench;
+  const Bytes image = image_of(network, true);
+  CHECK(image.size() == 23056);
+  CHECK(bench.push(image) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  CHECK(bench.turns(100) == RLT_PILOT_POLICY);
+}
