@@ -13,12 +13,12 @@
 // Rotors, seen from above, in the firmware's order (power_distribution_quadrotor.c gives the signs
 // of roll, pitch and yaw: M1 - - -, M2 - + +, M3 + + -, M4 + - +):
 //
-//                 x (forward)
-//        M4, clockwise   M1, counter-clockwise
-//                 \   /
-//        y (left)   +
-//                 /   \
-//        M3, counter-c.  M2, clockwise
+//                  x, forward
+//      M4, clockwise   |   M1, counter-clockwise
+//                   `. | .'
+//       y, left --------+
+//                   .'   `.
+//      M3, counter-cl.     M2, clockwise
 #pragma once
 
 #include "rltools/policy/contract.h"

@@ -1,0 +1,1 @@
+#include "crazyflie_interface.h"

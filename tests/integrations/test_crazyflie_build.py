@@ -1,0 +1,130 @@
+"""The Crazyflie's app: against declarations of the firmware's interface, with its flags."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from policy_samples import sample_images
+from rltools_host import paths
+from rltools_host.policies import export
+from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain.tools import missing_tools
+
+APP = paths.REPOSITORY / "integrations/crazyflie/src"
+TESTS = paths.REPOSITORY / "tests/integrations"
+# As the firmware's kbuild calls the compilers (its version of 2026-08, CONFIG_DEBUG off).
+COMMON_FLAGS = (
+    *("-D__firmware__", "-fno-exceptions", "-Wall", "-Wmissing-braces", "-fno-strict-aliasing"),
+    *("-ffunction-sections", "-fdata-sections", "-Wdouble-promotion", "-DCRAZYFLIE_FW"),
+    *(
+        "-fno-delete-null-pointer-checks",
+        "-Wno-unused-but-set-variable",
+        "-Wno-unused-const-variable",
+    ),
+    *("-fomit-frame-pointer", "-fno-var-tracking-assignments", "-fno-strict-overflow"),
+    *("-fconserve-stack", "-Werror=date-time", "-fno-math-errno", "-DARM_MATH_CM4"),
+    *("-D__FPU_PRESENT=1", "-mfp16-format=ieee", "-Wno-array-bounds", "-Wno-stringop-overread"),
+    *("-Wno-stringop-overflow", "-Os", "-Werror"),
+)
+PROCESSOR = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
+C_FLAGS = ("-std=gnu11", "-Wno-pointer-sign", "-Werror=implicit-int")
+INTERFACE = (f"-I{TESTS / 'crazyflie_interface'}", f"-I{APP}", f"-I{APP / 'policy'}")
+# Bytes: what the stock firmware leaves is 34 KB of memory.
+MOST_RAM = 26 * 1024
+MOST_TEXT = 11 * 1024
+STABILIZER_STACK = 1800
+# From the stabilizer's loop to the innermost kernel.
+DEEPEST_CALLS = (
+    *("controllerOutOfTree", "rlt_decide", "::go_on", "PolicyDeployment<", "Executor<"),
+    *("dense_forward_at_run_time", "accumulate_terms"),
+)
+
+
+def policy_flags() -> list[str]:
+    """Those of src/policy/Kbuild, without a policy that is compiled in."""
+    text = (APP / "policy/Kbuild").read_text().partition("ifneq")[0]
+    lines = [line.partition("+=")[2] for line in text.splitlines() if line.startswith("ccflags-y")]
+    return " ".join(lines).replace("$(OOT)", str(APP.parent)).split()
+
+
+def build(folder: Path, *flags: str) -> list[Path]:
+    if missing_tools(["arm-none-eabi-g++"]):
+        pytest.skip("arm-none-eabi-g++ is not installed")
+    calls = {
+        "crazyflie_os.c": ["arm-none-eabi-gcc", *C_FLAGS],
+        "policy/policy_controller.cpp": ["arm-none-eabi-g++", *policy_flags()],
+    }
+    objects = []
+    for source, (compiler, *own) in calls.items():
+        target = folder / Path(source).with_suffix(".o").name
+        command = [compiler, *COMMON_FLAGS, *PROCESSOR, *own, *flags, *INTERFACE]
+        command += ["-fstack-usage", "-c", str(APP / source), "-o", str(target)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+        objects.append(target)
+    return objects
+
+
+def output(*command: object) -> str:
+    return subprocess.run(
+        [str(word) for word in command], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return build(tmp_path_factory.mktemp("crazyflie"))
+
+
+def test_it_compiles_with_the_firmwares_flags_and_fits(objects: list[Path]) -> None:
+    sizes = [line.split() for line in output("arm-none-eabi-size", *objects).splitlines()[1:]]
+    assert sum(int(size[1]) + int(size[2]) for size in sizes) <= MOST_RAM
+    assert sum(int(size[0]) for size in sizes) <= MOST_TEXT
+
+
+def test_it_needs_nothing_but_the_interface(objects: list[Path]) -> None:
+    """No heap, no exceptions, no constructors of globals: the firmware runs none."""
+    symbols = [line.split() for line in output("arm-none-eabi-nm", *objects).splitlines()]
+    undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
+    defined = {words[2] for words in symbols if len(words) == 3}
+    declared = (TESTS / "crazyflie_interface/crazyflie_interface.h").read_text()
+    others = {name for name in undefined - defined if f"{name}(" not in declared}
+    assert others <= {"memcpy", "memset", "memcmp", "__aeabi_uldivmod"}
+    assert "init_array" not in output("arm-none-eabi-objdump", "-h", *objects)
+
+
+def test_the_stabilizers_stack_suffices(objects: list[Path]) -> None:
+    reports = [path.with_suffix(".su").read_text() for path in objects]
+    frames = [line.split("\t") for report in reports for line in report.splitlines()]
+    used = 0
+    for call in DEEPEST_CALLS:
+        sizes = [int(size) for name, size, _ in frames if call in name]
+        assert sizes, call
+        used += max(sizes)
+    # The loop itself, and what an interrupt and a change of tasks push: with the FPU's registers.
+    assert used + 96 + 204 <= STABILIZER_STACK
+
+
+def test_a_policy_is_compiled_in(tmp_path: Path) -> None:
+    image = parse_policy(sample_images()["pendulum"])
+    name = export.identifier(image.experiment)
+    (tmp_path / f"{name}_image.h").write_bytes(export.encode_array(image))
+    objects = build(tmp_path, f"-DRLT_POLICY_IMAGE={name}_image", f"-I{tmp_path}")
+    assert f"{name}_image" in output("arm-none-eabi-nm", *objects)
+
+
+def test_the_operating_systems_side(tmp_path: Path) -> None:
+    """Its C, with the interface played by a program of this machine."""
+    sanitizers = "-fsanitize=address,undefined"
+    target, program = tmp_path / "os.o", tmp_path / "program"
+    flags = ("-O1", sanitizers, "-Wall", "-Wextra", "-Werror", *INTERFACE)
+    output("gcc", *C_FLAGS, *flags, "-c", APP / "crazyflie_os.c", "-o", target)
+    source = TESTS / "crazyflie_os_program.cpp"
+    program_object = tmp_path / "program.o"
+    output("g++", "-std=c++17", "-O0", *INTERFACE, "-c", source, "-o", program_object)
+    output("g++", sanitizers, program_object, target, "-o", program)
+    result = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout
