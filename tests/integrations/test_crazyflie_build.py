@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
@@ -32,10 +32,14 @@ COMMON_FLAGS = (
 PROCESSOR = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 C_FLAGS = ("-std=gnu11", "-Wno-pointer-sign", "-Werror=implicit-int")
 INTERFACE = (f"-I{TESTS / 'crazyflie_interface'}", f"-I{APP}", f"-I{APP / 'policy'}")
+LIBRARY = (f"-I{paths.REPOSITORY / 'lib/rltools/include'}",)
+LINK = ("-nostartfiles", "--specs=nosys.specs")
+SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
 # Bytes: what the stock firmware leaves is 34 KB of memory.
 MOST_RAM = 26 * 1024
 MOST_TEXT = 11 * 1024
 STABILIZER_STACK = 1800
+MOST_STACK = 1200  # of it, for the controller
 # From the stabilizer's loop to the innermost kernel.
 DEEPEST_CALLS = (
     *("controllerOutOfTree", "rlt_decide", "::go_on", "PolicyDeployment<", "Executor<"),
@@ -108,12 +112,49 @@ def test_the_stabilizers_stack_suffices(objects: list[Path]) -> None:
     assert used + 96 + 204 <= STABILIZER_STACK
 
 
-def test_a_policy_is_compiled_in(tmp_path: Path) -> None:
-    image = parse_policy(sample_images()["pendulum"])
+def quadrotor_image(folder: Path) -> bytes:
+    program = folder / "image"
+    flags = ("-std=c++17", "-O1", "-ffp-contract=off", "-march=native", *INTERFACE, *LIBRARY)
+    output("g++", *flags, TESTS / "crazyflie_image.cpp", "-o", program)
+    return subprocess.run([program], check=True, capture_output=True, timeout=60).stdout
+
+
+def run_on_cortex_m4(folder: Path, objects: list[Path]) -> list[int]:
+    """The numbers that it prints by semihosting."""
+    program = folder / "program"
+    script = TESTS / "crazyflie_on_cortex_m4.ld"
+    source = TESTS / "crazyflie_on_cortex_m4.cpp"
+    flags = ("-std=gnu++17", "-Os", "-fno-exceptions", *PROCESSOR, *INTERFACE)
+    output("arm-none-eabi-g++", *flags, *LINK, f"-T{script}", source, *objects, "-o", program)
+    machine = ("-M", "mps2-an386", "-icount", "shift=5", "-display", "none", "-monitor", "none")
+    result = subprocess.run(
+        ["qemu-system-arm", *machine, *SEMIHOSTING, "-kernel", program],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return [int(word, 16) for word in (result.stdout + result.stderr).split()]
+
+
+def test_the_compiled_in_policy_flies_on_an_emulated_cortex_m4(tmp_path: Path) -> None:
+    """The object that the firmware would link: the same bits, within its stack and its time."""
+    if missing_tools(["qemu-system-arm"]):
+        pytest.skip("qemu-system-arm is not installed")
+    image = parse_policy(quadrotor_image(tmp_path))
     name = export.identifier(image.experiment)
     (tmp_path / f"{name}_image.h").write_bytes(export.encode_array(image))
     objects = build(tmp_path, f"-DRLT_POLICY_IMAGE={name}_image", f"-I{tmp_path}")
-    assert f"{name}_image" in output("arm-none-eabi-nm", *objects)
+    accepted, pilot, *thrusts, tick, held, stack = run_on_cortex_m4(tmp_path, objects[1:])
+    assert (accepted, pilot) == (1, 1)
+    turning = np.float32(10) * np.float32(0.017453292519943295)
+    observation = np.array([0.25, 0.5, 0.75, 0, 0, 0, 1, 0, 0, 0, *[turning] * 3], np.float32)
+    expected = np.asarray(image.evaluate(observation), np.float32)
+    assert thrusts == expected.view(np.uint32).tolist()
+    # 1.25 instructions a tick of the counter: 8,200 where the policy acts, 700 where it is held.
+    assert tick * 1.25 < 10_000
+    assert held * 1.25 < 1_000
+    assert stack < MOST_STACK
 
 
 def test_the_operating_systems_side(tmp_path: Path) -> None:

@@ -27,7 +27,16 @@ from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
 
 PYTEST_FOLDERS = ("tests",)
-CPP_FOLDERS = ("lib", "firmware", "experiments", "host/native", "tests", "benchmarks", "examples")
+CPP_FOLDERS = (
+    "lib",
+    "firmware",
+    "integrations",
+    "experiments",
+    "host/native",
+    "tests",
+    "benchmarks",
+    "examples",
+)
 PYTHON_FOLDERS = (
     "host",
     "lib",

@@ -17,7 +17,7 @@ from typing import Any
 from rltools_host.errors import RltError
 
 LIST_DIRECTORY = Path("tests/mutants")
-SOURCE_FOLDERS = ("lib", "firmware", "experiments", "host")
+SOURCE_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host")
 SOURCE_SUFFIXES = (".h", ".cpp", ".S", ".py", ".sh")
 COMPILER = "compiler"  # in place of a test: the fault must not compile
 
