@@ -42,8 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "device: trains or runs on an emulated board")
     if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
         raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
-    # Tests press Ctrl-C. A shell that starts them in the background ignores it, and so would they.
+    # Tests press Ctrl-C and close terminals. A shell that starts them in the background, or nohup,
+    # ignores that, and so would they and the programs that they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

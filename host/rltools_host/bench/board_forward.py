@@ -1,4 +1,4 @@
-"""`rlt bench inference --board`: one forward pass of 13-64-64-4 on emulated boards.
+"""`rlt bench inference --board all-emulated`: one forward pass of 13-64-64-4 on emulated boards.
 
 Instructions are counted, not time: a real processor issues up to two in a cycle, and stalls.
 """

@@ -120,7 +120,15 @@ TEST_CASE("without a policy the action is the safe one; a pushed one acts from i
   REQUIRE(send(board.deployment, second).accepted());
   CHECK(board.acts_as(first));
   REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  board.now_us -= kStep_us;  // at once, although no tick is due
   CHECK(board.acts_as(second));
+  SUBCASE("confirmed, and rolled back after a reset") {
+    REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
+    Board restarted(flash);
+    CHECK(restarted.acts_as(second));
+    REQUIRE(restarted.deployment.roll_back() == SlotError::none);
+    CHECK(restarted.acts_as(first));
+  }
   SUBCASE("confirmed, and rolled back") {
     REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
     CHECK(board.acts_as(second));
@@ -133,9 +141,22 @@ TEST_CASE("without a policy the action is the safe one; a pushed one acts from i
     CHECK(board.acts_as(first));
   }
   SUBCASE("the trial's time is over: the very next tick is the last good policy's") {
-    board.now_us += kTrial_us - 2 * kStep_us;
+    board.now_us += kTrial_us - kStep_us;
     CHECK(board.acts_as(first));
     CHECK(board.deployment.slots().last_drop() == DropReason::deadline);
+  }
+  SUBCASE("the trial's time is over between two ticks: the last good policy acts at once") {
+    const std::uint32_t tick_us = board.now_us;
+    CHECK(board.deployment.poll(tick_us + kTrial_us));
+    board.now_us = tick_us - kStep_us;
+    CHECK(board.acts_as(first));
+  }
+  SUBCASE("staged over: what was there is no policy any more") {
+    REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
+    const std::uint8_t other = board.deployment.slots().other_slot();
+    REQUIRE(board.deployment.view(other) != nullptr);
+    REQUIRE(board.deployment.stage() == SlotError::none);
+    CHECK(board.deployment.view(other) == nullptr);
   }
   SUBCASE("reset in trial") {
     Board restarted(flash);
@@ -221,6 +242,7 @@ TEST_CASE("an image with any bit flipped is refused, and the active policy goes 
     const StageVerdict verdict = send(board.deployment, flipped);
     REQUIRE(verdict.error == SlotError::none);
     REQUIRE_FALSE(verdict.verdict.accepted());
+    REQUIRE(board.deployment.slots().candidate_state() == Candidate::none);
     REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::not_staged);
   }
   CHECK(board.acts_as(first));

@@ -224,6 +224,7 @@ TEST_CASE("an observation that does not change is frozen, where its time does") 
   bench.values[3] = std::nextafter(bench.values[3], 9.0f);
   CHECK(bench.next() == ExecutorStatus::acted);
   // The same observation again is no new one: it becomes stale.
+  limits.most_equal = 2;
   Bench slow(limits);
   const std::uint32_t taken = slow.now_us;
   CHECK(slow.step() == ExecutorStatus::acted);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,7 @@ TEST_CASE("a trial ends at its deadline, over a wrap of the clock") {
   const std::uint32_t begin = 0xfffffe00u;
   REQUIRE(send(slots, second) == SlotError::none);
   REQUIRE(slots.start_trial(begin, kTrial_us) == SlotError::none);
+  CHECK_FALSE(slots.poll(begin + 1));  // before the wrap, and after it
   CHECK_FALSE(slots.poll(begin + kTrial_us - 1));
   CHECK(is(slots.acting(), second));
   CHECK(slots.trial_left_us(begin + kTrial_us - 1) == 1);
@@ -156,6 +158,54 @@ TEST_CASE("a reset during a trial drops the candidate; one after staging keeps i
   CHECK(slots.candidate_state() == Candidate::none);
   CHECK(is(slots.acting(), first));
   CHECK(is(slots.active(), first));
+}
+
+TEST_CASE("what is being overwritten counts no more") {
+  SmallFlash flash(kBlocks);
+  Slots slots(flash);
+  slots.begin();
+  push(slots, image_of(1));
+  push(slots, image_of(2));
+  REQUIRE(slots.candidate_state() == Candidate::previous);
+  REQUIRE(slots.stage() == SlotError::none);
+  CHECK(slots.candidate_state() == Candidate::none);
+  CHECK(slots.roll_back() == SlotError::no_previous);
+  CHECK(is(slots.acting(), image_of(2)));
+}
+
+TEST_CASE("a candidate that is damaged counts no more after a reset") {
+  for (const bool is_staged : {true, false}) {
+    SmallFlash flash(kBlocks);
+    Slots slots(flash);
+    slots.begin();
+    push(slots, image_of(1));
+    if (is_staged) REQUIRE(send(slots, image_of(2)) == SlotError::none);
+    if (!is_staged) push(slots, image_of(2));
+    flash.bytes()[2 * 64 + slots.other_slot() * 4 * 64 + 100] ^= 1;
+    Slots restarted(flash);
+    restarted.begin();
+    CHECK(restarted.candidate_state() == Candidate::none);
+    CHECK(is(restarted.acting(), image_of(is_staged ? 1 : 2)));
+  }
+}
+
+TEST_CASE("a record of another version counts for nothing") {
+  SmallFlash flash(kBlocks);
+  {
+    Slots slots(flash);
+    slots.begin();
+    push(slots, image_of(1));
+  }
+  for (std::uint32_t offset = 0; offset < 2 * 64; offset += sizeof(SlotRecord)) {
+    SlotRecord record;
+    std::memcpy(&record, flash.data() + offset, sizeof(record));
+    record.magic++;
+    record.checksum = crc32(&record, sizeof(record) - 4);
+    std::memcpy(flash.bytes() + offset, &record, sizeof(record));
+  }
+  Slots slots(flash);
+  slots.begin();
+  CHECK(is_none(slots.acting()));
 }
 
 TEST_CASE("bytes come in order; repeated ones are compared") {
