@@ -66,7 +66,7 @@ struct Bench {
   std::uint32_t now_us = 1000000;
   std::uint32_t gyro_age_us = 300;
   int turn_count = 0;
-  bool gyro_runs = true, estimate_runs = true;
+  bool gyro_runs = true, gyro_is_noisy = true, estimate_runs = true;
 
   Bytes built_in;  // in flash
 
@@ -79,12 +79,11 @@ struct Bench {
   // One turn of the stabilizer, a millisecond after the last.
   RltPilot turn() {
     now_us += 1000;
+    turn_count++;
     sensed.now_us = now_us;
-    if (gyro_runs) {
-      sensed.gyro_us = now_us - gyro_age_us;
-      sensed.gyro_deg_s[2] += 0.001f;
-    }
-    if (++turn_count % 10 == 0 && estimate_runs) sensed.position_m[2] += 1e-6f;
+    if (gyro_runs) sensed.gyro_us = now_us - gyro_age_us;
+    if (gyro_is_noisy) sensed.gyro_deg_s[2] += turn_count % 2 == 0 ? 0.01f : -0.01f;
+    if (turn_count % 10 == 0 && estimate_runs) sensed.position_m[2] += 1e-6f;
     controller.decide(sensed, decision);
     return decision.pilot;
   }

@@ -201,7 +201,7 @@ TEST_CASE("faults: the last action is held for four ticks, then the stock contro
     CHECK(bench.reason() == reason);
     CHECK(bench.decision.stock_begins);
     // All is well again, and the stock controller flies all the same.
-    bench.gyro_runs = bench.estimate_runs = true;
+    bench.gyro_runs = bench.gyro_is_noisy = bench.estimate_runs = true;
     bench.gyro_age_us = 300;
     bench.sensed = hovering();
     CHECK(bench.turns(100) == RLT_PILOT_STOCK);
@@ -230,6 +230,9 @@ TEST_CASE("faults: the last action is held for four ticks, then the stock contro
   // the estimate has 25 ms
   within(ticks_until_stock([](Bench& b) { b.estimate_runs = false; }, RLT_REASON_OBSERVATION), 25,
          40);
+  // and so has a gyroscope whose numbers stay the same
+  within(ticks_until_stock([](Bench& b) { b.gyro_is_noisy = false; }, RLT_REASON_OBSERVATION), 25,
+         40);
   // at once
   within(
       ticks_until_stock([](Bench& b) { b.sensed.position_m[0] = 2.5f; }, RLT_REASON_OUT_OF_RANGE),
@@ -239,31 +242,40 @@ TEST_CASE("faults: the last action is held for four ticks, then the stock contro
          0, 0);
 }
 
+TEST_CASE("faults that are not in a row are held, however many") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  bench.turns(10);
+  for (int i = 0; i < 100; i++) {
+    bench.gyro_age_us = i % 8 < 6 ? 5000 : 300;  // three ticks of four
+    REQUIRE(bench.turn() == RLT_PILOT_POLICY);
+  }
+}
+
+TEST_CASE("a policy whose first observation is unusable does not start") {
+  Bench bench(constant_policy(0.6f));
+  bench.gyro_age_us = 5000;
+  bench.settings.enable = 1;
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_OBSERVATION);
+}
+
+TEST_CASE("what has stood still on the ground is fresh when the policy starts") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  bench.turns(10);
+  bench.settings.enable = 0;
+  bench.gyro_is_noisy = bench.estimate_runs = false;
+  bench.turns(1000);
+  bench.settings.enable = 1;
+  bench.gyro_is_noisy = bench.estimate_runs = true;
+  CHECK(bench.turns(100) == RLT_PILOT_POLICY);
+}
+
 TEST_CASE("an estimate that is predicted 100 times a second is fresh") {
   Bench bench(constant_policy(0.6f));
   bench.settings.enable = 1;
   CHECK(bench.turns(2000) == RLT_PILOT_POLICY);
-}
-
-TEST_CASE("a gyroscope whose numbers stay the same is no gyroscope") {
-  Bench bench(constant_policy(0.6f));
-  bench.settings.enable = 1;
-  REQUIRE(bench.turns(100) == RLT_PILOT_POLICY);
-  bench.gyro_runs = false;
-  int count = 0;
-  for (; count < 1000; count++) {
-    bench.sensed.gyro_us = bench.now_us + 700;
-    bench.estimate_runs = false;
-    bench.sensed.position_m[0] = 0;
-    // the estimate moves so little that it is the same most of the time
-    if (count % 20 == 0) bench.sensed.position_m[2] += 1e-3f;
-    if (bench.turn() == RLT_PILOT_STOCK) break;
-  }
-  CHECK(count == 1000);  // something still moves
-  for (count = 0; count < 1000 && bench.turn() == RLT_PILOT_POLICY; count++) {
-    bench.sensed.gyro_us = bench.now_us + 700;
-  }
-  CHECK(count < 50);
 }
 
 TEST_CASE("a fault in the first tick: the stock controller is not reset") {
@@ -416,7 +428,8 @@ TEST_CASE("while an upload is under way the policy does not start") {
   CHECK(bench.report.received_bytes == 100);
   REQUIRE(bench.send(image));  // begun again
   CHECK(bench.report.upload == RLT_UPLOAD_CHECKING);
-  CHECK_FALSE(bench.controller.write(0, image.data(), 25));
+  const Bytes other(25, 0xee);
+  CHECK_FALSE(bench.controller.write(0, other.data(), 25));
   CHECK(bench.turns(5) == RLT_PILOT_STOCK);
   bench.work();
   CHECK(bench.report.upload == RLT_UPLOAD_ACCEPTED);
@@ -447,6 +460,46 @@ TEST_CASE("parts may come twice, not with gaps, not other ones, and not too many
   CHECK(bench.report.upload == RLT_UPLOAD_FAILED);
   CHECK_FALSE(write(75, 25));
   CHECK(bench.push(image) == RLT_UPLOAD_ACCEPTED);
+}
+
+TEST_CASE("an image is checked when its last byte has come, and is read back from its slot") {
+  Bench bench;
+  const Bytes image = constant_policy(0.4f);
+  const auto bytes = static_cast<std::uint32_t>(image.size());
+  for (std::uint32_t i = 0; i < bytes; i++) {
+    CHECK(bench.report.upload != RLT_UPLOAD_CHECKING);
+    REQUIRE(bench.controller.write(i, image.data() + i, 1));
+  }
+  CHECK(bench.report.upload == RLT_UPLOAD_CHECKING);
+  std::uint8_t read[2];
+  REQUIRE(bench.controller.read(bytes - 2, read, 2));
+  CHECK(std::memcmp(read, image.data() + bytes - 2, 2) == 0);
+  CHECK(bench.controller.memory_bytes() == kSlotBytes);
+  CHECK(bench.controller.read(kSlotBytes - 1, read, 1));
+  CHECK_FALSE(bench.controller.read(kSlotBytes - 1, read, 2));
+  CHECK_FALSE(bench.controller.read(kSlotBytes + 1, read, 1));
+}
+
+TEST_CASE("the last part may come again when the upload is over, and nothing else") {
+  Bench bench;
+  const Bytes image = constant_policy(0.4f);
+  const auto bytes = static_cast<std::uint32_t>(image.size());
+  const auto again = [&] {
+    CHECK(bench.controller.write(bytes - 24, image.data() + bytes - 24, 24));
+    CHECK_FALSE(bench.controller.write(bytes - 24, image.data(), 24));
+    CHECK_FALSE(bench.controller.write(bytes - 24, image.data() + bytes - 24, 25));
+    CHECK_FALSE(bench.controller.write(bytes, image.data(), 1));
+  };
+  REQUIRE(bench.send(image, 24));
+  again();
+  CHECK(bench.report.upload == RLT_UPLOAD_CHECKING);
+  bench.work();
+  again();
+  CHECK(bench.report.upload == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  again();
+  CHECK(bench.turns(10) == RLT_PILOT_POLICY);
 }
 
 TEST_CASE("an image that is not as it should be is refused, and the stock controller flies") {

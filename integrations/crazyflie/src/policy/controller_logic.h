@@ -52,36 +52,44 @@ inline bool observe(const RltSensed& sensed, float* observation) {
   return true;
 }
 
-// How old an observation is. The gyroscope has a time of its own. The estimate has none: it is
-// predicted 100 times a second, and has stopped where its numbers stay the same for longer.
+// How old an observation is. The gyroscope has a time of its own, the estimate has none: it is
+// predicted 100 times a second. Each has stopped where its numbers stay the same for longer; a
+// gyroscope's noise is never that still.
 class Freshness {
  public:
   static constexpr std::uint32_t kMostUnchanged_us = 25000;
 
-  void restart() { started_ = false; }
+  void restart(std::uint32_t now_us) { gyro_.changed_us = estimate_.changed_us = now_us; }
   // When the oldest part of what is sensed was taken.
   std::uint32_t taken_us(const RltSensed& sensed) {
-    const std::uint32_t hash = hash_of(sensed);
-    if (!started_ || hash != hash_) changed_us_ = sensed.now_us;
-    started_ = true;
-    hash_ = hash;
-    return sensed.now_us - changed_us_ > kMostUnchanged_us ? changed_us_ : sensed.gyro_us;
+    std::uint32_t hash = hash_of(sensed.quaternion, 4, kHashStart);
+    hash = hash_of(sensed.position_m, 3, hash);
+    estimate_.see(hash_of(sensed.velocity_m_s, 3, hash), sensed.now_us);
+    gyro_.see(hash_of(sensed.gyro_deg_s, 3, kHashStart), sensed.now_us);
+    const std::uint32_t estimate_us = sensed.now_us - estimate_.changed_us;
+    const std::uint32_t gyro_us = sensed.now_us - gyro_.changed_us;
+    if (estimate_us > kMostUnchanged_us) return estimate_.changed_us;
+    return gyro_us > kMostUnchanged_us ? gyro_.changed_us : sensed.gyro_us;
   }
 
  private:
-  static std::uint32_t hash_of(const RltSensed& sensed) {
-    std::uint32_t hash = 2166136261u;
-    const auto add = [&hash](const float* values, int count) {
-      for (int i = 0; i < count; i++) hash = (hash ^ math::to_bits(values[i])) * 16777619u;
-    };
-    add(sensed.quaternion, 4);
-    add(sensed.position_m, 3);
-    add(sensed.velocity_m_s, 3);
+  struct Watched {
+    std::uint32_t hash = 0, changed_us = 0;
+
+    void see(std::uint32_t present, std::uint32_t now_us) {
+      if (present != hash) changed_us = now_us;
+      hash = present;
+    }
+  };
+
+  // FNV-1a over words.
+  static constexpr std::uint32_t kHashStart = 2166136261u;
+  static std::uint32_t hash_of(const float* values, int count, std::uint32_t hash) {
+    for (int i = 0; i < count; i++) hash = (hash ^ math::to_bits(values[i])) * 16777619u;
     return hash;
   }
 
-  std::uint32_t hash_ = 0, changed_us_ = 0;
-  bool started_ = false;
+  Watched estimate_, gyro_;
 };
 
 // -- the way back
@@ -125,7 +133,7 @@ class Controller {
   Controller(RltSettings& settings, RltReport& report)
       : settings_(settings),
         report_(report),
-        deployment_(Device{}, storage_, policy_contract<Contract>(), limits()) {}
+        deployment_(Device{}, storage_, policy_contract<Contract>()) {}
 
   // -- the stabilizer's task
   // -----------------------------------------------------------------------
@@ -162,13 +170,12 @@ class Controller {
   // A write at 0 begins an upload; where the policy flies, it is not taken. One that broke off is
   // begun again.
   bool write(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t count) {
-    if (report_.upload == RLT_UPLOAD_CHECKING) return false;
     if (offset == 0) {
       if (report_.upload != RLT_UPLOAD_RECEIVING && !take(Owner::upload)) return false;
       if (deployment_.stage() != SlotError::none) return end_upload(RLT_UPLOAD_FAILED);
       report_.upload = RLT_UPLOAD_RECEIVING;
     } else if (report_.upload != RLT_UPLOAD_RECEIVING) {
-      return false;
+      return is_repeated(offset, bytes, count);
     }
     if (deployment_.write(offset, bytes, count) != SlotError::none) {
       return end_upload(RLT_UPLOAD_FAILED);
@@ -217,12 +224,6 @@ class Controller {
  private:
   enum class Owner : std::uint8_t { nobody, stabilizer, upload, app };
 
-  static ExecutorLimits limits() {
-    ExecutorLimits result;
-    result.most_equal = 50;  // 0.1 s: a gyroscope's noise is never that still
-    return result;
-  }
-
   // -- flying
   // --------------------------------------------------------------------------------------
 
@@ -244,7 +245,7 @@ class Controller {
       return RLT_REASON_NO_POLICY;
     }
     deployment_.reset_executor();
-    freshness_.restart();
+    freshness_.restart(sensed.now_us);
     flown_ = deployment_.acting();
     faults_ = 0;
     for (float& thrust : thrusts_) thrust = 0;
@@ -328,6 +329,13 @@ class Controller {
     PolicyImageHeader header;
     __builtin_memcpy(&header, slot_data(), sizeof(header));
     return header.total_bytes;
+  }
+
+  // Of an upload that is over: the radio may send its last part again.
+  bool is_repeated(std::uint32_t offset, const std::uint8_t* bytes, std::uint32_t count) const {
+    return report_.upload != RLT_UPLOAD_FAILED && offset < report_.received_bytes &&
+           count <= report_.received_bytes - offset &&
+           __builtin_memcmp(slot_data() + offset, bytes, count) == 0;
   }
 
   bool end_upload(RltUpload result) {
