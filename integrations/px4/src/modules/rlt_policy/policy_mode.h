@@ -1,0 +1,376 @@
+// A policy as a flight mode of PX4: from what PX4 measures to what its motors do, and when not. It
+// knows nothing of PX4's interfaces; rlt_policy_module.cpp does, and does nothing else. Nothing is
+// allocated. README.md has the tables of limits and reasons.
+#pragma once
+
+#include <cstdint>
+
+#include "frames.h"
+#include "quadrotor_contract.h"
+#include "rltools/core/finite.h"
+#include "rltools/policy/deployment.h"
+#include "rotors.h"
+
+namespace rlt::px4 {
+
+// What PX4 publishes, in its units and frames. Times are its 64-bit microseconds; 0: never.
+struct Rates {
+  std::uint64_t taken_us = 0;
+  float frd_rad_s[3] = {};
+};
+struct Attitude {
+  std::uint64_t taken_us = 0;
+  float q[4] = {};  // from FRD to NED
+};
+struct LocalPosition {
+  std::uint64_t taken_us = 0;
+  bool is_valid = false;  // all of position and velocity
+  float ned_m[3] = {};
+  float ned_m_s[3] = {};
+  float heading_rad = 0.0f;
+  // An estimator that jumps counts it, and says by how much.
+  std::uint8_t xy_resets = 0, z_resets = 0, heading_resets = 0;
+  float delta_m[3] = {}, delta_heading_rad = 0.0f;
+};
+struct Setpoint {
+  std::uint64_t taken_us = 0;
+  float ned_m[3] = {};  // not a number: this one stays as it is
+};
+
+struct Inputs {
+  std::uint64_t now_us = 0;
+  bool is_armed = false;
+  bool is_selected = false;  // PX4 is in this mode
+  bool is_loading = false;   // somebody else works on the deployment
+  Rates rates;
+  Attitude attitude;
+  LocalPosition position;
+  Setpoint setpoint;
+};
+
+struct Command {
+  bool has_motors = false;
+  bool asks_for_fallback = false;  // PX4 is to leave this mode for the fallback
+  float motors[kRotors] = {};      // PX4's order
+  float collective = 0.0f;         // their mean
+  std::uint64_t taken_us = 0;      // of the angular velocity that they answer
+};
+
+enum class Reason : std::uint8_t {
+  none,
+  loading,
+  no_policy,
+  policy_failed,
+  trial_over,
+  rotors_differ,
+  rates_missing,
+  rates_stale,
+  rates_frozen,
+  attitude_missing,
+  attitude_stale,
+  attitude_invalid,
+  position_missing,
+  position_stale,
+  position_invalid,
+  not_finite,
+  out_of_range,
+  clock,
+};
+constexpr int kReasonCount = 18;
+
+// At most 38 characters: PX4's log messages to the ground have 50.
+constexpr const char* reason_text(Reason reason) {
+  switch (reason) {
+    case Reason::none: return "ready";
+    case Reason::loading: return "policy is being loaded";
+    case Reason::no_policy: return "no policy";
+    case Reason::policy_failed: return "policy gave a number that is not finite";
+    case Reason::trial_over: return "trial is over";
+    case Reason::rotors_differ: return "rotors differ from the contract";
+    case Reason::rates_missing: return "no angular velocity";
+    case Reason::rates_stale: return "angular velocity too old";
+    case Reason::rates_frozen: return "angular velocity does not change";
+    case Reason::attitude_missing: return "no attitude";
+    case Reason::attitude_stale: return "attitude too old";
+    case Reason::attitude_invalid: return "attitude is no rotation";
+    case Reason::position_missing: return "no local position";
+    case Reason::position_stale: return "local position too old";
+    case Reason::position_invalid: return "local position not valid";
+    case Reason::not_finite: return "a measurement is not finite";
+    case Reason::out_of_range: return "outside the range of the policy";
+    case Reason::clock: return "measurements out of order";
+  }
+  return "unknown reason";
+}
+
+// Most age of each topic. PX4 publishes angular velocity at 400 Hz or more (IMU_GYRO_RATEMAX),
+// attitude and local position at about 100 Hz or more.
+struct TimeLimits {
+  std::uint32_t rates_us = 10000;
+  std::uint32_t attitude_us = 30000;
+  std::uint32_t position_us = 100000;
+  std::uint32_t setpoint_us = 500000;
+};
+
+struct ModeSettings {
+  TimeLimits limits;
+  bool turns_to_heading = false;  // the world's x axis is where the vehicle points at entry
+  float safe_thrust = 0.4f;       // of each rotor, from a fault until the fallback acts
+};
+
+// How often the fallback is asked for while PX4 stays in this mode.
+constexpr std::uint32_t kAskAgain_us = 50000;
+// Samples of the angular velocity with the same bits, one after another: a real one has noise.
+constexpr std::uint32_t kMostEqualRates = 20;
+// How far |q|^2 may be from 1.
+constexpr float kNormTolerance = 0.02f;
+// A setpoint further away than this, along an axis, is not followed.
+constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPosition_m;
+
+template <class Device, std::uint32_t ImageBytes = 32768, std::size_t ScratchFloats = 520>
+class PolicyMode {
+  using Contract = contracts::Quadrotor;
+
+ public:
+  static constexpr std::uint32_t kImageBytes = ImageBytes;
+  using Storage = RamStorage<512 + 2 * ImageBytes>;
+  using Deployment = PolicyDeployment<Device, Storage, kRotors, ScratchFloats>;
+
+  explicit PolicyMode(const ModeSettings& settings)
+      : settings_(settings), deployment_(Device{}, storage_, contract(), limits()) {
+    for (float& thrust : safe_) thrust = math::clamp(settings.safe_thrust, 0.0f, 1.0f);
+    deployment_.begin();
+  }
+  PolicyMode(const PolicyMode&) = delete;
+  PolicyMode& operator=(const PolicyMode&) = delete;
+
+  // Policies come and go by the deployment; not while update() may run, but for Inputs::is_loading.
+  Deployment& deployment() { return deployment_; }
+  void policy_changed() { has_failed_ = false; }
+  bool set_rotors(const Rotor* airframe, int count) {
+    has_rotors_ = find_motors(airframe, count, motors_);
+    return has_rotors_;
+  }
+
+  // To be called 500 times a second, with the last of each measurement.
+  Command update(const Inputs& in) {
+    const bool trial_ended = !in.is_loading && deployment_.poll(clock(in.now_us));
+    follow_resets(in.position);
+    count_equal(in.rates);
+    obstacle_ = find_obstacle(in);
+    Command command;
+    if (!(in.is_armed && in.is_selected)) {
+      is_acting_ = false;
+      fault_ = Reason::none;
+      return command;
+    }
+    if (!is_acting_) enter(in);
+    if (fault_ == Reason::none) {
+      fault_ = obstacle_ != Reason::none ? obstacle_
+               : trial_ended             ? Reason::trial_over
+                                         : act(in, command);
+    }
+    if (fault_ != Reason::none) fall_back(in, command);
+    return command;
+  }
+
+  // Why PX4 must not be in this mode; none where it may.
+  Reason refusal() const { return fault_ != Reason::none ? fault_ : obstacle_; }
+  Reason fault() const { return fault_; }
+  bool is_acting() const { return is_acting_; }
+  std::uint32_t refused_setpoints() const { return refused_setpoints_; }
+  // What the policy saw last.
+  const float* observation() const { return observation_; }
+
+ private:
+  PolicyContract contract() const {
+    PolicyContract contract = policy_contract<Contract>();
+    contract.safe_action = safe_;
+    return contract;
+  }
+  ExecutorLimits limits() const {
+    ExecutorLimits limits;
+    limits.most_age_us = settings_.limits.rates_us;
+    return limits;
+  }
+  static std::uint32_t clock(std::uint64_t time_us) { return static_cast<std::uint32_t>(time_us); }
+
+  // -- what stands in the way
+  // ---------------------------------------------------------------------------------------
+
+  Reason find_obstacle(const Inputs& in) {
+    if (in.is_loading) return Reason::loading;
+    if (deployment_.acting() == nullptr) return Reason::no_policy;
+    if (has_failed_) return Reason::policy_failed;
+    if (!has_rotors_) return Reason::rotors_differ;
+    const TimeLimits& limits = settings_.limits;
+    if (in.rates.taken_us == 0) return Reason::rates_missing;
+    if (is_old(in.now_us, in.rates.taken_us, limits.rates_us)) return Reason::rates_stale;
+    if (equal_rates_ >= kMostEqualRates) return Reason::rates_frozen;
+    if (in.attitude.taken_us == 0) return Reason::attitude_missing;
+    if (is_old(in.now_us, in.attitude.taken_us, limits.attitude_us)) return Reason::attitude_stale;
+    if (!is_rotation(in.attitude.q)) return Reason::attitude_invalid;
+    if (in.position.taken_us == 0) return Reason::position_missing;
+    if (is_old(in.now_us, in.position.taken_us, limits.position_us)) return Reason::position_stale;
+    if (!in.position.is_valid) return Reason::position_invalid;
+    if (!all_finite(in.rates.frd_rad_s, 3) || !all_finite(in.position.ned_m, 3) ||
+        !all_finite(in.position.ned_m_s, 3) || !is_finite(in.position.heading_rad)) {
+      return Reason::not_finite;
+    }
+    return Reason::none;
+  }
+  // A time in the future is as bad as one in the past.
+  static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t most_us) {
+    return (now_us > taken_us ? now_us - taken_us : taken_us - now_us) > most_us;
+  }
+  static bool is_rotation(const float* q) {
+    const float norm = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
+    return norm >= 1.0f - kNormTolerance && norm <= 1.0f + kNormTolerance;  // a NaN is neither
+  }
+  void count_equal(const Rates& rates) {
+    if (rates.taken_us == last_rates_.taken_us) return;
+    const bool is_equal =
+        __builtin_memcmp(rates.frd_rad_s, last_rates_.frd_rad_s, sizeof(rates.frd_rad_s)) == 0;
+    equal_rates_ = is_equal ? equal_rates_ + 1 : 0;
+    last_rates_ = rates;
+  }
+
+  // -- the target
+  // ---------------------------------------------------------------------------------------
+
+  void enter(const Inputs& in) {
+    is_acting_ = true;
+    last_setpoint_us_ = in.setpoint.taken_us;  // those from before do not count
+    has_asked_ = false;
+    if (in.is_loading) return;
+    deployment_.reset_executor();
+    for (int i = 0; i < 3; i++) target_[i] = in.position.ned_m[i];
+    turn_to(in.position.heading_rad);
+  }
+  void turn_to(float heading_rad) {
+    heading_rad_ = heading_rad;
+    if (settings_.turns_to_heading) world_ = TurnedWorld::along(kHalfPi - heading_rad);
+  }
+  // The target and the heading stay where they are on the ground when the estimator jumps.
+  void follow_resets(const LocalPosition& position) {
+    if (position.taken_us == 0) return;
+    if (has_position_ && is_acting_) {
+      const float* here = position.ned_m;
+      const float* delta = position.delta_m;
+      for (int i = 0; i < 2; i++)
+        shift(xy_resets_, position.xy_resets, target_[i], here[i], delta[i]);
+      shift(z_resets_, position.z_resets, target_[2], here[2], delta[2]);
+      float heading_rad = heading_rad_;
+      shift(heading_resets_, position.heading_resets, heading_rad, position.heading_rad,
+            position.delta_heading_rad);
+      if (position.heading_resets != heading_resets_) turn_to(heading_rad);
+    }
+    has_position_ = true;
+    xy_resets_ = position.xy_resets;
+    z_resets_ = position.z_resets;
+    heading_resets_ = position.heading_resets;
+  }
+  // PX4 says by how much the last reset shifted; where one was missed, `here` is what is left.
+  static void shift(std::uint8_t before, std::uint8_t now, float& value, float here, float delta) {
+    const auto resets = static_cast<std::uint8_t>(now - before);
+    if (resets == 1) value += delta;
+    if (resets > 1) value = here;
+  }
+  void follow_setpoint(const Inputs& in) {
+    const Setpoint& setpoint = in.setpoint;
+    if (setpoint.taken_us == last_setpoint_us_ ||
+        is_old(in.now_us, setpoint.taken_us, settings_.limits.setpoint_us)) {
+      return;
+    }
+    last_setpoint_us_ = setpoint.taken_us;
+    float wanted[3];
+    for (int i = 0; i < 3; i++) {
+      wanted[i] = is_finite(setpoint.ned_m[i]) ? setpoint.ned_m[i] : target_[i];
+      if (math::absolute(wanted[i] - in.position.ned_m[i]) > kFurthestSetpoint_m) {
+        refused_setpoints_++;
+        return;
+      }
+    }
+    for (int i = 0; i < 3; i++) target_[i] = wanted[i];
+  }
+
+  // -- acting
+  // ---------------------------------------------------------------------------------------
+
+  Reason act(const Inputs& in, Command& command) {
+    follow_setpoint(in);
+    observe(in);
+    const bool was_in_trial = deployment_.is_in_trial();
+    float action[kRotors];
+    const ExecutorStatus status =
+        deployment_.tick(clock(in.now_us), {observation_, clock(in.rates.taken_us)}, action);
+    if (status == ExecutorStatus::held) return Reason::none;  // PX4 has this action
+    if (!is_fault(status)) {
+      set_motors(action, command);
+      command.taken_us = in.rates.taken_us;
+      return Reason::none;
+    }
+    // A candidate that fails is dropped; the policy before it has not failed.
+    if (status == ExecutorStatus::output_not_finite) has_failed_ = !was_in_trial;
+    return reason_of(status);
+  }
+  static Reason reason_of(ExecutorStatus status) {
+    switch (status) {
+      case ExecutorStatus::no_policy: return Reason::no_policy;
+      case ExecutorStatus::output_not_finite: return Reason::policy_failed;
+      case ExecutorStatus::observation_not_finite: return Reason::not_finite;
+      case ExecutorStatus::observation_out_of_range: return Reason::out_of_range;
+      case ExecutorStatus::observation_stale: return Reason::rates_stale;
+      default: return Reason::clock;
+    }
+  }
+  void observe(const Inputs& in) {
+    float error[3];
+    for (int i = 0; i < 3; i++) error[i] = in.position.ned_m[i] - target_[i];
+    float* q = observation_ + 6;
+    enu_of_ned(error, observation_);
+    enu_of_ned(in.position.ned_m_s, observation_ + 3);
+    enu_flu_of_ned_frd(in.attitude.q, q);
+    flu_of_frd(in.rates.frd_rad_s, observation_ + 10);
+    if (settings_.turns_to_heading) {
+      world_.vector(observation_);
+      world_.vector(observation_ + 3);
+      world_.attitude(q);
+    }
+    const float sign = q[0] < 0.0f ? -1.0f : 1.0f;
+    for (int i = 0; i < 4; i++) q[i] = math::clamp(sign * q[i], -1.0f, 1.0f);  // against rounding
+  }
+  void set_motors(const float* action, Command& command) const {
+    command.has_motors = true;
+    for (int i = 0; i < kRotors; i++) {
+      command.motors[has_rotors_ ? motors_[i] : i] = action[i];
+      command.collective += 0.25f * action[i];
+    }
+  }
+  void fall_back(const Inputs& in, Command& command) {
+    set_motors(safe_, command);
+    command.taken_us = in.now_us;
+    if (has_asked_ && !is_old(in.now_us, asked_us_, kAskAgain_us - 1)) return;
+    has_asked_ = command.asks_for_fallback = true;
+    asked_us_ = in.now_us;
+  }
+
+  const ModeSettings settings_;
+  float safe_[kRotors];
+  Storage storage_;
+  Deployment deployment_;
+  TurnedWorld world_;
+  float observation_[Contract::kObservationDim] = {};
+  float target_[3] = {};  // NED
+  float heading_rad_ = 0.0f;
+  Rates last_rates_;
+  std::uint64_t asked_us_ = 0, last_setpoint_us_ = 0;
+  std::uint32_t equal_rates_ = 0, refused_setpoints_ = 0;
+  std::uint8_t motors_[kRotors] = {};
+  std::uint8_t xy_resets_ = 0, z_resets_ = 0, heading_resets_ = 0;
+  bool has_rotors_ = false, has_position_ = false, has_asked_ = false;
+  bool is_acting_ = false, has_failed_ = false;
+  Reason fault_ = Reason::none, obstacle_ = Reason::no_policy;
+};
+
+}  // namespace rlt::px4

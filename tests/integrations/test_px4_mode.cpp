@@ -1,0 +1,700 @@
+// The flight mode of integrations/px4 without PX4: frames, rotors, limits, faults, files.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "policy_files.h"
+#include "policy_mode.h"
+#include "px4_policies.h"
+
+using namespace rlt;
+using namespace rlt::px4;
+using namespace px4_policies;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// "Generic Quadcopter" of PX4: airframe 4001.
+constexpr Rotor kGenericX[4] = {{1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
+using Mode = PolicyMode<Generic>;
+using Quaternion = std::array<double, 4>;
+using Vector = std::array<double, 3>;
+
+void push(Mode& mode, const Image& image) {
+  auto& deployment = mode.deployment();
+  REQUIRE(deployment.stage() == SlotError::none);
+  REQUIRE(deployment.write(0, image.data(), static_cast<std::uint32_t>(image.size())) ==
+          SlotError::none);
+  REQUIRE(deployment.finish().accepted());
+}
+void install(Mode& mode, const Image& image) {
+  push(mode, image);
+  REQUIRE(mode.deployment().start_trial(0, 1000) == SlotError::none);
+  REQUIRE(mode.deployment().confirm(0) == SlotError::none);
+}
+
+// A vehicle that hovers where it is: measurements that are well, new in every tick.
+struct Vehicle {
+  std::unique_ptr<Mode> mode;
+  Inputs in;
+  std::uint32_t noise = 1;
+
+  explicit Vehicle(const ModeSettings& settings = {}, const Image& image = image_of(1))
+      : mode(new Mode(settings)) {
+    if (!image.empty()) install(*mode, image);
+    CHECK(mode->set_rotors(kGenericX, 4));
+    in.now_us = 10000000;
+    in.is_armed = in.is_selected = true;
+    in.attitude.q[0] = 1.0f;
+    in.position.is_valid = true;
+    in.position.ned_m[0] = 1.0f;
+    in.position.ned_m[1] = -2.0f;
+    in.position.ned_m[2] = -3.0f;
+    measure();
+  }
+  void measure() {
+    in.now_us += 2000;
+    in.rates.taken_us = in.now_us - 500;
+    in.attitude.taken_us = in.now_us - 1000;
+    in.position.taken_us = in.now_us - 5000;
+    noise = noise * 1664525u + 1013904223u;
+    for (float& rate : in.rates.frd_rad_s) rate = 1e-3f * static_cast<float>(noise % 1000);
+  }
+  Command tick() {
+    measure();
+    return mode->update(in);
+  }
+  void fly(int ticks) {
+    for (int i = 0; i < ticks; i++) {
+      const Command command = tick();
+      REQUIRE(command.has_motors);
+      REQUIRE(!command.asks_for_fallback);
+    }
+  }
+};
+
+bool is_safe(const Command& command, float thrust = 0.4f) {
+  for (const float motor : command.motors) {
+    if (motor != doctest::Approx(thrust)) return false;
+  }
+  return command.has_motors;
+}
+
+// Rotations in double precision, by their definition.
+Quaternion product(const Quaternion& a, const Quaternion& b) {
+  return {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
+          a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
+          a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
+          a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
+}
+Vector turned(const Quaternion& q, const Vector& v) {
+  const Quaternion conjugate{q[0], -q[1], -q[2], -q[3]};
+  const Quaternion result = product(product(q, {0, v[0], v[1], v[2]}), conjugate);
+  return {result[1], result[2], result[3]};
+}
+// Yaw, pitch, roll about z, y, x: the order of PX4's Euler angles.
+Quaternion attitude(double roll, double pitch, double yaw) {
+  const Quaternion z{std::cos(yaw / 2), 0, 0, std::sin(yaw / 2)};
+  const Quaternion y{std::cos(pitch / 2), 0, std::sin(pitch / 2), 0};
+  const Quaternion x{std::cos(roll / 2), std::sin(roll / 2), 0, 0};
+  return product(product(z, y), x);
+}
+Vector enu(const Vector& ned) { return {ned[1], ned[0], -ned[2]}; }
+Vector flu(const Vector& frd) { return {frd[0], -frd[1], -frd[2]}; }
+
+}  // namespace
+
+// -- frames
+// -----------------------------------------------------------------------------------------
+
+TEST_CASE("the attitude turns body vectors into world vectors in both pairs of frames") {
+  const Vector axes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  for (double roll = -3; roll < 3.1; roll += 0.7) {
+    for (double pitch = -1.5; pitch < 1.6; pitch += 0.4) {
+      for (double yaw = -3; yaw < 3.1; yaw += 0.6) {
+        const Quaternion px4 = attitude(roll, pitch, yaw);
+        float q[4], ours[4];
+        for (std::size_t i = 0; i < 4; i++) q[i] = static_cast<float>(px4[i]);
+        enu_flu_of_ned_frd(q, ours);
+        const Quaternion q_ours{ours[0], ours[1], ours[2], ours[3]};
+        for (const Vector& frd : axes) {
+          const Vector expected = enu(turned(px4, frd)), seen = turned(q_ours, flu(frd));
+          for (std::size_t i = 0; i < 3; i++) {
+            CHECK(seen[i] == doctest::Approx(expected[i]).epsilon(1e-5).scale(1));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("in the world along the heading a level vehicle has no rotation") {
+  for (float heading = -3.0f; heading < 3.1f; heading += 0.5f) {
+    Vehicle vehicle({{}, true, 0.4f});
+    const Quaternion q = attitude(0, 0, static_cast<double>(heading));
+    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
+    vehicle.in.position.heading_rad = heading;
+    vehicle.in.position.ned_m_s[0] = std::cos(heading);  // forward
+    vehicle.in.position.ned_m_s[1] = std::sin(heading);
+    vehicle.fly(1);
+    const float* seen = vehicle.mode->observation();
+    CHECK(seen[3] == doctest::Approx(1.0).epsilon(1e-5));
+    CHECK(seen[4] == doctest::Approx(0.0).scale(1).epsilon(1e-5));
+    CHECK(seen[6] == doctest::Approx(1.0).epsilon(1e-5));
+    CHECK(seen[9] == doctest::Approx(0.0).scale(1).epsilon(1e-5));
+    // and stays where it was at entry
+    const Quaternion later = attitude(0, 0, static_cast<double>(heading) - 0.3);
+    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(later[i]);
+    vehicle.in.position.heading_rad = heading - 0.3f;
+    vehicle.fly(1);
+    CHECK(seen[9] ==
+          doctest::Approx(std::sin(0.15)).epsilon(1e-4));  // to the left, seen from above
+  }
+}
+
+TEST_CASE("what the policy sees: every channel with its sign") {
+  Vehicle vehicle;
+  vehicle.fly(1);
+  // 0.1 m north, 0.2 m east, 0.3 m down of the target
+  vehicle.in.position.ned_m[0] += 0.1f;
+  vehicle.in.position.ned_m[1] += 0.2f;
+  vehicle.in.position.ned_m[2] += 0.3f;
+  const float velocity[3] = {1.0f, 2.0f, -3.0f};
+  for (int i = 0; i < 3; i++) vehicle.in.position.ned_m_s[i] = velocity[i];
+  vehicle.measure();
+  const float rates[3] = {0.5f, 0.6f, 0.7f};
+  for (int i = 0; i < 3; i++) vehicle.in.rates.frd_rad_s[i] = rates[i];
+  REQUIRE(vehicle.mode->update(vehicle.in).has_motors);
+  const double half = std::sqrt(0.5);  // nose to the north: a quarter turn left of east
+  const double expected[13] = {0.2, 0.1, -0.3, 2, 1, 3, half, 0, 0, half, 0.5, -0.6, -0.7};
+  for (int i = 0; i < 13; i++) {
+    INFO(Contract::kObservations[i].name);
+    CHECK(vehicle.mode->observation()[i] == doctest::Approx(expected[i]).epsilon(1e-5).scale(1));
+  }
+}
+
+TEST_CASE("both quaternions of an attitude are one observation, and within their range") {
+  const Quaternion q = attitude(0.3, -0.2, 2.5);
+  float first[4];
+  for (const double sign : {1.0, -1.0}) {
+    Vehicle vehicle;
+    for (std::size_t i = 0; i < 4; i++) {
+      vehicle.in.attitude.q[i] = static_cast<float>(sign * q[i] * 1.009);  // not quite a unit
+    }
+    vehicle.fly(1);
+    const float* seen = vehicle.mode->observation() + 6;
+    CHECK(seen[0] >= 0.0f);
+    for (int i = 0; i < 4; i++) {
+      CHECK(std::fabs(seen[i]) <= 1.0f);
+      if (sign > 0) first[i] = seen[i];
+      CHECK(seen[i] == first[i]);
+    }
+  }
+}
+
+// -- rotors
+// -----------------------------------------------------------------------------------------
+
+TEST_CASE("the contract's rotors are PX4's motors of the same place and direction") {
+  std::uint8_t motors[4];
+  REQUIRE(find_motors(kGenericX, 4, motors));
+  CHECK(motors[0] == 0);  // front right
+  CHECK(motors[1] == 3);  // rear right
+  CHECK(motors[2] == 1);  // rear left
+  CHECK(motors[3] == 2);  // front left
+  const float actions[4] = {-1.0f, -0.5f, 0.0f, 0.5f};
+  Vehicle vehicle({}, constant_image(actions));
+  const Command command = vehicle.tick();
+  const float thrusts[4] = {0.0f, 0.5f, 0.75f, 0.25f};
+  for (int i = 0; i < 4; i++) CHECK(command.motors[i] == thrusts[i]);
+  CHECK(command.collective == 0.375f);
+  CHECK(command.taken_us == vehicle.in.rates.taken_us);
+}
+
+TEST_CASE("airframes that are not the contract's are refused") {
+  std::uint8_t motors[4];
+  Rotor other[5] = {kGenericX[0], kGenericX[1], kGenericX[2], kGenericX[3], kGenericX[0]};
+  CHECK(!find_motors(other, 5, motors));
+  CHECK(!find_motors(other, 3, motors));
+  for (Rotor& rotor : other) rotor.moment = -rotor.moment;  // they turn the other way
+  CHECK(!find_motors(other, 4, motors));
+  for (int i = 0; i < 4; i++) other[i] = kGenericX[i];
+  other[1] = other[0];  // two at one place
+  CHECK(!find_motors(other, 4, motors));
+  const Rotor plus[4] = {{1, 0, 0.05f}, {-1, 0, 0.05f}, {0, -1, -0.05f}, {0, 1, -0.05f}};
+  CHECK(!find_motors(plus, 4, motors));
+  other[1] = {kNan, -1, 0.05f};
+  CHECK(!find_motors(other, 4, motors));
+  Vehicle vehicle;
+  CHECK(!vehicle.mode->set_rotors(plus, 4));
+  CHECK(is_safe(vehicle.tick()));
+  CHECK(vehicle.mode->fault() == Reason::rotors_differ);
+}
+
+// -- acting
+// -----------------------------------------------------------------------------------------
+
+TEST_CASE("motors turn only while the vehicle is armed and the mode selected") {
+  Vehicle vehicle;
+  vehicle.in.is_armed = false;
+  CHECK(!vehicle.tick().has_motors);
+  CHECK(vehicle.mode->refusal() == Reason::none);
+  vehicle.in.is_armed = true;
+  vehicle.in.is_selected = false;
+  CHECK(!vehicle.tick().has_motors);
+  vehicle.in.is_selected = true;
+  CHECK(vehicle.tick().has_motors);
+}
+
+TEST_CASE("the action is that of the image's policy, every tick") {
+  const Image image = image_of(1);
+  static Policy<32768, 520> policy(policy_contract<Contract>());
+  REQUIRE(policy.accept(Generic{}, image.data(), image.size()).accepted());
+  Vehicle vehicle({}, image);
+  float last = -1.0f;
+  for (int i = 0; i < 500; i++) {
+    const Command command = vehicle.tick();
+    float action[4];
+    REQUIRE(policy.act(Generic{}, vehicle.mode->observation(), action) ==
+            ActionSource::from_policy);
+    REQUIRE(command.motors[0] == action[0]);
+    REQUIRE(command.motors[3] == action[1]);
+    REQUIRE(command.motors[1] == action[2]);
+    REQUIRE(command.motors[2] == action[3]);
+    REQUIRE(action[0] != last);
+    last = action[0];
+  }
+}
+
+TEST_CASE("a call before the next tick is due sends nothing") {
+  Vehicle vehicle;
+  vehicle.fly(3);
+  vehicle.in.now_us += 400;
+  CHECK(!vehicle.mode->update(vehicle.in).has_motors);
+  CHECK(vehicle.mode->fault() == Reason::none);
+}
+
+// -- faults
+// -----------------------------------------------------------------------------------------
+
+namespace {
+
+struct Fault {
+  const char* name;
+  Reason reason;
+  void (*make)(Vehicle&);
+};
+const Fault kFaults[] = {
+    {"no rates", Reason::rates_missing, [](Vehicle& v) { v.in.rates.taken_us = 0; }},
+    {"old rates", Reason::rates_stale,
+     [](Vehicle& v) { v.in.rates.taken_us = v.in.now_us - 10001; }},
+    {"rates of the future", Reason::rates_stale,
+     [](Vehicle& v) { v.in.rates.taken_us = v.in.now_us + 10001; }},
+    {"rates before the last ones", Reason::clock, [](Vehicle& v) { v.in.rates.taken_us -= 4000; }},
+    {"infinite rate", Reason::not_finite, [](Vehicle& v) { v.in.rates.frd_rad_s[1] = kInfinity; }},
+    {"spinning", Reason::out_of_range, [](Vehicle& v) { v.in.rates.frd_rad_s[2] = 35.1f; }},
+    {"no attitude", Reason::attitude_missing, [](Vehicle& v) { v.in.attitude.taken_us = 0; }},
+    {"old attitude", Reason::attitude_stale,
+     [](Vehicle& v) { v.in.attitude.taken_us = v.in.now_us - 30001; }},
+    {"no rotation", Reason::attitude_invalid, [](Vehicle& v) { v.in.attitude.q[0] = 0.9f; }},
+    {"attitude is no number", Reason::attitude_invalid,
+     [](Vehicle& v) { v.in.attitude.q[3] = kNan; }},
+    {"no position", Reason::position_missing, [](Vehicle& v) { v.in.position.taken_us = 0; }},
+    {"old position", Reason::position_stale,
+     [](Vehicle& v) { v.in.position.taken_us = v.in.now_us - 100001; }},
+    {"position not valid", Reason::position_invalid,
+     [](Vehicle& v) { v.in.position.is_valid = false; }},
+    {"position is no number", Reason::not_finite,
+     [](Vehicle& v) { v.in.position.ned_m[2] = kNan; }},
+    {"velocity is no number", Reason::not_finite,
+     [](Vehicle& v) { v.in.position.ned_m_s[0] = -kInfinity; }},
+    {"heading is no number", Reason::not_finite,
+     [](Vehicle& v) { v.in.position.heading_rad = kNan; }},
+    {"far from the target", Reason::out_of_range,
+     [](Vehicle& v) { v.in.position.ned_m[0] += 5.1f; }},
+    {"fast", Reason::out_of_range, [](Vehicle& v) { v.in.position.ned_m_s[2] = 5.1f; }},
+    {"policy being loaded", Reason::loading, [](Vehicle& v) { v.in.is_loading = true; }},
+};
+
+}  // namespace
+
+TEST_CASE("every fault: safe motors and the fallback in the tick that sees it, until PX4 leaves") {
+  for (const Fault& fault : kFaults) {
+    INFO(fault.name);
+    Vehicle vehicle;
+    vehicle.fly(10);
+    const Inputs well = vehicle.in;
+    vehicle.measure();
+    fault.make(vehicle);
+    const Command first = vehicle.mode->update(vehicle.in);
+    CHECK(is_safe(first));
+    CHECK(first.asks_for_fallback);
+    CHECK(vehicle.mode->fault() == fault.reason);
+    CHECK(vehicle.mode->refusal() == fault.reason);
+    // it stays even where all is well again, and PX4 is asked again 20 times a second
+    const std::uint64_t now_us = vehicle.in.now_us;
+    vehicle.in = well;
+    vehicle.in.now_us = now_us;
+    int asked = 0;
+    for (int i = 0; i < 500; i++) {
+      const Command command = vehicle.tick();
+      CHECK(is_safe(command));
+      asked += command.asks_for_fallback;
+    }
+    CHECK(asked == 20);
+    CHECK(vehicle.mode->refusal() == fault.reason);
+    // PX4 leaves the mode: no motors of ours, and it may come back
+    vehicle.in.is_selected = false;
+    CHECK(!vehicle.tick().has_motors);
+    CHECK(vehicle.mode->refusal() == Reason::none);
+    vehicle.in.is_selected = true;
+    vehicle.fly(10);
+  }
+}
+
+TEST_CASE("what is within the limits is no fault") {
+  Vehicle vehicle;
+  vehicle.fly(1);
+  vehicle.measure();
+  vehicle.in.rates.taken_us = vehicle.in.now_us - 2400;  // PX4's 400 Hz, and some
+  vehicle.in.attitude.taken_us = vehicle.in.now_us - 30000;
+  vehicle.in.position.taken_us = vehicle.in.now_us - 100000;
+  vehicle.in.position.ned_m[0] += 4.9f;
+  vehicle.in.rates.frd_rad_s[0] = -34.9f;
+  CHECK(!vehicle.mode->update(vehicle.in).asks_for_fallback);
+  CHECK(vehicle.mode->fault() == Reason::none);
+}
+
+TEST_CASE("faults on the ground refuse the mode, and no motor turns") {
+  for (const Fault& fault : kFaults) {
+    if (fault.reason == Reason::clock || fault.reason == Reason::out_of_range) continue;
+    INFO(fault.name);
+    Vehicle vehicle;
+    vehicle.in.is_armed = false;
+    vehicle.tick();
+    CHECK(vehicle.mode->refusal() == Reason::none);
+    vehicle.measure();
+    fault.make(vehicle);
+    const Command command = vehicle.mode->update(vehicle.in);
+    CHECK(!command.has_motors);
+    CHECK(!command.asks_for_fallback);
+    CHECK(vehicle.mode->refusal() == fault.reason);
+  }
+}
+
+TEST_CASE("rates with the same bits are frozen; the same sample seen again is not") {
+  Vehicle vehicle;
+  vehicle.fly(1);
+  for (int i = 0; i < 4; i++) {  // one sample seen five times, 8 ms old in the end
+    vehicle.in.now_us += 2000;
+    vehicle.in.attitude.taken_us = vehicle.in.position.taken_us = vehicle.in.now_us;
+    CHECK(!vehicle.mode->update(vehicle.in).asks_for_fallback);
+  }
+  vehicle.fly(1);
+  for (std::uint32_t i = 1; i <= kMostEqualRates; i++) {
+    const Rates rates = vehicle.in.rates;
+    vehicle.measure();
+    for (int axis = 0; axis < 3; axis++) vehicle.in.rates.frd_rad_s[axis] = rates.frd_rad_s[axis];
+    CHECK(vehicle.mode->update(vehicle.in).asks_for_fallback == (i == kMostEqualRates));
+  }
+  CHECK(vehicle.mode->fault() == Reason::rates_frozen);
+}
+
+TEST_CASE("without a policy there is no mode") {
+  Vehicle vehicle({}, {});
+  CHECK(is_safe(vehicle.tick()));
+  CHECK(vehicle.mode->refusal() == Reason::no_policy);
+}
+
+TEST_CASE("an output that is not finite: the policy is refused until another one comes") {
+  Vehicle vehicle({}, overflowing_image());
+  vehicle.fly(2);
+  vehicle.in.position.ned_m[2] -= 4.95f;  // up
+  const Command command = vehicle.tick();
+  CHECK(is_safe(command));
+  CHECK(command.asks_for_fallback);
+  vehicle.in.is_selected = false;
+  vehicle.in.position.ned_m[2] += 4.95f;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::policy_failed);
+  install(*vehicle.mode, image_of(2));
+  vehicle.mode->policy_changed();
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+}
+
+TEST_CASE("a candidate that fails is dropped, and the policy before it may act") {
+  Vehicle vehicle;
+  push(*vehicle.mode, overflowing_image());
+  REQUIRE(vehicle.mode->deployment().start_trial(static_cast<std::uint32_t>(vehicle.in.now_us),
+                                                 60000000) == SlotError::none);
+  vehicle.fly(2);
+  vehicle.in.position.ned_m[2] -= 4.95f;
+  CHECK(is_safe(vehicle.tick()));
+  CHECK(vehicle.mode->fault() == Reason::policy_failed);
+  CHECK(vehicle.mode->deployment().slots().last_drop() == DropReason::fault);
+  vehicle.in.is_selected = false;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+}
+
+TEST_CASE("a trial that ends in the air ends the mode; on the ground it is the old policy's turn") {
+  for (const bool flies : {true, false}) {
+    Vehicle vehicle;
+    push(*vehicle.mode, image_of(2));
+    vehicle.in.is_selected = flies;
+    REQUIRE(vehicle.mode->deployment().start_trial(static_cast<std::uint32_t>(vehicle.in.now_us),
+                                                   20000) == SlotError::none);
+    for (int i = 0; i < 9; i++) CHECK(!vehicle.tick().asks_for_fallback);
+    CHECK(vehicle.mode->deployment().is_in_trial());
+    const Command command = vehicle.tick();
+    CHECK(!vehicle.mode->deployment().is_in_trial());
+    CHECK(command.asks_for_fallback == flies);
+    CHECK(vehicle.mode->refusal() == (flies ? Reason::trial_over : Reason::none));
+  }
+}
+
+TEST_CASE("the safe thrust is a setting within 0 and 1") {
+  for (const float thrust : {-1.0f, 0.25f, 2.0f}) {
+    Vehicle vehicle({{}, false, thrust}, {});
+    CHECK(is_safe(vehicle.tick(), std::fmin(1.0f, std::fmax(0.0f, thrust))));
+  }
+}
+
+TEST_CASE("a storm: motors are always finite and within 0 and 1") {
+  Vehicle vehicle;
+  std::uint32_t random = 7;
+  int acted = 0, faults = 0;
+  for (int i = 0; i < 100000; i++) {
+    vehicle.measure();
+    const Inputs well = vehicle.in;
+    random = random * 1664525u + 1013904223u;
+    if ((random >> 8) % 16 == 0) kFaults[(random >> 16) % std::size(kFaults)].make(vehicle);
+    vehicle.in.is_selected = (random >> 24) % 8 != 0;
+    const Command command = vehicle.mode->update(vehicle.in);
+    for (const float motor : command.motors) REQUIRE((motor >= 0.0f && motor <= 1.0f));
+    REQUIRE(command.has_motors <= vehicle.in.is_selected);
+    acted += command.has_motors && vehicle.mode->fault() == Reason::none;
+    faults += vehicle.mode->fault() != Reason::none;
+    const std::uint64_t now_us = vehicle.in.now_us;
+    vehicle.in = well;
+    vehicle.in.now_us = now_us;
+  }
+  CHECK(acted > 10000);
+  CHECK(faults > 10000);
+}
+
+// -- the target
+// -----------------------------------------------------------------------------------------
+
+namespace {
+
+float error(const Vehicle& vehicle, int ned_axis) {
+  const float* seen = vehicle.mode->observation();
+  return ned_axis == 0 ? seen[1] : ned_axis == 1 ? seen[0] : -seen[2];
+}
+
+}  // namespace
+
+TEST_CASE("the target is where the mode was entered, then the setpoint") {
+  Vehicle vehicle;
+  vehicle.in.setpoint = {vehicle.in.now_us, {9.0f, 9.0f, 9.0f}};  // from before
+  vehicle.fly(3);
+  for (int axis = 0; axis < 3; axis++) CHECK(error(vehicle, axis) == 0.0f);
+  vehicle.in.setpoint = {vehicle.in.now_us, {2.0f, kNan, -4.5f}};
+  vehicle.fly(1);
+  CHECK(error(vehicle, 0) == -1.0f);
+  CHECK(error(vehicle, 1) == 0.0f);
+  CHECK(error(vehicle, 2) == 1.5f);
+  vehicle.fly(400);  // it is held when no more come
+  CHECK(error(vehicle, 0) == -1.0f);
+  CHECK(vehicle.mode->refused_setpoints() == 0);
+}
+
+TEST_CASE("setpoints that are old or far away are not followed") {
+  Vehicle vehicle;
+  vehicle.fly(1);
+  vehicle.in.setpoint = {vehicle.in.now_us - 600000, {2.0f, -2.0f, -3.0f}};
+  vehicle.fly(1);
+  CHECK(error(vehicle, 0) == 0.0f);
+  vehicle.in.setpoint = {vehicle.in.now_us, {1.5f, -2.0f, -5.6f}};
+  vehicle.fly(2);
+  CHECK(error(vehicle, 0) == 0.0f);
+  CHECK(vehicle.mode->refused_setpoints() == 1);
+  vehicle.in.setpoint = {vehicle.in.now_us, {kInfinity, -2.5f, kNan}};
+  vehicle.fly(1);
+  CHECK(error(vehicle, 0) == 0.0f);
+  CHECK(error(vehicle, 1) == 0.5f);
+}
+
+TEST_CASE("the target moves with the estimator's resets") {
+  Vehicle vehicle;
+  vehicle.fly(2);
+  LocalPosition& position = vehicle.in.position;
+  const float delta[3] = {4.0f, -6.0f, 7.0f};
+  for (int axis = 0; axis < 3; axis++) {
+    position.delta_m[axis] = delta[axis];
+    position.ned_m[axis] += delta[axis];
+  }
+  position.xy_resets++;
+  position.z_resets--;  // wraps: 255 were missed
+  vehicle.fly(1);
+  for (int axis = 0; axis < 3; axis++) CHECK(error(vehicle, axis) == 0.0f);
+  position.ned_m[0] += 0.5f;
+  position.ned_m[2] += 0.25f;
+  vehicle.fly(1);
+  CHECK(error(vehicle, 0) == 0.5f);
+  CHECK(error(vehicle, 2) == 0.25f);
+}
+
+TEST_CASE("the world along the heading turns with the estimator's resets") {
+  Vehicle vehicle({{}, true, 0.4f});
+  vehicle.fly(2);
+  const float w = vehicle.mode->observation()[6];
+  const Quaternion q = attitude(0, 0, 1.0);
+  for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
+  vehicle.in.position.heading_rad = 1.0f;
+  vehicle.in.position.delta_heading_rad = 1.0f;
+  vehicle.in.position.heading_resets++;
+  vehicle.fly(1);
+  CHECK(vehicle.mode->observation()[6] == doctest::Approx(w).epsilon(1e-5));
+  CHECK(vehicle.mode->observation()[9] == doctest::Approx(0.0).scale(1).epsilon(1e-5));
+}
+
+TEST_CASE("reasons have texts that fit a message to the ground") {
+  std::map<std::string, int> texts;
+  for (int i = 0; i < kReasonCount; i++) {
+    const std::string text = reason_text(static_cast<Reason>(i));
+    CHECK(text.size() <= 39);
+    CHECK(text != "unknown reason");
+    texts[text]++;
+  }
+  CHECK(texts.size() == kReasonCount);
+}
+
+// -- files
+// -----------------------------------------------------------------------------------------
+
+namespace {
+
+// A folder whose power fails after so many changes.
+struct Folder {
+  std::map<std::string, Image> files;
+  int changes_left = 1000;
+
+  bool change() { return changes_left-- > 0; }
+  bool exists(const char* name) { return files.count(name) != 0; }
+  bool remove(const char* name) { return change() && files.erase(name) == 1; }
+  bool rename(const char* from, const char* to) {
+    if (!exists(from) || exists(to) || !change()) return false;
+    files[to] = files[from];
+    files.erase(from);
+    return true;
+  }
+  template <class Take>
+  bool read(const char* name, Take&& take) {
+    if (!exists(name)) return false;
+    const Image& image = files[name];
+    for (std::size_t i = 0; i < image.size(); i += 100) {
+      const std::size_t count = image.size() - i < 100 ? image.size() - i : 100;
+      if (!take(static_cast<std::uint32_t>(i), image.data() + i,
+                static_cast<std::uint32_t>(count))) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+Image acting(Mode& mode) {
+  const SlotImage image = mode.deployment().slots().acting();
+  return image.data == nullptr ? Image{} : Image(image.data, image.data + image.bytes);
+}
+Image after_start(Folder folder) {
+  folder.changes_left = 1000;
+  const auto mode = std::make_unique<Mode>(ModeSettings{});
+  load_policy(folder, mode->deployment());
+  return acting(*mode);
+}
+
+}  // namespace
+
+TEST_CASE("at start policy.rltp acts, or else previous.rltp, or else none") {
+  Folder folder;
+  CHECK(after_start(folder).empty());
+  folder.files["candidate.rltp"] = image_of(3);
+  CHECK(after_start(folder).empty());  // it was never tried
+  folder.files["previous.rltp"] = image_of(2);
+  CHECK(after_start(folder) == image_of(2));
+  folder.files["policy.rltp"] = image_of(1);
+  CHECK(after_start(folder) == image_of(1));
+  folder.files["policy.rltp"][700] ^= 1;
+  CHECK(after_start(folder) == image_of(2));
+}
+
+TEST_CASE("the verdict says what is wrong with the file") {
+  const auto verdict_of = [](const Image& image) {
+    Folder folder;
+    if (!image.empty()) folder.files["policy.rltp"] = image;
+    const auto mode = std::make_unique<Mode>(ModeSettings{});
+    return load_policy(folder, mode->deployment());
+  };
+  CHECK(!verdict_of({}).was_read);
+  CHECK(verdict_of(image_of(1)).accepted());
+  CHECK(verdict_of(slow_image()).image.verdict.reason == PolicyReason::other_contract);
+  CHECK(verdict_of(Image(32769)).image.error == SlotError::too_large);
+  Image damaged = image_of(1);
+  damaged.back() ^= 1;
+  CHECK(verdict_of(damaged).image.verdict.reason == PolicyReason::wrong_crc);
+}
+
+TEST_CASE("whatever moment the power fails in, the old or the new policy acts") {
+  for (const bool has_previous : {false, true}) {
+    Folder before;
+    before.files["policy.rltp"] = image_of(1);
+    before.files["candidate.rltp"] = image_of(2);
+    if (has_previous) before.files["previous.rltp"] = image_of(3);
+    for (int changes = 0; changes <= 4; changes++) {
+      Folder folder = before;
+      folder.changes_left = changes;
+      const bool done = keep_candidate(folder);
+      CHECK(done == (changes >= (has_previous ? 3 : 2)));
+      CHECK(after_start(folder) == (done ? image_of(2) : image_of(1)));
+      if (!done) continue;
+      for (int more = 0; more <= 3; more++) {
+        Folder back = folder;
+        back.changes_left = more;
+        CHECK(restore_previous(back) == (more >= 2));
+        CHECK(after_start(back) == (more >= 1 ? image_of(1) : image_of(2)));
+      }
+    }
+  }
+  Folder first;
+  CHECK(!keep_candidate(first));
+  CHECK(!restore_previous(first));
+  first.files["candidate.rltp"] = image_of(1);
+  CHECK(keep_candidate(first));
+  CHECK(after_start(first) == image_of(1));
+}
+
+TEST_CASE("a candidate that was replaced since it was tried is another one") {
+  Folder folder;
+  const Image image = image_of(1);
+  const auto bytes = static_cast<std::uint32_t>(image.size());
+  CHECK(!is_candidate(folder, image.data(), bytes));
+  folder.files["candidate.rltp"] = image;
+  CHECK(is_candidate(folder, image.data(), bytes));
+  folder.files["candidate.rltp"].push_back(0);
+  CHECK(!is_candidate(folder, image.data(), bytes));
+  folder.files["candidate.rltp"].resize(image.size() - 1);
+  CHECK(!is_candidate(folder, image.data(), bytes));
+  folder.files["candidate.rltp"] = image_of(2);
+  CHECK(!is_candidate(folder, image.data(), bytes));
+}
