@@ -58,11 +58,23 @@ namespace {
 
 constexpr uint32_t kTick_us = rlt::contracts::Quadrotor::kStepInterval_us;
 constexpr char kModeName[] = "RL Policy";
-constexpr uint64_t kRequestId = 0x524c545034ull;  // "RLTP4"
 constexpr uint32_t kRegisterAgain_us = 1000000;
 
+// Older versions of PX4 do not say which registrations count.
+template <class Request>
+auto counts(const Request& request, int id, int)
+    -> decltype(request.valid_registrations_mask, true) {
+  return (request.valid_registrations_mask & (1u << id)) != 0;
+}
+template <class Request>
+bool counts(const Request&, int, long) {
+  return true;
+}
+
+}  // namespace
+
 // The folder of policies.
-class Folder {
+class PolicyFolder {
  public:
   bool exists(const char* name) {
     struct stat status;
@@ -98,19 +110,6 @@ class Folder {
   char path_[kPathBytes] = {};
   uint8_t buffer_[256] = {};
 };
-
-// Older versions of PX4 do not say which registrations count.
-template <class Request>
-auto counts(const Request& request, int id, int)
-    -> decltype(request.valid_registrations_mask, true) {
-  return (request.valid_registrations_mask & (1u << id)) != 0;
-}
-template <class Request>
-bool counts(const Request&, int, long) {
-  return true;
-}
-
-}  // namespace
 
 class RltPolicy :
 #if RLT_PX4_HAS_DESCRIPTOR
@@ -164,9 +163,9 @@ class RltPolicy :
   Inputs inputs_;
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
-  Folder folder_;
+  PolicyFolder folder_;
   int mode_id_ = -1, arming_check_id_ = -1;
-  uint64_t registered_us_ = 0;
+  uint64_t registered_us_ = 0, request_id_ = 0;
   Reason told_ = Reason::none;
   orb_advert_t mavlink_log_ = nullptr;
 
@@ -389,7 +388,7 @@ void RltPolicy::ask_for_fallback() {
 
 void RltPolicy::register_mode() {
   while (registration_sub_.update(&registration_)) {
-    if (registration_.request_id != kRequestId || mode_id_ >= 0) continue;
+    if (registration_.request_id != request_id_ || mode_id_ >= 0) continue;
     if (!registration_.success) continue;
     mode_id_ = registration_.mode_id;
     arming_check_id_ = registration_.arming_check_id;
@@ -399,9 +398,11 @@ void RltPolicy::register_mode() {
   const uint64_t now_us = hrt_absolute_time();
   if (mode_id_ >= 0 || (registered_us_ != 0 && now_us - registered_us_ < kRegisterAgain_us)) return;
   registered_us_ = now_us;
+  // Not that of another start: its answer may still be there.
+  if (request_id_ == 0) request_id_ = now_us;
   register_request_ = {};
   register_request_.timestamp = now_us;
-  register_request_.request_id = kRequestId;
+  register_request_.request_id = request_id_;
   strncpy(register_request_.name, kModeName, sizeof(register_request_.name) - 1);
   register_request_.px4_ros2_api_version =
       register_ext_component_request_s::LATEST_PX4_ROS2_API_VERSION;
@@ -443,6 +444,7 @@ void RltPolicy::answer_arming_check() {
   if (mode_id_ < 0 || !arming_request_sub_.update(&arming_request_)) return;
   if (!counts(arming_request_, arming_check_id_, 0)) {  // the commander has forgotten the mode
     mode_id_ = arming_check_id_ = -1;
+    request_id_ = 0;
     inputs_.is_selected = false;
     return;
   }

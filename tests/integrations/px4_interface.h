@@ -1,0 +1,400 @@
+// What rlt_policy_module.cpp uses of PX4, declared and as far as needed done by us, in memory: a
+// clock, topics that keep the last message, parameters, a work item, a module. test_px4.py makes a
+// header of each name that the module includes; all of them are this file.
+// RLT_PX4_HAS_DESCRIPTOR and RLT_TEST_SETPOINT_CONFIG choose between PX4's versions.
+// PX4_TEST_PARAMETERS(X) lists module.yaml: X(name, type, default).
+#pragma once
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "px4_test_parameters.h"
+
+#define __EXPORT
+#define MODULE_NAME "rlt_policy"
+#define PX4_STORAGEDIR "."
+enum { PX4_OK = 0, PX4_ERROR = -1 };
+
+// -- what the test has in its hands
+// ---------------------------------------------------------------------------------------
+
+namespace px4_test {
+
+inline uint64_t now_us = 1000000;
+inline char log[256] = {};  // the last line
+inline bool speaks_to_ground = false;
+inline int rotor_count = 4;
+inline float rotor_sign = 1.0f;
+
+inline void say(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(log, sizeof(log), format, arguments);
+  va_end(arguments);
+}
+
+template <class T>
+struct Topic {
+  static inline T message{};
+  static inline unsigned generation = 0;
+};
+template <class T>
+void publish(const T& message) {
+  Topic<T>::message = message;
+  Topic<T>::generation++;
+}
+
+}  // namespace px4_test
+
+inline uint64_t hrt_absolute_time() { return px4_test::now_us; }
+#define PX4_INFO px4_test::say
+#define PX4_WARN px4_test::say
+#define PX4_ERR px4_test::say
+using orb_advert_t = void*;
+#define mavlink_log_critical(advertisement, ...) \
+  do {                                           \
+    *(advertisement) = nullptr;                  \
+    px4_test::speaks_to_ground = true;           \
+    px4_test::say(__VA_ARGS__);                  \
+  } while (0)
+
+// -- messages: the fields that are used
+// ---------------------------------------------------------------------------------------
+
+struct actuator_motors_s {
+  uint64_t timestamp, timestamp_sample;
+  uint16_t reversible_flags;
+  float control[12];
+};
+struct arming_check_reply_s {
+  static constexpr uint8_t HEALTH_COMPONENT_INDEX_NONE = 0;
+  uint64_t timestamp;
+  uint8_t request_id, registration_id, health_component_index, num_events;
+  bool can_arm_and_run;
+  bool mode_req_angular_velocity, mode_req_attitude, mode_req_local_alt, mode_req_local_position;
+};
+struct arming_check_request_s {
+  uint64_t timestamp;
+  uint8_t request_id;
+#if RLT_PX4_HAS_DESCRIPTOR
+  uint32_t valid_registrations_mask;
+#endif
+};
+struct parameter_update_s {
+  uint64_t timestamp;
+};
+struct register_ext_component_reply_s {
+  uint64_t timestamp, request_id;
+  bool success;
+  int8_t arming_check_id, mode_id;
+};
+struct register_ext_component_request_s {
+  static constexpr uint16_t LATEST_PX4_ROS2_API_VERSION = 1;
+  uint64_t timestamp, request_id;
+  char name[25];
+  uint16_t px4_ros2_api_version;
+  bool register_arming_check, register_mode;
+};
+struct setpoint_config_s {
+  static constexpr uint16_t TYPE_DIRECT_ACTUATORS = 1;
+  uint64_t timestamp;
+  uint16_t type;
+  uint8_t source_id;
+  bool should_apply;
+};
+struct trajectory_setpoint_s {
+  uint64_t timestamp;
+  float position[3];
+};
+struct unregister_ext_component_s {
+  uint64_t timestamp;
+  char name[25];
+  int8_t arming_check_id, mode_id, mode_executor_id;
+};
+struct vehicle_angular_velocity_s {
+  uint64_t timestamp, timestamp_sample;
+  float xyz[3];
+};
+struct vehicle_attitude_s {
+  uint64_t timestamp, timestamp_sample;
+  float q[4];
+};
+struct vehicle_command_s {
+  static constexpr uint32_t VEHICLE_CMD_SET_NAV_STATE = 100001;
+  uint64_t timestamp;
+  float param1;
+  uint32_t command;
+  uint8_t target_system, target_component, source_system;
+  uint16_t source_component;
+};
+struct vehicle_control_mode_s {
+  uint64_t timestamp;
+  bool flag_control_climb_rate_enabled, flag_control_allocation_enabled;
+  uint8_t source_id;
+};
+struct vehicle_local_position_s {
+  uint64_t timestamp, timestamp_sample;
+  bool xy_valid, z_valid, v_xy_valid, v_z_valid;
+  float x, y, z, delta_xy[2], delta_z, vx, vy, vz, heading, delta_heading;
+  uint8_t xy_reset_counter, z_reset_counter, heading_reset_counter;
+};
+struct vehicle_status_s {
+  static constexpr uint8_t ARMING_STATE_DISARMED = 1, ARMING_STATE_ARMED = 2;
+  uint64_t timestamp;
+  uint8_t arming_state, nav_state, system_id, component_id;
+};
+struct vehicle_thrust_setpoint_s {
+  uint64_t timestamp, timestamp_sample;
+  float xyz[3];
+};
+
+// -- topics
+// ---------------------------------------------------------------------------------------
+
+struct orb_metadata {
+  const char* name;
+};
+#define PX4_TEST_TOPIC(topic) inline constexpr orb_metadata orb_##topic{#topic};
+PX4_TEST_TOPIC(actuator_motors)
+PX4_TEST_TOPIC(arming_check_reply)
+PX4_TEST_TOPIC(arming_check_request)
+PX4_TEST_TOPIC(config_control_setpoints)
+PX4_TEST_TOPIC(parameter_update)
+PX4_TEST_TOPIC(register_ext_component_reply)
+PX4_TEST_TOPIC(register_ext_component_request)
+PX4_TEST_TOPIC(setpoint_config)
+PX4_TEST_TOPIC(trajectory_setpoint)
+PX4_TEST_TOPIC(unregister_ext_component)
+PX4_TEST_TOPIC(vehicle_angular_velocity)
+PX4_TEST_TOPIC(vehicle_attitude)
+PX4_TEST_TOPIC(vehicle_command)
+PX4_TEST_TOPIC(vehicle_local_position)
+PX4_TEST_TOPIC(vehicle_status)
+PX4_TEST_TOPIC(vehicle_thrust_setpoint)
+#define ORB_ID(topic) &orb_##topic
+
+namespace uORB {
+
+class Subscription {
+ public:
+  explicit Subscription(const orb_metadata*) {}
+  template <class T>
+  bool update(T* message) {
+    if (seen_ == px4_test::Topic<T>::generation) return false;
+    seen_ = px4_test::Topic<T>::generation;
+    *message = px4_test::Topic<T>::message;
+    return true;
+  }
+
+ private:
+  unsigned seen_ = 0;
+};
+
+template <class T>
+class Publication {
+ public:
+  explicit Publication(const orb_metadata*) {}
+  bool publish(const T& message) {
+    px4_test::publish(message);
+    return true;
+  }
+};
+
+}  // namespace uORB
+
+// -- parameters
+// ---------------------------------------------------------------------------------------
+
+using param_t = const char*;
+inline param_t param_find(const char* name) {
+  static char found[17];
+  snprintf(found, sizeof(found), "%s", name);
+  return found;
+}
+inline int param_get(param_t name, int32_t* value) {
+  if (strcmp(name, "CA_ROTOR_COUNT") == 0) *value = px4_test::rotor_count;
+  return 0;
+}
+// CA_ROTORn_PX, _PY, _KM of airframe 4001; KM of the first two is its default.
+inline int param_get(param_t name, float* value) {
+  static constexpr float kRotors[4][3] = {
+      {1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
+  const char* suffix = name + strlen("CA_ROTOR0_");
+  const int kind = strcmp(suffix, "PX") == 0 ? 0 : strcmp(suffix, "PY") == 0 ? 1 : 2;
+  *value = kRotors[name[8] - '0'][kind] * (kind == 2 ? px4_test::rotor_sign : 1.0f);
+  return 0;
+}
+
+class ModuleParams {
+ public:
+  explicit ModuleParams(ModuleParams*) {}
+  virtual ~ModuleParams() = default;
+
+ protected:
+  void updateParams() {}
+};
+
+// -- platform, work item, module
+// ---------------------------------------------------------------------------------------
+
+namespace px4 {
+
+#define PX4_TEST_ENUM(name, type, value) name,
+enum class params { PX4_TEST_PARAMETERS(PX4_TEST_ENUM) };
+
+template <class T>
+class atomic {
+ public:
+  explicit constexpr atomic(T value) : value_(value) {}
+  T load() const { return __atomic_load_n(&value_, __ATOMIC_SEQ_CST); }
+  void store(T value) { __atomic_store_n(&value_, value, __ATOMIC_SEQ_CST); }
+  bool compare_exchange(T* expected, T wanted) {
+    return __atomic_compare_exchange_n(&value_, expected, wanted, false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_SEQ_CST);
+  }
+
+ private:
+  T value_;
+};
+
+struct wq_config_t {
+  const char* name;
+};
+namespace wq_configurations {
+inline constexpr wq_config_t nav_and_controllers{"nav_and_controllers"};
+}
+
+class ScheduledWorkItem {
+ public:
+  ScheduledWorkItem(const char*, const wq_config_t&) {}
+  virtual ~ScheduledWorkItem() { ScheduleClear(); }
+  virtual void Run() = 0;
+  void ScheduleOnInterval(uint32_t interval) {
+    interval_us = interval;
+    scheduled = this;
+  }
+  void ScheduleClear() { scheduled = nullptr; }
+
+  static inline ScheduledWorkItem* scheduled = nullptr;
+  static inline uint32_t interval_us = 0;
+};
+
+}  // namespace px4
+
+inline void px4_usleep(uint32_t time_us) {
+  px4_test::now_us += time_us;
+  if (px4::ScheduledWorkItem::scheduled != nullptr) px4::ScheduledWorkItem::scheduled->Run();
+}
+
+#define PX4_TEST_VALUE(name, type, value) \
+  if (Parameter == px4::params::name) return static_cast<T>(value);
+template <class T, px4::params Parameter>
+struct Px4TestParameter {
+  static T get() {
+    PX4_TEST_PARAMETERS(PX4_TEST_VALUE)
+    return T{};
+  }
+};
+template <px4::params Parameter>
+using ParamInt = Px4TestParameter<int32_t, Parameter>;
+template <px4::params Parameter>
+using ParamFloat = Px4TestParameter<float, Parameter>;
+// (type)name becomes type name
+#define PX4_TEST_PLAIN(...) __VA_ARGS__
+#define DEFINE_PARAMETERS(a, b, c, d, e, f, g, h) \
+  PX4_TEST_PLAIN a;                               \
+  PX4_TEST_PLAIN b;                               \
+  PX4_TEST_PLAIN c;                               \
+  PX4_TEST_PLAIN d;                               \
+  PX4_TEST_PLAIN e;                               \
+  PX4_TEST_PLAIN f;                               \
+  PX4_TEST_PLAIN g;                               \
+  PX4_TEST_PLAIN h;
+
+#if RLT_PX4_HAS_DESCRIPTOR
+
+class ModuleBase {
+ public:
+  struct Descriptor {
+    Descriptor(int (*spawn)(int, char**), int (*command)(int, char**), int (*usage)(const char*))
+        : task_spawn(spawn), custom_command(command), print_usage(usage) {}
+    int (*task_spawn)(int argc, char* argv[]);
+    int (*custom_command)(int argc, char* argv[]);
+    int (*print_usage)(const char* reason);
+    px4::atomic<ModuleBase*> object{nullptr};
+    int task_id{-1};
+  };
+  virtual ~ModuleBase() = default;
+  static int main(Descriptor& desc, int argc, char* argv[]) {
+    if (argc < 2) return desc.print_usage(nullptr);
+    if (strcmp(argv[1], "start") == 0) return desc.task_spawn(argc - 1, argv + 1);
+    if (strcmp(argv[1], "stop") == 0) {
+      desc.object.load()->should_exit_ = true;
+      px4_usleep(2000);
+      return desc.object.load() == nullptr ? 0 : -1;
+    }
+    if (strcmp(argv[1], "status") == 0) return desc.object.load()->print_status();
+    return desc.custom_command(argc - 1, argv + 1);
+  }
+  static void exit_and_cleanup(Descriptor& desc) {
+    delete desc.object.load();
+    desc.object.store(nullptr);
+    desc.task_id = -1;
+  }
+  virtual int print_status() { return 0; }
+  bool should_exit() const { return should_exit_; }
+  template <class T>
+  static T* get_instance(Descriptor& desc) {
+    return static_cast<T*>(desc.object.load());
+  }
+  static constexpr int task_id_is_work_queue = -2;
+
+ private:
+  bool should_exit_ = false;
+};
+
+#else
+
+template <class T>
+class ModuleBase {
+ public:
+  virtual ~ModuleBase() = default;
+  static int main(int argc, char* argv[]) {
+    if (argc < 2) return T::print_usage();
+    if (strcmp(argv[1], "start") == 0) return T::task_spawn(argc - 1, argv + 1);
+    if (strcmp(argv[1], "stop") == 0) {
+      static_cast<ModuleBase*>(_object.load())->should_exit_ = true;
+      px4_usleep(2000);
+      return _object.load() == nullptr ? 0 : -1;
+    }
+    if (strcmp(argv[1], "status") == 0) return _object.load()->print_status();
+    return T::custom_command(argc - 1, argv + 1);
+  }
+  static void exit_and_cleanup() {
+    delete _object.load();
+    _object.store(nullptr);
+    _task_id = -1;
+  }
+  virtual int print_status() { return 0; }
+  bool should_exit() const { return should_exit_; }
+  static T* get_instance() { return _object.load(); }
+
+ protected:
+  static inline px4::atomic<T*> _object{nullptr};
+  static inline int _task_id = -1;
+  static constexpr int task_id_is_work_queue = -2;
+
+ private:
+  bool should_exit_ = false;
+};
+
+#endif
+
+inline void PRINT_MODULE_DESCRIPTION(const char*) {}
+inline void PRINT_MODULE_USAGE_NAME(const char*, const char*) {}
+inline void PRINT_MODULE_USAGE_COMMAND_DESCR(const char*, const char*) {}
+#define PRINT_MODULE_USAGE_COMMAND(name) PRINT_MODULE_USAGE_COMMAND_DESCR(name, nullptr)
+#define PRINT_MODULE_USAGE_DEFAULT_COMMANDS()

@@ -1,0 +1,356 @@
+// The module of integrations/px4 as PX4 sees it: topics in, topics out, files, commands. The test
+// is the commander, the sensors and the shell.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#define RLT_PX4_FOLDER folder_of_test().c_str()
+static std::string& folder_of_test() {
+  static std::string folder;
+  return folder;
+}
+#include "px4_policies.h"
+#include "rlt_policy_module.cpp"
+
+using namespace px4_policies;
+using px4_test::publish;
+using px4_test::Topic;
+
+namespace {
+
+constexpr std::uint8_t kExternal1 = 23, kHold = 4;
+
+int command(const char* word) {
+  std::string name = "rlt_policy", argument = word;
+  char* arguments[] = {name.data(), argument.data()};
+  return rlt_policy_main(2, arguments);
+}
+
+// A PX4 with a vehicle that hovers; it has started the module.
+struct Px4 {
+  std::string name;
+  vehicle_status_s status{};
+  bool rates_come = true;
+  std::uint32_t noise = 1;
+  std::uint8_t requests = 0;
+
+  explicit Px4(const std::vector<std::pair<const char*, Image>>& files = {
+                   {"policy.rltp", image_of(1)}}) {
+    char place[] = "/tmp/rlt_px4_XXXXXX";
+    name = mkdtemp(place);
+    folder_of_test() = name;
+    for (const auto& [file, image] : files) write(file, image);
+    status.arming_state = vehicle_status_s::ARMING_STATE_DISARMED;
+    status.nav_state = kHold;
+    status.system_id = 7;
+    status.component_id = 1;
+    px4_test::speaks_to_ground = false;
+    REQUIRE(command("start") == 0);
+    REQUIRE(::px4::ScheduledWorkItem::interval_us == 2000);
+    publish(status);
+    ticks(1);
+  }
+  ~Px4() {
+    if (::px4::ScheduledWorkItem::scheduled != nullptr) command("stop");
+    std::filesystem::remove_all(name);
+  }
+  void write(const char* file, const Image& image) const {
+    std::ofstream stream(name + "/" + file, std::ios::binary);
+    stream.write(reinterpret_cast<const char*>(image.data()),
+                 static_cast<std::streamsize>(image.size()));
+  }
+  Image read(const char* file) const {
+    std::ifstream stream(name + "/" + file, std::ios::binary);
+    return Image(std::istreambuf_iterator<char>(stream), {});
+  }
+  void ticks(int count) {
+    for (int i = 0; i < count; i++) {
+      measure();
+      px4_usleep(2000);
+    }
+  }
+  void measure() {
+    const std::uint64_t taken_us = px4_test::now_us;
+    noise = noise * 1664525u + 1013904223u;
+    const float rate = 1e-3f * static_cast<float>(noise % 1000);
+    if (rates_come) publish(vehicle_angular_velocity_s{taken_us, taken_us, {rate, -rate, rate}});
+    publish(vehicle_attitude_s{taken_us, taken_us, {1, 0, 0, 0}});
+    vehicle_local_position_s position{};
+    position.timestamp = taken_us;  // and no timestamp_sample
+    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
+    position.z = -2.0f;
+    publish(position);
+  }
+  // The commander's answer to a registration.
+  void accept_registration(std::int8_t mode = kExternal1) {
+    const auto& request = Topic<register_ext_component_request_s>::message;
+    publish(register_ext_component_reply_s{0, request.request_id, true, 2, mode});
+    ticks(1);
+  }
+  arming_check_reply_s ask(std::uint32_t registrations = 1u << 2) {
+    arming_check_request_s request{};
+    request.request_id = ++requests;
+#if RLT_PX4_HAS_DESCRIPTOR
+    request.valid_registrations_mask = registrations;
+#else
+    (void)registrations;
+#endif
+    publish(request);
+    ticks(1);
+    return Topic<arming_check_reply_s>::message;
+  }
+  void set(bool armed, std::uint8_t mode) {
+    status.arming_state =
+        armed ? vehicle_status_s::ARMING_STATE_ARMED : vehicle_status_s::ARMING_STATE_DISARMED;
+    status.nav_state = mode;
+    publish(status);
+  }
+  void fly() {
+    accept_registration();
+    set(true, kExternal1);
+    ticks(5);
+  }
+};
+
+unsigned motor_messages() { return Topic<actuator_motors_s>::generation; }
+bool log_has(const char* text) {
+  return std::string(px4_test::log).find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the mode is registered, and again each second until the commander answers") {
+  const unsigned before = Topic<register_ext_component_request_s>::generation;
+  Px4 px4;
+  CHECK(Topic<register_ext_component_request_s>::generation == before + 1);
+  const auto& request = Topic<register_ext_component_request_s>::message;
+  CHECK(std::string(request.name) == "RL Policy");
+  CHECK(request.register_mode);
+  CHECK(request.register_arming_check);
+  px4.ticks(505);
+  CHECK(Topic<register_ext_component_request_s>::generation == before + 2);
+  publish(register_ext_component_reply_s{0, request.request_id + 1, true, 0, 24});  // another's
+  px4.ticks(505);
+  CHECK(Topic<register_ext_component_request_s>::generation == before + 3);
+  px4.accept_registration();
+  px4.ticks(1010);
+  CHECK(Topic<register_ext_component_request_s>::generation == before + 3);
+}
+
+TEST_CASE("PX4's controllers are told to rest at registration and whenever the mode is entered") {
+#if RLT_TEST_SETPOINT_CONFIG
+  using Configuration = setpoint_config_s;
+#else
+  using Configuration = vehicle_control_mode_s;
+#endif
+  Px4 px4;
+  const unsigned before = Topic<Configuration>::generation;
+  px4.accept_registration();
+  CHECK(Topic<Configuration>::generation == before + 1);
+  CHECK(Topic<Configuration>::message.source_id == kExternal1);
+#if RLT_TEST_SETPOINT_CONFIG
+  CHECK(Topic<Configuration>::message.type == setpoint_config_s::TYPE_DIRECT_ACTUATORS);
+  CHECK(Topic<Configuration>::message.should_apply);
+#else
+  CHECK(!Topic<Configuration>::message.flag_control_allocation_enabled);
+  CHECK(Topic<Configuration>::message.flag_control_climb_rate_enabled);
+#endif
+  for (const std::uint8_t mode : {kExternal1, kHold, kExternal1}) {
+    px4.set(false, mode);
+    px4.ticks(3);
+  }
+  CHECK(Topic<Configuration>::generation == before + 3);
+}
+
+TEST_CASE("arming checks are answered with what the mode needs, and refused with a reason") {
+  Px4 px4;
+  const unsigned before = Topic<arming_check_reply_s>::generation;
+  px4.ask();
+  CHECK(Topic<arming_check_reply_s>::generation == before);  // not registered yet
+  px4.accept_registration();
+  const arming_check_reply_s reply = px4.ask();
+  CHECK(reply.can_arm_and_run);
+  CHECK(reply.request_id == px4.requests);
+  CHECK(reply.registration_id == 2);
+  CHECK((reply.mode_req_angular_velocity && reply.mode_req_attitude && reply.mode_req_local_alt &&
+         reply.mode_req_local_position));
+  px4.rates_come = false;
+  px4.ticks(10);
+  CHECK(!px4.ask().can_arm_and_run);
+  CHECK(!px4_test::speaks_to_ground);  // another mode is selected
+  px4.set(false, kExternal1);
+  px4.ask();
+  CHECK(px4_test::speaks_to_ground);
+  CHECK(log_has("RL Policy: angular velocity too old"));
+}
+
+TEST_CASE("motors: PX4's four in their order, no others, and the collective thrust") {
+  Px4 px4;
+  const unsigned before = motor_messages();
+  px4.ticks(5);
+  CHECK(motor_messages() == before);
+  px4.fly();
+  const unsigned flying = motor_messages();
+  px4.ticks(100);
+  CHECK(motor_messages() == flying + 100);
+  const auto& motors = Topic<actuator_motors_s>::message;
+  float sum = 0.0f;
+  for (int i = 0; i < 12; i++) {
+    CHECK(std::isnan(motors.control[i]) == (i >= 4));
+    if (i < 4) sum += motors.control[i];
+  }
+  CHECK(Topic<vehicle_thrust_setpoint_s>::message.xyz[2] == doctest::Approx(-0.25f * sum));
+  CHECK(motors.timestamp == px4_test::now_us);
+  CHECK(motors.timestamp_sample == px4_test::now_us - 2000);
+  px4.set(true, kHold);
+  px4.ticks(5);
+  CHECK(motor_messages() == flying + 100);
+}
+
+TEST_CASE("rates stop: within two ticks of the limit safe motors and the fallback mode") {
+  Px4 px4;
+  px4.fly();
+  const unsigned commands = Topic<vehicle_command_s>::generation;
+  px4.rates_come = false;
+  px4.ticks(4);  // 10 ms old: the limit
+  CHECK(Topic<vehicle_command_s>::generation == commands);
+  px4.ticks(1);
+  CHECK(Topic<vehicle_command_s>::generation == commands + 1);
+  const auto& command = Topic<vehicle_command_s>::message;
+  CHECK(command.command == vehicle_command_s::VEHICLE_CMD_SET_NAV_STATE);
+  CHECK(command.param1 == kHold);
+  CHECK(command.target_system == 7);
+  for (int i = 0; i < 4; i++) CHECK(Topic<actuator_motors_s>::message.control[i] == 0.4f);
+  CHECK(log_has("RL Policy: angular velocity too old"));
+  CHECK(!px4.ask().can_arm_and_run);
+  px4.rates_come = true;
+  px4.set(true, kHold);
+  px4.ticks(2);
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("other rotors than the contract's are refused, also after a change of parameters") {
+  Px4 px4;
+  px4.accept_registration();
+  CHECK(px4.ask().can_arm_and_run);
+  px4_test::rotor_sign = -1.0f;
+  publish(parameter_update_s{1});
+  px4.ticks(1);
+  CHECK(!px4.ask().can_arm_and_run);
+  px4_test::rotor_sign = 1.0f;
+  px4_test::rotor_count = 6;
+  publish(parameter_update_s{2});
+  px4.ticks(1);
+  CHECK(!px4.ask().can_arm_and_run);
+  px4_test::rotor_count = 4;
+  publish(parameter_update_s{3});
+  px4.ticks(1);
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("without a file there is a mode that cannot be flown") {
+  Px4 px4(std::vector<std::pair<const char*, Image>>{});
+  px4.accept_registration();
+  CHECK(!px4.ask().can_arm_and_run);
+  CHECK(command("status") == 0);
+}
+
+TEST_CASE("try, confirm, roll back: files follow") {
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+  CHECK(command("confirm") != 0);
+  CHECK(command("try") == 0);
+  CHECK(px4.read("policy.rltp") == image_of(1));
+  px4.write("candidate.rltp", image_of(3));
+  CHECK(command("confirm") != 0);
+  CHECK(log_has("not what was tried"));
+  px4.write("candidate.rltp", image_of(2));
+  CHECK(command("confirm") == 0);
+  CHECK(px4.read("policy.rltp") == image_of(2));
+  CHECK(px4.read("previous.rltp") == image_of(1));
+  CHECK(px4.read("candidate.rltp").empty());
+  CHECK(command("rollback") == 0);
+  CHECK(px4.read("policy.rltp") == image_of(1));
+  CHECK(command("rollback") != 0);
+  px4.accept_registration();
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("a trial that is not confirmed leaves files and policy as they were") {
+  for (const bool waits : {true, false}) {
+    Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+    CHECK(command("try") == 0);
+    if (waits) {
+      px4_test::now_us += 300000000u;
+      px4.ticks(1);
+      CHECK(command("confirm") != 0);
+    } else {
+      CHECK(command("rollback") == 0);
+    }
+    CHECK(px4.read("policy.rltp") == image_of(1));
+    CHECK(px4.read("candidate.rltp") == image_of(2));
+    px4.accept_registration();
+    CHECK(px4.ask().can_arm_and_run);
+  }
+}
+
+TEST_CASE("no policy is exchanged while the vehicle is armed") {
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+  px4.accept_registration();
+  px4.set(true, kHold);
+  px4.ticks(1);
+  for (const char* word : {"try", "confirm", "rollback"}) {
+    CHECK(command(word) != 0);
+    CHECK(log_has("armed"));
+  }
+  px4.set(false, kHold);
+  px4.ticks(1);
+  CHECK(command("try") == 0);
+}
+
+TEST_CASE("a candidate that is refused leaves the policy") {
+  Image damaged = image_of(2);
+  damaged[500] ^= 4;
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", damaged}});
+  CHECK(command("try") != 0);
+  CHECK(log_has("candidate.rltp refused: reason 6"));
+  px4.accept_registration();
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("unknown commands are refused, and stop unregisters the mode") {
+  Px4 px4;
+  px4.accept_registration();
+  command("dance");
+  CHECK(log_has("unknown command"));
+  CHECK(command("stop") == 0);
+  CHECK(::px4::ScheduledWorkItem::scheduled == nullptr);
+  CHECK(Topic<unregister_ext_component_s>::message.mode_id == kExternal1);
+  CHECK(Topic<unregister_ext_component_s>::message.arming_check_id == 2);
+  CHECK(command("try") != 0);
+  CHECK(log_has("not running"));
+}
+
+#if RLT_PX4_HAS_DESCRIPTOR
+TEST_CASE("a mode that the commander has forgotten registers again") {
+  Px4 px4;
+  px4.accept_registration();
+  CHECK(px4.ask().can_arm_and_run);
+  const unsigned before = Topic<register_ext_component_request_s>::generation;
+  px4.ask(1u << 3);
+  px4.ticks(505);
+  CHECK(Topic<register_ext_component_request_s>::generation == before + 1);
+  px4.accept_registration(kExternal1 + 1);
+  px4.set(true, kExternal1 + 1);
+  const unsigned motors = motor_messages();
+  px4.ticks(5);
+  CHECK(motor_messages() == motors + 5);
+}
+#endif
