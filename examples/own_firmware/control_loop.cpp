@@ -11,11 +11,11 @@ static const Channel kSensors[] = {
     {"cos_angle", "1", -1, 1}, {"sin_angle", "1", -1, 1}, {"velocity", "rad/s", -8, 8}};
 static const Channel kMotors[] = {{"torque", "N*m", -2, 2}};
 
-static RamStorage<512>
-    no_slots;  // room for policies that are pushed: examples/own_firmware/README.md
-static PolicyDeployment<RLT_DEVICE, decltype(no_slots), 1, 256> policy(RLT_DEVICE{}, no_slots,
-                                                                       {50000, 3, 1, kSensors,
-                                                                        kMotors});
+static const PolicyContract kContract{50000, 3, 1, kSensors, kMotors};
+
+static RamStorage<512> storage;  // larger where policies are to be pushed: README.md
+static PolicyDeployment<RLT_DEVICE, decltype(storage), 1, 256> policy(RLT_DEVICE{}, storage,
+                                                                      kContract);
 
 void robot_begin() { policy.begin(pendulum_td3_image, sizeof(pendulum_td3_image)); }
 
