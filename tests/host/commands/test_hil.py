@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from policy_run import make_policy_run
-from rltools_host import cli
+from rltools_host import cli, paths
 from rltools_host.boards.description import list_boards
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
@@ -57,6 +57,10 @@ def test_the_whole_way(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         *("samples", "max_abs_diff", "time_us", "tick", "overhead"),
         *("flash_bytes", "ram_bytes", "stack_bytes", "outputs_sha256", "parity"),
     ]
+    text = (paths.REPOSITORY / "docs" / "hardware_in_loop.md").read_text()
+    for key in (*document, *document["parity"], *document["time_us"]["histogram"], "results"):
+        assert f"`{key}`" in text
+    assert " ".join(key for key in document["time_us"] if key != "histogram") in text
     image = read_run_policy(run)
     assert document["policy_sha256"] == image.sha256
     assert (document["board"], document["implementation"]) == ("host", "Host")

@@ -95,6 +95,7 @@ def test_statistics_are_samples() -> None:
         "max": 1000,
     }
     assert document["mean"] == 500.5
+    assert distribution(3, 1, 2).quantile(500) == 2
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,12 @@ import pytest
 from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.build.protocol import load_dialect
+from rltools_host.clients.messages import Action
 from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY
 from rltools_host.clients.policies import Tick
 from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.errors import LinkLostError
+from rltools_host.hil.expectation import Expected
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import Parity, check_parity
 from rltools_host.hil.ticks import Scenarios, check_ticks
@@ -142,6 +144,24 @@ def test_a_wrong_bit_in_a_layer_is_named(board: ScriptedInfer, image: PolicyImag
     assert [row[4] for row in rows[1:]] == ["", "differs", "differs"]
 
 
+def test_a_wrong_bit_in_the_last_layer_alone_is_named(
+    board: ScriptedInfer, image: PolicyImage
+) -> None:
+    def flip(layers: list[int], _: Any) -> None:
+        layers[2] ^= 1
+
+    board.spoil = in_input(16, flip)
+    assert checked(board, image).first.startswith("layer 3 of 3 differs: input #16 ")
+
+
+def test_the_sign_of_a_zero_counts() -> None:
+    zero = Expected("acted", np.zeros(1, np.float32))
+    assert zero.difference(Action(1, 1, 0, (0,), ())) is None
+    difference = zero.difference(Action(1, 1, 0, (0x80000000,), ()))
+    assert difference is not None
+    assert difference.of("it") == "the action differs: it gives 80000000, here 00000000"
+
+
 def test_the_first_of_several_is_named(board: ScriptedInfer, image: PolicyImage) -> None:
     def spoil(tick: int, layers: list[int], _: Any) -> None:
         if tick in (11, 13) and layers:
@@ -224,6 +244,8 @@ def test_every_scenario_begins_and_ends_well(image: PolicyImage) -> None:
     assert len({scenario.name for scenario in scenarios}) == len(scenarios)
     for scenario in scenarios:
         assert scenario.calls[0].expected.status == "acted"
+    times = [[call.tick.now_us for call in scenario.calls] for scenario in scenarios]
+    assert any(of_one != sorted(of_one) for of_one in times), "the clock never wraps"
     asked = {call.expected.status for scenario in scenarios for call in scenario.calls}
     assert asked == {
         "acted",
