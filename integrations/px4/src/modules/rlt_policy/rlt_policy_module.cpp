@@ -3,7 +3,6 @@
 //
 // RLT_PX4_HAS_DESCRIPTOR: 1 where ModuleBase has a Descriptor (PX4 since 2026), 0 where it is a
 // template. RLT_PX4_FOLDER: where the policies are.
-#include <dirent.h>
 #include <fcntl.h>
 #include <px4_platform_common/atomic.h>
 #include <px4_platform_common/defines.h>
