@@ -105,17 +105,17 @@ def test_the_mode_on_the_host(tmp_path: Path) -> None:
     flags += ["-Werror", "-Wshadow", "-Wdouble-promotion", "-Wcast-align"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     includes = [f"-I{TESTS}", f"-I{MODULE}", f"-I{INCLUDE}"]
-    build_and_run("test_px4_mode.cpp", tmp_path / "mode", *flags, *includes)
+    build_and_run("px4_mode.cpp", tmp_path / "mode", *flags, *includes)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_module_on_the_host(version: str, tmp_path: Path) -> None:
     # doctest and the test compare floats, and use what the module must not
     allowed = ("-Wno-float-equal", "-Wno-double-promotion", "-Wno-shadow")
-    flags = [*PX4_FLAGS, *allowed, *module_flags(), "-march=native"]
+    flags = [*PX4_FLAGS, *allowed, *module_flags(), "-march=native", "-O0", "-g0"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     more = [*interface(tmp_path, version), *device("generic", "Generic")]
-    build_and_run("test_px4_module.cpp", tmp_path / "module", *flags, *more)
+    build_and_run("px4_module.cpp", tmp_path / "module", *flags, *more)
 
 
 def compile_module(folder: Path, version: str, compiler: list[str], *flags: str) -> None:
