@@ -15,9 +15,6 @@
 #include RLT_STORAGE_HEADER
 #endif
 
-#define RLT_QUOTE_TOKENS(x) #x
-#define RLT_QUOTE(x) RLT_QUOTE_TOKENS(x)
-
 namespace rlt::program {
 
 // A slot holds a network of 13-64-64-4 (23 KB), which needs 136 floats to be accepted.

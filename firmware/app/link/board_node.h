@@ -6,6 +6,10 @@
 #include "app/link/transport.h"
 #include "board_api.h"
 
+// A name of the build as text, such as the device's.
+#define RLT_QUOTE_TOKENS(x) #x
+#define RLT_QUOTE(x) RLT_QUOTE_TOKENS(x)
+
 namespace rlt::link {
 
 inline constexpr Transport kBoardTransport{board::read, board::write};

@@ -7,9 +7,6 @@
 #include "app/train/application.h"
 #include "app/train/trained_experiment.h"
 
-#define RLT_QUOTE_TOKENS(x) #x
-#define RLT_QUOTE(x) RLT_QUOTE_TOKENS(x)
-
 namespace rlt::program {
 
 RLT_FAST Learner<Experiment> learner;

@@ -43,10 +43,8 @@ class ContractFile {
 
   // A channel's record, or what stands behind the last one.
   void fill(std::uint32_t record, std::uint8_t (&bytes)[kRecordBytes]) const {
-    const auto observations = static_cast<std::uint32_t>(contract_.observation_dim);
     if (record < channel_count()) {
-      const Channel& channel = record < observations ? contract_.observations[record]
-                                                     : contract_.actions[record - observations];
+      const Channel& channel = channel_of(contract_, static_cast<int>(record));
       const PolicyImageChannel content = detail::record_of(channel);
       __builtin_memcpy(bytes, &content, sizeof(content));
       return;

@@ -304,9 +304,7 @@ class PolicyService : public link::Service {
 
   // The network alone, without what the executor allows; a safe action where it gives none.
   ExecutorStatus forward(float* action, mavlink_rlt_action_t& content) {
-    for (int i = 0; i < Contract::kActionDim; i++) {
-      action[i] = safe_action(policy_contract<Contract>(), i);
-    }
+    take_safe_action(policy_contract<Contract>(), action);
     PolicyRunner<ScratchFloats>* policy = deployment_.acting();
     if (policy == nullptr) return ExecutorStatus::no_policy;
     if (!all_finite(observation_, Contract::kObservationDim)) {

@@ -62,10 +62,10 @@ class Freshness {
   void restart(std::uint32_t now_us) { gyro_.changed_us = estimate_.changed_us = now_us; }
   // When the oldest part of what is sensed was taken.
   std::uint32_t taken_us(const RltSensed& sensed) {
-    std::uint32_t hash = hash_of(sensed.quaternion, 4, kHashStart);
-    hash = hash_of(sensed.position_m, 3, hash);
-    estimate_.see(hash_of(sensed.velocity_m_s, 3, hash), sensed.now_us);
-    gyro_.see(hash_of(sensed.gyro_deg_s, 3, kHashStart), sensed.now_us);
+    std::uint32_t hash = math::hash_bits(sensed.quaternion, 4);
+    hash = math::hash_bits(sensed.position_m, 3, hash);
+    estimate_.see(math::hash_bits(sensed.velocity_m_s, 3, hash), sensed.now_us);
+    gyro_.see(math::hash_bits(sensed.gyro_deg_s, 3), sensed.now_us);
     const std::uint32_t estimate_us = sensed.now_us - estimate_.changed_us;
     const std::uint32_t gyro_us = sensed.now_us - gyro_.changed_us;
     if (estimate_us > kMostUnchanged_us) return estimate_.changed_us;
@@ -81,13 +81,6 @@ class Freshness {
       hash = present;
     }
   };
-
-  // FNV-1a over words.
-  static constexpr std::uint32_t kHashStart = 2166136261u;
-  static std::uint32_t hash_of(const float* values, int count, std::uint32_t hash) {
-    for (int i = 0; i < count; i++) hash = (hash ^ math::to_bits(values[i])) * 16777619u;
-    return hash;
-  }
 
   Watched estimate_, gyro_;
 };

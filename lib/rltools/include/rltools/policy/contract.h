@@ -38,6 +38,17 @@ inline float safe_action(const PolicyContract& contract, int index) {
                                          : contract.safe_action[index];
 }
 
+// action (action_dim) = the safe action
+inline void take_safe_action(const PolicyContract& contract, float* action) {
+  for (int i = 0; i < contract.action_dim; i++) action[i] = safe_action(contract, i);
+}
+
+// Channel `index` of all: the observations, then the actions.
+inline const Channel& channel_of(const PolicyContract& contract, int index) {
+  return index < contract.observation_dim ? contract.observations[index]
+                                          : contract.actions[index - contract.observation_dim];
+}
+
 namespace detail {
 
 // void for a type that exists: <type_traits> is not everywhere where policies run.

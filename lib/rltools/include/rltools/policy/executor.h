@@ -81,7 +81,7 @@ class Executor {
     if (limits_.most_age_us == 0) limits_.most_age_us = 2 * contract.step_interval_us;
     if (limits_.jitter_us == 0) limits_.jitter_us = contract.step_interval_us / 4;
     if (limits_.recovery_ticks == 0) limits_.recovery_ticks = 1;
-    for (int i = 0; i < dimension(); i++) last_[i] = safe_action(contract_, i);
+    act_safely();
   }
 
   // To be called at the contract's rate or faster. action (action_dim) is always set: finite and
@@ -107,7 +107,7 @@ class Executor {
     equal_ = faults_ = 0;
     good_ = 0;
     has_failed_ = given_up_ = false;
-    for (int i = 0; i < dimension(); i++) last_[i] = safe_action(contract_, i);
+    act_safely();
   }
 
   const ExecutorCounts& counts() const { return counts_; }
@@ -186,14 +186,9 @@ class Executor {
     return ExecutorStatus::acted;
   }
 
-  // Observations are compared by a hash of their bits (FNV-1a over words).
+  // Observations are compared by a hash of their bits.
   void count_equal(const float* values) {
-    std::uint32_t hash = 2166136261u;
-    for (int i = 0; i < contract_.observation_dim; i++) {
-      std::uint32_t bits;
-      __builtin_memcpy(&bits, values + i, sizeof(bits));
-      hash = (hash ^ bits) * 16777619u;
-    }
+    const std::uint32_t hash = math::hash_bits(values, contract_.observation_dim);
     equal_ = hash == hash_ ? equal_ + (equal_ < 0xffffffffu ? 1 : 0) : 0;
     hash_ = hash;
   }

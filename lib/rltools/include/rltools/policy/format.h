@@ -140,14 +140,10 @@ inline PolicyImageChannel record_of(const Channel& channel) {
 // step interval.
 inline std::uint32_t contract_crc32(const PolicyContract& contract) {
   std::uint32_t sum = 0;
-  const auto add = [&sum](const Channel* channels, int count) {
-    for (int i = 0; i < count; i++) {
-      const PolicyImageChannel record = detail::record_of(channels[i]);
-      sum = crc32(&record, sizeof(record), sum);
-    }
-  };
-  add(contract.observations, contract.observation_dim);
-  add(contract.actions, contract.action_dim);
+  for (int i = 0; i < contract.observation_dim + contract.action_dim; i++) {
+    const PolicyImageChannel record = detail::record_of(channel_of(contract, i));
+    sum = crc32(&record, sizeof(record), sum);
+  }
   return crc32(&contract.step_interval_us, sizeof(contract.step_interval_us), sum);
 }
 

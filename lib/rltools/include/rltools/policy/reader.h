@@ -202,9 +202,7 @@ inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContra
   }
   const int count = contract.observation_dim + contract.action_dim;
   for (int i = 0; i < count; i++) {
-    const Channel& expected = i < contract.observation_dim
-                                  ? contract.observations[i]
-                                  : contract.actions[i - contract.observation_dim];
+    const Channel& expected = channel_of(contract, i);
     const PolicyImageChannel& channel = policy.observations[i];
     if (!detail::same_text(channel.name, expected.name) ||
         !detail::same_text(channel.unit, expected.unit) ||

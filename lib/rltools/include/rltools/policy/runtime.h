@@ -135,9 +135,7 @@ class PolicyRunner {
   template <class Device>
   ActionSource act(Device device, const float* observation, float* action) {
     const ActionSource source = run(device, observation, action);
-    for (int i = 0; source != ActionSource::from_policy && i < contract_.action_dim; i++) {
-      action[i] = safe_action(contract_, i);
-    }
+    if (source != ActionSource::from_policy) take_safe_action(contract_, action);
     return source;
   }
 

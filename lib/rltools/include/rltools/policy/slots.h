@@ -220,9 +220,7 @@ class PolicySlots {
     SlotRecord next = record_;
     next.candidate = Candidate::none;
     next.last_drop = reason;
-    if (append(next)) return true;
-    record_ = next;
-    return false;
+    return enforce(next);
   }
 
   // Ends a trial; else the policy before the active one becomes active again, and the active one is
@@ -243,9 +241,7 @@ class PolicySlots {
     // A staged image is given up as well: its slot is another one where none is active.
     next.candidate = Candidate::none;
     next.last_drop = reason;
-    if (append(next)) return SlotError::none;
-    record_ = next;
-    return SlotError::storage_failed;
+    return enforce(next) ? SlotError::none : SlotError::storage_failed;
   }
 
  private:
@@ -336,6 +332,13 @@ class PolicySlots {
     next_ = kBlockRecords;
     if (record_.number == 0) return;
     while (next_ > 0 && is_erased(block_, next_ - 1)) next_--;
+  }
+
+  // The state becomes `next` even where it cannot be written down (false).
+  bool enforce(const SlotRecord& next) {
+    if (append(next)) return true;
+    record_ = next;
+    return false;
   }
 
   // The state becomes `next` when its record reads back right. The block with the present record is
