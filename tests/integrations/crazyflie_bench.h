@@ -58,7 +58,7 @@ inline RltSensed hovering() {
 }
 
 struct Bench {
-  RltSettings settings{0, 0, 0, 5, 20, 100};
+  RltSettings settings{0, 0, 0, 5, 20, 100, 200};
   RltReport report{};
   Controller controller{settings, report};
   RltSensed sensed = hovering();

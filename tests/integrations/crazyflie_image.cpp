@@ -1,8 +1,8 @@
 // Writes an image of 13-64-64-4 for the Crazyflie to the standard output.
 #include <cstdio>
 
-#include "quadrotor_contract.h"
 #include "rltools/devices/generic.h"
+#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/image.h"
 
 using namespace rlt;

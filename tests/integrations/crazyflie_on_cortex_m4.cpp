@@ -10,7 +10,7 @@ extern std::uint32_t stack_top[], stack_bottom[];
 void reset_handler();
 __attribute__((section(".vectors"), used)) void* const vector_table[2] = {
     stack_top, reinterpret_cast<void*>(reset_handler)};
-RltSettings rlt_settings = {1, 0, 0, 5, 20, 100};
+RltSettings rlt_settings = {1, 0, 0, 5, 20, 100, 200};
 RltReport rlt_report;
 }
 

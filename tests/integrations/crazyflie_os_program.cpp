@@ -235,8 +235,9 @@ TEST_CASE("parameters and logged values have the types that they are declared wi
     CAPTURE(value->name);
     CHECK(value->bytes != 0);
   }
-  CHECK(params == 6);
+  CHECK(params == 7);
   CHECK(logs == 19);
   CHECK(rlt_settings.enable == 0);
   CHECK(rlt_settings.most_faults == 5);
+  CHECK(rlt_settings.most_error_cm == 200);
 }

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <vector>
 
-#include "quadrotor_contract.h"
 #include "rltools/devices/generic.h"
+#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/image.h"
 
 namespace px4_policies {

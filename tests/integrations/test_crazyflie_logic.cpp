@@ -172,7 +172,7 @@ TEST_CASE("without a policy the stock controller flies on, undisturbed") {
 }
 
 TEST_CASE("before the built-in image is checked nothing flies and nothing is taken") {
-  RltSettings settings{1, 0, 0, 5, 20, 100};
+  RltSettings settings{1, 0, 0, 5, 20, 100, 200};
   RltReport report{};
   Controller controller(settings, report);
   RltSensed sensed = hovering();
@@ -236,10 +236,29 @@ TEST_CASE("faults: the last action is held for four ticks, then the stock contro
   // at once
   within(
       ticks_until_stock([](Bench& b) { b.sensed.position_m[0] = 2.5f; }, RLT_REASON_OUT_OF_RANGE),
+      0, 0);
+  // the contract's range, in the next tick of the policy
+  within(
+      ticks_until_stock([](Bench& b) { b.sensed.velocity_m_s[0] = 5.1f; }, RLT_REASON_OUT_OF_RANGE),
       0, 1);
   within(ticks_until_stock([](Bench& b) { b.sensed.is_position_target = false; },
                            RLT_REASON_NO_TARGET),
          0, 0);
+}
+
+TEST_CASE("how far from the target a policy flies is a parameter, along each axis and both ways") {
+  for (int axis = 0; axis < 3; axis++) {
+    for (const float side : {-1.0f, 1.0f}) {
+      Bench bench(constant_policy(0.6f));
+      bench.settings.most_error_cm = 300;
+      bench.settings.enable = 1;
+      bench.sensed.position_m[axis] = side * 2.9f;
+      CHECK(bench.turns(10) == RLT_PILOT_POLICY);
+      bench.sensed.position_m[axis] = side * 3.1f;
+      CHECK(bench.turn() == RLT_PILOT_STOCK);
+      CHECK(bench.reason() == RLT_REASON_OUT_OF_RANGE);
+    }
+  }
 }
 
 TEST_CASE("faults that are not in a row are held, however many") {
@@ -532,13 +551,14 @@ TEST_CASE("an image that is not as it should be is refused, and the stock contro
 TEST_CASE("an output that is not finite: at once, and the policy is dropped") {
   static Linear network;
   for (float& value : network.values) value = 0.0f;
-  // Overflows where x + y + z of the position's error is above 5.5 m, which no example reaches.
-  for (int channel = 0; channel < 3; channel++) network.weights(0)[channel * 4] = 3.4e38f / 5.5f;
+  // Overflows where x + y + z of the position's error is above 13.5 m, which no example reaches.
+  for (int channel = 0; channel < 3; channel++) network.weights(0)[channel * 4] = 3.4e38f / 13.5f;
   Bench bench(constant_policy(0.2f));
+  bench.settings.most_error_cm = 500;
   REQUIRE(bench.push(image_of(network)) == RLT_UPLOAD_ACCEPTED);
   bench.settings.enable = 1;
   REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
-  for (float& position : bench.sensed.position_m) position = 1.95f;
+  for (float& position : bench.sensed.position_m) position = 4.9f;
   CHECK(bench.turns(2) == RLT_PILOT_STOCK);
   CHECK(bench.reason() == RLT_REASON_OUTPUT);
   CHECK(bench.report.last_drop == std::uint8_t(DropReason::fault));

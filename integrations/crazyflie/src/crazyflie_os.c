@@ -26,6 +26,7 @@ struct RltSettings rlt_settings = {
     .most_faults = 5,
     .trial_s = 20,
     .blend_ms = 100,
+    .most_error_cm = 200,
 };
 struct RltReport rlt_report;
 
@@ -151,6 +152,7 @@ PARAM_ADD(PARAM_UINT8, rollBack, &rlt_settings.roll_back)
 PARAM_ADD(PARAM_UINT8, mostFaults, &rlt_settings.most_faults)
 PARAM_ADD(PARAM_UINT16, trial, &rlt_settings.trial_s)
 PARAM_ADD(PARAM_UINT16, blend, &rlt_settings.blend_ms)
+PARAM_ADD(PARAM_UINT16, mostError, &rlt_settings.most_error_cm)
 PARAM_GROUP_STOP(rlt)
 
 LOG_GROUP_START(rlt)

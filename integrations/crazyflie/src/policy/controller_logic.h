@@ -10,7 +10,7 @@
 #include <atomic>
 
 #include "interface.h"
-#include "quadrotor_contract.h"
+#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
 
 namespace rlt::crazyflie {
@@ -258,6 +258,7 @@ class Controller {
     float observation[Contract::kObservationDim], action[Contract::kActionDim];
     const std::uint32_t taken_us = freshness_.taken_us(sensed);
     const float* values = observe(sensed, observation) ? observation : nullptr;
+    if (values != nullptr && is_far(observation)) return RLT_REASON_OUT_OF_RANGE;
     const ExecutorStatus status = deployment_.tick(sensed.now_us, {values, taken_us}, action);
     const ExecutorCounts& counts = deployment_.executor().counts();
     report_.late = counts.late;
@@ -265,6 +266,15 @@ class Controller {
     if (status == ExecutorStatus::held) return RLT_REASON_NONE;
     report_.status = static_cast<std::uint8_t>(status);
     return judge(status, action);
+  }
+
+  // A position that is not a number is not far: it is no observation.
+  bool is_far(const float* position_error_m) const {
+    const float most_m = 0.01f * static_cast<float>(settings_.most_error_cm);
+    for (int i = 0; i < 3; i++) {
+      if (math::absolute(position_error_m[i]) > most_m) return true;
+    }
+    return false;
   }
 
   RltReason judge(ExecutorStatus status, const float* action) {

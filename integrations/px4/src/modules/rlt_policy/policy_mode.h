@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "frames.h"
-#include "quadrotor_contract.h"
 #include "rltools/core/finite.h"
+#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
 #include "rotors.h"
 
@@ -114,7 +114,7 @@ struct TimeLimits {
 
 struct ModeSettings {
   TimeLimits limits;
-  bool turns_to_heading = false;  // the world's x axis is where the vehicle points at entry
+  bool turns_to_heading = false;  // the yaw to hold is that at entry, and east otherwise
   float safe_thrust = 0.4f;       // of each rotor, from a fault until the fallback acts
 };
 
@@ -125,7 +125,7 @@ constexpr std::uint32_t kMostEqualRates = 20;
 // How far |q|^2 may be from 1.
 constexpr float kNormTolerance = 0.02f;
 // A setpoint further away than this, along an axis, is not followed.
-constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPosition_m;
+constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPositionError_m;
 
 template <class Device, std::uint32_t ImageBytes = 32768, std::size_t ScratchFloats = 520>
 class PolicyMode {

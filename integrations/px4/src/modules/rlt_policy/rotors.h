@@ -15,7 +15,7 @@ struct Rotor {
   float moment;          // its sign is the direction of rotation
 };
 
-// The rotors of quadrotor_contract.h, by signs.
+// The rotors of policy/contracts/quadrotor.h, by signs.
 constexpr Rotor kContractRotors[kRotors] = {{1, 1, 1}, {-1, 1, -1}, {-1, -1, 1}, {1, -1, -1}};
 
 // motors[i] is PX4's motor, from 0, that is rotor i of the contract. False where the airframe is

@@ -1,5 +1,5 @@
-// What a policy for a quadrotor that holds a position observes and does. Until there is an
-// environment of this contract, it is stated here, for the Crazyflie.
+// What a policy that holds a position and a yaw with a quadrotor observes and does: the same for a
+// Crazyflie and for PX4, so that one policy flies both.
 //
 // Frames. The *body*: x forward, y left, z up, right-handed. The *target*: its origin is the
 // position to hold, z up against gravity, x in the direction of the yaw to hold. A policy therefore
@@ -7,18 +7,17 @@
 // for.
 //
 // Attitude is a quaternion and not a rotation matrix: 4 numbers instead of 9 (13 observations
-// instead of 18, 1.3 KB less of an image with 64 units), and what the firmware estimates. The two
-// quaternions of an attitude are one observation: w is never negative.
+// instead of 18, 1.3 KB less of an image with 64 units), and what flight controllers estimate. The
+// two quaternions of an attitude are one observation: w is never negative.
 //
-// Rotors, seen from above, in the firmware's order (power_distribution_quadrotor.c gives the signs
-// of roll, pitch and yaw: M1 - - -, M2 - + +, M3 + + -, M4 + - +):
+// Rotors, seen from above:
 //
-//                  x, forward
-//      M4, clockwise   |   M1, counter-clockwise
-//                   `. | .'
-//       y, left --------+
-//                   .'   `.
-//      M3, counter-cl.     M2, clockwise
+//                       x, forward
+//      front left, clockwise |  front right, counter-clockwise
+//                         `. | .'
+//             y, left --------+
+//                         .'   `.
+//   rear left, counter-cl.      rear right, clockwise
 #pragma once
 
 #include "rltools/policy/contract.h"
@@ -28,9 +27,9 @@ namespace rlt::contracts {
 struct Quadrotor {
   static constexpr const char* kContractName = "quadrotor";
   static constexpr std::uint32_t kStepInterval_us = 2000;
-  static constexpr float kMaxPositionError_m = 2.0f;
+  static constexpr float kMaxPositionError_m = 5.0f;
   static constexpr float kMaxVelocityError_m_s = 5.0f;
-  static constexpr float kMaxAngularVelocity_rad_s = 35.0f;  // the gyroscope's 2,000 deg/s
+  static constexpr float kMaxAngularVelocity_rad_s = 35.0f;  // gyroscopes: 2,000 deg/s
   static constexpr int kObservationDim = 13;
   static constexpr int kActionDim = 4;
   static constexpr Channel kObservations[kObservationDim] = {
@@ -53,11 +52,11 @@ struct Quadrotor {
       {"angular_velocity_z", "rad/s", -kMaxAngularVelocity_rad_s, kMaxAngularVelocity_rad_s},
   };
   // Each rotor's thrust as a part of its greatest one.
-  static constexpr Channel kActions[kActionDim] = {{"thrust_m1", "1", 0.0f, 1.0f},
-                                                   {"thrust_m2", "1", 0.0f, 1.0f},
-                                                   {"thrust_m3", "1", 0.0f, 1.0f},
-                                                   {"thrust_m4", "1", 0.0f, 1.0f}};
-  // Nobody flies it: where a policy has no action, the stock controller takes over.
+  static constexpr Channel kActions[kActionDim] = {{"thrust_front_right", "1", 0.0f, 1.0f},
+                                                   {"thrust_rear_right", "1", 0.0f, 1.0f},
+                                                   {"thrust_rear_left", "1", 0.0f, 1.0f},
+                                                   {"thrust_front_left", "1", 0.0f, 1.0f}};
+  // A board on a bench does nothing. Adapters give way to the firmware's own controller instead.
   static constexpr float kSafeAction[kActionDim] = {0.0f, 0.0f, 0.0f, 0.0f};
 };
 
