@@ -236,7 +236,7 @@ TEST_CASE("parameters and logged values have the types that they are declared wi
     CHECK(value->bytes != 0);
   }
   CHECK(params == 7);
-  CHECK(logs == 19);
+  CHECK(logs == 20);
   CHECK(rlt_settings.enable == 0);
   CHECK(rlt_settings.most_faults == 5);
   CHECK(rlt_settings.most_error_cm == 200);

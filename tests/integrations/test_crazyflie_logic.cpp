@@ -397,6 +397,7 @@ TEST_CASE("a trial may be confirmed after the landing, and ends then too") {
     bench.work();
     CHECK(bench.settings.confirm == 0);
     CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+    CHECK(bench.report.active == 1);
     CHECK(bench.report.last_drop == std::uint8_t(DropReason::none));
     bench.now_us += 60000000;
     bench.work();
@@ -417,6 +418,31 @@ TEST_CASE("a trial may be confirmed after the landing, and ends then too") {
     bench.work();
     CHECK(bench.report.last_drop == std::uint8_t(DropReason::rolled_back));
     CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+    CHECK(bench.report.active == 0);
+  }
+}
+
+TEST_CASE("what was pushed is given up before its trial, and after its confirmation") {
+  for (const bool is_confirmed : {false, true}) {
+    Bench bench(constant_policy(0.2f));
+    REQUIRE(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+    if (is_confirmed) {
+      bench.settings.enable = 1;
+      REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+      bench.settings.enable = 0;
+      bench.settings.confirm = 1;
+      bench.turn();
+      bench.work();
+      REQUIRE(bench.report.active == 1);
+    }
+    bench.settings.roll_back = 1;
+    bench.work();
+    CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+    CHECK(bench.report.active == 0);
+    CHECK(bench.report.last_drop == std::uint8_t(DropReason::rolled_back));
+    bench.settings.enable = 1;
+    CHECK(bench.turns(10) == RLT_PILOT_POLICY);
+    CHECK(bench.decision.thrusts[0] == doctest::Approx(0.2));  // the compiled-in one
   }
 }
 
@@ -427,6 +453,8 @@ TEST_CASE("while the policy flies no byte is taken, and the image that acts stay
   bench.settings.enable = 1;
   bench.settings.confirm = 0;
   REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  CHECK(bench.report.candidate == std::uint8_t(Candidate::trial));  // also while it flies
+  CHECK(bench.report.active == 0);
   CHECK_FALSE(bench.send(constant_policy(0.9f)));
   Bytes read(image.size());
   REQUIRE(bench.controller.read(0, read.data(), static_cast<std::uint32_t>(read.size())));

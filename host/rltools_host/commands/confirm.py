@@ -6,7 +6,8 @@ import json
 
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
-from rltools_host.policies.push import Outcome, confirm, short
+from rltools_host.policies.outcome import Outcome, short
+from rltools_host.policies.push import confirm
 
 
 def run(place: PolicyPlace, json_output: bool = False) -> Outcome:

@@ -10,7 +10,8 @@ import typer
 
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
-from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, push
+from rltools_host.policies.outcome import Outcome
+from rltools_host.policies.push import DEFAULT_TRIAL_S, PushRequest, push
 
 
 class UploadLine:
@@ -41,10 +42,10 @@ def run(request: PushRequest, json_output: bool = False) -> Outcome:
         outcome = push(request, line.say, line.progress)
     finally:
         line.clear()
-    board = request.place.described_board()
-    if outcome.activated and not request.place.keeps_policies(board):
+    place = request.place
+    if outcome.activated and not place.keeps_policies(place.described_board()):
         print(
-            f"note: {board.name} ends with this command, and its policies with it: start one with "
+            f"note: {place.board} ends with this command, and its policies with it: start one with "
             "`rlt emulate` and give its --port",
             file=sys.stderr,
         )
@@ -61,9 +62,13 @@ def command(
     board: BoardOption,
     port: Port = None,
     trial_s: Annotated[
-        float,
-        typer.Option("--trial", metavar="SECONDS", help="The board drops it if this passes."),
-    ] = DEFAULT_TRIAL_S,
+        float | None,
+        typer.Option(
+            "--trial",
+            metavar="SECONDS",
+            help=f"The board drops it if this passes ({DEFAULT_TRIAL_S:g}).",
+        ),
+    ] = None,
     no_confirm: Annotated[
         bool, typer.Option("--no-confirm", help="Leave it in trial; see `rlt confirm`.")
     ] = False,

@@ -6,7 +6,8 @@ import json
 
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
-from rltools_host.policies.push import Outcome, roll_back, short
+from rltools_host.policies.outcome import Outcome, short
+from rltools_host.policies.push import roll_back
 
 
 def run(place: PolicyPlace, json_output: bool = False) -> Outcome:
@@ -14,7 +15,8 @@ def run(place: PolicyPlace, json_output: bool = False) -> Outcome:
     if outcome.active_sha256:
         print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
     else:
-        print("rolled back: no policy is active")
+        acts = "the compiled-in policy" if outcome.activated else "no policy"
+        print(f"rolled back: {acts} is active")
     if json_output:
         print(json.dumps(outcome.document()))
     return outcome

@@ -12,11 +12,13 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake, firmware, protocol, subjects
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
+from rltools_host.errors import UsageError
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
 
 PROGRAM = "infer"
 DEFAULT_CONTRACT = "pendulum"
+CRAZYFLIE = "crazyflie"  # firmware of its own, see policies/crazyflie.py
 STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
 
 
@@ -28,8 +30,17 @@ class PolicyPlace:
     port: str | None = None
     contract: str = DEFAULT_CONTRACT
 
+    @property
+    def is_crazyflie(self) -> bool:
+        return self.board == CRAZYFLIE
+
     def described_board(self) -> Board:
         """The board, which is one that is built with the program."""
+        if self.is_crazyflie:
+            raise UsageError(
+                "--board crazyflie: it has firmware of its own, with which this does not work; "
+                "push, policies, confirm and rollback do"
+            )
         board = load_board(self.board)
         cmake.require_program(board, PROGRAM)
         subjects.require_subject(subjects.CONTRACT, self.contract, board)
@@ -40,6 +51,14 @@ class PolicyPlace:
         """The options that name it, besides --board."""
         words = ["--port", self.port] if self.port else []
         return words + (["--contract", self.contract] if self.contract != DEFAULT_CONTRACT else [])
+
+    @property
+    def trial_commands(self) -> tuple[str, str]:
+        """What keeps the policy in trial, and what drops it."""
+        return (
+            command_line("confirm", "--board", self.board, *self.further_words),
+            command_line("rollback", "--board", self.board, *self.further_words),
+        )
 
     def ends_with_command(self, board: Board) -> bool:
         """Whether the board is a program that is started for one command, and ends with it."""

@@ -6,10 +6,7 @@ be reached any more, it returns to that by itself when the trial's time is over.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,58 +24,33 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.hints import command_line
+from rltools_host.policies import crazyflie
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.contract import parse_contract
 from rltools_host.policies.image import Example, PolicyImage, read_run_policy
+from rltools_host.policies.outcome import Outcome, Say, reported, short
 
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
 VERIFIED_EXAMPLES = 64  # at most; this library writes 8 into an image
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class PushRequest:
     run: str
     place: PolicyPlace
-    trial_s: float = DEFAULT_TRIAL_S
+    trial_s: float | None = None  # None: what is usual on the board
     confirm: bool = True
 
-
-@dataclass
-class Outcome:
-    """How a board stands after a push, a confirmation or a roll-back: the keys of `--json`."""
-
-    board: str
-    activated: bool = False  # what was asked for acts, for good
-    active_sha256: str | None = None  # null where none is active
-    slot: int | None = None
-    reason: str = ""
-
-    def take(self, slots: Slots) -> None:
-        active = slots.active
-        self.active_sha256 = active.sha256 if active else None
-        self.slot = active.slot if active else None
-
-    def document(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@contextlib.contextmanager
-def reported(board: str) -> Iterator[Outcome]:
-    """An outcome; where it comes to an error, that one carries it, and is its reason."""
-    outcome = Outcome(board)
-    try:
-        yield outcome
-    except RltError as error:
-        outcome.activated = False
-        outcome.reason = str(error)
-        error.details = outcome.document()
-        raise
+    @property
+    def trial_limit_s(self) -> float:
+        return DEFAULT_TRIAL_S if self.trial_s is None else self.trial_s
 
 
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
     """Carries the request out; an RltError says why the policy has not become the active one."""
+    if request.place.is_crazyflie:
+        return crazyflie.push(request.run, request.place, request.trial_s, say, progress)
     with reported(request.place.board) as outcome:
         board = request.place.described_board()
         check_request(request, request.place.ends_with_command(board))
@@ -90,9 +62,9 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
 
 
 def check_request(request: PushRequest, ends_with_command: bool) -> None:
-    if not 0.0 < request.trial_s <= LONGEST_TRIAL_S:
+    if not 0.0 < request.trial_limit_s <= LONGEST_TRIAL_S:
         raise UsageError(
-            f"--trial {request.trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:g}"
+            f"--trial {request.trial_limit_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:g}"
         )
     if ends_with_command and not request.confirm:
         raise UsageError(
@@ -133,7 +105,7 @@ class Push:
         staged = policies.upload(image.data, image.sha256, progress)
         say(f"staged in slot {staged.slot}, checked by the board")
         try:
-            trial_s = self._request.trial_s
+            trial_s = self._request.trial_limit_s
             policies.try_candidate(image.sha256, trial_s)
             say(f"in trial for {trial_s:g} s")
             self._verify()
@@ -174,7 +146,7 @@ class Push:
             raise RefusedError(f"the board on {name} is armed: disarm it, then push again")
         if slots.trial is not None:
             left_s = slots.trial.trial_left_ms / 1000.0
-            keep, drop = self._commands
+            keep, drop = self._request.place.trial_commands
             raise RefusedError(
                 f"the board on {name} tries another policy, for {left_s:.1f} s more: "
                 f"`{keep}` keeps that one, `{drop}` drops it"
@@ -233,17 +205,8 @@ class Push:
         left_s = slots.trial.trial_left_ms / 1000.0 if slots.trial else 0.0
         self._outcome.reason = "in trial"
         say(f"not confirmed: {left_s:.1f} s are left")
-        keep, drop = self._commands
+        keep, drop = self._request.place.trial_commands
         say(f"  keep it:  {keep}\n  drop it:  {drop}")
-
-    @property
-    def _commands(self) -> tuple[str, str]:
-        """What keeps the policy in trial, and what drops it."""
-        place = self._request.place
-        return (
-            command_line("confirm", "--board", place.board, *place.further_words),
-            command_line("rollback", "--board", place.board, *place.further_words),
-        )
 
     def _end(self, slots: Slots, reason: str) -> None:
         self._outcome.take(slots)
@@ -257,7 +220,7 @@ class Push:
             active = slots.active
             what = f"{short(active.sha256)} acts" if active else "no policy acts"
         except LinkLostError:
-            what = f"the board drops it by itself within {self._request.trial_s:g} s"
+            what = f"the board drops it by itself within {self._request.trial_limit_s:g} s"
             if self._confirming:
                 place = self._request.place
                 command = command_line("policies", "--board", place.board, *place.further_words)
@@ -271,10 +234,6 @@ class Push:
 MOST_LAYERS = 16  # whose checksums an RLT_ACTION carries
 
 
-def short(sha256: str) -> str:
-    return sha256[:12]
-
-
 def words_of(bits: tuple[int, ...]) -> str:
     return " ".join(f"{word:08x}" for word in bits)
 
@@ -284,6 +243,8 @@ def words_of(bits: tuple[int, ...]) -> str:
 
 def roll_back(place: PolicyPlace) -> Outcome:
     """Ends the trial; without one, returns to the policy before the active one."""
+    if place.is_crazyflie:
+        return crazyflie.roll_back(place)
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)
@@ -299,6 +260,8 @@ def roll_back(place: PolicyPlace) -> Outcome:
 
 def confirm(place: PolicyPlace) -> Outcome:
     """Keeps the policy in trial."""
+    if place.is_crazyflie:
+        return crazyflie.confirm(place)
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)

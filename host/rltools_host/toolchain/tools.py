@@ -25,6 +25,7 @@ GROUPS = {
     "test": "pytest and what the tests compare with",
     "lint": "ruff, mypy, clang-format",
     "platformio": "PlatformIO and SCons, to build for and flash boards",
+    "crazyflie": "cflib, for the radio and USB of a Crazyflie",
 }
 PRESENT_WITHOUT_LOCK = {
     "torch": (

@@ -136,6 +136,15 @@ TEST_CASE("without a policy the action is the safe one; a pushed one acts from i
     CHECK(board.acts_as(first));
     CHECK(board.deployment.roll_back() == SlotError::no_previous);
   }
+  SUBCASE("not wanted before its trial") {
+    CHECK(board.deployment.drop_staged() == SlotError::not_staged);
+    REQUIRE(board.deployment.confirm(board.now_us) == SlotError::none);
+    REQUIRE(send(board.deployment, first).accepted());
+    REQUIRE(board.deployment.drop_staged() == SlotError::none);
+    CHECK(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::not_staged);
+    CHECK(board.acts_as(second));
+    CHECK(board.deployment.slots().last_drop() == DropReason::rolled_back);
+  }
   SUBCASE("rolled back in trial") {
     REQUIRE(board.deployment.roll_back() == SlotError::none);
     CHECK(board.acts_as(first));

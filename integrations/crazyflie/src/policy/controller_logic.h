@@ -231,6 +231,7 @@ class Controller {
     if (!take(Owner::stabilizer)) return RLT_REASON_UPLOAD;
     if (deployment_.slots().candidate_state() == Candidate::staged) {
       deployment_.start_trial(sensed.now_us, std::uint32_t{settings_.trial_s} * 1000000u);
+      report_slots();
     }
     deployment_.poll(sensed.now_us);
     if (deployment_.acting() == nullptr) {
@@ -316,7 +317,8 @@ class Controller {
     }
     if (settings_.roll_back != 0) {
       settings_.roll_back = 0;
-      deployment_.roll_back();
+      // What is staged would fly next.
+      if (deployment_.drop_staged() != SlotError::none) deployment_.roll_back();
       report_slots();
     }
   }
@@ -324,6 +326,7 @@ class Controller {
   void report_slots() {
     report_.candidate = static_cast<std::uint8_t>(deployment_.slots().candidate_state());
     report_.last_drop = static_cast<std::uint8_t>(deployment_.slots().last_drop());
+    report_.active = deployment_.slots().active().bytes != 0 ? 1 : 0;
   }
 
   const std::uint8_t* slot_data() const { return storage_.data() + 2 * Storage::kEraseBytes; }

@@ -70,6 +70,7 @@ struct RltReport {
   uint8_t candidate;        // rlt::Candidate
   uint8_t last_drop;        // rlt::DropReason
   uint8_t has_built_in;     // 1 where the compiled-in image was accepted
+  uint8_t active;           // 1 where a pushed policy was confirmed, and is kept
   uint16_t refusal_where;   // which layer, channel, number or example
   uint16_t take_overs;      // by the stock controller
   uint32_t received_bytes;  // of an upload

@@ -108,6 +108,13 @@ class PolicyDeployment {
     if (error == SlotError::none) changed();
     return error;
   }
+  // A staged image is not wanted any more.
+  SlotError drop_staged() {
+    if (slots_.candidate_state() != Candidate::staged) return SlotError::not_staged;
+    const bool is_written = slots_.drop(DropReason::rolled_back);
+    candidate().give_up();
+    return is_written ? SlotError::none : SlotError::storage_failed;
+  }
   // Ends a trial whose time is over; true then. step() does it too, tick() does not.
   bool poll(std::uint32_t now_us) {
     if (!slots_.poll(now_us)) return false;

@@ -1,0 +1,278 @@
+"""`rlt push --board crazyflie` and its like: cflib, over UDP, with the firmware's app as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from crazyflie_radio import APP, MEM, TESTS, FakeCrazyflie, build_app
+from policy_run import make_policy_run
+from rltools_host import cli, paths
+from rltools_host.clients import crazyflie as client
+from rltools_host.clients.crazyflie import CrazyflieLink
+from rltools_host.commands.policies import run as list_policies
+from rltools_host.errors import (
+    BoardMismatchError,
+    LinkLostError,
+    PortError,
+    RefusedError,
+    UsageError,
+    VerificationError,
+)
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.image import parse_policy
+from rltools_host.policies.outcome import Outcome
+from rltools_host.policies.push import PushRequest, confirm, push, roll_back
+
+IS_ARMED, IS_AUTO_ARMED, IS_FLYING = 2, 4, 16
+
+
+def quadrotor_image(folder: Path, seed: int) -> bytes:
+    program = folder / "image"
+    if not program.exists():
+        include = [f"-I{APP / 'policy'}", f"-I{paths.REPOSITORY / 'lib/rltools/include'}"]
+        flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-march=native", *include]
+        source = str(TESTS / "crazyflie_image.cpp")
+        subprocess.run(["g++", *flags, source, "-o", str(program)], check=True, timeout=120)
+    return subprocess.run([program, str(seed)], check=True, capture_output=True).stdout
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_app(tmp_path_factory.mktemp("app"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [
+        make_policy_run(folder / f"run{seed}", quadrotor_image(folder, seed)) for seed in (1, 2)
+    ]
+
+
+@pytest.fixture
+def crazyflie(library: Path, tmp_path: Path) -> Iterator[FakeCrazyflie]:
+    """One that has just been switched on; nobody ever sends it a setpoint."""
+    vehicle = FakeCrazyflie(shutil.copy(library, tmp_path / "app.so"))
+    vehicle.start()
+    yield vehicle
+    vehicle.stop()
+    assert vehicle.setpoints == []
+
+
+def place_of(vehicle: FakeCrazyflie) -> PolicyPlace:
+    return PolicyPlace("crazyflie", vehicle.uri)
+
+
+def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> Outcome:
+    return push(PushRequest(str(run), place_of(vehicle), trial_s), lambda _line: None)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def fly(vehicle: FakeCrazyflie) -> None:
+    vehicle.parameter("enable").content = b"\1"
+    wait_until(lambda: vehicle.logged("pilot") == 1)
+
+
+def land(vehicle: FakeCrazyflie) -> None:
+    vehicle.parameter("enable").content = b"\0"
+    wait_until(lambda: vehicle.logged("pilot") == 0)
+
+
+def test_pushed_flown_confirmed(
+    crazyflie: FakeCrazyflie, runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = place_of(crazyflie)
+    words = ["push", str(runs[0]), "--board", "crazyflie", "--port", crazyflie.uri]
+    assert cli.run([*words, "--trial", "30", "--json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert json.loads(lines[-1]) == {
+        "board": "crazyflie",
+        "activated": False,
+        "active_sha256": None,
+        "slot": 0,
+        "reason": "staged",
+    }
+    assert "staged, checked by the Crazyflie and read back" in lines
+    assert crazyflie.parameter("trial").number == 30
+    document = list_policies(place)
+    sha256 = parse_policy((runs[0] / "policy.rltp").read_bytes()).sha256
+    assert document["slots"][0]["use"] == "staged"
+    assert document["slots"][0]["sha256"] == sha256
+    assert (document["built_in"], document["armed"]) == (False, False)
+    with pytest.raises(RefusedError, match="has not flown"):
+        confirm(place)
+
+    fly(crazyflie)
+    for command in (confirm, roll_back):
+        with pytest.raises(RefusedError, match="flies: land it first"):
+            command(place)
+    assert list_policies(place)["armed"]
+    assert list_policies(place)["slots"][0]["use"] == "trial"
+    land(crazyflie)
+    with pytest.raises(RefusedError, match="tries another policy"):
+        push_to(crazyflie, runs[1])
+    outcome = confirm(place)
+    assert (outcome.activated, outcome.active_sha256) == (True, sha256)
+    assert list_policies(place)["slots"][0]["use"] == "active"
+    with pytest.raises(RefusedError, match="no compiled-in policy to return to"):
+        roll_back(place)
+    with pytest.raises(RefusedError, match="tries no policy"):
+        confirm(place)
+    fly(crazyflie)
+    land(crazyflie)
+
+
+@pytest.mark.parametrize("has_flown", [False, True])
+def test_given_up(crazyflie: FakeCrazyflie, runs: list[Path], has_flown: bool) -> None:
+    push_to(crazyflie, runs[0])
+    if has_flown:
+        fly(crazyflie)
+        land(crazyflie)
+    outcome = roll_back(place_of(crazyflie))
+    assert (outcome.activated, outcome.active_sha256) == (False, None)
+    document = list_policies(place_of(crazyflie))
+    assert document["slots"][0]["use"] == "empty"
+    assert document["last_drop"] == "rolled_back"
+    with pytest.raises(RefusedError, match="no pushed policy"):
+        roll_back(place_of(crazyflie))
+    assert push_to(crazyflie, runs[1]).reason == "staged"
+
+
+def test_a_trial_that_is_over_cannot_be_confirmed(
+    crazyflie: FakeCrazyflie, runs: list[Path]
+) -> None:
+    push_to(crazyflie, runs[0], trial_s=0.2)
+    assert crazyflie.parameter("trial").number == 1
+    fly(crazyflie)
+    wait_until(lambda: crazyflie.logged("pilot") == 0)
+    with pytest.raises(RefusedError, match="tries no policy"):
+        confirm(place_of(crazyflie))
+    assert list_policies(place_of(crazyflie))["last_drop"] == "deadline"
+
+
+def test_another_contract_is_refused_with_the_channel(
+    crazyflie: FakeCrazyflie, tmp_path: Path
+) -> None:
+    run = make_policy_run(tmp_path / "pendulum")
+    with pytest.raises(RefusedError, match="other_contract: made for other observations"):
+        push_to(crazyflie, run)
+    assert list_policies(place_of(crazyflie))["slots"][0]["use"] == "empty"
+
+
+@pytest.mark.parametrize(
+    ("bits", "why"),
+    [(IS_ARMED, "is armed"), (IS_FLYING, "flies"), (IS_AUTO_ARMED | IS_ARMED, None)],
+)
+def test_only_on_the_ground(
+    crazyflie: FakeCrazyflie, runs: list[Path], bits: int, why: str | None
+) -> None:
+    crazyflie.supervisor.content = bytes([bits, 0])
+    if why is None:
+        assert push_to(crazyflie, runs[0]).reason == "staged"
+        return
+    with pytest.raises(RefusedError, match=why):
+        push_to(crazyflie, runs[0])
+    assert crazyflie.logged("upload") == 0
+
+
+def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
+    def damage(port: int, channel: int, data: bytes) -> bytes:
+        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
+            return data[:-1] + bytes([data[-1] ^ 1])
+        return data
+
+    crazyflie.hears = damage
+    with pytest.raises(RefusedError, match=r"refuses the policy: wrong_crc: damaged"):
+        push_to(crazyflie, runs[0])
+
+
+def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
+    def damage(port: int, channel: int, data: bytes) -> bytes:
+        if (port, channel) == (MEM, 1) and data[1:5] == (2400).to_bytes(4, "little"):
+            return data[:-1] + bytes([data[-1] ^ 1])
+        return data
+
+    crazyflie.says = damage
+    with pytest.raises(VerificationError, match="stored other bytes"):
+        push_to(crazyflie, runs[0])
+    assert crazyflie.logged("candidate") == 0
+
+
+def test_out_of_reach_in_the_middle(
+    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.5)
+
+    def go_away(port: int, channel: int, data: bytes) -> bytes:
+        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
+            crazyflie.runs = False
+        return data
+
+    crazyflie.hears = go_away
+    with pytest.raises(LinkLostError, match="is lost"):
+        push_to(crazyflie, runs[0])
+    crazyflie.hears = lambda _port, _channel, data: data
+    crazyflie.runs = True
+    assert crazyflie.logged("upload") == 1  # receiving, and begun again
+    assert push_to(crazyflie, runs[1]).reason == "staged"
+
+
+def test_a_byte_that_is_not_taken(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
+    def refuse(port: int, channel: int, data: bytes) -> bytes:
+        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
+            return data[:5] + b"\5"
+        return data
+
+    crazyflie.says = refuse
+    with pytest.raises(RefusedError, match=r"did not take byte 2,4\d\d of the policy"):
+        push_to(crazyflie, runs[0])
+
+
+def test_nobody_answers(
+    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CONNECTION_TIMEOUT_S", 0.5)
+    crazyflie.runs = False
+    with pytest.raises(PortError, match="cannot be reached: no answer; is it switched on"):
+        push_to(crazyflie, runs[0])
+    place = PolicyPlace("crazyflie", "nonsense")
+    with pytest.raises(PortError, match="malformed URI"):
+        push(PushRequest(str(runs[0]), place), lambda _line: None)
+
+
+def test_other_firmware(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
+    crazyflie.log = [crazyflie.supervisor]
+    with pytest.raises(BoardMismatchError, match=r"no logged value rlt\.pilot: flash the firmware"):
+        push_to(crazyflie, runs[0])
+
+
+def test_a_policy_larger_than_the_memory(
+    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CrazyflieLink, "memory_bytes", 1000)
+    with pytest.raises(RefusedError, match=r"22,952 bytes, .* takes 1,000: train smaller"):
+        push_to(crazyflie, runs[0])
+
+
+@pytest.mark.parametrize("trial_s", [0.0, 1e6])
+def test_a_trial_has_bounds(runs: list[Path], trial_s: float) -> None:
+    with pytest.raises(UsageError, match="give seconds above 0, up to 65,535"):
+        push(PushRequest(str(runs[0]), PolicyPlace("crazyflie"), trial_s), lambda _line: None)
+
+
+def test_what_needs_our_own_firmware_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["hil", "--board", "crazyflie"]) == UsageError.exit_code
+    assert "push, policies, confirm and rollback do" in capsys.readouterr().err
