@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crazyflie_radio import APP, MEM, TESTS, FakeCrazyflie, build_app
+from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, FakeCrazyflie, build_app
 from policy_run import make_policy_run
 from rltools_host import cli, paths
 from rltools_host.clients import crazyflie as client
@@ -211,22 +211,32 @@ def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: l
     assert crazyflie.logged("candidate") == 0
 
 
+@pytest.mark.parametrize(
+    "where", [(LOG, 1), (MEM, 2), (MEM, 1), (PARAM, 2)], ids=["log", "write", "read", "set"]
+)
 def test_out_of_reach_in_the_middle(
-    crazyflie: FakeCrazyflie, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+    crazyflie: FakeCrazyflie,
+    runs: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+    where: tuple[int, int],
 ) -> None:
     monkeypatch.setattr(client, "ANSWER_TIMEOUT_S", 0.5)
+    heard = 0
 
     def go_away(port: int, channel: int, data: bytes) -> bytes:
-        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
+        nonlocal heard
+        heard += (port, channel) == where
+        if heard == {LOG: 2, MEM: 100, PARAM: 1}[where[0]]:
             crazyflie.runs = False
         return data
 
     crazyflie.hears = go_away
-    with pytest.raises(LinkLostError, match="is lost"):
-        push_to(crazyflie, runs[0])
+    with pytest.raises(LinkLostError, match="is lost: no answer"):
+        push_to(crazyflie, runs[0], trial_s=5)
     crazyflie.hears = lambda _port, _channel, data: data
     crazyflie.runs = True
-    assert crazyflie.logged("upload") == 1  # receiving, and begun again
+    # An upload that broke off is begun again.
+    assert crazyflie.logged("upload") == {(LOG, 1): 0, (MEM, 2): 1}.get(where, 3)
     assert push_to(crazyflie, runs[1]).reason == "staged"
 
 
