@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host import paths
-from rltools_host.boards.description import Board, list_boards, load_board
+from rltools_host.boards.description import Board, emulated_boards, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import cmake, firmware, protocol
 from rltools_host.build.experiments import ExperimentDescription
@@ -30,7 +30,7 @@ SHORT_RUN = {"seed": 3, "steps": 60, "learning_starts": 20, "report_every": 10, 
 # This machine would have done those before a command to pause arrives.
 LONG_RUN = {**SHORT_RUN, "steps": 8000}
 RUNS = {EMULATED: SHORT_RUN, "host": LONG_RUN}
-EMULATED_BOARDS = [board.name for board in list_boards() if board.emulator is not None]
+EMULATED_BOARDS = [board.name for board in emulated_boards()]
 # One board of each processor and each folder of firmware; others have other memory only.
 PROCESSOR_BOARDS = list(
     {
@@ -77,9 +77,7 @@ def computes_on_integers(board: Board) -> bool:
 
 def skip_without_tools(board: Board) -> None:
     """Ends a test whose board needs optional tools that are not installed."""
-    emulators = [board.emulator.program] if board.emulator is not None else []
-    missing = tools.missing_tools((*cmake.required_tools(board), *emulators))
-    if names := [tool.name for tool in missing if tool.optional]:
+    if names := cmake.missing_optional_tools(board, to_run=True):
         pytest.skip(f"not installed (rlt doctor): {', '.join(names)}")
 
 

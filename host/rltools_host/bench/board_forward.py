@@ -16,7 +16,7 @@ from typing import Any
 
 from rltools_host import paths
 from rltools_host.bench import harness, peer_environment, static_estimate
-from rltools_host.boards.description import Board, list_boards, load_board
+from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import RltError, UsageError
 from rltools_host.link.board_link import open_board_link
@@ -27,7 +27,6 @@ TARGET = "bench-forward"
 NETWORK = "13-64-64-4"
 LIMIT_S = 120.0
 LARGEST_DIFFERENCE = 1e-5  # of another order of additions
-ALL = "all-emulated"
 REQUIREMENTS = harness.BENCHMARKS_DIRECTORY / "cmsis_dsp.txt"
 SOURCES = paths.BUILD_DIRECTORY / "bench" / "cmsis-dsp"
 # Where the multiply-adds of a pass are, by a part of the function's symbol.
@@ -59,14 +58,14 @@ def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[st
 
 
 def chosen_boards(name: str) -> list[Board]:
-    emulated = [board for board in list_boards() if board.emulator is not None]
-    if name == ALL:
-        return [board for board in emulated if not cmake.missing_optional_tools(board)]
+    emulated = emulated_boards()
+    if name == ALL_EMULATED:
+        return [b for b in emulated if not cmake.missing_optional_tools(b, to_run=True)]
     board = load_board(name)
     if board.emulator is None:
         raise UsageError(
             f"{board.name} is not emulated, and instructions are counted by an emulator: "
-            f"choose {ALL} or one of {', '.join(known.name for known in emulated)}"
+            f"choose {ALL_EMULATED} or one of {', '.join(known.name for known in emulated)}"
         )
     return [board]
 

@@ -13,6 +13,7 @@ from rltools_host.paths import BOARDS_DIRECTORY, TOOLCHAINS_DIRECTORY
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 
 LINK_KINDS = ("process", "pty", "serial")
+ALL_EMULATED = "all-emulated"  # in the place of a board's name
 
 
 @dataclass(frozen=True)
@@ -166,3 +167,8 @@ def load_board(
 
 def list_boards(directory: Path = BOARDS_DIRECTORY) -> list[Board]:
     return [load_board(name, directory) for name in board_names(directory)]
+
+
+def emulated_boards() -> list[Board]:
+    """What all-emulated means."""
+    return [board for board in list_boards() if board.emulator is not None]

@@ -124,14 +124,16 @@ def builds(board: Board) -> bool:
     return board.toolchain.builder == "cmake"
 
 
-def required_tools(board: Board) -> tuple[str, ...]:
-    """Names of the system's tools without which nothing is built for this board."""
-    return (*(tool.name for tool in board.toolchain.tools), *board.libraries)
+def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
+    """Names of the system's tools without which nothing is built for this board, or runs on it."""
+    emulator = (board.emulator.program,) if to_run and board.emulator is not None else ()
+    return (*(tool.name for tool in board.toolchain.tools), *board.libraries, *emulator)
 
 
-def missing_optional_tools(board: Board) -> list[str]:
-    """What a build for this board needs, is not installed, and may be left out with the board."""
-    return [tool.name for tool in tools.missing_tools(required_tools(board)) if tool.optional]
+def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
+    """What this board needs, is not installed, and may be left out with the board."""
+    needed = required_tools(board, to_run=to_run)
+    return [tool.name for tool in tools.missing_tools(needed) if tool.optional]
 
 
 def programs_of(board: Board) -> list[str]:

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from rltools_host.boards.description import ALL_EMULATED
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
-from rltools_host.hil.board import ALL_EMULATED, DEFAULT_INPUTS, HilRequest
+from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Result, histogram_lines, lines
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
 from rltools_host.ui.table import aligned

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rltools_host.boards.description import Board, list_boards
+from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards
 from rltools_host.build import cmake, firmware
 from rltools_host.build.memory import Footprint, footprint
 from rltools_host.clients.files import POLICY_PATH
@@ -26,7 +26,6 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LATEST
 from rltools_host.toolchain import tools
 
-ALL_EMULATED = "all-emulated"
 DEFAULT_INPUTS = 1000
 SAMPLES, EMULATED_SAMPLES = 100_000, 2000  # of a real board; of an emulated one or a process
 Show = Callable[[str, int, int], None]  # what is done, how much of it, of how much
@@ -53,12 +52,10 @@ def boards_of(request: HilRequest) -> list[HilRequest]:
     """A request for each board that is meant."""
     if request.place.board != ALL_EMULATED:
         return [request]
-    names = ["host"] + [
-        board.name
-        for board in list_boards()
-        if board.emulator is not None and PROGRAM in cmake.programs_of(board)
+    emulated = [board.name for board in emulated_boards() if PROGRAM in cmake.programs_of(board)]
+    return [
+        replace(request, place=replace(request.place, board=name)) for name in ("host", *emulated)
     ]
-    return [replace(request, place=replace(request.place, board=name)) for name in names]
 
 
 def run_of(request: HilRequest) -> str | None:
@@ -69,8 +66,7 @@ def run_of(request: HilRequest) -> str | None:
 
 def missing_tools(board: Board) -> str:
     """What keeps a board from being started here; empty where nothing."""
-    emulator = [board.emulator.program] if board.emulator else []
-    missing = tools.missing_names([*cmake.required_tools(board), *emulator])
+    missing = tools.missing_names(cmake.required_tools(board, to_run=True))
     return f"needs {', '.join(missing)}" if missing else ""
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from boards_under_test import skip_without_tools
 from rltools_host.bench import board_forward, harness
-from rltools_host.boards.description import load_board
+from rltools_host.boards.description import ALL_EMULATED, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import UsageError
 from rltools_host.link.transport import Link
@@ -60,8 +61,7 @@ def row(implementation: str, crc: int = 1, difference: int = 0) -> dict[str, obj
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_pass_takes_no_more_than_its_limit(name: str) -> None:
     board = load_board(name)
-    if missing := cmake.missing_optional_tools(board):
-        pytest.skip(f"not installed (rlt doctor): {', '.join(missing)}")
+    skip_without_tools(board)
     rows = {
         (row["input"], row["implementation"]): row["counts"]
         for row in board_forward.measure(board, None)
@@ -95,8 +95,20 @@ def test_another_order_of_additions_is_allowed_to_others() -> None:
 def test_only_emulated_boards_count_instructions() -> None:
     with pytest.raises(UsageError, match=r"host is not emulated.*all-emulated"):
         board_forward.chosen_boards("host")
-    chosen = board_forward.chosen_boards(board_forward.ALL)
+    chosen = board_forward.chosen_boards(ALL_EMULATED)
     assert "qemu-cortex-m7" in [board.name for board in chosen]
+
+
+def test_a_board_whose_emulator_is_not_installed_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    emulator = cmake.tools.system_tools()["qemu-system-riscv32"]
+    monkeypatch.setattr(
+        cmake.tools, "missing_tools", lambda names: [emulator] if emulator.name in names else []
+    )
+    chosen = [board.name for board in board_forward.chosen_boards(ALL_EMULATED)]
+    assert "qemu-cortex-m7" in chosen
+    assert "qemu-rv32imc" not in chosen
 
 
 def test_tables_name_what_was_left_out() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from policy_run import make_policy_run
 from rltools_host import cli, paths
-from rltools_host.boards.description import list_boards
+from rltools_host.boards.description import emulated_boards, load_board
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
 from rltools_host.hil import expectation
@@ -198,7 +198,7 @@ def test_all_emulated_boards_are_one_table(
     assert cli.run(words) == LinkLostError.exit_code
     output = capsys.readouterr().out
     results = {entry["board"]: entry for entry in json.loads(output.splitlines()[-1])["results"]}
-    emulated = {board.name for board in list_boards() if board.emulator is not None}
+    emulated = {board.name for board in emulated_boards()}
     assert {*results} == {"host", *emulated}
     assert results["qemu-rv32imc"] == {"board": "qemu-rv32imc", "skipped": "needs qemu"}
     assert results["qemu-cortex-m4"] == {"board": "qemu-cortex-m4", "error": "lost it"}
@@ -227,6 +227,6 @@ def test_a_board_that_differs_is_not_measured(run: Path) -> None:
 
 
 def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    board = next(board for board in list_boards() if board.name == "qemu-rv32imc")
+    board = load_board("qemu-rv32imc")
     monkeypatch.setattr(hil.tools, "missing_names", lambda names: [*names][-1:])
     assert hil.missing_tools(board) == "needs qemu-system-riscv32"
