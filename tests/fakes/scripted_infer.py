@@ -15,10 +15,9 @@ from fake_files import FakeFileServer
 from rltools_host.clients.files import FileClient
 from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
 from rltools_host.clients.refusals import EXECUTOR_STATUSES
-from rltools_host.link.connection import HOST, Connection
 from rltools_host.link.framing import payload_of
 from rltools_host.policies.image import Float32Array, PolicyImage
-from scripted_link import BOARD, ScriptedLink
+from scripted_node import ScriptedNode
 
 NUMBERS = {name: number for number, name in enumerate(EXECUTOR_STATUSES)}
 MOST_LAYERS, MOST_ACTIONS = 16, 24
@@ -78,13 +77,11 @@ def difference(a: int, b: int) -> int:
     return (a - b + 2**31) % 2**32 - 2**31
 
 
-class ScriptedInfer:
+class ScriptedInfer(ScriptedNode):
     """`client` is what a test calls."""
 
     def __init__(self, dialect: Any, image: PolicyImage) -> None:
-        self.link = ScriptedLink(dialect)
-        self.link.answer = self._answer
-        self.connection = Connection(self.link, dialect, BOARD, self.link.clock)
+        super().__init__(dialect)
         self.client = PolicyClient(self.connection, FileClient(self.connection))
         self.executor = Executor(image)
         self.heard = 0  # observations, those that get lost too
@@ -97,31 +94,12 @@ class ScriptedInfer:
         self.measured: list[tuple[int, int]] = []  # what, and how many samples
         self.sample: Callable[[int, int], int] = lambda what, index: 10 + 100 * what + index % 3
         self.denies = False
-        self.loses: list[str] = []  # types of messages, each of which gets lost once
         self.most_samples = MOST_SAMPLES  # until its policy is dropped
         self.file_is_missing_for = 0  # requests for the samples
         self.falls_silent = False  # with a measurement
         self._samples = b""
         self._image = image
-        self._dialect = dialect
-        self._files = FakeFileServer(self._file, clock=self.link.clock)
-
-    def _send(self, message: Any) -> None:
-        if message.get_type() in self.loses:
-            self.loses.remove(message.get_type())
-        else:
-            self.link.put(message)
-
-    def _answer(self, message: Any) -> None:
-        dialect = self._dialect
-        kind = message.get_type()
-        if kind == "FILE_TRANSFER_PROTOCOL":
-            for payload in self._files.answer(payload_of(message)[3:].ljust(251, b"\0")):
-                self._send(dialect.MAVLink_file_transfer_protocol_message(0, *HOST, payload))
-        elif kind == "RLT_OBSERVATION":
-            self._observe(message)
-        elif kind == "COMMAND_LONG":
-            self._obey(message)
+        self.files = FakeFileServer(self._file, clock=self.link.clock)
 
     # -- observations ------------------------------------------------------------------------------
 
@@ -175,8 +153,7 @@ class ScriptedInfer:
         is_done = not self.denies
         if message.command == dialect.MAV_CMD_REQUEST_MESSAGE:
             is_done = bool(self._samples)
-        result = dialect.MAV_RESULT_ACCEPTED if is_done else dialect.MAV_RESULT_DENIED
-        self._send(dialect.MAVLink_command_ack_message(message.command, result, 0, 0, *HOST))
+        self._acknowledge(message.command, is_done)
         if message.command == dialect.MAV_CMD_RLT_MEASURE and is_done:
             what, count = int(message.param1), int(message.param2)
             self.measured.append((what, count))

@@ -6,16 +6,13 @@ It loses answers on demand, and checks no image: what it says of one is set by t
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from fake_files import FakeFileServer
 from rltools_host.clients.messages import SlotUse
-from rltools_host.link.connection import HOST, Connection
-from rltools_host.link.framing import payload_of
-from scripted_link import BOARD, ScriptedLink
+from scripted_node import ScriptedNode
 
 SLOT_BYTES = 4096
 DROPPED_BY_DEADLINE, DROPPED_BY_HOST = 1, 5
@@ -25,20 +22,17 @@ def number_of(image: bytes) -> float:
     return float(int.from_bytes(hashlib.sha256(image).digest()[:3], "big"))
 
 
-class ScriptedPolicies:
+class ScriptedPolicies(ScriptedNode):
     """`images` and `uses` are those of the two slots."""
 
     def __init__(self, dialect: Any) -> None:
-        self.link = ScriptedLink(dialect)
-        self.link.answer = self._answer
-        self.connection = Connection(self.link, dialect, BOARD, self.link.clock)
+        super().__init__(dialect)
         self.images = [b"", b""]
         self.uses = [SlotUse.EMPTY, SlotUse.EMPTY]
         self.armed = False
         self.last_drop = 0
         self.refuses = (0, 0)  # the next image: error and reason
         self.refused = (0, 0)
-        self.lost: Counter[str] = Counter()  # messages that get lost, by type
         self.forgets_roll_backs = False  # and denies their repetitions, as early firmware does
         self.deadline_passes = False  # before the next command
         self.commands: list[tuple[int, float, float, int]] = []
@@ -48,7 +42,6 @@ class ScriptedPolicies:
             self._file, self._may_write, self._take, clock=self.link.clock, seed=1
         )
         self._rolled_back = 0.0
-        self._dialect = dialect
 
     @property
     def numbers(self) -> list[int]:
@@ -63,25 +56,6 @@ class ScriptedPolicies:
         return next((slot for slot in range(2) if self.uses[slot] in uses), None)
 
     # -- messages ----------------------------------------------------------------------------------
-
-    def _send(self, *messages: Any) -> None:
-        for message in messages:
-            name = message.get_type()
-            if self.lost[name]:
-                self.lost[name] -= 1
-            else:
-                self.link.put(message)
-
-    def _answer(self, message: Any) -> None:
-        dialect = self._dialect
-        kind = message.get_type()
-        if kind == "FILE_TRANSFER_PROTOCOL":
-            for payload in self.files.answer(payload_of(message)[3:].ljust(251, b"\0")):
-                self._send(dialect.MAVLink_file_transfer_protocol_message(0, *HOST, payload))
-        elif kind == "RLT_OBSERVATION":
-            self._observe(message)
-        elif kind == "COMMAND_LONG":
-            self._obey(message)
 
     def _observe(self, part: Any) -> None:
         self.observations.append(part)
@@ -102,9 +76,7 @@ class ScriptedPolicies:
         if self.deadline_passes and message.command != dialect.MAV_CMD_REQUEST_MESSAGE:
             self.deadline_passes = False
             self._drop(DROPPED_BY_DEADLINE)
-        done = self._carry_out(*command)
-        result = dialect.MAV_RESULT_ACCEPTED if done else dialect.MAV_RESULT_DENIED
-        self._send(dialect.MAVLink_command_ack_message(message.command, result, 0, 0, *HOST))
+        self._acknowledge(message.command, self._carry_out(*command))
         if message.command == dialect.MAV_CMD_REQUEST_MESSAGE:
             self._tell(int(message.param1))
 

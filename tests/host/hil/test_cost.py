@@ -50,14 +50,14 @@ def test_nothing_costs_less_than_nothing(board: ScriptedInfer) -> None:
 
 @pytest.mark.parametrize("lost", ["COMMAND_ACK", "RLT_MEASUREMENT"])
 def test_what_gets_lost_is_asked_for_again(board: ScriptedInfer, lost: str) -> None:
-    board.loses = [lost]
+    board.lost[lost] = 1
     samples = board.client.measure(Measured.FORWARD, 5)
     assert samples == tuple(board.sample(Measured.FORWARD, index) for index in range(5))
 
 
 def test_a_measurement_that_began_anew_is_waited_for(board: ScriptedInfer) -> None:
     """An acknowledgement is late: the command is repeated, and the first run's end is no end."""
-    board.loses = ["COMMAND_ACK"]
+    board.lost["COMMAND_ACK"] = 1
     board.file_is_missing_for = 1
     assert len(board.client.measure(Measured.FORWARD, 5)) == 5
     assert board.measured == [(Measured.FORWARD, 5)] * 2
@@ -76,7 +76,7 @@ def test_a_policy_that_is_dropped_meanwhile(board: ScriptedInfer) -> None:
 
 
 def test_a_board_that_is_silent_while_it_measures_is_lost(board: ScriptedInfer) -> None:
-    board.loses = ["RLT_MEASUREMENT"] * 9
+    board.lost["RLT_MEASUREMENT"] = 9
     board.falls_silent = True
     with pytest.raises(LinkLostError, match="has been silent"):
         board.client.measure(Measured.TICK, 5)
