@@ -9,8 +9,7 @@ namespace scripted {
 // A client that speaks the file transfer protocol from its description.
 class Client {
  public:
-  explicit Client(Board& board, link::Address self = {kHostSystem, kHostComponent})
-      : board_(board), self_(self) {}
+  explicit Client(Board& board, link::Address self = kHost) : board_(board), self_(self) {}
 
   FileMessage make(FileOperation operation, std::uint8_t session = 0, std::uint32_t offset = 0,
                    const Bytes& data = {});

@@ -1,15 +1,15 @@
-// The infer application on a board that is memory, and a host that speaks to it with MAVLink's own
-// generated code. Its observation takes three messages. Included by one source file of a program.
+// The infer application on a board that is memory, and a host. Its observation takes three
+// messages. Included by one source file of a program.
 #pragma once
 
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "app/infer/application.h"
 #include "board_in_memory.h"
+#include "host_side.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/image.h"
 
@@ -18,7 +18,7 @@ namespace infer_board {
 using namespace rlt;
 using namespace board_in_memory;
 
-constexpr link::Address kSelf{3, 77}, kHost{255, 190}, kOther{254, 1};
+constexpr link::Address kOther{254, 1};
 
 constexpr int kObservationDim = 100;
 struct Observations {
@@ -84,29 +84,17 @@ inline float number_of(const Bytes& image) {
 constexpr std::uint32_t kSlotBytes = 16384;
 using Storage = RamStorage<2 * 256 + 2 * kSlotBytes>;
 
-class Board {
+class Board : public HostSide {
  public:
-  using Message = mavlink_message_t;
-
   explicit Board(Storage& storage)
       : application_{Generic{}, storage, {read, write}, kSelf, {"scripted", "Generic"}} {
     to_board.clear();
     from_board.clear();
   }
 
-  std::vector<Message> received;  // by the host, since the last exchange
-  link::Address host = kHost;     // which sends
-
   void turns(int count) {
     for (int i = 0; i < count; i++) application_.poll();
-    for (const std::uint8_t byte : from_board) {
-      Message message;
-      if (mavlink_frame_char_buffer(&partial_, &status_, byte, &message, nullptr) ==
-          MAVLINK_FRAMING_OK) {
-        received.push_back(message);
-      }
-    }
-    from_board.clear();
+    parse();
   }
 
   template <class Content>
@@ -115,23 +103,9 @@ class Board {
     received.clear();
     content.target_system = kSelf.system;
     content.target_component = kSelf.component;
-    Message message;
-    encode(host.system, host.component, &message, &content);
-    std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
-    to_board.insert(to_board.end(), frame, frame + mavlink_msg_to_send_buffer(frame, &message));
+    put(encode, content);
     while (!to_board.empty()) turns(1);
     turns(count);
-  }
-
-  template <class Content>
-  std::vector<Content> all(std::uint32_t id, void (*decode)(const Message*, Content*)) const {
-    std::vector<Content> contents;
-    for (const Message& message : received) {
-      if (message.msgid != id) continue;
-      contents.emplace_back();
-      decode(&message, &contents.back());
-    }
-    return contents;
   }
 
   // The acknowledgement's result; -1 without one.
@@ -151,14 +125,6 @@ class Board {
     const int result = command(number, first, second, confirmation);
     CHECK((result == MAV_RESULT_ACCEPTED || result == MAV_RESULT_DENIED));
     return result == MAV_RESULT_ACCEPTED;
-  }
-
-  std::vector<std::string> texts() const {
-    std::vector<std::string> result;
-    for (const auto& text : all(MAVLINK_MSG_ID_STATUSTEXT, mavlink_msg_statustext_decode)) {
-      result.emplace_back(text.text, strnlen(text.text, sizeof(text.text)));
-    }
-    return result;
   }
 
   mavlink_rlt_policy_slot_t slot(int number) {
@@ -284,8 +250,6 @@ class Board {
 
  private:
   InferApplication<Contract, Generic, Storage, 512> application_;
-  Message partial_{};
-  mavlink_status_t status_{};
   std::uint16_t sequence_ = 100;
   std::uint32_t tick_ = 0;
 };

@@ -143,7 +143,7 @@ std::vector<FileMessage> packets_of(FileServer<LongFile>& server, const FileMess
   mavlink_file_transfer_protocol_t content{};
   std::memcpy(content.payload, &request, kFileMessageBytes);
   mavlink_message_t message;
-  mavlink_msg_file_transfer_protocol_encode(kHostSystem, kHostComponent, &message, &content);
+  mavlink_msg_file_transfer_protocol_encode(kHost.system, kHost.component, &message, &content);
   from_board.clear();
   server.receive(message);
   while (server.poll()) continue;

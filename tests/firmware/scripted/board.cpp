@@ -38,14 +38,6 @@ int Board::command(std::uint16_t number, float parameter, std::uint8_t confirmat
   return -1;
 }
 
-std::vector<std::string> Board::texts() const {
-  std::vector<std::string> result;
-  for (const auto& text : all(MAVLINK_MSG_ID_STATUSTEXT, mavlink_msg_statustext_decode)) {
-    result.emplace_back(text.text, strnlen(text.text, sizeof(text.text)));
-  }
-  return result;
-}
-
 mavlink_rlt_identity_t Board::identity() {
   CHECK(command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY) == MAV_RESULT_ACCEPTED);
   const auto identities = all(MAVLINK_MSG_ID_RLT_IDENTITY, mavlink_msg_rlt_identity_decode);
@@ -96,19 +88,6 @@ void Board::train_to_rest(int at_most) {
   received.clear();
   for (int i = 0; i < at_most && application.state() == RLT_STATE_TRAINING; i++) turns(1);
   REQUIRE(application.state() != RLT_STATE_TRAINING);
-}
-
-void Board::parse() {
-  for (const std::uint8_t byte : from_board) {
-    Message message;
-    if (mavlink_frame_char_buffer(&partial_, &status_, byte, &message, nullptr) ==
-        MAVLINK_FRAMING_OK) {
-      received.push_back(message);
-      CHECK(message.sysid == kSelf.system);
-      CHECK(message.compid == kSelf.component);
-    }
-  }
-  from_board.clear();
 }
 
 mavlink_command_long_t Board::command_of(std::uint16_t command, float parameter,
