@@ -1,0 +1,119 @@
+// The checks of dense_at_run_time_agreement.h.
+#include "dense_at_run_time_agreement.h"
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "rltools/core/random.h"
+#include "rltools/nn/dense.h"
+
+namespace dense_at_run_time_agreement {
+namespace {
+
+// About one in `one_in` is zero, by turns 0 and -0; none where it is 0.
+std::vector<float> values(int count, std::uint32_t stream, std::uint32_t one_in = 0) {
+  std::vector<float> result(static_cast<std::size_t>(count));
+  for (std::uint32_t i = 0; i < result.size(); i++) {
+    const std::uint32_t word = random_word({43, Purpose::shuffle, stream}, i) >> 8;
+    result[i] = uniform<float>({42, Purpose::shuffle, stream}, i, -1.0f, 1.0f);
+    if (one_in != 0 && word % one_in == 0) result[i] = word / one_in % 2 == 0 ? 0.0f : -0.0f;
+  }
+  return result;
+}
+
+// As the reference of nn/dense.h has it, for shapes that only a loop can go through.
+std::vector<float> expected_output(Activation activation, int in, int out,
+                                   const std::vector<float>& weights,
+                                   const std::vector<float>& bias,
+                                   const std::vector<float>& input) {
+  std::vector<float> output(bias);
+  for (int o = 0; o < out; o++) {
+    float& sum = output[static_cast<std::size_t>(o)];
+    for (int i = 0; i < in; i++) {
+      sum = math::fma(input[static_cast<std::size_t>(i)],
+                      weights[static_cast<std::size_t>(i * out + o)], sum);
+    }
+    sum += 0.0f;
+    switch (activation) {
+      case Activation::identity: break;
+      case Activation::relu: sum = activation_value<Activation::relu>(sum); break;
+      case Activation::gelu: sum = activation_value<Activation::gelu>(sum); break;
+      case Activation::tanh: sum = activation_value<Activation::tanh>(sum); break;
+      case Activation::sigmoid: sum = activation_value<Activation::sigmoid>(sum); break;
+      case Activation::softplus: sum = activation_value<Activation::softplus>(sum); break;
+    }
+  }
+  return output;
+}
+
+constexpr float kUntouched = 12345.0f;
+
+void check(Kernel kernel, Activation activation, int in, int out, std::uint32_t one_in) {
+  CAPTURE(static_cast<int>(activation));
+  CAPTURE(in);
+  CAPTURE(out);
+  CAPTURE(one_in);
+  const auto weights = values(in * out, 1), bias = values(out, 2, one_in);
+  const auto input = values(in, 3, one_in);
+  const auto expected = expected_output(activation, in, out, weights, bias, input);
+  std::vector<float> actual(static_cast<std::size_t>(out) + 1, kUntouched);
+  kernel(activation, in, out, weights.data(), bias.data(), input.data(), actual.data());
+  CHECK(std::memcmp(actual.data(), expected.data(), expected.size() * sizeof(float)) == 0);
+  CHECK(actual.back() == kUntouched);
+}
+
+}  // namespace
+
+void check_shapes(Kernel kernel) {
+  for (const int in : {1, 2, 3, 13, 16, 17, 63, 64, 65, 100, 128, 131, 192}) {
+    for (const int out : {1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 24, 31, 33, 63, 64, 65, 100, 143}) {
+      for (const std::uint32_t one_in : {0u, 13u, 2u, 1u}) {
+        check(kernel, Activation::relu, in, out, one_in);
+        check(kernel, Activation::identity, in, out, one_in);
+      }
+    }
+  }
+  for (const Activation activation :
+       {Activation::gelu, Activation::tanh, Activation::sigmoid, Activation::softplus}) {
+    for (const int out : {1, 4, 19, 80}) check(kernel, activation, 21, out, 0);
+  }
+}
+
+namespace {
+
+template <Activation A, int In, int Out>
+void check_compiled(Kernel kernel) {
+  const auto weights = values(In * Out, 4), bias = values(Out, 5), input = values(In, 6, 2);
+  std::vector<float> expected(Out), actual(Out);
+  dense_forward<A, 1, In, Out>(Generic{}, weights.data(), bias.data(), input.data(),
+                               expected.data());
+  kernel(A, In, Out, weights.data(), bias.data(), input.data(), actual.data());
+  CHECK(std::memcmp(actual.data(), expected.data(), Out * sizeof(float)) == 0);
+}
+
+}  // namespace
+
+void check_compiled(Kernel kernel) {
+  check_compiled<Activation::relu, 13, 64>(kernel);
+  check_compiled<Activation::tanh, 64, 4>(kernel);
+}
+
+void check_infinite_numbers(Kernel kernel) {
+  for (const float value :
+       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::quiet_NaN()}) {
+    for (const int out : {1, 4, 16, 70}) {
+      const std::vector<float> weights(static_cast<std::size_t>(66 * out), 0.0f);
+      const std::vector<float> bias(static_cast<std::size_t>(out), 1.0f);
+      std::vector<float> input(66, 0.0f), output(static_cast<std::size_t>(out));
+      input[65] = value;
+      for (const Activation activation : {Activation::relu, Activation::tanh}) {
+        kernel(activation, 66, out, weights.data(), bias.data(), input.data(), output.data());
+        for (const float result : output) CHECK(result != result);
+      }
+    }
+  }
+}
+
+}  // namespace dense_at_run_time_agreement
