@@ -119,7 +119,7 @@ function(rlt_link_where_included target source objects headers)
 endfunction()
 
 # tests/lib/<folder>/test_<name>.cpp, and test_<name>.cpp of tests/firmware and tests/integrations, become the test
-# <name>, with doctest's own main.
+# <name>, with doctest's own main. The target cpp_tests is all of them.
 # What several of them need is compiled once: one that includes "kernel_agreement.h" or "dense_at_run_time_agreement.h"
 # links tests/lib/kernels/agreement, one that includes "scripted_board.h" or a header over it tests/firmware/scripted.
 # test_<name>_blas.cpp links OpenBLAS; where that is not installed, ctest skips it and says so.
@@ -137,6 +137,7 @@ function(rlt_add_cpp_tests)
   target_compile_options(doctest_main PRIVATE -std=c++17 ${rlt_sanitizer_flags})
   rlt_add_test_objects(kernel_agreement "tests/lib/kernels/agreement/*.cpp")
   rlt_add_test_objects(scripted_board "tests/firmware/scripted/*.cpp")
+  add_custom_target(cpp_tests)
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
     if(name MATCHES "_blas$" AND NOT RLT_OPENBLAS)
@@ -145,6 +146,7 @@ function(rlt_add_cpp_tests)
       continue()
     endif()
     add_executable(${name} ${source})
+    add_dependencies(cpp_tests ${name})
     rlt_use_test_flags(${name})
     target_link_libraries(${name} PRIVATE doctest_main)
     if(name MATCHES "_blas$")

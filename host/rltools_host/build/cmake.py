@@ -103,8 +103,12 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         raise fail(f"configuring for {board.name}", result.stdout, directory / "rlt-build.log")
 
 
-def run_ninja(board: Board, directory: Path, targets: Sequence[str], announcement: str) -> None:
+def run_ninja(
+    board: Board, directory: Path, targets: Sequence[str], announcement: str, niceness: int = 0
+) -> None:
     command = [tools.program("ninja"), "-C", str(directory), *targets]
+    if niceness:
+        command = ["nice", "-n", str(niceness), *command]
     output = []
     announced = False
     with subprocess.Popen(
@@ -174,15 +178,19 @@ def build_targets(
     directory: Path | None = None,
     options: Mapping[str, str] | None = None,
     announcement: str | None = None,
+    niceness: int = 0,
 ) -> Path:
-    """Configures where necessary, builds targets (none: all) and returns the build tree."""
+    """Configures where necessary, builds targets (none: all) and returns the build tree.
+
+    Where `niceness` is not 0 the compilers leave the processors to whoever else needs them.
+    """
     directory = directory or paths.board_build_directory(board.name)
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):
         configure(board, directory, options or {})
         message = announcement or f"Building {', '.join(targets) or 'everything'} for {board.name}"
-        run_ninja(board, directory, targets, message)
+        run_ninja(board, directory, targets, message, niceness)
     return directory
 
 

@@ -1,4 +1,8 @@
-"""`rlt test`: builds everything, then runs the C++ tests, the Python tests and the style checks."""
+"""`rlt test`: builds everything, runs the C++ tests, the Python tests and the style checks.
+
+The C++ tests have a build tree of their own. They are compiled and run, and style is checked, on
+what the builds of the boards and the Python tests leave of the processors.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +53,7 @@ PYTHON_FOLDERS = (
 )
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4
+BACKGROUND = 10  # niceness of what nobody waits for
 
 
 @dataclass(frozen=True)
@@ -149,13 +154,7 @@ def tested_firmware(board: Board) -> list[tuple[str, str]]:
 def build_all() -> None:
     """For every board that CMake builds for, what the board is tested with."""
     host = load_board("host")
-    openblas = "OFF" if missing_names(["openblas"]) else "ON"
-    cmake.build_targets(
-        host,
-        [],
-        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
-        announcement="Building host, with tests",
-    )
+    cmake.build_targets(host, [], announcement="Building host")
     for board in list_boards():
         if not cmake.builds(board) or board.name == host.name:
             continue
@@ -187,19 +186,48 @@ def counted(step: str, report: Path, code: int, started: float) -> Outcome:
     return Outcome(step, passed, failed, counts["skipped"], time.monotonic() - started)
 
 
-def cpp_tests(expression: str | None) -> Outcome:
+def cpp_tests_directory() -> Path:
+    return paths.BUILD_DIRECTORY / "tests"
+
+
+def build_cpp_tests() -> None:
+    openblas = "OFF" if missing_names(["openblas"]) else "ON"
+    cmake.build_targets(
+        load_board("host"),
+        ["cpp_tests"],
+        directory=cpp_tests_directory(),
+        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
+        announcement="Building the C++ tests",
+        niceness=BACKGROUND,
+    )
+
+
+def run_cpp_tests(expression: str | None) -> Outcome:
+    """Quiet when they pass."""
     started = time.monotonic()
     report = paths.BUILD_DIRECTORY / "ctest.xml"
     report.unlink(missing_ok=True)
     ctest = str(Path(tools.program("cmake")).with_name("ctest"))
     command = [
-        *(ctest, "--test-dir", str(paths.board_build_directory("host")), "--output-on-failure"),
-        *("--output-junit", str(report), "-j2"),
+        *(ctest, "--test-dir", str(cpp_tests_directory()), "--output-on-failure"),
+        *("--output-junit", str(report), f"-j{os.cpu_count() or 1}"),
     ]
     if expression:
         command += ["-R", re.escape(expression), "--no-tests=ignore"]
-    code, _ = run_step(command)
-    return counted("C++ tests", report, code, started)
+    result = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True)
+    if result.returncode != 0:
+        print(f"C++ tests:\n{result.stdout}{result.stderr}", flush=True)
+    return counted("C++ tests", report, result.returncode, started)
+
+
+def cpp_tests(expression: str | None) -> Outcome:
+    started = time.monotonic()
+    try:
+        build_cpp_tests()
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return Outcome("C++ tests", 0, 1, 0, time.monotonic() - started)
+    return replace(run_cpp_tests(expression), seconds=time.monotonic() - started)
 
 
 def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
@@ -246,20 +274,15 @@ def run(
 ) -> int:
     """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests;
     `mutants` measures the tests instead, and `expression` chooses among the faults."""
-    for group in tools.GROUPS:
-        tools.ensure_group(group)
+    packages, *other_packages = tools.GROUPS
+    tools.ensure_group(packages)
     tools.install_system_packages()
     if mutants:
         if fast or slow or exhaustive:
             raise UsageError("--mutants goes with -k and --json only")
+        for group in other_packages:
+            tools.ensure_group(group)
         return measure.run(expression, json_output)
-    outcomes: list[Outcome] = []
-    try:
-        build_all()
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
-        print_summary([Outcome("build", 0, 1, 0, 0.0)], json_output)
-        return error.exit_code
     arguments = [
         f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
     ]
@@ -267,12 +290,21 @@ def run(
         arguments += ["-k", expression]
     if fast:
         arguments += ["-m", "not device"]
-    outcomes.append(cpp_tests(expression))
-    outcomes.append(python_tests(PYTEST_FOLDERS, arguments))
-    if not expression:
-        outcomes += style_checks()
+    code = 0
+    with ThreadPoolExecutor(2) as background:
+        cpp = background.submit(cpp_tests, expression)
+        for group in other_packages:
+            tools.ensure_group(group)
+        style = None if expression else background.submit(style_checks)
+        try:
+            build_all()
+            python = python_tests(PYTEST_FOLDERS, arguments)
+        except BuildError as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            code, python = error.exit_code, Outcome("build", 0, 1, 0, 0.0)
+    outcomes = [cpp.result(), python, *(style.result() if style else [])]
     print_summary(outcomes, json_output)
-    return int(any(outcome.failed for outcome in outcomes))
+    return code or int(any(outcome.failed for outcome in outcomes))
 
 
 EXAMPLE = "rlt test --fast -k framing"

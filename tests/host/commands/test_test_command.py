@@ -52,10 +52,10 @@ def test_style_check_shows_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_pytest_and_ctest_are_run_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tmp_path)
+    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tmp_path / "build")
     (tmp_path / "tests/host").mkdir(parents=True)
     (tmp_path / "tests/host/test_x.py").write_text(
         "def test_a(): pass\ndef test_b(): assert False\n"
@@ -63,14 +63,30 @@ def test_pytest_and_ctest_are_run_and_counted(
     outcome = test_command.python_tests(["tests/host", "tests/none"], [])
     assert (outcome.passed, outcome.failed) == (1, 1)
 
-    (tmp_path / "host").mkdir()
-    (tmp_path / "host/CTestTestfile.cmake").write_text(
+    monkeypatch.setattr(test_command, "build_cpp_tests", lambda: None)
+    test_command.cpp_tests_directory().mkdir(parents=True)
+    (test_command.cpp_tests_directory() / "CTestTestfile.cmake").write_text(
         'add_test(good "/bin/true")\nadd_test(bad "/bin/false")\nadd_test(also_bad "/bin/false")\n'
     )
-    outcome = test_command.cpp_tests(None)
-    assert (outcome.passed, outcome.failed) == (1, 2)
+    capfd.readouterr()
     outcome = test_command.cpp_tests("good")
     assert (outcome.passed, outcome.failed) == (1, 0)
+    assert capfd.readouterr().out == ""
+    outcome = test_command.cpp_tests(None)
+    assert (outcome.passed, outcome.failed) == (1, 2)
+    assert "also_bad" in capfd.readouterr().out
+
+
+def test_cpp_tests_that_do_not_compile_are_one_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build_cpp_tests() -> None:
+        raise BuildError("building for host failed")
+
+    monkeypatch.setattr(test_command, "build_cpp_tests", build_cpp_tests)
+    outcome = test_command.cpp_tests(None)
+    assert (outcome.passed, outcome.failed) == (0, 1)
+    assert "error: building for host failed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("has_openblas", [True, False])
@@ -80,9 +96,15 @@ def test_boards_whose_library_is_missing_are_left_out(
     built: dict[str, dict[str, str]] = {}
 
     def build_targets(
-        board: Board, _targets: object, options: dict[str, str] | None = None, **_: object
+        board: Board,
+        targets: list[str],
+        directory: Path | None = None,
+        options: dict[str, str] | None = None,
+        **_: object,
     ) -> None:
-        built[board.name] = options or {}
+        where = directory or paths.board_build_directory(board.name)
+        assert (where == test_command.cpp_tests_directory()) == (targets == ["cpp_tests"])
+        built[where.name] = options or {}
 
     monkeypatch.setattr(test_command.cmake, "build_targets", build_targets)
     monkeypatch.setattr(test_command.memory, "memory_usage", lambda *_: [])
@@ -96,7 +118,9 @@ def test_boards_whose_library_is_missing_are_left_out(
         lambda board: openblas if board.libraries and not has_openblas else [],
     )
     test_command.build_all()
-    assert built["host"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
+    test_command.build_cpp_tests()
+    assert built["tests"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
+    assert built["host"] == {}
     assert "qemu-cortex-m7" in built
     assert ("host-blas" in built) == has_openblas
     notice = "host-blas is not built: openblas is not installed"
@@ -160,7 +184,7 @@ def test_one_failed(
     assert last_line(capsys) == "25 passed, 1 failed, 3 skipped"
 
 
-def test_build_that_fails_ends_it(
+def test_python_is_not_tested_where_a_build_fails(
     steps: dict[str, list[object]],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -170,5 +194,5 @@ def test_build_that_fails_ends_it(
 
     monkeypatch.setattr(test_command, "build_all", build_all)
     assert test_command.run() == BuildError.exit_code
-    assert last_line(capsys) == "0 passed, 1 failed"
+    assert last_line(capsys) == "6 passed, 1 failed"
     assert steps["pytest"] == []
