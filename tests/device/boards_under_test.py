@@ -87,19 +87,15 @@ def support_of(board: Board) -> list[str]:
     return [*(path for path in found if not path.endswith("/main.cpp")), LINK_SOURCES]
 
 
-def compile_for(
-    board: Board,
-    sources: Iterable[str],
-    output: Path,
-    device: dict[str, str] | None = None,
-    defines: Iterable[str] = (),
-) -> Path:
-    """Compiles sources as the board's firmware is compiled; for another device tag if given."""
+def compile_command(
+    board: Board, device: dict[str, str] | None = None, defines: Iterable[str] = ()
+) -> list[str]:
+    """As the board's firmware is compiled; for another device tag if given."""
     skip_without_tools(board)
     tools.require(*cmake.required_tools(board))
     common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
     device = device or {"header": board.device_header, "name": board.device}
-    command = [
+    return [
         board.toolchain.compiler,
         *(*common["flags"], *board.flags, *board.link_flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
@@ -114,7 +110,29 @@ def compile_for(
         f"-DRLT_SYSTEM={board.address.system}",
         f"-DRLT_COMPONENT={board.address.component}",
         f'-DRLT_PROGRAM_HEADER="{common["programs"]["train"]["header"]}"',
+    ]
+
+
+def compile_support(board: Board, folder: Path) -> list[Path]:
+    """The objects of support_of(), for several programs."""
+    sources = matching(support_of(board))
+    subprocess.run([*compile_command(board), "-c", *sources], check=True, timeout=200, cwd=folder)
+    return sorted(folder.glob("*.o"))
+
+
+def compile_for(
+    board: Board,
+    sources: Iterable[str],
+    output: Path,
+    device: dict[str, str] | None = None,
+    defines: Iterable[str] = (),
+    objects: Iterable[Path] = (),
+) -> Path:
+    """Compiles sources, and links them with the objects."""
+    command = [
+        *compile_command(board, device, defines),
         *matching(sources),
+        *map(str, objects),
         *(f"-l{library}" for library in board.toolchain.link_libraries),
         *("-o", str(output)),
     ]

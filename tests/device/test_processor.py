@@ -20,8 +20,8 @@ from boards_under_test import (
     PROCESSOR_BOARDS,
     TRAINING_BOARDS,
     compile_for,
+    compile_support,
     computes_on_integers,
-    support_of,
 )
 from rltools_host import paths
 from rltools_host.boards.description import load_board
@@ -36,11 +36,27 @@ PROGRAMS = Path("tests/device/programs")
 each_processor = pytest.mark.parametrize("name", PROCESSOR_BOARDS)
 
 
-def build(name: str, program: str, folder: Path, defines: Iterable[str] = ()) -> Path:
-    """A program of tests/device/programs for this board."""
-    board = load_board(name)
-    sources = [str(PROGRAMS / f"{program}.cpp"), *support_of(board)]
-    return compile_for(board, sources, folder / f"{program}.elf", defines=defines)
+class Builder:
+    """Builds programs of tests/device/programs; what all programs of a board link is compiled
+    once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.support: dict[str, list[Path]] = {}
+
+    def __call__(self, name: str, program: str, defines: Iterable[str] = ()) -> Path:
+        board = load_board(name)
+        if name not in self.support:
+            (self.folder / name).mkdir(exist_ok=True)
+            self.support[name] = compile_support(board, self.folder / name)
+        output = self.folder / name / f"{program}.elf"
+        source = str(PROGRAMS / f"{program}.cpp")
+        return compile_for(board, [source], output, None, defines, self.support[name])
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    return Builder(tmp_path_factory.mktemp("programs"))
 
 
 @contextmanager
@@ -89,8 +105,8 @@ def lines_of(name: str, program: Path, limit_s: float = 30.0) -> list[str]:
 
 
 @each_processor
-def test_counter_counts_instructions(name: str, tmp_path: Path) -> None:
-    lines = lines_of(name, build(name, "instruction_counter", tmp_path))
+def test_counter_counts_instructions(name: str, build: Builder) -> None:
+    lines = lines_of(name, build(name, "instruction_counter"))
     rows = [tuple(map(int, line.split())) for line in lines]
     assert [expected for expected, _ in rows] == [2, 20, 2000, 200000, 60000000]
     overheads = [counted - expected for expected, counted in rows]
@@ -99,9 +115,9 @@ def test_counter_counts_instructions(name: str, tmp_path: Path) -> None:
     assert max(overheads) - min(overheads) <= 2, rows
 
 
-def test_math_and_random_numbers_have_the_hosts_bits(tmp_path: Path) -> None:
+def test_math_and_random_numbers_have_the_hosts_bits(build: Builder) -> None:
     """About a million arguments of each function; test_math.cpp compares the same on the host."""
-    lines = lines_of(EMULATED, build(EMULATED, "math_sample", tmp_path), limit_s=120.0)
+    lines = lines_of(EMULATED, build(EMULATED, "math_sample"), limit_s=120.0)
     names = re.findall(
         r'^    \{"(\w+)", ',
         (paths.REPOSITORY / "tests" / "lib" / "core" / "math_sample.h").read_text(),
@@ -114,9 +130,9 @@ def test_math_and_random_numbers_have_the_hosts_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", [name for name in TRAINING_BOARDS if not computes_on_integers(load_board(name))]
 )
-def test_kernels_have_the_references_bits(name: str, tmp_path: Path) -> None:
+def test_kernels_have_the_references_bits(name: str, build: Builder) -> None:
     """Dense layers, ReLU and Adam, also where they are written in the processor's instructions."""
-    lines = lines_of(name, build(name, "kernels", tmp_path), limit_s=120.0)
+    lines = lines_of(name, build(name, "kernels"), limit_s=120.0)
     assert len(lines) == 8 * 4 * 3 + 3  # shapes, shares of zeros, products; ReLU, Adam
     assert [line for line in lines if not line.endswith(" same")] == []
 
@@ -163,13 +179,13 @@ MEMORIES = {
     "fault", ["UNMAPPED_STORE", "STORE_TO_CODE", "UNDEFINED_INSTRUCTION", "STACK_OVERFLOW"]
 )
 @each_processor
-def test_faults_are_reported(name: str, fault: str, tmp_path: Path, dialect: ModuleType) -> None:
+def test_faults_are_reported(name: str, fault: str, build: Builder, dialect: ModuleType) -> None:
     board = load_board(name)
     family = FAULTS[board.toolchain.processor]
     code, memory = MEMORIES[str(board.linker_script)]
     stores = {"UNMAPPED_STORE": memory.stop, "STORE_TO_CODE": code.start + 0x1000}
     definition = f"{fault}={stores[fault]:#x}" if fault in stores else fault
-    program = build(name, "fault", tmp_path, defines=[definition])
+    program = build(name, "fault", [definition])
     messages = FrameDecoder(dialect).feed(output_of_fault(name, program))
     assert [message.get_type() for message in messages] == ["STATUSTEXT"]
     assert messages[0].severity == dialect.MAV_SEVERITY_EMERGENCY
@@ -187,9 +203,9 @@ def test_faults_are_reported(name: str, fault: str, tmp_path: Path, dialect: Mod
 
 
 @each_processor
-def test_bytes_that_arrive_while_nobody_reads_are_kept(name: str, tmp_path: Path) -> None:
+def test_bytes_that_arrive_while_nobody_reads_are_kept(name: str, build: Builder) -> None:
     """More than the queue between the port's interrupt and the program holds."""
-    with running(name, build(name, "flood", tmp_path)) as link:
+    with running(name, build(name, "flood")) as link:
         start(link)
         received = b""
         while not received.endswith(b"ready\n"):
@@ -205,9 +221,9 @@ def test_bytes_that_arrive_while_nobody_reads_are_kept(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", EMULATED_BOARDS)
-def test_a_node_says_who_it_is(name: str, tmp_path: Path, dialect: ModuleType) -> None:
+def test_a_node_says_who_it_is(name: str, build: Builder, dialect: ModuleType) -> None:
     """Identity, heartbeats and stack use, also on boards that training does not fit on."""
-    with running(name, build(name, "node", tmp_path)) as link:
+    with running(name, build(name, "node")) as link:
         session, identity = BoardSession.connect(link, dialect)
         assert (identity.board, identity.device) == (name, load_board(name).device)
         assert identity.counts_instructions
