@@ -132,6 +132,10 @@ class FakeBoard:
         if hasattr(self, "link"):
             self.link.close()
 
+    def go_on(self) -> None:
+        """Trains past the step at which it would wait for a pause."""
+        self._waits_for_pause_at = None
+
     def unplug(self) -> None:
         """Closes the board's end of the link."""
         with self._closed:
