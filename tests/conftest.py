@@ -16,13 +16,22 @@ OPT_IN = {
 # is left alone with one of them at the end.
 FIRST_FILES = (
     "host/bench/test_bench.py",
+    "integrations/test_px4.py",
+    "device/test_training_on_board.py",
+    "device/test_processor.py",
+    "fuzz/test_fuzz.py",
     "host/build/test_build.py",
     "tree/test_compile_fail.py",
-    "host/report/test_report.py",
-    "device/test_training_on_board.py",
-    "host/toolchain/test_toolchain.py",
-    "tree/test_mutants.py",
     "tree/test_layering.py",
+    "host/report/test_report.py",
+    "host/toolchain/test_toolchain.py",
+    "host/toolchain/test_set_up.py",
+    "host/build/test_platformio.py",
+    "device/test_hil_on_boards.py",
+    "host/test_output.py",
+    "device/test_soft_float.py",
+    "host/build/test_experiment_fit.py",
+    "tree/test_mutants.py",
 )
 FOLDER = Path(__file__).parent
 

@@ -51,6 +51,11 @@ PYTHON_FOLDERS = (
     "benchmarks",
     "examples",
 )
+# What Python tests start of the host, beside what is built for every user.
+TESTED_PROGRAMS = (
+    *("roofline", "two_threads", "training_loop", "inference", "layers_16"),
+    *("digits", "write_policy_images"),
+)
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4
 BACKGROUND = 10  # niceness of what nobody waits for
@@ -154,7 +159,7 @@ def tested_firmware(board: Board) -> list[tuple[str, str]]:
 def build_all() -> None:
     """For every board that CMake builds for, what the board is tested with."""
     host = load_board("host")
-    cmake.build_targets(host, [], announcement="Building host")
+    cmake.build_targets(host, ["all", *TESTED_PROGRAMS], announcement="Building host")
     for board in list_boards():
         if not cmake.builds(board) or board.name == host.name:
             continue
