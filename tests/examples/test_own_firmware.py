@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from other_firmware import FLAGS
 from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.boards.description import load_board
@@ -18,11 +19,6 @@ from rltools_host.toolchain.tools import missing_tools
 
 EXAMPLE = paths.REPOSITORY / "examples/own_firmware"
 ROBOT = paths.REPOSITORY / "tests/examples/own_firmware_robot.cpp"
-FLAGS = (
-    *("-std=c++17", "-O2", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti"),
-    *("-fno-threadsafe-statics", "-Wall", "-Wextra", "-Wfloat-equal", "-Wcast-align", "-Wshadow"),
-    *("-Wdouble-promotion", "-Werror"),
-)
 # A device's header and tag, and a board whose compiler and flags are that processor's.
 PROCESSORS = {
     "Cortex-M7": ("cortex_m7", "CortexM7", "qemu-cortex-m7"),

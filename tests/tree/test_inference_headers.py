@@ -7,29 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from other_firmware import FLAGS, two_standard_headers
 from rltools_host import paths
 from rltools_host.boards.description import list_boards
 from rltools_host.build import cmake
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
 
-# A C++ standard library of two headers: PX4's NuttX has not many more.
-STANDARD_HEADERS = {
-    "cstdint": """#include <stdint.h>
-namespace std { using ::int8_t; using ::int16_t; using ::int32_t; using ::int64_t; using ::uint8_t;
-using ::uint16_t; using ::uint32_t; using ::uint64_t; using ::uintptr_t; }
-""",
-    "cstddef": """#include <stddef.h>
-namespace std { using ::size_t; using ::ptrdiff_t; }
-""",
-}
-# PX4's, and those of a firmware without exceptions and run-time types.
-FLAGS = (
-    *("-std=c++17", "-O2", "-ffp-contract=off", "-nostdinc++"),
-    *("-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics"),
-    *("-Wall", "-Wextra", "-Wfloat-equal", "-Wcast-align", "-Wshadow", "-Wdouble-promotion"),
-    "-Werror",
-)
 # Everything that a deployment has is instantiated.
 PROGRAM = """#include "rltools/policy/deployment.h"
 #include "{header}"
@@ -59,14 +43,10 @@ FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "HostBlas"})
 
 def compile_alone(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
     """What the compiler says, with the two standard headers and the library's only."""
-    standard = tmp_path / "standard"
-    standard.mkdir()
-    for name, content in STANDARD_HEADERS.items():
-        (standard / name).write_text(content)
     source = tmp_path / "deployment.cpp"
     source.write_text(text)
     command = [
-        *(compiler, *FLAGS, *flags, "-fsyntax-only", "-isystem", str(standard)),
+        *(compiler, *FLAGS, *flags, "-fsyntax-only", *two_standard_headers(tmp_path)),
         *(f"-I{paths.REPOSITORY / 'lib/rltools/include'}", str(source)),
     ]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
