@@ -128,5 +128,6 @@ void rlt::riscv::protect_memory() {
       {virt::kClint, 0x10000, kReadable | kWritable},
       {virt::kPlic, 0x400000, kReadable | kWritable},
       {virt::kUart, 0x1000, kReadable | kWritable},
+      {virt::kFlash, virt::kFlashBytes, kReadable | kWritable},
   });
 }

@@ -1,5 +1,6 @@
 // Peripherals of QEMU's machine virt for RISC-V: hw/riscv/virt.c names their addresses. The UART is
-// a National Semiconductor 16550A, the interrupt controllers are SiFive's CLINT and the PLIC.
+// a National Semiconductor 16550A, the interrupt controllers are SiFive's CLINT and the PLIC, the
+// flash is of Intel's kind (hw/block/pflash_cfi01.c).
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,10 @@ inline volatile std::uint8_t& uart_interrupt_enable() { return at<std::uint8_t>(
 inline volatile std::uint8_t& uart_line_status() { return at<std::uint8_t>(kUart + 5); }
 constexpr std::uint8_t kReceiveInterrupt = 1u << 0;                       // of interrupt_enable
 constexpr std::uint8_t kReceiveFull = 1u << 0, kTransmitEmpty = 1u << 5;  // of line_status
+
+// The second bank of CFI flash: two chips of 16 bits, whose blocks have 128 KB each. Of its 32 MB
+// the first are used.
+constexpr std::uint32_t kFlash = 0x22000000;
+constexpr std::uint32_t kFlashBlockBytes = 0x40000, kFlashBytes = 4 * kFlashBlockBytes;
 
 }  // namespace rlt::virt
