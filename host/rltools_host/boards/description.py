@@ -43,9 +43,18 @@ class Address(NamedTuple):
 
 
 @dataclass(frozen=True)
+class EmulatedStorage:
+    """A memory of an emulated board that a file is: its size, and the arguments with `{file}`."""
+
+    bytes: int
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Emulator:
     program: str
     arguments: tuple[str, ...]
+    storage: EmulatedStorage | None = None  # None: what it keeps ends with it
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,13 @@ class Board:
         return self.flasher is not None
 
     @property
+    def has_storage(self) -> bool:
+        """Whether a file can be its storage, where it is started here."""
+        if self.emulator is not None:
+            return self.emulator.storage is not None
+        return self.link.kind == "process"
+
+    @property
     def program_suffix(self) -> str:
         return self.toolchain.program_suffix
 
@@ -91,6 +107,17 @@ def names(section: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise ValueError(f"{key} is not a list of names")
     return tuple(listed)
+
+
+def parse_emulator(section: Mapping[str, Any]) -> Emulator:
+    storage = section.get("storage")
+    return Emulator(
+        program=section["program"],
+        arguments=tuple(section["arguments"]),
+        storage=EmulatedStorage(int(storage["bytes"]), tuple(storage["arguments"]))
+        if storage
+        else None,
+    )
 
 
 def parse_board(
@@ -129,7 +156,7 @@ def parse_board(
             baud=int(link.get("baud", 0)),
             usb_ids=tuple(usb_id.upper() for usb_id in link.get("usb_ids", [])),
         ),
-        emulator=Emulator(emulator["program"], tuple(emulator["arguments"])) if emulator else None,
+        emulator=parse_emulator(emulator) if emulator else None,
         flasher=section.get("flasher"),
         bootloader_usb_ids=tuple(
             usb_id.upper() for usb_id in section.get("bootloader_usb_ids", [])

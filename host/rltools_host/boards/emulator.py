@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from rltools_host.boards.description import Board, list_boards
+from rltools_host.boards.storage import StorageFile
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import PortError, UsageError
 from rltools_host.hints import command_line
@@ -26,7 +27,14 @@ PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
 class Emulator:
     """A running emulated board; its serial port is `port`."""
 
-    def __init__(self, board: Board, program: Path, time_limit_s: float = TIME_LIMIT_S) -> None:
+    def __init__(
+        self,
+        board: Board,
+        program: Path,
+        time_limit_s: float = TIME_LIMIT_S,
+        storage: Path | None = None,
+    ) -> None:
+        """What the board keeps is in the file `storage`, or else ends with the emulator."""
         if board.emulator is None:
             raise UsageError(not_emulated(board))
         tools.require(board.emulator.program)
@@ -42,6 +50,9 @@ class Emulator:
         ]
         if arguments == list(board.emulator.arguments):
             arguments += ["-kernel", str(program)]
+        self._storage = StorageFile(board, storage) if storage is not None else None
+        if self._storage is not None:
+            arguments += self._storage.arguments
         arguments += ["-chardev", "pty,id=s0", "-serial", "chardev:s0"]
         self._process = start_child(
             [board.emulator.program, *arguments], stdout=self._output, stderr=self._output
@@ -76,6 +87,9 @@ class Emulator:
         """Ends the emulator; a second time does nothing."""
         self._timer.cancel()
         end_child(self._process)
+        if self._storage is not None:
+            self._storage.close()
+            self._storage = None
         self._output.close()
 
     def __enter__(self) -> Emulator:

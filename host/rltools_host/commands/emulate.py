@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,7 @@ def run(
     time_limit_s: float = TIME_LIMIT_S,
     json_output: bool = False,
     program: str = TRAIN,
+    storage: Path | None = None,
 ) -> int:
     """`rlt emulate`: starts a board, prints its port and waits until it or the user ends it."""
     board = load_board(board_name)
@@ -33,7 +35,7 @@ def run(
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
     subject = subject or ("pendulum-td3" if program == TRAIN else DEFAULT_CONTRACT)
     file = firmware.build_firmware(board, subject, program)
-    with Emulator(board, file, time_limit_s) as emulator:
+    with Emulator(board, file, time_limit_s, storage) as emulator:
         out = sys.stderr if json_output else sys.stdout
         print(f"{board.title}, with {subject}, is on {emulator.port}", file=out)
         name, port = board.name, emulator.port
@@ -42,6 +44,8 @@ def run(
         if program != TRAIN:
             command = command_line("push", "RUN", "--board", name, "--port", port)
             use = f"push there:  {command}"
+            if storage is not None:
+                use += f"\n  what is confirmed stays in {storage}"
         print(
             f"  {use}\n  Ctrl-C ends it; so do {time_limit_s:g} s",
             file=out,
@@ -78,6 +82,10 @@ def command(
         float, typer.Option("--time-limit", metavar="SECONDS", help="Then it ends.")
     ] = TIME_LIMIT_S,
     program: Program = TRAIN,
+    storage: Annotated[
+        Path | None,
+        typer.Option("--storage", metavar="FILE", help="Its flash, for policies; made if missing."),
+    ] = None,
     json_output: Json = False,
 ) -> None:
-    leave(run(board, experiment, time_limit_s, json_output, program))
+    leave(run(board, experiment, time_limit_s, json_output, program, storage))

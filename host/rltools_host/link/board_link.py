@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rltools_host.boards import discovery
@@ -11,6 +10,7 @@ from rltools_host.errors import PortError
 from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, open_link
 
 EMULATOR_LIMIT_S = 6 * 3600.0
+STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
 
 
 def open_board_link(
@@ -18,22 +18,23 @@ def open_board_link(
     port: str | None,
     program: Path | None,
     remedy: str,
-    environment: Mapping[str, str] | None = None,
+    storage: Path | None = None,
 ) -> Link:
     """A link to the given port; else `program` is started, or the connected board taken.
 
-    `remedy` says what to do where none is connected; `environment` is what a process gets besides
-    that of this one.
+    `remedy` says what to do where none is connected; `storage` is the file in which a board that is
+    started here keeps its policies, in place of memory.
     """
     if port is not None:
         return open_link(port, board.link.baud or DEFAULT_BAUD)
     if program is not None and board.link.kind == "process":
+        environment = {STORAGE_VARIABLE: str(storage or "")}
         return ProcessLink([str(program)], f"the program of board {board.name}", environment)
     if program is not None and board.emulator is not None:
         from rltools_host.boards.emulator import Emulator
         from rltools_host.link.emulated import EmulatedLink
 
-        return EmulatedLink(Emulator(board, program, EMULATOR_LIMIT_S), board.name)
+        return EmulatedLink(Emulator(board, program, EMULATOR_LIMIT_S, storage), board.name)
     ports = discovery.find_connected(board)
     if not ports:
         raise PortError(f"no {board.name} is connected: {remedy}")

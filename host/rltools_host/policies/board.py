@@ -19,7 +19,6 @@ from rltools_host.link.board_link import open_board_link
 PROGRAM = "infer"
 DEFAULT_CONTRACT = "pendulum"
 CRAZYFLIE = "crazyflie"  # firmware of its own, see policies/crazyflie.py
-STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,11 @@ class PolicyPlace:
 
     def keeps_policies(self, board: Board) -> bool:
         """Whether its policies are there for the next command."""
-        return not self.ends_with_command(board) or board.link.kind == "process"
+        return not self.ends_with_command(board) or board.has_storage
 
 
 def storage_file(board: Board, contract: str) -> Path:
-    """Where a board that is a process keeps its policies. Firmware for another contract would
+    """Where a board that is started here keeps its policies. Firmware for another contract would
     refuse them, and drop the last good one."""
     return paths.BUILD_DIRECTORY / "policies" / board.name / f"{contract}.bin"
 
@@ -81,18 +80,17 @@ def policy_session(
 ) -> Iterator[tuple[BoardSession, Identity]]:
     """A session with the board, which is started, or taken from its port, and is closed behind.
 
-    A board that is a process and is started here keeps its policies in its file, or in memory.
+    A board that is started here keeps its policies in its file where it can, or in memory.
     """
     board = place.described_board()
-    program = None
-    environment = {}
+    program = storage = None
     if place.ends_with_command(board):
         program = firmware.build_firmware(board, place.contract, PROGRAM)
-        storage = storage_file(board, place.contract)
-        storage.parent.mkdir(parents=True, exist_ok=True)
-        environment = {STORAGE_VARIABLE: str(storage) if keeps_policies else ""}
+        if keeps_policies and board.has_storage:
+            storage = storage_file(board, place.contract)
+            storage.parent.mkdir(parents=True, exist_ok=True)
     remedy = load_remedy(board, place.contract)
-    link = open_board_link(board, place.port, program, remedy, environment)
+    link = open_board_link(board, place.port, program, remedy, storage)
     with contextlib.closing(link):
         session, identity = BoardSession.connect(link, protocol.load_dialect(), board.address)
         session.node.require_program(identity, board.name, PROGRAM, remedy)

@@ -39,6 +39,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.link import exchange
+from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.policies import board as policy_board
 from rltools_host.policies import push as pushing
@@ -75,7 +76,7 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tcp_board(storage: Path) -> Iterator[TcpBoard]:
     program = firmware.build_firmware(load_board("host"), "pendulum", "infer")
     storage.parent.mkdir()
-    with TcpBoard(program, {policy_board.STORAGE_VARIABLE: str(storage)}) as board:
+    with TcpBoard(program, {STORAGE_VARIABLE: str(storage)}) as board:
         yield board
 
 

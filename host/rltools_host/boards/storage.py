@@ -1,0 +1,77 @@
+"""The file that is an emulated board's flash, as long as the emulator runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from rltools_host.boards.description import Board, list_boards
+from rltools_host.errors import PortError, UsageError
+from rltools_host.files import disk_error, partial_path, write_durably
+
+PATIENCE_S = 2.0  # that another board may take to end
+
+
+class StorageFile:
+    """A board's storage, erased at first. One emulator at a time has it, which QEMU leaves open."""
+
+    def __init__(self, board: Board, path: Path) -> None:
+        storage = board.emulator.storage if board.emulator is not None else None
+        if storage is None:
+            keeping = [
+                known.name for known in list_boards() if known.emulator and known.has_storage
+            ]
+            raise UsageError(
+                f"{board.name} keeps what it has in memory, and in no file such as {path}: "
+                f"take {' or '.join(keeping)}"
+            )
+        try:
+            if not path.exists():
+                create(path, b"\xff" * storage.bytes)
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise disk_error(path, error) from None
+        try:
+            self._lock(path)
+            if (found := os.fstat(self._descriptor).st_size) != storage.bytes:
+                raise UsageError(
+                    f"{path} is no storage of {board.name}: it has {found:,} bytes, not "
+                    f"{storage.bytes:,}; name another file, or one that does not exist"
+                )
+        except BaseException:
+            self.close()
+            raise
+        # QEMU takes a comma for the end of the file's name, but for two of them.
+        name = str(path.resolve()).replace(",", ",,")
+        self.arguments = [argument.replace("{file}", name) for argument in storage.arguments]
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _lock(self, path: Path) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise PortError(
+                        f"{path} is in use by another board: end that one, or name another file"
+                    ) from None
+            time.sleep(0.05)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Makes the whole file; leaves one that another process has made meanwhile."""
+    partial = partial_path(path)
+    try:
+        write_durably(partial, content)
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, path)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(partial)

@@ -1,0 +1,176 @@
+"""Policies in the flash of an emulated board: what is there after it was ended, or killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boards_under_test import LIMIT_S, skip_without_tools
+from policy_samples import patched, sample_images
+from rltools_host import cli
+from rltools_host.boards.description import load_board
+from rltools_host.boards.emulator import Emulator
+from rltools_host.build import firmware
+from rltools_host.clients.policies import PolicyClient
+from rltools_host.errors import LinkLostError, PortError, UsageError
+from rltools_host.policies import board as policy_board
+from rltools_host.policies import push as pushing
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.push import PushRequest, push
+
+pytestmark = pytest.mark.device
+NAME = "qemu-esp32c3"
+BOARD = load_board(NAME)
+STEP_OFFSET = 32  # of an image's training step, which no action depends on
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    skip_without_tools(BOARD)
+    return firmware.build_firmware(BOARD, "pendulum", "infer")
+
+
+@pytest.fixture(autouse=True)
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The board's own file, for this test alone."""
+    file = tmp_path / "policies" / "flash, of one board.bin"
+    file.parent.mkdir()
+    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
+    return file
+
+
+@pytest.fixture
+def images(monkeypatch: pytest.MonkeyPatch) -> list[PolicyImage]:
+    """Two policies; a "run" is the number of one."""
+    first = sample_images()["pendulum"]
+    both = [parse_policy(first), parse_policy(patched(first, STEP_OFFSET, "I", 77))]
+    monkeypatch.setattr(pushing, "read_run_policy", lambda number: both[int(number)])
+    return both
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    capsys.readouterr()
+    assert cli.run([*words, "--board", NAME, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return document
+
+
+def test_policies_outlive_the_emulator(
+    program: Path, images: list[PolicyImage], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command starts the board anew."""
+    assert program.exists()
+    shas = [image.sha256 for image in images]
+    for number, sha256 in enumerate(shas):
+        assert said(capsys, "push", str(number))["active_sha256"] == sha256
+    document = said(capsys, "policies")
+    assert document["slot_bytes"] == 256 * 1024
+    assert [slot["use"] for slot in document["slots"]] == ["previous", "active"]
+    assert [slot["sha256"] for slot in document["slots"]] == shas
+    assert said(capsys, "rollback")["active_sha256"] == shas[0]
+    document = said(capsys, "policies")
+    assert [slot["sha256"] for slot in document["slots"]] == [shas[0], None]
+    assert document["last_drop"] == "rolled_back"
+
+
+def kills_at(calls: str, number: int, kill: Callable[[], None], patch: pytest.MonkeyPatch) -> None:
+    """Before the call with this number of a PolicyClient's method, `kill` is called."""
+    real = getattr(PolicyClient, calls)
+    done: list[None] = []
+
+    def call(self: PolicyClient, *arguments: Any) -> Any:
+        if len(done) == number:
+            kill()
+        done.append(None)
+        return real(self, *arguments)
+
+    patch.setattr(PolicyClient, calls, call)
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [("upload", 40), ("try_candidate", 0), ("forward", 3)],
+)
+def test_killed_in_the_midst_of_a_push(
+    moment: str,
+    number: int,
+    program: Path,
+    storage: Path,
+    images: list[PolicyImage],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With kill -9; `number`: packets of the upload, or calls of the client."""
+    first, second = (image.sha256 for image in images)
+    assert said(capsys, "push", "0")["active_sha256"] == first
+    with Emulator(BOARD, program, LIMIT_S, storage) as emulator, monkeypatch.context() as patch:
+        packets: list[int] = []
+
+        def kill() -> None:
+            os.kill(emulator.process_id, signal.SIGKILL)
+
+        def progress(done: int, _: int) -> None:
+            packets.append(done)
+            if moment == "upload" and len(packets) == number:
+                kill()
+
+        if moment != "upload":
+            kills_at(moment, number, kill, patch)
+        request = PushRequest("1", PolicyPlace(NAME, emulator.port))
+        with pytest.raises(LinkLostError):
+            push(request, lambda _: None, progress)
+        emulator.wait()
+    document = said(capsys, "policies")
+    assert document["slots"][0]["use"] == "active"
+    assert document["slots"][0]["sha256"] == first
+    assert document["slots"][1]["use"] == ("staged" if moment == "try_candidate" else "empty")
+    assert document["last_drop"] == ("reset" if moment == "forward" else "none")
+    assert said(capsys, "push", "1")["active_sha256"] == second
+
+
+def test_without_a_file_policies_end_with_the_emulator(
+    program: Path, storage: Path, images: list[PolicyImage]
+) -> None:
+    for _ in range(2):
+        with Emulator(BOARD, program, LIMIT_S) as emulator:
+            place = PolicyPlace(NAME, emulator.port)
+            lines: list[str] = []
+            push(PushRequest("0", place), lines.append)
+            assert "staged in slot 0, checked by the board" in lines
+    assert images
+    assert not storage.exists()
+
+
+def test_a_file_that_is_no_storage_of_the_board(program: Path, tmp_path: Path) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(b"\xff" * 4096)
+    with pytest.raises(UsageError, match=r"has 4,096 bytes, not 33,554,432; name another file"):
+        Emulator(BOARD, program, LIMIT_S, file)
+    assert file.read_bytes() == b"\xff" * 4096
+
+
+def test_one_emulator_at_a_time_has_the_file(program: Path, storage: Path) -> None:
+    with (
+        Emulator(BOARD, program, LIMIT_S, storage),
+        pytest.raises(PortError, match="is in use by another board: end that one"),
+    ):
+        Emulator(BOARD, program, LIMIT_S, storage)
+    Emulator(BOARD, program, LIMIT_S, storage).close()
+
+
+def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "flash.bin"
+    words = ["emulate", "qemu-cortex-m7", "--storage", str(file), "--program", "infer"]
+    assert cli.run(words) == UsageError.exit_code
+    assert f"and in no file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
+    words = ["emulate", NAME, "--storage", str(file), "--program", "infer", "--time-limit", "1"]
+    assert cli.run(words) == LinkLostError.exit_code
+    assert f"what is confirmed stays in {file}" in capsys.readouterr().out
+    assert file.stat().st_size == 32 * 1024 * 1024
