@@ -56,6 +56,10 @@ function(rlt_add_program name source)
   rlt_use_board(${name})
   target_link_options(${name} PRIVATE -pthread)
   rlt_use_generated_headers(${name})
+  if(source MATCHES "/tests/firmware/")
+    rlt_use_test_headers(${name})
+    target_compile_options(${name} PRIVATE -fexceptions -Wno-double-promotion)
+  endif()
 endfunction()
 
 # tests/fuzz/<name>.cpp becomes fuzz_<name>, with the sanitizers: libFuzzer's program (RLT_LIBFUZZER=ON, Clang), or one
