@@ -44,8 +44,7 @@ class CfiFlash {
  private:
   // Commands.
   static constexpr std::uint16_t kBlockErase = 0x20, kClearStatusRegister = 0x50;
-  static constexpr std::uint16_t kReadStatusRegister = 0x70, kConfirm = 0xd0;
-  static constexpr std::uint16_t kWriteToBuffer = 0xe8, kReadArray = 0xff;
+  static constexpr std::uint16_t kConfirm = 0xd0, kWriteToBuffer = 0xe8, kReadArray = 0xff;
   // The status register.
   static constexpr std::uint16_t kReady = 1u << 7, kEraseError = 1u << 5, kProgramError = 1u << 4;
   static constexpr std::uint16_t kVoltageError = 1u << 3, kBlockLocked = 1u << 1;
@@ -58,7 +57,7 @@ class CfiFlash {
 
   bool program_unit(std::uint32_t offset, const std::uint8_t* source) {
     bus_.write(offset, in_both(kWriteToBuffer));
-    if (!wait_until_ready(offset)) return end_operation(offset);
+    if (!is_ready(status_when_ready(offset))) return end_operation(offset);
     bus_.write(offset, in_both(kUnitWords - 1));  // words in each chip, less one
     for (std::uint32_t i = 0; i < kUnitWords; i++) {
       std::uint32_t word;
@@ -69,25 +68,26 @@ class CfiFlash {
     return end_operation(offset);
   }
 
-  // Reads give the status register after any command that this class begins an operation with.
-  bool wait_until_ready(std::uint32_t offset) {
-    for (std::uint32_t i = 0; i < Bus::kMostPolls; i++) {
-      if ((bus_.read(offset) & in_both(kReady)) == in_both(kReady)) return true;
+  // The status registers, which reads give from an operation's first command on. A chip that does
+  // not get ready is broken.
+  std::uint32_t status_when_ready(std::uint32_t offset) {
+    std::uint32_t status = 0;
+    for (std::uint32_t i = 0; i < Bus::kMostPolls && !is_ready(status); i++) {
+      status = bus_.read(offset);
     }
-    return false;
+    return status;
+  }
+  static bool is_ready(std::uint32_t status) {
+    return (status & in_both(kReady)) == in_both(kReady);
   }
 
   // Errors stay in the register until they are cleared, which makes them this operation's. A chip
-  // that is busy takes no command, and a broken one stays busy.
+  // that is busy takes no command.
   bool end_operation(std::uint32_t offset) {
-    std::uint32_t errors = kErrors;
-    if (wait_until_ready(offset)) {
-      bus_.write(offset, in_both(kReadStatusRegister));
-      errors = bus_.read(offset) & in_both(kErrors);
-      bus_.write(offset, in_both(kClearStatusRegister));
-    }
+    const std::uint32_t status = status_when_ready(offset);
+    if (is_ready(status)) bus_.write(offset, in_both(kClearStatusRegister));
     bus_.write(offset, in_both(kReadArray));
-    return errors == 0;
+    return is_ready(status) && (status & in_both(kErrors)) == 0;
   }
 
   Bus bus_;

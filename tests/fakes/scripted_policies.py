@@ -36,6 +36,7 @@ class ScriptedPolicies(ScriptedNode):
         self.forgets_roll_backs = False  # and denies their repetitions, as early firmware does
         self.deadline_passes = False  # before the next command
         self.commands: list[tuple[int, float, float, int]] = []
+        self.trials: list[float] = []  # numbers of trials, in the same order
         self.observations: list[Any] = []
         self.action_bits = [0x80000000]  # of an answer: the float -0
         self.files = FakeFileServer(
@@ -73,6 +74,7 @@ class ScriptedPolicies(ScriptedNode):
         dialect = self._dialect
         command = message.command, message.param1, message.param2, message.confirmation
         self.commands.append(command)
+        self.trials.append(message.param3)
         if self.deadline_passes and message.command != dialect.MAV_CMD_REQUEST_MESSAGE:
             self.deadline_passes = False
             self._drop(DROPPED_BY_DEADLINE)

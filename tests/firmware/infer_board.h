@@ -110,19 +110,20 @@ class Board : public HostSide {
 
   // The acknowledgement's result; -1 without one.
   int command(std::uint16_t number, float first = 0.0f, float second = 0.0f,
-              std::uint8_t confirmation = 0) {
+              std::uint8_t confirmation = 0, float third = 0.0f) {
     mavlink_command_long_t content{};
     content.command = number;
     content.param1 = first;
     content.param2 = second;
+    content.param3 = third;
     content.confirmation = confirmation;
     send(mavlink_msg_command_long_encode, content);
     const auto answers = all(MAVLINK_MSG_ID_COMMAND_ACK, mavlink_msg_command_ack_decode);
     return answers.empty() ? -1 : answers[0].result;
   }
   bool accepts(std::uint16_t number, float first = 0.0f, float second = 0.0f,
-               std::uint8_t confirmation = 0) {
-    const int result = command(number, first, second, confirmation);
+               std::uint8_t confirmation = 0, float third = 0.0f) {
+    const int result = command(number, first, second, confirmation, third);
     CHECK((result == MAV_RESULT_ACCEPTED || result == MAV_RESULT_DENIED));
     return result == MAV_RESULT_ACCEPTED;
   }

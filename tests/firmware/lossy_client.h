@@ -23,7 +23,10 @@ class Client {
   std::string push() {
     try {
       const Slots before = slots();
-      if (before.of(RLT_SLOT_USE_ACTIVE, sha256_)) return "";
+      if (before.of(RLT_SLOT_USE_ACTIVE, sha256_)) {  // if the answer is no late one
+        verify_all();
+        return "";
+      }
       if (before.has(RLT_SLOT_USE_TRIAL)) return "another trial";
       upload();
       if (!slots().of(RLT_SLOT_USE_STAGED, sha256_)) return "refused";
@@ -87,11 +90,13 @@ class Client {
     }
   }
 
-  void command(int number, float first, float second, std::uint8_t confirmation) {
+  void command(int number, float first, float second, std::uint8_t confirmation,
+               float trial = 0.0f) {
     mavlink_command_long_t content{};
     content.command = static_cast<std::uint16_t>(number);
     content.param1 = first;
     content.param2 = second;
+    content.param3 = trial;
     content.confirmation = confirmation;
     send(mavlink_msg_command_long_encode, content);
   }
@@ -99,7 +104,7 @@ class Client {
   // Whether the board accepts it.
   bool obeyed(int number, float first, const char* what) {
     for (std::uint8_t sent = 0; sent < kAttempts; sent++) {
-      command(number, first, number_of(world_.second), sent);
+      command(number, first, number_of(world_.second), sent, trial_);
       const auto result = wait([&](const Message& message) -> std::optional<int> {
         mavlink_command_ack_t content;
         if (message.msgid != MAVLINK_MSG_ID_COMMAND_ACK) return {};
@@ -186,11 +191,11 @@ class Client {
   // -- the trial ----------------------------------------------------------------------------------
 
   void try_and_confirm() {
+    trial_ = static_cast<float>(1 + chance_.below((1 << 24) - 1));
     try {
       obeyed(MAV_CMD_RLT_TRY, 10.0f, "try");
       if (!slots().of(RLT_SLOT_USE_TRIAL, sha256_)) throw GivenUp{"no trial"};
-      const PolicyView& view = *runner_.view();
-      for (std::uint32_t i = 0; i < view.header->example_count; i++) verify(i);
+      verify_all();
       obeyed(MAV_CMD_RLT_CONFIRM, 0.0f, "confirm");
       const Slots after = slots();
       if (after.has(RLT_SLOT_USE_TRIAL) || !after.of(RLT_SLOT_USE_ACTIVE, sha256_)) {
@@ -212,6 +217,9 @@ class Client {
     }
   }
 
+  void verify_all() {
+    for (std::uint32_t i = 0; i < runner_.view()->header->example_count; i++) verify(i);
+  }
   void verify(std::uint32_t example) {
     const PolicyView& view = *runner_.view();
     const AliasingFloat* values = view.examples + example * example_floats(*view.header);
@@ -255,6 +263,7 @@ class Client {
   std::uint16_t sequence_ = static_cast<std::uint16_t>(chance_.next());
   std::uint8_t session_ = 0;
   std::uint32_t tick_ = 0;
+  float trial_ = 0.0f;  // number of the last one
 };
 
 }  // namespace lossy_world

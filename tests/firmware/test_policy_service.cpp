@@ -131,6 +131,37 @@ TEST_CASE("commands that are repeated are acknowledged, and done once") {
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
+TEST_CASE("commands of an earlier trial change nothing in a later one, or after it") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  const float two = number_of(second);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 0, 11.0f));
+  REQUIRE(board.stage(second) == FileError::none);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 11.0f));
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1, 11.0f));
+  for (const std::uint8_t confirmation : {0, 1}) {
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, confirmation, 11.0f));
+  }
+  CHECK(board.uses() == Uses{kActive, kTrial});
+  CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1, 12.0f));
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 12.0f));
+  for (const std::uint8_t confirmation : {0, 1}) {
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, confirmation, 11.0f));
+  }
+  CHECK(board.uses() == Uses{kPrevious, kActive});
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1, 12.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 0, 12.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1, 12.0f));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+}
+
 TEST_CASE("a repeated roll-back does not take away the same image in the other slot") {
   Fresh fresh;
   Board& board = fresh.board;

@@ -17,6 +17,7 @@ class Command {
   std::uint16_t number() const { return content_.command; }
   float parameter() const { return content_.param1; }
   float second_parameter() const { return content_.param2; }
+  float third_parameter() const { return content_.param3; }
   // Whether the host has sent it before, without receiving an acknowledgement.
   bool is_repetition() const { return content_.confirmation > 0; }
 

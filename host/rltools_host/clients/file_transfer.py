@@ -296,8 +296,8 @@ class FileTransfer:
         if code == Nak.INVALID_SESSION:
             return LinkLostError(
                 f"the board on {self._channel.description} closed {self._path} during its "
-                "transfer, as it does after a long silence: check the cable, then run the command "
-                "again"
+                "transfer, as it does after a reset or a long silence: check the cable, then run "
+                "the command again"
             )
         reason = Nak(code).name.lower().replace("_", " ") if code in set(Nak) else f"error {code}"
         remedy = "flash it with firmware of this revision"

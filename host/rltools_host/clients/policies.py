@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ PART_FLOATS = 48  # of an observation that one RLT_OBSERVATION has
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
 MOST_SAMPLES = 1024  # of one measurement
 NUMBER_DIGITS = 6  # of an image's SHA-256, which commands name it by: as many as a float holds
+
+ANY_TRIAL, LARGEST_TRIAL = 0.0, (1 << 24) - 1  # numbers of trials, which a float holds
 
 
 class Measured:
@@ -91,6 +94,7 @@ class PolicyClient:
         self._connection = connection
         self._files = files
         self._tick = 0
+        self._trial = ANY_TRIAL  # that this client has begun, and that has not ended
 
     # -- how the board stands ----------------------------------------------------------------------
 
@@ -155,8 +159,11 @@ class PolicyClient:
 
     def try_candidate(self, sha256: str, deadline_s: float) -> Slots:
         """The staged image acts, until it is confirmed or the deadline has passed."""
+        self._trial = float(1 + secrets.randbelow(LARGEST_TRIAL))
         command = self._dialect.MAV_CMD_RLT_TRY
-        accepted = self._command(command, "try a policy", deadline_s, number_of(sha256))
+        accepted = self._command(
+            command, "try a policy", deadline_s, number_of(sha256), self._trial
+        )
         slots = self.slots()
         if slots.trial is None or slots.trial.sha256 != sha256:
             raise self._refused("try the policy", slots, accepted)
@@ -165,10 +172,11 @@ class PolicyClient:
     def confirm(self, sha256: str) -> Slots:
         """The policy in trial becomes the active one."""
         command = self._dialect.MAV_CMD_RLT_CONFIRM
-        accepted = self._command(command, "confirm a policy", 0.0, number_of(sha256))
+        accepted = self._command(command, "confirm a policy", 0.0, number_of(sha256), self._trial)
         slots = self.slots()
         if slots.trial is not None or slots.active is None or slots.active.sha256 != sha256:
             raise self._refused("confirm the policy", slots, accepted)
+        self._trial = ANY_TRIAL
         return slots
 
     def roll_back(self, sha256: str) -> Slots:
@@ -180,10 +188,11 @@ class PolicyClient:
         if before.acting is None or before.acting.sha256 != sha256:
             return before
         command = self._dialect.MAV_CMD_RLT_ROLL_BACK
-        accepted = self._command(command, "roll back", 0.0, number_of(sha256))
+        accepted = self._command(command, "roll back", 0.0, number_of(sha256), self._trial)
         slots = self.slots()
         if slots.acting is not None and slots.acting.slot == before.acting.slot:
             raise self._refused("roll back", slots, accepted)
+        self._trial = ANY_TRIAL
         return slots
 
     def arm(self, armed: bool) -> None:
@@ -193,13 +202,22 @@ class PolicyClient:
             raise RefusedError(f"the board on {self._name} refuses to {verb}")
 
     def _command(
-        self, command: int, what: str, parameter: float = 0.0, second: float = 0.0
+        self,
+        command: int,
+        what: str,
+        parameter: float = 0.0,
+        second: float = 0.0,
+        trial: float = 0.0,
     ) -> bool:
         """Sends a command until it is acknowledged; whether the board accepts it."""
         with Exchange(self._connection, "COMMAND_ACK") as exchange:
             result = exchange.ask(
                 lambda: self._connection.send_command(
-                    command, parameter, exchange.sent - 1, second_parameter=second
+                    command,
+                    parameter,
+                    exchange.sent - 1,
+                    second_parameter=second,
+                    third_parameter=trial,
                 ),
                 lambda message: message.result if message.command == command else None,
                 f"the command to {what}",

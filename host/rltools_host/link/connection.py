@@ -192,12 +192,12 @@ class Connection:
         confirmation: int = 0,
         target: Address | None = None,
         second_parameter: float = 0.0,
+        third_parameter: float = 0.0,
     ) -> None:
         address = target or self.target or EVERYONE
+        parameters = (parameter, second_parameter, third_parameter, *(0.0,) * 4)
         self.send(
-            self.dialect.MAVLink_command_long_message(
-                *address, command, confirmation, parameter, second_parameter, *(0.0,) * 5
-            )
+            self.dialect.MAVLink_command_long_message(*address, command, confirmation, *parameters)
         )
 
     def request_message(self, message_id: int, target: Address | None = None) -> None:

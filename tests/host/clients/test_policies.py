@@ -120,6 +120,36 @@ def test_lost_acknowledgements_are_asked_for_again(
     assert board.uses == [SlotUse.ACTIVE, SlotUse.EMPTY]
 
 
+def test_commands_name_the_trial_that_they_mean(
+    board: ScriptedPolicies, session: BoardSession
+) -> None:
+    """Also where they are repeated. Without a trial of this client they mean any."""
+
+    def sent() -> list[float]:
+        asked = DIALECT.MAV_CMD_REQUEST_MESSAGE
+        pairs = zip(board.commands, board.trials, strict=True)
+        numbers = [trial for command, trial in pairs if command[0] != asked]
+        board.commands.clear()
+        board.trials.clear()
+        return numbers
+
+    seen = set()
+    for end in (session.policies.confirm, session.policies.roll_back):
+        session.policies.upload(NEW, NEW_SHA)
+        board.lost["COMMAND_ACK"] = 1
+        session.policies.try_candidate(NEW_SHA, 10.0)
+        end(NEW_SHA)
+        numbers = sent()
+        assert len(numbers) == 3
+        assert len(set(numbers)) == 1
+        seen.update(numbers)
+        if end == session.policies.confirm:
+            session.policies.roll_back(NEW_SHA)
+            assert sent() == [0.0]
+    assert len(seen) == 2
+    assert all(0 < number < 2**24 and number == int(number) for number in seen)
+
+
 def test_a_roll_back_whose_repetition_is_denied_was_done(
     board: ScriptedPolicies, session: BoardSession
 ) -> None:

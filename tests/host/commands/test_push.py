@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import re
 import shutil
@@ -312,30 +313,69 @@ def test_a_damaged_policy_of_a_run_is_named(
     assert (document["board"], document["activated"]) == ("host", False)
 
 
+def tables(image: bytes) -> int:
+    """Offset of the channels, behind the header and the layers."""
+    (layers,) = struct.unpack_from("<H", image, 20)
+    return 144 + 8 * int(layers)
+
+
+def weights(image: bytes) -> int:
+    """Offset of the first weight, behind four channels."""
+    return tables(image) + 4 * 48
+
+
 DAMAGE = {
-    "wrong_crc": lambda image: image[:-1] + bytes((image[-1] ^ 1,)),
-    "wrong_size": lambda image: image + bytes(4),
-    "too_short": lambda image: image[:100],
-    "bad_magic": lambda image: b"X" + image[1:],
-    "unknown_version": lambda image: patched(image, 4, "H", 2),
-    "malformed": lambda image: patched(image, 44, "I", 1),
-    "not_finite": lambda image: patched(image, len(image) - 8, "f", float("inf")),
-    "example_not_reproduced": lambda image: patched(image, len(image) - 4, "f", 0.123),
-    "other_contract": lambda image: patched(image, 28, "I", 10_000),
+    "a bit": ("wrong_crc", lambda image: image[:-1] + bytes((image[-1] ^ 1,))),
+    "longer": ("wrong_size", lambda image: image + bytes(4)),
+    "shorter": ("wrong_size", lambda image: image[:-4]),
+    "hardly begun": ("too_short", lambda image: image[:100]),
+    "no policy": ("bad_magic", lambda image: b"X" + image[1:]),
+    "version": ("unknown_version", lambda image: patched(image, 4, "H", 2)),
+    "tables": ("malformed", lambda image: patched(image, 44, "I", 1)),
+    "a weight": ("not_finite", lambda image: patched(image, weights(image), "f", math.nan)),
+    "the last bias": (
+        "not_finite",
+        lambda image: patched(image, len(image) - 8 * 24 - 4, "f", -math.inf),
+    ),
+    "an example": ("not_finite", lambda image: patched(image, len(image) - 8, "f", math.inf)),
+    "bits": ("example_not_reproduced", lambda image: patched(image, len(image) - 4, "f", 0.123)),
+    "another weight": (
+        "example_not_reproduced",
+        lambda image: patched(image, weights(image), "f", 0.123),
+    ),
+    "rate": ("other_contract", lambda image: patched(image, 28, "I", 10_000)),
+    "a channel": ("other_contract", lambda image: patched(image, tables(image), "24s", b"cosine")),
+    "a range": ("other_contract", lambda image: patched(image, tables(image) + 40, "f", -2.0)),
+    "shape": ("other_contract", lambda _: sample_images()["relu"]),
 }
 
 
-@pytest.mark.parametrize("reason", DAMAGE)
-def test_the_board_names_what_is_wrong_with_an_image(runs: list[Path], reason: str) -> None:
+@pytest.mark.parametrize("what", DAMAGE)
+def test_the_board_names_what_is_wrong_with_an_image(runs: list[Path], what: str) -> None:
     """What this host does not send comes from another one."""
     push_here(runs[0])
-    image = DAMAGE[reason](read_run_policy(runs[1]).data)
+    reason, damage = DAMAGE[what]
+    image = damage(read_run_policy(runs[1]).data)
     with policy_session(HERE) as (session, _):
         with pytest.raises(RefusedError, match=rf"refuses the policy \({reason}: "):
             session.policies.upload(image, "00" * 32)
         slots = session.policies.slots()
         assert slots.active is not None
         assert slots.active.sha256 == sha_of(runs[0])
+
+
+@pytest.mark.parametrize("name", ["qemu-esp32c3", "qemu-cortex-m7"])
+def test_a_policy_for_another_board_is_not_sent(
+    name: str, runs: list[Path], tcp_board: TcpBoard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FileClient, "upload", lambda *_: pytest.fail("something was sent"))
+    sentence = f'is a "host", not a "{name}": give --board host or another --port'
+    if load_board(name).address == load_board("host").address:
+        expected = sentence
+    else:
+        expected = 'is a "host" with system id 1 and component id 191, not '
+    with pytest.raises(BoardMismatchError, match=expected):
+        push(PushRequest(str(runs[0]), PolicyPlace(name, tcp_board.port)), lambda _: None)
 
 
 @pytest.mark.parametrize(
@@ -361,8 +401,7 @@ def test_another_contract_is_named_before_anything_is_sent(
 ) -> None:
     image = sample_images()["pendulum"]
     if record != "I":
-        (layers,) = struct.unpack_from("<H", image, 20)
-        offset += 144 + 8 * layers
+        offset += tables(image)
     policy = with_image(monkeypatch, patched(image, offset, record, value))
     monkeypatch.setattr(type(policy), "verify", lambda _: None)
     monkeypatch.setattr(FileClient, "upload", lambda *_: pytest.fail("something was sent"))

@@ -106,11 +106,19 @@ class PolicyService : public link::Service {
 
   // -- commands -----------------------------------------------------------------------------------
 
-  // Commands name the image that they mean: what came in between changes nothing unseen. A
+  // Commands name the image that they mean: what came in between changes nothing unseen. They may
+  // name the trial too: one that was on its way until a later trial changes nothing then. A
   // repetition finds that its work is done.
+  bool names_last_trial(const link::Command& command) const {
+    return command.third_parameter() == kAnyTrial || command.third_parameter() == trial_;
+  }
+
   void try_candidate(const link::Command& command) {
     const bool is_meant = command.second_parameter() == image_number(candidate());
-    if (deployment_.is_in_trial()) return acknowledge(command, command.is_repetition() && is_meant);
+    if (deployment_.is_in_trial()) {
+      const bool is_done = command.is_repetition() && command.third_parameter() == trial_;
+      return acknowledge(command, is_done && is_meant);
+    }
     const float deadline_s = command.parameter();
     if (is_armed_ || !is_meant || !(deadline_s > 0.0f && deadline_s <= kLongestTrial_s)) {
       return acknowledge(command, false);
@@ -118,11 +126,13 @@ class PolicyService : public link::Service {
     const auto deadline_us = static_cast<std::uint32_t>(deadline_s * 1e6f);
     server_.close();
     rolled_back_ = kNoImage;
+    trial_ = command.third_parameter();
     acknowledge(command, deployment_.start_trial(policy_time_us(), deadline_us) == SlotError::none);
   }
 
   void confirm(const link::Command& command) {
     if (deployment_.poll(policy_time_us())) say_late();
+    if (!names_last_trial(command)) return acknowledge(command, false);
     const bool is_done = command.is_repetition() && !deployment_.is_in_trial() &&
                          command.second_parameter() == image_number(active());
     if (is_done) return acknowledge(command, true);
@@ -132,6 +142,7 @@ class PolicyService : public link::Service {
 
   void roll_back(const link::Command& command) {
     const float number = command.second_parameter();
+    if (!names_last_trial(command)) return acknowledge(command, false);
     // The image can act again after a trial only, which forgets this.
     if (command.is_repetition() && number != kNoImage && number == rolled_back_) {
       return acknowledge(command, true);
@@ -334,7 +345,8 @@ class PolicyService : public link::Service {
 
   static constexpr float kLongestTrial_s = 2147.0f;
   static constexpr float kLastMeasured = static_cast<float>(RLT_MEASURED_TICK);
-  static constexpr float kNoImage = 0.0f;  // in place of an image's number
+  static constexpr float kNoImage = 0.0f;   // in place of an image's number
+  static constexpr float kAnyTrial = 0.0f;  // in place of a trial's
 
   Device device_;
   link::MessageSender& sender_;
@@ -344,6 +356,7 @@ class PolicyService : public link::Service {
   Measurement measurement_;
   StageVerdict refused_{SlotError::none, {PolicyReason::accepted, 0}};  // of the last image
   float rolled_back_ = kNoImage;  // number of the image that the last roll-back gave up
+  float trial_ = kAnyTrial;       // number of the last one since the start
   bool is_armed_ = false;
   std::uint32_t tick_ = 0;
   int received_ = 0;  // elements of the observation with that tick
