@@ -7,8 +7,13 @@
 
 using namespace lossy_world;
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t kTransfers = 1'000;  // which takes as long
+#else
+constexpr std::uint64_t kTransfers = 10'000;
+#endif
+
 TEST_CASE("no transfer activates what it should not") {
-  constexpr std::uint64_t kTransfers = 10'000;
   std::map<std::string, int> outcomes;
   std::uint64_t resets = 0;
   for (std::uint64_t seed = 0; seed < kTransfers; seed++) {
@@ -32,8 +37,9 @@ TEST_CASE("no transfer activates what it should not") {
     }
   }
   for (const auto& [outcome, count] : outcomes) MESSAGE(count << " " << outcome);
-  CHECK(outcomes["completed"] > 2000);
-  CHECK(outcomes["completed"] < 8000);
+  const std::uint64_t completed = static_cast<std::uint64_t>(outcomes["completed"]);
+  CHECK(completed > kTransfers / 4);
+  CHECK(completed < kTransfers / 4 * 3);
   CHECK(outcomes.size() > 6);
-  CHECK(resets > 2000);
+  CHECK(resets > kTransfers / 5);
 }
