@@ -15,6 +15,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
+from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
 
 EXAMPLE = paths.REPOSITORY / "examples/own_firmware"
@@ -26,7 +27,11 @@ PROCESSORS = {
     "rv32imafc": ("rv32imafc", "Rv32imafc", "qemu-rv32imafc"),
     "rv32imc": ("rv32imc", "Rv32imc", "qemu-rv32imc"),
 }
-CORTEX_M3 = ["-mcpu=cortex-m3", "-mthumb"]
+# Those of no board: a header, a tag, a toolchain, and the processor's flags.
+OTHER_PROCESSORS = {
+    "Cortex-M3": ("cortex_m3", "CortexM3", "arm-none-eabi", ["-mcpu=cortex-m3", "-mthumb"]),
+    "Xtensa LX106": ("xtensa_lx106", "XtensaLx106", "xtensa-lx106-elf", []),
+}
 SAFE_TORQUE = 0.0
 
 
@@ -50,20 +55,22 @@ def test_integration_takes_fewer_than_25_lines() -> None:
     assert len(code) < 25
 
 
-@pytest.mark.parametrize("processor", [*PROCESSORS, "Cortex-M3"])
+@pytest.mark.parametrize("processor", [*PROCESSORS, *OTHER_PROCESSORS])
 def test_it_compiles_for_every_processor(processor: str, tmp_path: Path) -> None:
-    if processor == "Cortex-M3":
-        header, device, flags = "cortex_m3", "CortexM3", CORTEX_M3
-        compiler = "arm-none-eabi-g++"
-        missing = missing_tools([compiler])
+    if processor in OTHER_PROCESSORS:
+        header, device, name, own = OTHER_PROCESSORS[processor]
+        toolchain = load_toolchain(name)
+        flags = [*toolchain.flags, *own]
+        missing = missing_tools(tuple(tool.name for tool in toolchain.tools))
     else:
         header, device, board_name = PROCESSORS[processor]
         board = load_board(board_name)
-        compiler, flags = board.toolchain.compiler, [*board.flags, *board.toolchain.include_flags]
+        toolchain, flags = board.toolchain, [*board.flags]
         missing = missing_tools(cmake.required_tools(board))
+    flags += toolchain.include_flags
     if missing:
         pytest.skip(f"no compiler for {processor} is installed")
-    build = command(tmp_path, compiler, header, device, *flags)
+    build = command(tmp_path, toolchain.compiler, header, device, *flags)
     source = str(EXAMPLE / "control_loop.cpp")
     result = subprocess.run(
         [*build, "-c", source, "-o", str(tmp_path / "loop.o")],

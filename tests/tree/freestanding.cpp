@@ -103,6 +103,7 @@ int main() {
   std::atomic<std::uint32_t> count{3};
   count.store(count.load(std::memory_order_acquire) + 1, std::memory_order_release);
   CHECK(count == 4 && (count = 8) == 8 && count.load() == 8);
+  std::atomic_signal_fence(std::memory_order_release);
   std::atomic<bool> flag{false};
   flag = true;
   CHECK(flag);

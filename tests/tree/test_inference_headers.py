@@ -12,6 +12,7 @@ from rltools_host import paths
 from rltools_host.boards.description import list_boards
 from rltools_host.build import cmake
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
 
 # Everything that a deployment has is instantiated.
@@ -39,6 +40,11 @@ int run(std::uint32_t now, const std::uint8_t* image, std::uint32_t bytes, float
 # One board for each device that CMake builds for, but for those with the machine's own vectors.
 DEVICES = {board.device: board for board in list_boards() if cmake.builds(board)}
 FREE_OF_VENDORS = sorted(set(DEVICES) - {"Host", "HostThreads", "HostBlas"})
+# Those that no board of CMake has: the header, and a toolchain of such processors.
+OTHER_DEVICES = {
+    "XtensaLx106": ("rltools/devices/xtensa_lx106.h", "xtensa-lx106-elf"),
+    "XtensaLx6": ("rltools/devices/xtensa_lx6.h", "xtensa-lx106-elf"),
+}
 
 
 def compile_alone(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
@@ -54,10 +60,16 @@ def compile_alone(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
     return result.stderr
 
 
-@pytest.mark.parametrize("device", [*FREE_OF_VENDORS, "Generic"])
+@pytest.mark.parametrize("device", [*FREE_OF_VENDORS, *OTHER_DEVICES, "Generic"])
 def test_a_deployment_needs_two_standard_headers(device: str, tmp_path: Path) -> None:
     if device == "Generic":
         compiler, flags, header = "g++", [], "rltools/devices/generic.h"
+    elif device in OTHER_DEVICES:
+        header, name = OTHER_DEVICES[device]
+        toolchain = load_toolchain(name)
+        if missing_tools(tuple(tool.name for tool in toolchain.tools)):
+            pytest.skip(f"the compiler of {name} is not installed")
+        compiler, flags = toolchain.compiler, list(toolchain.flags)
     else:
         board = DEVICES[device]
         if missing_tools(cmake.required_tools(board)):
