@@ -32,7 +32,7 @@ const bool kCountsInstructions = false;
 void initialize() {
   cortex_m::use_ieee_arithmetic();
   const auto* own_frame = static_cast<std::uint32_t*>(__builtin_frame_address(0)) - 16;
-  cortex_m::paint_stack(stack_limit(), own_frame);
+  paint_stack(stack_limit(), own_frame);
 }
 
 std::size_t read(std::uint8_t* destination, std::size_t capacity) {

@@ -1,0 +1,44 @@
+#include "teensy41/flash_storage.h"
+
+// Of the core, for its EEPROM and for file systems in program flash; no header declares them. They
+// wait until the flash has done it, and drop the addresses from the processor's cache.
+extern "C" {
+void eepromemu_flash_write(void* address, const void* data, std::uint32_t count);
+void eepromemu_flash_erase_sector(void* address);
+}
+
+namespace rlt {
+
+namespace {
+
+constexpr std::uintptr_t kEeprom = 0x607c0000;  // where a program ends at the latest
+constexpr std::uintptr_t kBegin = kEeprom - ProgramFlashStorage::kBytes;
+constexpr std::uint32_t kPageBytes = 256;  // what is programmed at once lies in one of these
+static_assert(kPageBytes % ProgramFlashStorage::kProgramBytes == 0, "a unit lies in one page");
+
+void* address_of(std::uint32_t offset) { return reinterpret_cast<void*>(kBegin + offset); }
+
+}  // namespace
+
+const std::uint8_t* ProgramFlashStorage::data() const {
+  return reinterpret_cast<const std::uint8_t*>(kBegin);
+}
+
+// The core's functions report nothing: slots.h compares what it reads back.
+bool ProgramFlashStorage::erase(std::uint32_t offset) {
+  eepromemu_flash_erase_sector(address_of(offset));
+  return true;
+}
+
+bool ProgramFlashStorage::program(std::uint32_t offset, const std::uint8_t* source,
+                                  std::uint32_t count) {
+  while (count > 0) {
+    eepromemu_flash_write(address_of(offset), source, kProgramBytes);
+    offset += kProgramBytes;
+    source += kProgramBytes;
+    count -= kProgramBytes;
+  }
+  return true;
+}
+
+}  // namespace rlt
