@@ -161,7 +161,7 @@ def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.Monke
 
 
 def test_an_emulated_board_is_not_flashed() -> None:
-    with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: teensy41"):
+    with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: esp32, .*teensy41"):
         flash.run("qemu-cortex-m7", "pendulum-td3")
 
 
@@ -190,6 +190,30 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
     assert json.loads(lines[1])["port"] == "/dev/ttyACM0"
     assert lines[0].endswith("train pendulum-td3 --board teensy41")
     assert lines[2].endswith("push RUN --board teensy41")
+
+
+@pytest.mark.parametrize(("name", "usb_id"), [("esp32", "10C4:EA60"), ("esp32c3", "303A:1001")])
+def test_esp32_boards_are_flashed_with_infer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, usb_id: str
+) -> None:
+    calls: list[list[str]] = []
+
+    def run_platformio(
+        arguments: list[str], subject: str, program: str, *, show: bool = False
+    ) -> tuple[int, str]:
+        calls.append([*arguments, subject, program, str(show)])
+        return 0, ""
+
+    connect(monkeypatch, port("/dev/ttyUSB0", usb_id))
+    monkeypatch.setattr(platformio, "run_platformio", run_platformio)
+    assert flash.run(name, "pendulum", program="infer") == 0
+    assert calls == [
+        ["run", "-e", name, "pendulum", "infer", "False"],
+        ["run", "-e", name, "-t", "upload", "pendulum", "infer", "True"],
+    ]
+    assert capsys.readouterr().out.endswith(f"push RUN --board {name}\n")
+    with pytest.raises(UsageError, match=f"{name} is not built with the program train"):
+        flash.run(name, "pendulum-td3")
 
 
 def test_a_program_that_there_is_not() -> None:

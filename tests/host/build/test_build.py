@@ -364,7 +364,7 @@ def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path)
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode != 0
     message = " ".join(result.stderr.split())
-    assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are host," in message
+    assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are esp32," in message
 
 
 def test_a_board_of_another_builder_is_refused_by_cmake(tree: Path, tmp_path: Path) -> None:

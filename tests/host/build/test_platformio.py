@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from rltools_host import paths
 from rltools_host.boards.description import load_board
-from rltools_host.build import firmware, platformio
+from rltools_host.build import cmake, firmware, platformio
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.toolchain import tools
 
@@ -50,10 +51,15 @@ def built_firmware(offline: None) -> Path:  # noqa: ARG001 - the order
 
 def test_configuration_is_accepted() -> None:
     settings = dict(json.loads(run_in_repository("project", "config", "--json-output")))
-    assert {f"env:{BOARD}", "env:teensy41"} <= set(settings)
+    assert {f"env:{BOARD}", "env:teensy41", "env:esp32", "env:esp32c3"} <= set(settings)
     teensy = dict(settings["env:teensy41"])
     assert teensy["framework"] == ["arduino"]
     assert teensy["platform"].startswith("platformio/teensy@")
+    for name in ("esp32", "esp32c3"):
+        esp32 = dict(settings[f"env:{name}"])
+        assert esp32["framework"] == ["arduino"]
+        assert re.fullmatch(r"platformio/espressif32@\d+\.\d+\.\d+", esp32["platform"])
+        assert esp32["custom_program"] in cmake.programs_of(load_board(name))
 
 
 def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:

@@ -1,0 +1,2 @@
+// MAVLink's headers include it, and call nothing of it.
+#pragma once
