@@ -146,7 +146,7 @@ def test_the_esp32s_firmware_works_on_this_machine(name: str, tmp_path: Path) ->
     own = [path for path in own if path.stem != "main"]
     defines = [f"-D{define}" for define in board.defines if "RLT_BAUD" in define]
     specific = [flag for flag in KINDS[name].flags if flag.startswith("-DARDUINO")]
-    flags = ["-std=c++17", "-O0", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror"]
+    flags = ["-std=gnu++17", "-O0", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror"]
     includes = [f"-I{paths.REPOSITORY / path}" for path in BUILD["include_directories"]]
     program = tmp_path / "program"
     command = ["g++", *flags, *specific, *defines, *includes, f"-I{ESP32_INTERFACE}"]
