@@ -1,5 +1,5 @@
 """The firmware of boards on a vendor's Arduino core, against declarations of the core's interface:
-compiled with Debian's compilers for such processors, and, of the ESP32, run on this machine."""
+compiled with Debian's compilers for such processors, and, what is theirs, run on this machine."""
 
 from __future__ import annotations
 
@@ -139,19 +139,12 @@ def test_it_compiles_with_the_projects_flags_and_fits(name: str, tmp_path: Path)
     assert {symbol for symbol in unknown if not symbol.startswith(METHODS)} == set()
 
 
-@pytest.mark.parametrize("name", ESP32)
-def test_the_esp32s_firmware_works_on_this_machine(name: str, tmp_path: Path) -> None:
-    board = load_board(name)
-    own = [path for path in sources(board) if path.parent.name == "esp32"]
-    own = [path for path in own if path.stem != "main"]
-    defines = [f"-D{define}" for define in board.defines if "RLT_BAUD" in define]
-    specific = [flag for flag in KINDS[name].flags if flag.startswith("-DARDUINO")]
-    flags = ["-std=gnu++17", "-O0", "-fsanitize=address,undefined", "-Wall", "-Wextra", "-Werror"]
+def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
+    program = folder / "program"
+    flags = ["-std=gnu++17", "-O0", "-Wall", "-Wextra", "-Werror"]
     includes = [f"-I{paths.REPOSITORY / path}" for path in BUILD["include_directories"]]
-    program = tmp_path / "program"
-    command = ["g++", *flags, *specific, *defines, *includes, f"-I{ESP32_INTERFACE}"]
     result = subprocess.run(
-        [*command, str(HERE / "esp32_program.cpp"), *map(str, own), "-o", str(program)],
+        ["g++", *flags, *includes, *map(str, arguments), "-o", str(program)],
         capture_output=True,
         text=True,
         timeout=200,
@@ -159,6 +152,25 @@ def test_the_esp32s_firmware_works_on_this_machine(name: str, tmp_path: Path) ->
     assert result.returncode == 0, result.stderr
     run = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("name", ESP32)
+def test_the_esp32s_firmware_works_on_this_machine(name: str, tmp_path: Path) -> None:
+    board = load_board(name)
+    own = [path for path in sources(board) if path.parent.name == "esp32"]
+    own = [path for path in own if path.stem != "main"]
+    defines = [f"-D{define}" for define in board.defines if "RLT_BAUD" in define]
+    specific = [flag for flag in KINDS[name].flags if flag.startswith("-DARDUINO")]
+    flags = ["-fsanitize=address,undefined", *specific, *defines, f"-I{ESP32_INTERFACE}"]
+    run_on_this_machine(tmp_path, *flags, HERE / "esp32_program.cpp", *own)
+
+
+def test_policies_lie_in_the_teensys_program_flash(tmp_path: Path) -> None:
+    """Above what PlatformIO lets a program take."""
+    source = paths.REPOSITORY / "firmware/teensy41/flash_storage.cpp"
+    run_on_this_machine(tmp_path, HERE / "teensy41_program.cpp", source)
+    document = json.loads((paths.BOARDS_DIRECTORY / "teensy41.json").read_text())
+    assert document["upload"]["maximum_size"] == 7936 * 1024 - 128 * 1024
 
 
 def test_the_rate_of_the_uart_is_that_of_its_description() -> None:
