@@ -71,14 +71,22 @@ class PolicyDeployment {
   SlotError write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     return slots_.write(offset, source, count);
   }
-  StageVerdict finish() {
+  // `accepted()` is called when the image has passed, before the state changes: where another task
+  // calls step() meanwhile, it takes the lock of both, which the caller gives back. All before that
+  // is of the candidate alone, as write() is.
+  template <class Accepted>
+  StageVerdict finish(Accepted&& accepted) {
     StageVerdict result{SlotError::none, {PolicyReason::accepted, 0}};
     result.error = slots_.finish([&](const std::uint8_t* image, std::uint32_t bytes) {
       result.verdict = candidate().accept(device_, image, bytes);
+      if (result.verdict.accepted()) accepted();
       return result.verdict.accepted();
     });
     if (result.error != SlotError::none) candidate().give_up();
     return result;
+  }
+  StageVerdict finish() {
+    return finish([] {});
   }
 
   // -- trial, confirmation, and the way back
@@ -121,6 +129,9 @@ class PolicyDeployment {
     changed();
     return true;
   }
+
+  // What step() could not write down, in a storage that refuses it meanwhile: PolicySlots.
+  bool write_down() { return slots_.write_down(); }
 
   // -- acting
   // ---------------------------------------------------------------------------------------

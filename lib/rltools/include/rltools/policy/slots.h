@@ -213,7 +213,7 @@ class PolicySlots {
   }
 
   // Ends a trial, or gives a staged image up. The state is right even where the storage fails
-  // (false): then a reset drops it again.
+  // (false): then a reset drops it again, unless write_down() succeeds before.
   bool drop(DropReason reason) {
     if (record_.candidate != Candidate::trial && record_.candidate != Candidate::staged)
       return true;
@@ -243,6 +243,10 @@ class PolicySlots {
     next.last_drop = reason;
     return enforce(next) ? SlotError::none : SlotError::storage_failed;
   }
+
+  // The record of the present state where it could not be written when the state changed; false
+  // where it cannot be now either.
+  bool write_down() { return is_written_ || append(record_); }
 
  private:
   static constexpr std::uint32_t kBlockRecords =
@@ -338,6 +342,7 @@ class PolicySlots {
   bool enforce(const SlotRecord& next) {
     if (append(next)) return true;
     record_ = next;
+    is_written_ = false;
     return false;
   }
 
@@ -360,6 +365,7 @@ class PolicySlots {
     }
     record_ = next;
     present_block_ = block_;
+    is_written_ = true;
     return true;
   }
 
@@ -370,6 +376,7 @@ class PolicySlots {
   std::uint32_t received_ = 0, sum_ = 0;  // of the image that is being staged, and their CRC-32
   std::uint32_t deadline_us_ = 0;
   bool is_staging_ = false;
+  bool is_written_ = true;                          // the present state is that of a record
   std::uint8_t unit_[Storage::kProgramBytes] = {};  // bytes that are not programmed yet
 };
 

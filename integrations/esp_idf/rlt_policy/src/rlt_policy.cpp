@@ -1,0 +1,149 @@
+// What the policy needs of ESP-IDF: a partition, two mutexes, and its functions in C.
+#include "rlt_policy.h"
+
+#include "device.h"
+#include "esp_partition.h"
+#include "freertos/FreeRTOS.h"
+#include "freertos/semphr.h"
+#include "policy_place.h"
+#include "sdkconfig.h"
+
+using namespace rlt;
+
+namespace {
+
+class Mutex {
+ public:
+  void create() { handle_ = xSemaphoreCreateMutexStatic(&memory_); }
+  void lock() { xSemaphoreTake(handle_, portMAX_DELAY); }
+  void unlock() { xSemaphoreGive(handle_); }
+
+ private:
+  StaticSemaphore_t memory_;
+  SemaphoreHandle_t handle_;
+};
+
+// ESP-IDF keeps what is mapped up to date when the flash is written.
+class Partition {
+ public:
+  static constexpr std::uint32_t kEraseBytes = 4096;
+  static constexpr std::uint32_t kProgramBytes = 32;
+
+  esp_err_t open(const char* label) {
+    partition_ =
+        esp_partition_find_first(ESP_PARTITION_TYPE_DATA, ESP_PARTITION_SUBTYPE_ANY, label);
+    if (partition_ == nullptr) return ESP_ERR_NOT_FOUND;
+    if (partition_->encrypted || partition_->readonly || partition_->erase_size != kEraseBytes) {
+      return ESP_ERR_NOT_SUPPORTED;
+    }
+    if (size() < 4 * kEraseBytes) return ESP_ERR_INVALID_SIZE;
+    esp_partition_mmap_handle_t handle;
+    return esp_partition_mmap(partition_, 0, size(), ESP_PARTITION_MMAP_DATA, &data_, &handle);
+  }
+
+  std::uint32_t size() const { return partition_->size / kEraseBytes * kEraseBytes; }
+  const std::uint8_t* data() const { return static_cast<const std::uint8_t*>(data_); }
+  bool erase(std::uint32_t offset) {
+    return esp_partition_erase_range(partition_, offset, kEraseBytes) == ESP_OK;
+  }
+  bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    return esp_partition_write(partition_, offset, source, count) == ESP_OK;
+  }
+
+ private:
+  const esp_partition_t* partition_ = nullptr;
+  const void* data_ = nullptr;
+};
+
+constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
+constexpr std::size_t kScratchFloats = 2 * (CONFIG_RLT_POLICY_WIDEST_LAYER + kMostActions);
+using Place = esp_idf::PolicyPlace<esp_idf::Device, Partition, Mutex, kMostActions, kScratchFloats>;
+
+Partition partition;
+Mutex receiver, state_of_policies;
+Place* place = nullptr;
+
+static_assert(RLT_POLICY_GIVEN_UP == static_cast<int>(ExecutorStatus::given_up) &&
+                  RLT_POLICY_NONE == static_cast<int>(ExecutorStatus::no_policy) &&
+                  RLT_POLICY_OUTPUT_NOT_FINITE ==
+                      static_cast<int>(ExecutorStatus::output_not_finite),
+              "rlt_policy_status_t has the numbers of ExecutorStatus");
+static_assert(RLT_POLICY_ERR_STORAGE_FAILED - RLT_POLICY_ERR_BASE ==
+                      static_cast<int>(SlotError::storage_failed) &&
+                  RLT_POLICY_ERR_NO_TRIAL - RLT_POLICY_ERR_BASE ==
+                      static_cast<int>(SlotError::no_trial),
+              "RLT_POLICY_ERR_* have the numbers of SlotError");
+
+esp_err_t result_of(SlotError error) {
+  return error == SlotError::none ? ESP_OK : RLT_POLICY_ERR_BASE + static_cast<int>(error);
+}
+
+}  // namespace
+
+esp_err_t rlt_policy_init(const rlt_policy_config_t* config) {
+  if (place != nullptr) return ESP_ERR_INVALID_STATE;
+  const PolicyContract& contract = *config->contract;
+  if (contract.action_dim < 1 || contract.action_dim > kMostActions) return ESP_ERR_INVALID_ARG;
+  const esp_err_t error = partition.open(config->partition);
+  if (error != ESP_OK) return error;
+  receiver.create();
+  state_of_policies.create();
+  static Place the_place(partition, receiver, state_of_policies, contract, config->limits);
+  the_place.begin(config->built_in, config->built_in_bytes);
+  place = &the_place;
+  return ESP_OK;
+}
+
+rlt_policy_status_t rlt_policy_step(std::uint32_t now_us, const float* observation,
+                                    std::uint32_t taken_us, float* action) {
+  return static_cast<rlt_policy_status_t>(place->step(now_us, {observation, taken_us}, action));
+}
+bool rlt_policy_is_fault(rlt_policy_status_t status) {
+  return is_fault(static_cast<ExecutorStatus>(status));
+}
+const char* rlt_policy_status_text(rlt_policy_status_t status) {
+  return executor_status_text(static_cast<ExecutorStatus>(status));
+}
+
+esp_err_t rlt_policy_stage() { return result_of(place->stage()); }
+esp_err_t rlt_policy_write(std::uint32_t offset, const void* bytes, std::uint32_t count) {
+  return result_of(place->write(offset, static_cast<const std::uint8_t*>(bytes), count));
+}
+esp_err_t rlt_policy_finish(rlt_policy_verdict_t* verdict) {
+  const StageVerdict result = place->finish();
+  if (verdict != nullptr) {
+    *verdict = {static_cast<std::uint8_t>(result.verdict.reason), result.verdict.where,
+                policy_reason_text(result.verdict.reason)};
+  }
+  if (result.error != SlotError::none) return result_of(result.error);
+  return result.accepted() ? ESP_OK : RLT_POLICY_ERR_REFUSED;
+}
+
+esp_err_t rlt_policy_start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
+  return result_of(place->start_trial(now_us, trial_us));
+}
+esp_err_t rlt_policy_confirm(std::uint32_t now_us) { return result_of(place->confirm(now_us)); }
+esp_err_t rlt_policy_roll_back() { return result_of(place->roll_back()); }
+esp_err_t rlt_policy_poll(std::uint32_t now_us) {
+  return place->poll(now_us) ? ESP_OK : RLT_POLICY_ERR_STORAGE_FAILED;
+}
+
+void rlt_policy_state(std::uint32_t now_us, rlt_policy_state_t* state) {
+  place->look([&](auto& deployment) {
+    const auto& slots = deployment.slots();
+    const auto* acting = deployment.acting();
+    const ExecutorCounts& counts = deployment.executor().counts();
+    *state = {};
+    state->acts = acting != nullptr;
+    state->in_trial = deployment.is_in_trial();
+    state->candidate = static_cast<std::uint8_t>(slots.candidate_state());
+    state->last_drop = static_cast<std::uint8_t>(slots.last_drop());
+    state->acting_crc32 = acting == nullptr ? 0 : acting->view()->header->crc32;
+    state->received_bytes = slots.received();
+    state->slot_bytes = slots.slot_bytes();
+    state->trial_left_us = slots.trial_left_us(now_us);
+    state->ticks = counts.ticks;
+    state->late = counts.late;
+    state->missed = counts.missed;
+  });
+}

@@ -1,0 +1,1 @@
+#include "esp_idf_interface.h"

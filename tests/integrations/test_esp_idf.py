@@ -1,0 +1,185 @@
+"""integrations/esp_idf: on a flash that is played, and with ESP-IDF's flags for a RISC-V chip."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.toolchain.tools import missing_names
+
+TESTS = Path(__file__).parent
+COMPONENT = paths.REPOSITORY / "integrations/esp_idf/rlt_policy"
+EXAMPLE = COMPONENT / "examples/policy_task"
+INCLUDES = [
+    f"-I{folder}"
+    for folder in (
+        TESTS / "esp_idf_interface",
+        TESTS,
+        COMPONENT / "include",
+        COMPONENT / "src",
+        paths.REPOSITORY / "lib/rltools/include",
+    )
+]
+# What ESP-IDF's build gives the compiler: tools/cmake/build.cmake and CMakeLists.txt of 6.0.2.
+IDF_FLAGS = (
+    *("-ffunction-sections", "-fdata-sections", "-Wall", "-Werror", "-Wno-error=unused-function"),
+    *("-Wno-error=unused-variable", "-Wno-error=unused-but-set-variable"),
+    *("-Wno-error=deprecated-declarations", "-Wextra", "-Wno-unused-parameter"),
+    *("-Wno-sign-compare", "-Wno-enum-conversion", "-gdwarf-4", "-ggdb", "-Wwrite-strings"),
+    *("-fstrict-volatile-bitfields", "-fno-jump-tables", "-fno-tree-switch-conversion"),
+)
+CXX_FLAGS = ("-std=gnu++2b", "-fno-exceptions", "-fno-rtti", "-fuse-cxa-atexit")  # of 5.2 to 5.5
+C_FLAGS = ("-std=gnu17", "-Wno-old-style-declaration")
+CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
+STANDARD_HEADERS = ("-isystem", str(paths.REPOSITORY / "lib/freestanding"))
+HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
+SANITIZERS = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+# Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
+MOST_TEXT = 12_000
+MOST_RAM = 2_500
+
+
+def run(*command: object) -> str:
+    words = [str(word) for word in command]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def component_flags() -> list[str]:
+    """What the component's CMakeLists.txt adds, with the defaults of its Kconfig."""
+    options = re.findall(
+        r"target_compile_\w+\(\$\{COMPONENT_LIB\} PRIVATE (.*)\)",
+        (COMPONENT / "CMakeLists.txt").read_text(),
+    )
+    defaults = dict(
+        re.findall(r"config (\w+)\n(?:.*\n)*? +default (\S+)", (COMPONENT / "Kconfig").read_text())
+    )
+    flags = []
+    for word in " ".join(options).split():
+        name, _, option = word.partition("=${CONFIG_")
+        flags.append(f"-D{name}={defaults[option.rstrip('}')]}" if option else word)
+    return [*flags, *(f"-DCONFIG_{name}={value}" for name, value in defaults.items())]
+
+
+def compile_for_chip(source: Path, target: Path, *flags: str) -> None:
+    if missing_names(["riscv64-unknown-elf-g++", "picolibc"]):
+        pytest.skip("no compiler for RISC-V is installed")
+    is_c = source.suffix == ".c"
+    command = ["riscv64-unknown-elf-gcc" if is_c else "riscv64-unknown-elf-g++", *CHIP, *IDF_FLAGS]
+    command += [*(C_FLAGS if is_c else CXX_FLAGS), *flags, *INCLUDES, *STANDARD_HEADERS]
+    run(*command, "-c", source, "-o", target)
+
+
+@pytest.fixture(scope="module")
+def component(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("esp_idf") / "rlt_policy.o"
+    compile_for_chip(COMPONENT / "src/rlt_policy.cpp", target, "-Og", *component_flags())
+    return target
+
+
+def test_bits_are_not_left_to_the_compiler() -> None:
+    flags = component_flags()
+    assert {"-ffp-contract=off", "-Os", "-DRLT_ACTIVATIONS=0x0b"} <= set(flags)
+    assert "-DCONFIG_RLT_POLICY_MOST_ACTIONS=8" in flags
+
+
+def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None:
+    sizes: dict[str, int] = {}
+    for line in run("riscv64-unknown-elf-size", "-A", component).splitlines():
+        if match := re.match(r"\.s?(text|rodata|data|bss)\S*\s+(\d+)", line):
+            sizes[match[1]] = sizes.get(match[1], 0) + int(match[2])
+    assert 0 < sizes["text"] <= MOST_TEXT
+    assert sizes["rodata"] <= 1024
+    assert sizes.get("data", 0) + sizes["bss"] <= MOST_RAM
+
+
+def test_it_needs_nothing_but_the_interface(component: Path) -> None:
+    """No heap, no exceptions, no constructors of globals, no float arithmetic of the C library."""
+    symbols = [line.split() for line in run("riscv64-unknown-elf-nm", component).splitlines()]
+    undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
+    declared = (TESTS / "esp_idf_interface/esp_idf_interface.h").read_text()
+    others = {name for name in undefined if f"{name}(" not in declared}
+    assert {"esp_partition_write", "xSemaphoreTake"} <= undefined
+    arithmetic = {name for name in others if re.fullmatch(r"__\w+sf\w*", name)}
+    guards = {"__cxa_guard_acquire", "__cxa_guard_release"}
+    assert others - arithmetic <= {"memcpy", "memset", "memcmp", *guards}
+    assert "init_array" not in run("riscv64-unknown-elf-objdump", "-h", component)
+
+
+def test_the_example_compiles_for_a_chip_and_is_short(tmp_path: Path) -> None:
+    source = EXAMPLE / "main/main.cpp"
+    compile_for_chip(source, tmp_path / "main.o", "-Og")
+    assert len(source.read_text().splitlines()) < 60
+
+
+def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path) -> None:
+    """For the chip, from C and C++: sizes and offsets."""
+    fields = {
+        "rlt_channel_t": ("name", "unit", "minimum", "maximum"),
+        "rlt_contract_t": (
+            *("step_interval_us", "observation_dim", "action_dim", "observations", "actions"),
+            "safe_action",
+        ),
+        "rlt_limits_t": (
+            *("most_age_us", "jitter_us", "most_equal", "range_margin", "recovery_ticks"),
+            "give_up_ticks",
+        ),
+    }
+    numbers = [
+        f"sizeof({name})" if field is None else f"offsetof({name}, {field})"
+        for name, names in fields.items()
+        for field in (None, *names)
+    ]
+    header = '#include <stddef.h>\n#include "rlt_policy.h"\n'
+    text = header + f"const unsigned char numbers[] = {{{', '.join(numbers)}}};\n"
+    contents = []
+    for suffix in ("c", "cpp"):
+        source = tmp_path / f"numbers.{suffix}"
+        source.write_text(text if suffix == "c" else text.replace("const", "extern const", 1))
+        target = tmp_path / f"{suffix}.o"
+        compile_for_chip(source, target)
+        binary = tmp_path / f"{suffix}.bin"
+        sections = ("-j", ".rodata*", "-j", ".srodata*")
+        run("riscv64-unknown-elf-objcopy", "-O", "binary", *sections, target, binary)
+        contents.append(binary.read_bytes())
+    assert len(contents[0]) >= len(numbers)
+    assert contents[0] == contents[1]
+
+
+def test_the_component_on_a_flash_that_is_played(tmp_path: Path) -> None:
+    """Its functions from C; the power fails at every byte of a push and of each start after it."""
+    contract = tmp_path / "contract.o"
+    run("gcc", *IDF_FLAGS, *C_FLAGS, *INCLUDES, "-c", TESTS / "esp_idf_contract.c", "-o", contract)
+    warnings = [flag for flag in IDF_FLAGS if flag.startswith("-W")]
+    program = tmp_path / "program"
+    sources = (TESTS / "esp_idf_program.cpp", contract)
+    run("g++", *HOST_FLAGS, *SANITIZERS, *warnings, *INCLUDES, *sources, "-o", program)
+    assert "Status: SUCCESS!" in run(program)
+
+
+def test_two_tasks_at_once_race_for_nothing(tmp_path: Path) -> None:
+    """tests/integrations/test_esp_idf_place.cpp with the thread sanitizer."""
+    program = tmp_path / "place"
+    flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
+    main = "-DDOCTEST_CONFIG_IMPLEMENT_WITH_MAIN"
+    more = (main, f"-I{paths.REPOSITORY / 'tests/lib/policy'}", *INCLUDES, "-pthread")
+    run("g++", *flags, *more, TESTS / "test_esp_idf_place.cpp", "-o", program)
+    assert "Status: SUCCESS!" in run(program)
+
+
+def test_the_example_states_its_partition() -> None:
+    rows = [
+        [cell.strip() for cell in line.split(",")]
+        for line in (EXAMPLE / "partitions.csv").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    (row,) = (row for row in rows if row[1:3] == ["data", "undefined"])
+    assert f'"{row[0]}"' in (EXAMPLE / "main/main.cpp").read_text()
+    # slots of whole sectors, the largest policy that the README names fits
+    sectors = int(row[4].removesuffix("K")) // 4
+    assert (sectors - 2) // 2 * 4096 >= 22_960
