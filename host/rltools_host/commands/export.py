@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -11,18 +12,31 @@ import typer
 from rltools_host.commands.options import Json, Output, RunArgument
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
+from rltools_host.policies import arduino, esp_idf
 from rltools_host.policies.export import FORMATS, identifier
-from rltools_host.policies.image import (
-    read_run_policy,
-)
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.library_folder import write_folder
+
+# What is a folder: its name and files, and a file by which an earlier one is known.
+FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
+    "arduino": (arduino.library_files, arduino.MARK),
+    "esp-idf": (esp_idf.component_files, esp_idf.MARK),
+}
 
 
 def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:
-    """Exports the policy of a run after checking it on this machine; returns the file written."""
-    if to not in FORMATS:
-        raise UsageError(f'unknown export format "{to}": known are {", ".join(FORMATS)}')
+    """Exports a run's policy after checking it on this machine; returns the file or folder."""
+    if to not in (*FORMATS, *FOLDERS):
+        known = ", ".join((*FORMATS, *FOLDERS))
+        raise UsageError(f'unknown export format "{to}": known are {known}')
     image = read_run_policy(run_name)
     image.verify()
+    if to in FOLDERS:
+        files_of, mark = FOLDERS[to]
+        name, files = files_of(image)
+        path = (output or Path()) / name
+        write_folder(path, files, mark)
+        return path
     suffix, encode = FORMATS[to]
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
@@ -36,7 +50,9 @@ EXAMPLE = "rlt export latest --to c --output policy.h"
 
 def command(
     run_name: RunArgument,
-    to: Annotated[str, typer.Option(metavar="FORMAT", help="image, c or c-image.")] = "image",
+    to: Annotated[
+        str, typer.Option(metavar="FORMAT", help="image, c, c-image, arduino or esp-idf.")
+    ] = "image",
     output: Output = None,
     json_output: Json = False,
 ) -> None:

@@ -48,7 +48,6 @@ def encode_header(image: PolicyImage) -> bytes:
 def encode_array(image: PolicyImage) -> bytes:
     """The image as an array in a header: what PolicyDeployment::begin() takes as built in."""
     name = identifier(image.experiment)
-    rows = [image.data[i : i + 16] for i in range(0, len(image.data), 16)]
     lines = [
         f"// The policy image of {name}: step {image.step}, seed {image.seed}.",
         "#pragma once",
@@ -56,10 +55,16 @@ def encode_array(image: PolicyImage) -> bytes:
         "#include <stdint.h>",
         "",
         f"alignas(4) static const uint8_t {name}_image[{len(image.data)}] = {{",
-        *("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows),
+        byte_rows(image.data),
         "};",
     ]
     return ("\n".join(lines) + "\n").encode()
+
+
+def byte_rows(data: bytes) -> str:
+    """Literals, comma separated, 16 in a line."""
+    rows = (data[i : i + 16] for i in range(0, len(data), 16))
+    return "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
 
 
 FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {

@@ -26,6 +26,7 @@ GROUPS = {
     "lint": "ruff, mypy, clang-format",
     "platformio": "PlatformIO and SCons, to build for and flash boards",
     "crazyflie": "cflib, for the radio and USB of a Crazyflie",
+    "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
 }
 PRESENT_WITHOUT_LOCK = {
     "torch": (

@@ -244,7 +244,8 @@ def test_a_policy_that_computes_other_bits_is_not_exported(tmp_path: Path) -> No
 def test_mistakes_are_named(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", sample_images()["pendulum"])
     with pytest.raises(
-        UsageError, match='unknown export format "onx": known are image, c, c-image'
+        UsageError,
+        match='unknown export format "onx": known are image, c, c-image, arduino, esp-idf',
     ):
         export_run(str(run), "onx")
     (run / "policy.rltp").unlink()

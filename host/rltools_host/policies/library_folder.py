@@ -1,0 +1,79 @@
+"""A folder that needs nothing of this repository: a policy, and the headers that run it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.errors import BuildError, UsageError
+from rltools_host.files import disk_error, partial_path
+from rltools_host.toolchain import tools
+
+INCLUDE = paths.REPOSITORY / "lib" / "rltools" / "include"
+LICENSE = paths.REPOSITORY / "LICENSE"
+VERSION = "0.1.0"
+
+
+def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
+    """What these sources include of the library, and all that those include: name -> content.
+
+    The compiler lists them. What a source includes behind a condition counts as well.
+    """
+    names = sorted(
+        {
+            name
+            for source in sources
+            for name in re.findall(r'#include "(rltools/[^"]+)"', source.decode())
+        }
+    )
+    toolchain = load_board("host").toolchain
+    tools.require(toolchain.compiler)
+    result = subprocess.run(
+        [toolchain.compiler, "-std=c++17", "-MM", "-x", "c++", f"-I{INCLUDE}", "-"],
+        input="".join(f'#include "{name}"\n' for name in names),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if result.returncode != 0:
+        raise BuildError(f"{toolchain.compiler} cannot list the headers: {result.stderr.strip()}")
+    words = result.stdout.replace("\\\n", " ").replace("\\ ", "\0").split()
+    found = [Path(word.replace("\0", " ")) for word in words[1:] if word != "-"]
+    return {
+        str(path.relative_to(INCLUDE)): path.read_bytes() for path in found if path.suffix == ".h"
+    }
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
+    """The folder appears whole, in place of an earlier one; `mark` is a file that each has."""
+    if folder.exists() and not (folder / mark).is_file():
+        raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
+    partial = partial_path(folder)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        for name, content in files.items():
+            path = partial / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise disk_error(folder, error) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
+    """Every file of these parts of it, of all of it where none is named."""
+    found = [path for part in parts or ("",) for path in ((root / part), *(root / part).rglob("*"))]
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(found)
+        if path.is_file()
+    }

@@ -1,0 +1,299 @@
+"""Exports that are folders: they stand alone, compile as their platforms do, and give every bit."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from policy_samples import NETWORKS, sample_images
+from rltools_host import paths
+from rltools_host.build.platformio import platformio_environment
+from rltools_host.commands.export import run as export_run
+from rltools_host.errors import UsageError
+from rltools_host.policies import arduino, esp_idf, export
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.library_folder import write_folder
+from rltools_host.toolchain.tools import missing_names
+
+INTERFACE = (
+    f"-I{paths.REPOSITORY / 'tests/host/policies/arduino_interface'}",
+    f"-I{paths.REPOSITORY / 'tests/lib/core'}",
+)
+# As cores of Arduino compile; none of them forbids contraction, which the library does by itself.
+ARDUINO_FLAGS = (
+    *("-std=gnu++17", "-Os", "-ffunction-sections", "-fdata-sections", "-fno-exceptions"),
+    *("-fno-rtti", "-fno-threadsafe-statics", "-ffp-contract=fast"),
+)
+STRICT = ("-Wall", "-Wextra", "-Wshadow", "-Wdouble-promotion", "-Werror")
+FPU = ("-mthumb", "-mfloat-abi=hard")
+PROCESSORS = {
+    "Teensy 4": ("arm-none-eabi-g++", "-mcpu=cortex-m7", *FPU, "-mfpu=fpv5-d16", "-D__IMXRT1062__"),
+    "Cortex-M7": ("arm-none-eabi-g++", "-mcpu=cortex-m7", *FPU, "-mfpu=fpv5-d16"),
+    "Cortex-M4": ("arm-none-eabi-g++", "-mcpu=cortex-m4", *FPU, "-mfpu=fpv4-sp-d16"),
+    "Cortex-M0+": ("arm-none-eabi-g++", "-mcpu=cortex-m0plus", "-mthumb"),
+    "Cortex-M33": ("arm-none-eabi-g++", "-mcpu=cortex-m33", *FPU, "-mfpu=fpv5-sp-d16"),
+    "rv32imc": ("riscv64-unknown-elf-g++", "-march=rv32imc", "-mabi=ilp32"),
+    "rv32imafc": ("riscv64-unknown-elf-g++", "-march=rv32imafc", "-mabi=ilp32f"),
+}
+RISCV = (*("--specs=picolibc.specs", "-isystem", str(paths.REPOSITORY / "lib" / "freestanding")),)
+# What the copied headers include of the standard library and of the compiler.
+OTHER_HEADERS = {"cstddef", "cstdint", "arm_acle.h"}
+# Reads observations; writes what begin() returned, then what step() returned and each action.
+PROGRAM = """
+#include <cstdio>
+#include <{name}.h>
+int main() {{
+  const unsigned char accepted = {name}.begin();
+  std::fwrite(&accepted, 1, 1, stdout);
+  float observation[{name}Class::kObservationDim], action[{name}Class::kActionDim];
+  unsigned now_us = 0xfffff000u;
+  while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
+    now_us += {name}Class::kStepInterval_us;
+    const unsigned char acted = {name}.step(now_us, observation, action);
+    std::fwrite(&acted, 1, 1, stdout);
+    std::fwrite(action, sizeof(action), 1, stdout);
+  }}
+}}
+"""
+
+
+def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=120, **options)  # type: ignore[call-overload]
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result  # type: ignore[no-any-return]
+
+
+def sample(name: str) -> PolicyImage:
+    return parse_policy(sample_images()[name])
+
+
+def arduino_library(image: PolicyImage, folder: Path) -> Path:
+    """Written to a path with a space, as Arduino's own folders have."""
+    name, files = arduino.library_files(image)
+    library = folder / "My libraries" / name
+    write_folder(library, files, arduino.MARK)
+    return library
+
+
+def compile_for(processor: str, source: Path, target: Path, *flags: str) -> str:
+    compiler, *own = PROCESSORS[processor]
+    is_riscv = compiler.startswith("riscv")
+    if missing_names([compiler, *(["picolibc"] if is_riscv else [])]):
+        pytest.skip(f"no compiler for {processor} is installed")
+    command = [compiler, *own, *(RISCV if is_riscv else ()), *ARDUINO_FLAGS, *STRICT, *flags]
+    return run(*command, "-c", source, "-o", target).stderr
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> None:
+    library = arduino_library(sample("pendulum"), tmp_path)
+    name = library.name
+    include = f"-I{library / 'src'}"
+    target = tmp_path / "library.o"
+    compile_for(processor, library / "src" / f"{name}.cpp", target, include)
+    prefix = PROCESSORS[processor][0].removesuffix("g++")
+    headers = run(f"{prefix}objdump", "-h", target).stdout
+    image_bytes = len(sample_images()["pendulum"])
+    sizes = {
+        name: int(size, 16)
+        for name, size in re.findall(r"^ +\d+ (\S+) +(\w+)", headers, re.MULTILINE)
+    }
+    # The image is a constant; on a Teensy 4 one that stays in flash.
+    place = ".progmem" if processor == "Teensy 4" else ".rodata"
+    assert any(section.startswith(place) and size >= image_bytes for section, size in sizes.items())
+    written = sum(size for section, size in sizes.items() if re.match(r"\.(data|bss)", section))
+    assert written < 2048
+    # The sketch, as the builder compiles it: behind Arduino.h, and with C++'s suffix.
+    sketch = tmp_path / "sketch.cpp"
+    text = (library / "examples/Control/Control.ino").read_text()
+    sketch.write_text(f"#include <Arduino.h>\n{text}")
+    compile_for(processor, sketch, tmp_path / "sketch.o", include, *INTERFACE)
+
+
+@pytest.mark.parametrize("network", ["pendulum", *NETWORKS])
+def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: Path) -> None:
+    image = sample(network)
+    library = arduino_library(image, tmp_path)
+    program = tmp_path / "program"
+    (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
+    sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
+    run("g++", *ARDUINO_FLAGS, "-march=native", f"-I{library / 'src'}", *sources, "-o", program)
+    minimum = np.array([channel.minimum for channel in image.observations])
+    maximum = np.array([channel.maximum for channel in image.observations])
+    draws = np.random.default_rng(5).uniform(0, 1, (100, len(minimum)))
+    observations = (minimum + (maximum - minimum) * draws).astype("<f4")
+    observations[50, 0] = np.nan
+    result = subprocess.run(
+        [program], input=observations.tobytes(), capture_output=True, timeout=60, check=True
+    ).stdout
+    assert result[0] == 1
+    row = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
+    rows = np.frombuffer(result[1:], row)
+    assert len(rows) == 100
+    expected = np.asarray(image.evaluate(observations), np.float32)
+    safe = [0.5 * (channel.maximum + channel.minimum) for channel in image.actions]
+    expected[50] = np.float32(safe)
+    assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]
+    assert rows["action"].tobytes() == expected.tobytes()
+
+
+def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
+    image = sample("pendulum")
+    library = arduino_library(image, tmp_path)
+    data = library / "src" / f"{library.name}_data.h"
+    literals = re.findall(r"0x[0-9a-f]{2},", data.read_text())
+    head, _, tail = data.read_text().rpartition(literals[-1])
+    data.write_text(f"{head}0x{int(literals[-1][:-1], 16) ^ 1:02x},{tail}")
+    (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
+    sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
+    program = tmp_path / "program"
+    run("g++", *ARDUINO_FLAGS, f"-I{library / 'src'}", *sources, "-o", program)
+    observation = np.array([1, 0, 0], "<f4").tobytes()
+    result = subprocess.run([program], input=observation, capture_output=True, timeout=60).stdout
+    assert result[:2] == b"\0\0"
+
+
+def test_only_what_inference_needs_is_copied(tmp_path: Path) -> None:
+    library = arduino_library(sample("pendulum"), tmp_path)
+    headers = sorted((library / "src" / "rltools").rglob("*.h"))
+    source = paths.REPOSITORY / "lib/rltools/include"
+    for header in headers:
+        assert header.read_bytes() == (source / header.relative_to(library / "src")).read_bytes()
+        included = set(re.findall(r"#include <(.+?)>", header.read_text()))
+        assert included <= OTHER_HEADERS
+    folders = {header.relative_to(library / "src" / "rltools").parts[0] for header in headers}
+    assert folders == {"core", "nn", "policy", "kernels", "devices"}
+    names = {header.name for header in headers}
+    assert {"executor.h", "runtime.h", "reader.h"} <= names
+    assert not {"image.h", "slots.h", "deployment.h", "training.h"} & names
+
+
+def test_the_arduino_librarys_description(tmp_path: Path) -> None:
+    """What Arduino's specification of libraries (1.5) and PlatformIO's of library.json ask for."""
+    image = sample("pendulum")
+    library = arduino_library(image, tmp_path)
+    lines = (library / "library.properties").read_text().splitlines()
+    properties = dict(line.split("=", 1) for line in lines)
+    required = {"name", "version", "author", "maintainer", "sentence", "paragraph", "category"}
+    assert {*required, "url", "architectures"} <= set(properties)
+    assert all(properties.values())
+    assert properties["name"] == library.name == "PendulumTd3Policy"
+    assert re.fullmatch(r"[A-Za-z0-9][\w .-]{0,62}", properties["name"])
+    assert re.fullmatch(r"\d+\.\d+\.\d+", properties["version"])
+    assert properties["category"] == "Device Control"
+    assert (library / "src" / properties["includes"]).is_file()
+    sketches = list((library / "examples").rglob("*.ino"))
+    assert sketches
+    assert all(sketch.stem == sketch.parent.name for sketch in sketches)
+    text = sketches[0].read_text()
+    for channel in (*image.observations, *image.actions):
+        assert f"{channel.name}, {channel.unit}" in text
+    manifest = json.loads((library / "library.json").read_text())
+    assert (manifest["name"], manifest["version"]) == (library.name, properties["version"])
+    own = (library / "library.properties", *library.glob("src/*.*"), *sketches)
+    assert len(own) == 6
+    assert all("PolicyName" not in path.read_text() for path in own)
+
+
+def test_platformio_packs_the_arduino_library(tmp_path: Path) -> None:
+    if find_spec("platformio") is None:
+        pytest.skip("PlatformIO is not installed")
+    library = arduino_library(sample("pendulum"), tmp_path)
+    # With a license it asks the registry for the list of them.
+    manifest = json.loads((library / "library.json").read_text())
+    assert manifest.pop("license") == "MIT"
+    (library / "library.json").write_text(json.dumps(manifest))
+    command = (sys.executable, "-m", "platformio", "pkg", "pack", library, "-o", tmp_path)
+    environment = platformio_environment("pendulum-td3")
+    run(*command, env={**environment, "PLATFORMIO_CORE_DIR": str(tmp_path / "core")})
+    (archive,) = tmp_path.glob("*.tar.gz")
+    members = run("tar", "-tzf", archive).stdout.split("\n")
+    assert f"src/{library.name}.cpp" in {member.removeprefix("./") for member in members}
+
+
+def component(folder: Path, network: str = "pendulum") -> Path:
+    name, files = esp_idf.component_files(sample(network))
+    write_folder(folder / name, files, esp_idf.MARK)
+    return folder / name
+
+
+def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
+    """Its sources and its policy's header, in C and C++, with its own headers only."""
+    if missing_names(["riscv64-unknown-elf-g++", "picolibc"]):
+        pytest.skip("no compiler for RISC-V is installed")
+    folder = component(tmp_path / "clean")
+    includes = [
+        *(f"-I{folder / 'include'}", *RISCV, "-march=rv32imc", "-mabi=ilp32"),
+        f"-I{paths.REPOSITORY / 'tests/integrations/esp_idf_interface'}",
+    ]
+    compiler = ["riscv64-unknown-elf-g++", "-std=gnu++2b", "-fno-exceptions", "-fno-rtti", *STRICT]
+    source = folder / "src/rlt_policy.cpp"
+    run(*compiler, "-Os", *includes, "-c", source, "-o", tmp_path / "component.o")
+    image = sample("pendulum")
+    name = export.identifier(image.experiment)
+    text = (
+        f'#include "{name}_policy.h"\nesp_err_t start(void);\nesp_err_t start(void) {{\n'
+        f'  const rlt_policy_config_t config = {{&{name}_contract, "policies", {{0}}, '
+        f"{name}_image, sizeof({name}_image)}};\n  return rlt_policy_init(&config);\n}}\n"
+    )
+    for suffix, standard in (("c", "gnu17"), ("cpp", "gnu++2b")):
+        program = tmp_path / f"main.{suffix}"
+        program.write_text(text)
+        driver = "riscv64-unknown-elf-gcc" if suffix == "c" else "riscv64-unknown-elf-g++"
+        strict = [flag for flag in STRICT if flag != "-Wextra"]  # {0} for all the limits
+        run(driver, f"-std={standard}", *strict, *includes, "-c", program, "-o", tmp_path / "m.o")
+    assert (folder / esp_idf.EMBEDDED).read_bytes() == image.data
+
+
+def test_espressifs_component_manager_packs_it(tmp_path: Path) -> None:
+    if find_spec("idf_component_manager") is None:
+        pytest.skip("idf-component-manager is not installed")
+    folder = component(tmp_path)
+    compote = Path(sys.executable).with_name("compote")
+    options = ("--project-dir", folder, "--name", folder.name, "--dest-dir", tmp_path / "dist")
+    run(
+        compote, "component", "pack", *options, env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    )
+    (archive,) = (tmp_path / "dist").glob("rlt_policy_*.tgz")
+    members = {name.removeprefix("./") for name in run("tar", "-tzf", archive).stdout.split()}
+    packed = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert packed <= members
+
+
+def make_run(folder: Path) -> Path:
+    image = sample_images()["pendulum"]
+    folder.mkdir()
+    digest = parse_policy(image).state_sha256
+    (folder / "run.json").write_text(json.dumps({"state_sha256": digest}))
+    (folder / "policy.rltp").write_bytes(image)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("to", "name"), [("arduino", "PendulumTd3Policy"), ("esp-idf", "rlt_policy")]
+)
+def test_the_command_writes_a_folder_and_replaces_its_own(
+    to: str, name: str, tmp_path: Path
+) -> None:
+    source = make_run(tmp_path / "run")
+    folder = export_run(str(source), to=to, output=tmp_path / "new" / "libraries")
+    assert folder == tmp_path / "new" / "libraries" / name
+    (folder / "left over").write_text("")
+    assert export_run(str(source), to=to, output=folder.parent) == folder
+    assert not (folder / "left over").exists()
+    assert [path.name for path in folder.parent.iterdir()] == [name]
+    shutil.rmtree(folder)
+    folder.mkdir()
+    (folder / "mine").write_text("")
+    with pytest.raises(UsageError, match="is there already"):
+        export_run(str(source), to=to, output=folder.parent)
+    assert (folder / "mine").exists()
