@@ -37,7 +37,6 @@ C_FLAGS = ("-std=gnu17", "-Wno-old-style-declaration")
 CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
 STANDARD_HEADERS = ("-isystem", str(paths.REPOSITORY / "lib/freestanding"))
 HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
-SANITIZERS = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 # Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
 MOST_TEXT = 12_000
 MOST_RAM = 2_500
@@ -158,7 +157,7 @@ def test_the_component_on_a_flash_that_is_played(tmp_path: Path) -> None:
     warnings = [flag for flag in IDF_FLAGS if flag.startswith("-W")]
     program = tmp_path / "program"
     sources = (TESTS / "esp_idf_program.cpp", contract)
-    run("g++", *HOST_FLAGS, *SANITIZERS, *warnings, *INCLUDES, *sources, "-o", program)
+    run("g++", *HOST_FLAGS, *warnings, *INCLUDES, *sources, "-o", program)
     assert "Status: SUCCESS!" in run(program)
 
 

@@ -160,6 +160,32 @@ TEST_CASE("a reset during a trial drops the candidate; one after staging keeps i
   CHECK(is(slots.active(), first));
 }
 
+TEST_CASE("a state that the storage did not take when it changed is written down later") {
+  SmallFlash flash(kBlocks);
+  const Bytes first = image_of(1), second = image_of(2);
+  // At each place of the two blocks: where a record needs an erasure, too.
+  for (int before = 0; before < 4; before++) {
+    Slots slots(flash);
+    slots.begin();
+    for (int i = 0; i <= before; i++) push(slots, first);
+    REQUIRE(send(slots, second) == SlotError::none);
+    REQUIRE(slots.start_trial(0, kTrial_us) == SlotError::none);
+    CHECK(slots.write_down());  // it is written
+    flash.fail(true);
+    CHECK(slots.poll(kTrial_us));
+    CHECK(is(slots.acting(), first));
+    CHECK_FALSE(slots.write_down());
+    flash.fail(false);
+    const std::uint64_t changed = flash.changed_bytes();
+    CHECK(slots.write_down());
+    CHECK(flash.changed_bytes() > changed);
+    Slots restarted(flash);
+    CHECK(restarted.begin());
+    CHECK(is(restarted.acting(), first));
+    CHECK(restarted.last_drop() == DropReason::deadline);
+  }
+}
+
 TEST_CASE("what is being overwritten counts no more") {
   SmallFlash flash(kBlocks);
   Slots slots(flash);
