@@ -45,7 +45,7 @@ COMMANDS = {
     "boards": Command("Every board, and what can be done with it here.", "boards"),
     "train": Command("Trains on a board while you watch; brings the policy home.", "train"),
     "evaluate": Command("Deterministic episodes of a run's policy.", "evaluate"),
-    "export": Command("A run's policy as a deployable image or a C++ header.", "export"),
+    "export": Command("A run's policy as an image, a C++ header or a library.", "export"),
     "push": Command("A run's policy onto a board, tried and verified before it stays.", "push"),
     "policies": Command("Which policies a board has, and which one acts.", "policies"),
     "confirm": Command("Keeps the policy that a push has left in trial.", "confirm"),

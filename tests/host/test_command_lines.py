@@ -16,7 +16,8 @@ from rltools_host import cli, paths
 
 PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
-WRITTEN_FILES = (PACKAGE / "policies" / "export.py",)  # which name their writer in a comment
+# Which name their writer in a comment.
+WRITTEN_FILES = [PACKAGE / "policies" / f"{name}.py" for name in ("export", "arduino", "esp_idf")]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
