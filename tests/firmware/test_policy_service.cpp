@@ -162,6 +162,20 @@ TEST_CASE("commands of an earlier trial change nothing in a later one, or after 
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
+TEST_CASE("a command that names no trial means any") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  const float two = number_of(second);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
+  CHECK(board.uses() == Uses{kPrevious, kActive});
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+}
+
 TEST_CASE("a repeated roll-back does not take away the same image in the other slot") {
   Fresh fresh;
   Board& board = fresh.board;
