@@ -2,8 +2,8 @@
 #include "robot.h"
 
 #include "pendulum_td3_image.h"  // rlt export RUN --to c-image
-#include RLT_DEVICE_HEADER       // "rltools/devices/cortex_m7.h", for example
 #include "rltools/policy/deployment.h"
+#include "rltools/this_processor.h"
 
 using namespace rlt;
 
@@ -14,8 +14,8 @@ static const Channel kMotors[] = {{"torque", "N*m", -2, 2}};
 static const PolicyContract kContract{50000, 3, 1, kSensors, kMotors};
 
 static RamStorage<512> storage;  // larger where policies are to be pushed: README.md
-static PolicyDeployment<RLT_DEVICE, decltype(storage), 1, 256> policy(RLT_DEVICE{}, storage,
-                                                                      kContract);
+static PolicyDeployment<ThisProcessor, decltype(storage), 1, 256> policy(ThisProcessor{}, storage,
+                                                                         kContract);
 
 void robot_begin() { policy.begin(pendulum_td3_image, sizeof(pendulum_td3_image)); }
 

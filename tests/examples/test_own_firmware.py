@@ -20,22 +20,28 @@ from rltools_host.toolchain.tools import missing_tools
 
 EXAMPLE = paths.REPOSITORY / "examples/own_firmware"
 ROBOT = paths.REPOSITORY / "tests/examples/own_firmware_robot.cpp"
-# A device's header and tag, and a board whose compiler and flags are that processor's.
+# The device that the compiler's macros must lead to, and a board with that processor.
 PROCESSORS = {
-    "Cortex-M7": ("cortex_m7", "CortexM7", "qemu-cortex-m7"),
-    "Cortex-M4F": ("cortex_m4", "CortexM4", "qemu-cortex-m4"),
-    "rv32imafc": ("rv32imafc", "Rv32imafc", "qemu-rv32imafc"),
-    "rv32imc": ("rv32imc", "Rv32imc", "qemu-rv32imc"),
+    "Cortex-M7": ("CortexM7", "qemu-cortex-m7"),
+    "Cortex-M4F": ("CortexM4", "qemu-cortex-m4"),
+    "rv32imafc": ("Rv32imafc", "qemu-rv32imafc"),
+    "rv32imc": ("Rv32imc", "qemu-rv32imc"),
 }
-# Those of no board: a header, a tag, a toolchain, and the processor's flags.
+# Those of no board: a device, a toolchain, and the processor's flags.
 OTHER_PROCESSORS = {
-    "Cortex-M3": ("cortex_m3", "CortexM3", "arm-none-eabi", ["-mcpu=cortex-m3", "-mthumb"]),
-    "Xtensa LX106": ("xtensa_lx106", "XtensaLx106", "xtensa-lx106-elf", []),
+    "Cortex-M0+": ("CortexM3", "arm-none-eabi", ["-mcpu=cortex-m0plus", "-mthumb"]),
+    "Cortex-M3": ("CortexM3", "arm-none-eabi", ["-mcpu=cortex-m3", "-mthumb"]),
+    "Xtensa LX106": ("XtensaLx106", "xtensa-lx106-elf", []),
 }
+IS_DEVICE = """#include "control_loop.cpp"
+template <class A, class B> constexpr bool kSame = false;
+template <class A> constexpr bool kSame<A, A> = true;
+static_assert(kSame<ThisProcessor, {device}>, "ThisProcessor is another device");
+"""
 SAFE_TORQUE = 0.0
 
 
-def command(folder: Path, compiler: str, header: str, device: str, *flags: str) -> list[str]:
+def command(folder: Path, compiler: str, *flags: str) -> list[str]:
     image = parse_policy(sample_images()["pendulum"])
     (folder / "pendulum_td3_image.h").write_bytes(
         export.encode_array(image).replace(
@@ -43,8 +49,7 @@ def command(folder: Path, compiler: str, header: str, device: str, *flags: str) 
         )
     )
     return [
-        *(compiler, *FLAGS, *flags, f'-DRLT_DEVICE_HEADER="rltools/devices/{header}.h"'),
-        *(f"-DRLT_DEVICE={device}", f"-I{folder}", f"-I{EXAMPLE}"),
+        *(compiler, *FLAGS, *flags, f"-I{folder}", f"-I{EXAMPLE}"),
         f"-I{paths.REPOSITORY / 'lib/rltools/include'}",
     ]
 
@@ -58,22 +63,23 @@ def test_integration_takes_fewer_than_25_lines() -> None:
 @pytest.mark.parametrize("processor", [*PROCESSORS, *OTHER_PROCESSORS])
 def test_it_compiles_for_every_processor(processor: str, tmp_path: Path) -> None:
     if processor in OTHER_PROCESSORS:
-        header, device, name, own = OTHER_PROCESSORS[processor]
+        device, name, own = OTHER_PROCESSORS[processor]
         toolchain = load_toolchain(name)
         flags = [*toolchain.flags, *own]
         missing = missing_tools(tuple(tool.name for tool in toolchain.tools))
     else:
-        header, device, board_name = PROCESSORS[processor]
+        device, board_name = PROCESSORS[processor]
         board = load_board(board_name)
         toolchain, flags = board.toolchain, [*board.flags]
         missing = missing_tools(cmake.required_tools(board))
     flags += toolchain.include_flags
     if missing:
         pytest.skip(f"no compiler for {processor} is installed")
-    build = command(tmp_path, toolchain.compiler, header, device, *flags)
-    source = str(EXAMPLE / "control_loop.cpp")
+    build = command(tmp_path, toolchain.compiler, *flags)
+    source = tmp_path / "loop.cpp"
+    source.write_text(IS_DEVICE.format(device=device))
     result = subprocess.run(
-        [*build, "-c", source, "-o", str(tmp_path / "loop.o")],
+        [*build, "-c", str(source), "-o", str(tmp_path / "loop.o")],
         capture_output=True,
         text=True,
         timeout=120,
@@ -81,9 +87,17 @@ def test_it_compiles_for_every_processor(processor: str, tmp_path: Path) -> None
     assert result.returncode == 0, result.stderr
 
 
+def test_another_device_may_be_named(tmp_path: Path) -> None:
+    named = ['-DRLT_DEVICE_HEADER="rltools/devices/rv32imc.h"', "-DRLT_DEVICE=Rv32imc"]
+    source = tmp_path / "loop.cpp"
+    source.write_text(IS_DEVICE.format(device="Rv32imc"))
+    build = command(tmp_path, "g++", *named)
+    subprocess.run([*build, "-fsyntax-only", str(source)], check=True, timeout=120)
+
+
 def turns(tmp_path: Path, *arguments: int) -> list[list[str]]:
     program = tmp_path / "robot"
-    build = command(tmp_path, "g++", "generic", "Generic", "-march=native")
+    build = command(tmp_path, "g++", "-march=native")
     sources = [str(EXAMPLE / "control_loop.cpp"), str(ROBOT)]
     subprocess.run([*build, *sources, "-o", str(program)], check=True, timeout=120)
     output = subprocess.run(

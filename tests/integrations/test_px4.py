@@ -78,10 +78,6 @@ def interface(folder: Path, version: str) -> list[str]:
     ]
 
 
-def device(header: str, tag: str) -> list[str]:
-    return [f'-DRLT_DEVICE_HEADER="rltools/devices/{header}.h"', f"-DRLT_DEVICE={tag}"]
-
-
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -108,8 +104,7 @@ def test_the_module_on_the_host(version: str, tmp_path: Path) -> None:
     allowed = ("-Wno-float-equal", "-Wno-double-promotion", "-Wno-shadow")
     flags = [*PX4_FLAGS, *allowed, *module_flags(), "-march=native", "-O0", "-g0"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    more = [*interface(tmp_path, version), *device("generic", "Generic")]
-    build_and_run("px4_module.cpp", tmp_path / "module", *flags, *more)
+    build_and_run("px4_module.cpp", tmp_path / "module", *flags, *interface(tmp_path, version))
 
 
 def compile_module(folder: Path, version: str, compiler: list[str], *flags: str) -> None:
@@ -120,7 +115,7 @@ def compile_module(folder: Path, version: str, compiler: list[str], *flags: str)
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_module_compiles_with_the_flags_of_px4(version: str, tmp_path: Path) -> None:
-    compile_module(tmp_path, version, ["g++"], *device("generic", "Generic"))
+    compile_module(tmp_path, version, ["g++"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -128,8 +123,7 @@ def test_the_module_compiles_for_a_flight_controller(version: str, tmp_path: Pat
     board = load_board("qemu-cortex-m7")
     if missing_tools((board.toolchain.compiler,)):
         pytest.skip("no compiler for Arm is installed")
-    flags = [*board.flags, *device("cortex_m7", "CortexM7")]
-    compile_module(tmp_path, version, [board.toolchain.compiler], *flags)
+    compile_module(tmp_path, version, [board.toolchain.compiler], *board.flags)
 
 
 def test_every_parameter_is_used_and_fits_px4() -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rltools_host import paths
-from rltools_host.boards.description import load_board
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, partial_path
-from rltools_host.toolchain import tools
 
 INCLUDE = paths.REPOSITORY / "lib" / "rltools" / "include"
 LICENSE = paths.REPOSITORY / "LICENSE"
@@ -22,31 +19,16 @@ VERSION = "0.1.0"
 def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
     """What these sources include of the library, and all that those include: name -> content.
 
-    The compiler lists them. What a source includes behind a condition counts as well.
+    What is included behind a condition counts as well: it is another processor's.
     """
-    names = sorted(
-        {
-            name
-            for source in sources
-            for name in re.findall(r'#include "(rltools/[^"]+)"', source.decode())
-        }
-    )
-    toolchain = load_board("host").toolchain
-    tools.require(toolchain.compiler)
-    result = subprocess.run(
-        [toolchain.compiler, "-std=c++17", "-MM", "-x", "c++", f"-I{INCLUDE}", "-"],
-        input="".join(f'#include "{name}"\n' for name in names),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    if result.returncode != 0:
-        raise BuildError(f"{toolchain.compiler} cannot list the headers: {result.stderr.strip()}")
-    words = result.stdout.replace("\\\n", " ").replace("\\ ", "\0").split()
-    found = [Path(word.replace("\0", " ")) for word in words[1:] if word != "-"]
-    return {
-        str(path.relative_to(INCLUDE)): path.read_bytes() for path in found if path.suffix == ".h"
-    }
+    found: dict[str, bytes] = {}
+    waiting = list(sources)
+    while waiting:
+        for name in re.findall(r'#include "(rltools/[^"]+)"', waiting.pop().decode()):
+            if name not in found:
+                found[name] = (INCLUDE / name).read_bytes()
+                waiting.append(found[name])
+    return dict(sorted(found.items()))
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:

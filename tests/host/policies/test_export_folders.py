@@ -200,7 +200,7 @@ def test_the_arduino_librarys_description(tmp_path: Path) -> None:
     manifest = json.loads((library / "library.json").read_text())
     assert (manifest["name"], manifest["version"]) == (library.name, properties["version"])
     own = (library / "library.properties", *library.glob("src/*.*"), *sketches)
-    assert len(own) == 6
+    assert len(own) == 5
     assert all("PolicyName" not in path.read_text() for path in own)
 
 

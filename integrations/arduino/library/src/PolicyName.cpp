@@ -16,11 +16,17 @@
 
 #include "PolicyName.h"
 
-#include "policy_device.h"
+// A Teensy 4 copies constants to its fast memory unless they are told to stay.
+#if defined(__IMXRT1062__)
+#define RLT_IN_FLASH __attribute__((section(".progmem")))
+#else
+#define RLT_IN_FLASH
+#endif
 
 #include "PolicyName_data.h"
 #include "rltools/policy/executor.h"
 #include "rltools/policy/runtime.h"
+#include "rltools/this_processor.h"
 
 namespace {
 
@@ -46,14 +52,15 @@ bool PolicyNameClass::begin(const float* safe_action) {
   contract.safe_action = safe_action;
   rlt::take_safe_action(contract, safe);
   executor.reset();
-  return runner.accept(RLT_DEVICE{}, kImage, sizeof(kImage)).accepted();
+  return runner.accept(rlt::ThisProcessor{}, kImage, sizeof(kImage)).accepted();
 }
 
 bool PolicyNameClass::step(uint32_t now_us, const float* observation, float* action) {
   const auto act = [](const float* values, float* result) {
     if (runner.view() == nullptr) return rlt::ExecutorStatus::no_policy;
-    return runner.forward(RLT_DEVICE{}, values, result) ? rlt::ExecutorStatus::acted
-                                                        : rlt::ExecutorStatus::output_not_finite;
+    return runner.forward(rlt::ThisProcessor{}, values, result)
+               ? rlt::ExecutorStatus::acted
+               : rlt::ExecutorStatus::output_not_finite;
   };
   const rlt::ExecutorStatus status = executor.step(now_us, {observation, now_us}, action, act);
   if (status != rlt::ExecutorStatus::held) last = status;

@@ -1,11 +1,11 @@
 // What the policy needs of ESP-IDF: a partition, two mutexes, and its functions in C.
 #include "rlt_policy.h"
 
-#include "device.h"
 #include "esp_partition.h"
 #include "freertos/FreeRTOS.h"
 #include "freertos/semphr.h"
 #include "policy_place.h"
+#include "rltools/this_processor.h"
 #include "sdkconfig.h"
 
 using namespace rlt;
@@ -57,7 +57,7 @@ class Partition {
 
 constexpr int kMostActions = CONFIG_RLT_POLICY_MOST_ACTIONS;
 constexpr std::size_t kScratchFloats = 2 * (CONFIG_RLT_POLICY_WIDEST_LAYER + kMostActions);
-using Place = esp_idf::PolicyPlace<esp_idf::Device, Partition, Mutex, kMostActions, kScratchFloats>;
+using Place = esp_idf::PolicyPlace<ThisProcessor, Partition, Mutex, kMostActions, kScratchFloats>;
 
 Partition partition;
 Mutex receiver, state_of_policies;

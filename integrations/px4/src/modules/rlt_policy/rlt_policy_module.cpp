@@ -43,9 +43,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include RLT_DEVICE_HEADER
 #include "policy_files.h"
 #include "policy_mode.h"
+#include "rltools/this_processor.h"
 
 #ifndef RLT_PX4_FOLDER
 #define RLT_PX4_FOLDER PX4_STORAGEDIR "/rlt"
@@ -135,7 +135,7 @@ class RltPolicy :
   int print_status() override;
 
  private:
-  using Mode = PolicyMode<rlt::RLT_DEVICE>;
+  using Mode = PolicyMode<rlt::ThisProcessor>;
   enum Guest : int { kNobody, kAsks, kMayWork };
 
   static RltPolicy* running();
