@@ -1,5 +1,4 @@
 // The flight mode of integrations/px4 without PX4: frames, rotors, limits, faults, files.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <array>

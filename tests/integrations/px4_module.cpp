@@ -1,6 +1,5 @@
 // The module of integrations/px4 as PX4 sees it: topics in, topics out, files, commands. The test
 // is the commander, the sensors and the shell.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cmath>
