@@ -59,7 +59,15 @@ def test_configuration_is_accepted() -> None:
         esp32 = dict(settings[f"env:{name}"])
         assert esp32["framework"] == ["arduino"]
         assert re.fullmatch(r"platformio/espressif32@\d+\.\d+\.\d+", esp32["platform"])
-        assert esp32["custom_program"] in cmake.programs_of(load_board(name))
+
+
+def test_each_environment_builds_a_program_of_its_board() -> None:
+    settings = dict(json.loads(run_in_repository("project", "config", "--json-output")))
+    environments = [name for name in settings if name.startswith("env:")]
+    assert len(environments) > 6
+    for name in environments:
+        board = load_board(name.removeprefix("env:"))
+        assert dict(settings[name])["custom_program"] in cmake.programs_of(board), name
 
 
 def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:

@@ -106,6 +106,23 @@ TEST_CASE("an image is staged, tried, confirmed, and rolled back") {
   CHECK(is(restarted.active(), first));
 }
 
+TEST_CASE("where the active image is given up, one that is coming is as well") {
+  SmallFlash flash(kBlocks);
+  Slots slots(flash);
+  slots.begin();
+  const Bytes first = image_of(1), second = image_of(2);
+  push(slots, first);
+  REQUIRE(slots.stage() == SlotError::none);
+  REQUIRE(slots.write(0, second.data(), 100) == SlotError::none);
+  REQUIRE(slots.give_up_active(DropReason::rolled_back) == SlotError::none);
+  CHECK_FALSE(slots.is_staging());
+  CHECK(slots.write(100, second.data() + 100, 101) == SlotError::not_in_order);
+  CHECK(slots.finish(kAccept) == SlotError::incomplete);
+  CHECK(is_none(slots.acting()));
+  push(slots, second);
+  CHECK(is(slots.active(), second));
+}
+
 TEST_CASE("a trial ends at its deadline, over a wrap of the clock") {
   SmallFlash flash(kBlocks);
   Slots slots(flash);

@@ -238,8 +238,10 @@ class PolicySlots {
   SlotError give_up_active(DropReason reason) {
     SlotRecord next = record_;
     next.active = record_.candidate == Candidate::previous ? other_slot() : kNoSlot;
-    // A staged image is given up as well: its slot is another one where none is active.
+    // A staged image, or one that is coming, is given up as well: its slot is another one where
+    // none is active.
     next.candidate = Candidate::none;
+    is_staging_ = false;
     next.last_drop = reason;
     return enforce(next) ? SlotError::none : SlotError::storage_failed;
   }
