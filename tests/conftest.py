@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 OPT_IN = {
@@ -51,6 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "device: trains or runs on an emulated board")
     if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
         raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
+    # How long an example takes depends on who else has the processors.
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile("rlt", deadline=None, suppress_health_check=slow)
+    hypothesis.settings.load_profile("rlt")
     # Tests press Ctrl-C and close terminals. A shell that starts them in the background, or nohup,
     # ignores that, and so would they and the programs that they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)

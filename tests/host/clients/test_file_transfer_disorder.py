@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from disorderly_channel import FILES, DisorderlyChannel, on, server_in_memory
@@ -16,7 +16,6 @@ from rltools_host.clients.file_transfer import ATTEMPTS, LIMIT_AT_LEAST_S
 from rltools_host.errors import BoardMismatchError, LinkLostError
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([0.0, 0.02, 0.1]),

@@ -18,7 +18,7 @@ DIALECT: Any = load_dialect()
 # Damage that the 16-bit checksum detects for certain: up to three flipped bits, or a burst of two
 # bytes. Anything goes in `test_any_damage`, whose examples are always the same ones: one damaged
 # frame in 65,536 has a good checksum by chance.
-REPEATABLE = settings(derandomize=True, deadline=None, max_examples=150)
+REPEATABLE = settings(derandomize=True, max_examples=150)
 
 
 def make_message(index: int) -> Any:
@@ -60,7 +60,6 @@ def decode(stream: bytes, cuts: list[int] | None = None) -> tuple[list[bytes], F
 cuts = st.lists(st.integers(0, 5000), max_size=40)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), cuts)
 def test_clean_stream_arrives_whole(count: int, places: list[int]) -> None:
     sent = make_frames(count)
@@ -146,7 +145,6 @@ def test_any_damage(data: st.DataObject) -> None:
     assert received[-2:] == tail[-2:], "not back in step after two good messages"
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=400), max_size=10))
 def test_random_bytes_never_raise(chunks: list[bytes]) -> None:
     decoder = FrameDecoder(DIALECT)

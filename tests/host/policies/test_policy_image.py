@@ -201,7 +201,7 @@ def test_the_reasons_are_those_of_the_board() -> None:
     assert len(set(texts)) == len(texts)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(data=st.data())
 def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> None:
     """Any change, with its checksum made to match, so that the tables themselves are tested."""
@@ -218,7 +218,7 @@ def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> Non
     assert reason_of_reader(changed) == reason_of_board(changed)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=400))
 def test_arbitrary_bytes_are_refused(noise: bytes) -> None:
     assert reason_of_reader(noise) == reason_of_board(noise) != "accepted"

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
@@ -51,7 +51,6 @@ HEADER_BYTES = int.from_bytes(FILE[:8], "little")
 IMAGE = build_image(FINGERPRINT, 1234, CHECKPOINT.payload)
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 1000).map(lambda seed: random.Random(seed).randbytes(STATE_BYTES)),
     st.integers(0, 0xFFFFFFFF),
@@ -153,7 +152,6 @@ def test_fields_of_the_image_are_checked(place: int, value: bytes | int, sentenc
         parse_image(image_with(place, value), "a board")
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(FILE) - 1))
 def test_cut_files_are_found(length: int) -> None:
     reason = "it is cut off" if length < 8 + HEADER_BYTES else "does not match its SHA-256"
