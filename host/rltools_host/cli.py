@@ -17,7 +17,7 @@ import typer.core
 
 from rltools_host.errors import DiskError, Interrupted, RltError
 from rltools_host.hints import command_line
-from rltools_host.ui.output import drop_output, open_missing_streams
+from rltools_host.ui.output import Output, drop_output, open_missing_streams
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -140,6 +140,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             signal.signal(signal.SIGINT, interrupt)
         sys.unraisablehook = pass_interrupt_on
         open_missing_streams()
+        sys.stderr = Output(sys.stderr)  # what cannot be shown is dropped
         code = deliver(run(words or ["--help"]))
     except KeyboardInterrupt:
         code = Interrupted.exit_code

@@ -76,6 +76,20 @@ def test_streams_that_are_closed_or_full(redirection: str, tmp_path: Path) -> No
     assert not any(b"steps/s" in path.read_bytes() for path in files if "sources" not in path.name)
 
 
+def test_progress_that_cannot_be_shown_fails_nothing() -> None:
+    """As where something has to be compiled first, which a line on the error stream says."""
+    script = (
+        "import sys; from rltools_host import cli\n"
+        "def run(words):\n"
+        "    for _ in range(2): print('Building', file=sys.stderr, flush=True)\n"
+        "    print('done'); return 0\n"
+        "cli.run = run; cli.main(['boards'])"
+    )
+    environment = f"PYTHONPATH={paths.REPOSITORY / 'host'}"
+    result = shell(f'{environment} {sys.executable} -c "{script}" 2>/dev/full')
+    assert (result.returncode, result.stdout) == (0, "done\n")
+
+
 @pytest.mark.parametrize(
     ("command", "code", "sentence"),
     [
