@@ -12,7 +12,7 @@ import pytest
 from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.policies import board as policy_board
+from rltools_host.link.board_link import STORAGE_VARIABLE
 from tcp_board import TcpBoard
 
 SUITE = paths.REPOSITORY / "tests/hil/test_connected_board.py"
@@ -35,7 +35,7 @@ def run_suite(*options: str, **environment: str) -> str:
 
 def test_a_board_that_goes_on_passes_all_of_them(tmp_path: Path) -> None:
     program = firmware.build_firmware(load_board("host"), "pendulum", "infer")
-    storage = {policy_board.STORAGE_VARIABLE: str(tmp_path / "storage.bin")}
+    storage = {STORAGE_VARIABLE: str(tmp_path / "storage.bin")}
     with TcpBoard(program, storage) as board:
         last = run_suite("--hil", RLT_HIL_BOARD="host", RLT_HIL_PORT=board.port)
     assert " 5 passed" in f" {last}", last
