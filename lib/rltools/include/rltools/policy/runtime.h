@@ -184,7 +184,7 @@ class Policy {
   PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
     runner_.give_up();
     if (count > ImageBytes) return {PolicyReason::too_large, 0};
-    __builtin_memcpy(image_, image, count);
+    if (count != 0) __builtin_memcpy(image_, image, count);  // no bytes may be nowhere
     return runner_.accept(device, image_, count);
   }
 
