@@ -127,8 +127,8 @@ template <class E>
 void profiled_train_step(Training<E>& training) {
   const RLT_DEVICE device{};
   auto& learner = training.learner;
-  StepReport report{};
-  Matrix<typename E::Scalar, 1, E::Environment::kActionDim> action;
+  StepReport<E> report;
+  Actions<E> action;
   profile.enter(kAct);
   td3::exploring_action(device, training, action);
   profile.enter(kSimulate);

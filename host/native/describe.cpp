@@ -13,9 +13,11 @@ namespace {
 
 using Experiment = rlt::RLT_EXPERIMENT;
 
+const char* comma(bool is_first) { return is_first ? "" : ","; }
+
 template <class Network>
-void print_network(const char* name) {
-  std::printf("  \"%s\": {\"dimensions\": [", name);
+void print_network(const char* name, bool is_first) {
+  std::printf("%s\n    \"%s\": {\"dimensions\": [", comma(is_first), name);
   for (int i = 0; i < Network::Shape::kCount; i++) {
     std::printf("%s%d", i ? ", " : "", Network::Shape::kWidth[i]);
   }
@@ -23,7 +25,7 @@ void print_network(const char* name) {
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
     std::printf("%s\"%s\"", layer ? ", " : "", rlt::activation_name(Network::activation(layer)));
   }
-  std::printf("], \"parameters\": %d},\n", Network::kParameterCount);
+  std::printf("], \"parameters\": %d}", Network::kParameterCount);
 }
 
 void print_channels(const char* name, const rlt::Channel* channels, int count) {
@@ -52,6 +54,30 @@ void print_learning(rlt::Training<Experiment>& training) {
     separator = ",\n    ";
   });
   std::printf("\n  },\n");
+}
+
+// What the algorithm says of itself: networks, sizes, metrics.
+void print_algorithm(rlt::Training<Experiment>& training) {
+  bool is_first = true;
+  std::printf("  \"networks\": {");
+  rlt::for_each_network(training, [&](const char* name, const auto& network) {
+    print_network<std::decay_t<decltype(network)>>(name, is_first);
+    is_first = false;
+  });
+  std::printf("\n  },\n  \"environments\": %d,\n  \"sizes\": {",
+              rlt::kEnvironmentCount<Experiment>);
+  is_first = true;
+  rlt::for_each_size(training, [&](const char* name, int size) {
+    std::printf("%s\"%s\": %d", is_first ? "" : ", ", name, size);
+    is_first = false;
+  });
+  std::printf("},\n  \"metrics\": [");
+  using Metrics = Experiment::Algorithm::Metrics;
+  for (int i = 0; i < Metrics::kCount; i++) {
+    std::printf("%s\n    {\"name\": \"%s\", \"description\": \"%s\"}", comma(i == 0),
+                Metrics::info(i).name, Metrics::info(i).description);
+  }
+  std::printf("\n  ],\n");
 }
 
 void print_solved_return() {
@@ -95,10 +121,7 @@ int main() {
   print_channels("actions", Environment::kActions, Environment::kActionDim);
   std::printf("\n  },\n");
   print_learning(training);
-  print_network<Experiment::Actor>("actor");
-  print_network<Experiment::Critic>("critic");
-  std::printf("  \"batch_size\": %d,\n  \"replay_capacity\": %d,\n", Experiment::kBatchSize,
-              Experiment::kReplayCapacity);
+  print_algorithm(training);
   std::printf("  \"hyperparameters\": [\n");
   const Hyperparameters hyperparameters{};
   for (int i = 0; i < Hyperparameters::kCount; i++) {

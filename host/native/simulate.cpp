@@ -31,17 +31,27 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
                    float* scratch) {
   const rlt::Generic device{};
   const Environment environment{};
-  const rlt::RandomStream random{seed, rlt::Purpose::evaluation_reset, episode};
-  auto state = initial_state(device, environment, random);
+  Environment::Parameters parameters;
+  Environment::State state;
+  draw_parameters(device, environment, parameters,
+                  {seed, rlt::Purpose::evaluation_parameters, episode});
+  reset(device, environment, parameters, state,
+        rlt::RandomStream{seed, rlt::Purpose::evaluation_reset, episode});
   Scalar episode_return = Scalar(0);
-  for (int i = 0; i < Experiment::kEpisodeSteps && !terminated(device, environment, state); i++) {
+  bool terminated = false;
+  for (std::uint32_t i = 0; i < Experiment::kEpisodeSteps && !terminated; i++) {
+    const auto random = [&](rlt::Purpose purpose) {
+      return rlt::RandomStream{seed, purpose, i, episode};
+    };
     Scalar observation[Environment::kObservationDim], action[Environment::kActionDim];
-    observe(device, environment, state, observation);
+    observe(device, environment, parameters, state, observation,
+            random(rlt::Purpose::evaluation_observation));
     policy_forward(device, policy, observation, action, scratch);
     if (!rlt::all_finite(action, Environment::kActionDim)) return rlt::math::kQuietNan;
-    const auto next = step(device, environment, state, action);
-    episode_return += reward(device, environment, state, action, next);
-    state = next;
+    const auto result =
+        step(device, environment, parameters, state, action, random(rlt::Purpose::evaluation_step));
+    episode_return += result.reward;
+    terminated = result.terminated;
   }
   return episode_return;
 }

@@ -7,6 +7,8 @@
 
 namespace {
 
+constexpr rlt::RandomStream kNothingIsDrawn{};  // by the pendulum in a step or an observation
+
 template <class T>
 using State = typename rlt::Pendulum<T>::State;
 
@@ -18,23 +20,24 @@ State<T> state_at(const T* states, std::size_t index) {
 template <class T>
 void step_all(const T* states, const T* actions, std::size_t count, T* next_states, T* rewards,
               std::uint8_t* terminations) {
-  const rlt::Generic device{};
-  const rlt::Pendulum<T> environment{};
+  const typename rlt::Pendulum<T>::Parameters parameters;
   for (std::size_t i = 0; i < count; i++) {
-    const State<T> state = state_at(states, i);
-    const State<T> next = step(device, environment, state, actions + i);
-    next_states[2 * i] = next.angle_rad;
-    next_states[2 * i + 1] = next.velocity_rad_s;
-    rewards[i] = reward(device, environment, state, actions + i, next);
-    terminations[i] = terminated(device, environment, next);
+    State<T> state = state_at(states, i);
+    const auto result =
+        step(rlt::Generic{}, rlt::Pendulum<T>{}, parameters, state, actions + i, kNothingIsDrawn);
+    next_states[2 * i] = state.angle_rad;
+    next_states[2 * i + 1] = state.velocity_rad_s;
+    rewards[i] = result.reward;
+    terminations[i] = result.terminated;
   }
 }
 
 template <class T>
 void observe_all(const T* states, std::size_t count, T* observations) {
-  const rlt::Pendulum<T> environment{};
+  const typename rlt::Pendulum<T>::Parameters parameters;
   for (std::size_t i = 0; i < count; i++) {
-    observe(rlt::Generic{}, environment, state_at(states, i), observations + 3 * i);
+    observe(rlt::Generic{}, rlt::Pendulum<T>{}, parameters, state_at(states, i),
+            observations + 3 * i, kNothingIsDrawn);
   }
 }
 

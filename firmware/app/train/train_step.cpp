@@ -2,5 +2,5 @@
 #include "app/train/trained_experiment.h"
 
 namespace rlt {
-template StepReport train_step(RLT_DEVICE, Training<program::Experiment>&);
+template StepReport<program::Experiment> train_step(RLT_DEVICE, Training<program::Experiment>&);
 }  // namespace rlt

@@ -25,6 +25,7 @@ using Experiment =
 }  // namespace program
 
 // Learning is compiled beside the application, in train_step.cpp: at once, in half the time.
-extern template StepReport train_step(RLT_DEVICE, Training<program::Experiment>&);
+extern template StepReport<program::Experiment> train_step(RLT_DEVICE,
+                                                           Training<program::Experiment>&);
 
 }  // namespace rlt

@@ -1,18 +1,12 @@
 // An environment without one of its functions or lists: the one that RLT_WITHOUT_... names.
-// variant: RLT_WITHOUT_INITIAL_STATE
-// says: the environment has no function initial_state(device, environment, random_stream)
-// variant: RLT_WITHOUT_STEP
-// says: the environment has no function step(device, environment, state, action)
-// variant: RLT_WITHOUT_OBSERVE
-// says: the environment has no function observe(device, environment, state, observation)
-// variant: RLT_WITHOUT_REWARD
-// says: the environment has no function reward(device, environment, state, action, next_state)
-// variant: RLT_WITHOUT_TERMINATED
-// says: the environment has no function terminated(device, environment, state)
-// variant: RLT_WITHOUT_STATE_FIELDS
-// says: the environment's State does not list its fields
-// variant: RLT_WITHOUT_CONSTANTS
-// says: the environment does not list its constants
+// variant: RLT_WITHOUT_RESET
+// says: the environment has no function reset(device, environment, parameters, state,
+// random_stream) variant: RLT_WITHOUT_STEP says: the environment has no function step(device,
+// environment, parameters, state, action, random_stream) variant: RLT_WITH_REWARD_ALONE says: that
+// returns StepResult<Scalar> variant: RLT_WITHOUT_OBSERVE says: the environment has no function
+// observe(device, environment, parameters, state, observation, random_stream) variant:
+// RLT_WITHOUT_STATE_FIELDS says: the environment's State does not list its fields variant:
+// RLT_WITHOUT_CONSTANTS says: the environment does not list its constants
 #pragma once
 
 #include "pendulum_td3.h"
@@ -33,7 +27,8 @@ struct Line {
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_CONSTANTS)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_LINE_CONSTANTS)
-  Parameters parameters;
+#else
+  struct Parameters {};
 #endif
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 1;
@@ -42,28 +37,27 @@ struct Line {
   static constexpr Channel kActions[] = {{"force", "N", -1.0f, 1.0f}};
 };
 
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_INITIAL_STATE)
-inline Line::State initial_state(Generic, const Line&, RandomStream) { return {0}; }
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_RESET)
+inline void reset(Generic, const Line&, const Line::Parameters&, Line::State& state, RandomStream) {
+  state.position = 0;
+}
+#endif
+#if defined(RLT_CORRECTED) || !defined(RLT_WITH_REWARD_ALONE)
+using LineResult = StepResult<float>;
+#else
+using LineResult = float;
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STEP)
-inline Line::State step(Generic, const Line&, const Line::State& state, const float* action) {
-  return {state.position + 0.25f * action[0]};
+inline LineResult step(Generic, const Line&, const Line::Parameters&, Line::State& state,
+                       const float* action, RandomStream) {
+  state.position += 0.25f * action[0];
+  return {-math::absolute(state.position)};
 }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_OBSERVE)
-inline void observe(Generic, const Line&, const Line::State& state, float* observation) {
+inline void observe(Generic, const Line&, const Line::Parameters&, const Line::State& state,
+                    float* observation, RandomStream) {
   observation[0] = state.position;
-}
-#endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_REWARD)
-inline float reward(Generic, const Line&, const Line::State&, const float*,
-                    const Line::State& next) {
-  return -math::absolute(next.position);
-}
-#endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_TERMINATED)
-inline bool terminated(Generic, const Line&, const Line::State& state) {
-  return math::absolute(state.position) > 1.0f;
 }
 #endif
 

@@ -18,24 +18,21 @@ struct Line {
   static constexpr std::uint32_t kStepInterval_us = 1000;
   static constexpr Channel kObservations[] = {{"position", "m", -1.0f, 1.0f}};
   static constexpr Channel kActions[] = {{"left", "N", -1.0f, 1.0f}, {"right", "N", -1.0f, 1.0f}};
-  Parameters parameters;
 };
 
-inline Line::State initial_state(Generic, const Line&, RandomStream random) {
-  return {uniform<float>(random, 0, -0.25f, 0.25f)};
+inline void reset(Generic, const Line&, const Line::Parameters&, Line::State& state,
+                  RandomStream random) {
+  state.position = uniform<float>(random, 0, -0.25f, 0.25f);
 }
-inline Line::State step(Generic, const Line&, const Line::State& state, const float* action) {
-  return {state.position + 0.25f * (action[0] + action[1])};
+inline StepResult<float> step(Generic, const Line&, const Line::Parameters&, Line::State& state,
+                              const float* action, RandomStream) {
+  state.position += 0.25f * (action[0] + action[1]);
+  const float distance = math::absolute(state.position);
+  return {1.0f - distance, distance > 1.0f};
 }
-inline void observe(Generic, const Line&, const Line::State& state, float* observation) {
+inline void observe(Generic, const Line&, const Line::Parameters&, const Line::State& state,
+                    float* observation, RandomStream) {
   observation[0] = state.position;
-}
-inline float reward(Generic, const Line&, const Line::State&, const float*,
-                    const Line::State& next) {
-  return 1.0f - math::absolute(next.position);
-}
-inline bool terminated(Generic, const Line&, const Line::State& state) {
-  return math::absolute(state.position) > 1.0f;
 }
 
 }  // namespace rlt

@@ -3,7 +3,6 @@
 // transition counts as terminal.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "golden_run.h"
@@ -51,9 +50,9 @@ void configure(const std::string& name, Training<E>& training) {
 
 // Warms up, then makes kUpdates steps with an update each. Calls put(name, array) for every input
 // of the updates, and after_update(update, report) after each.
-template <class E, class Put>
+template <class E, class Put, class AfterUpdate>
 void run(training_run::Run<E>& run, const std::string& name, Put&& put,
-         const std::function<void(int, const StepReport&)>& after_update) {
+         AfterUpdate&& after_update) {
   auto& training = run.training;
   configure(name, training);
   run.train(Generic{}, training.hyperparameters.learning_starts);
@@ -63,7 +62,7 @@ void run(training_run::Run<E>& run, const std::string& name, Put&& put,
                                        h.gamma, h.tau, h.alpha, h.target_entropy});
   golden::put_networks(training.learner, put);
   for (int update = 0; update < kUpdates; update++) {
-    const StepReport report = run.step(Generic{});
+    const auto report = run.step(Generic{});
     golden::put_batch(update, training.scratch, put);
     put(std::to_string(update) + "/policy_noise", golden::to_array(training.scratch.policy_noise));
     after_update(update, report);

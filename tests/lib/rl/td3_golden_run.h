@@ -3,7 +3,6 @@
 // transition counts as terminal.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "golden_run.h"
@@ -46,9 +45,9 @@ void configure(const std::string& name, typename E::Hyperparameters& hyperparame
 
 // Warms up, then makes kUpdates steps with an update each. Calls put(name, array) for every input
 // of the updates, and after_update(update, report) after each.
-template <class E, class Put>
+template <class E, class Put, class AfterUpdate>
 void run(training_run::Run<E>& run, const std::string& name, Put&& put,
-         const std::function<void(int, const StepReport&)>& after_update) {
+         AfterUpdate&& after_update) {
   auto& training = run.training;
   configure<E>(name, training.hyperparameters);
   initialize(Generic{}, training);
@@ -60,7 +59,7 @@ void run(training_run::Run<E>& run, const std::string& name, Put&& put,
                     h.policy_noise, h.noise_clip, static_cast<double>(h.policy_delay)});
   golden::put_networks(training.learner, put);
   for (int update = 0; update < kUpdates; update++) {
-    const StepReport report = run.step(Generic{});
+    const auto report = run.step(Generic{});
     golden::put_batch(update, training.scratch, put);
     after_update(update, report);
   }

@@ -16,8 +16,7 @@ namespace {
 
 #define COUNTDOWN_STATE(X) X(float, left)
 
-// Counts down to 0, where it terminates; each step is worth 1. It begins at 0 to 4: about one
-// episode of five has terminated before its first step.
+// Counts down to 0, where it terminates; each step is worth 1. It begins at 1 to 4.
 struct Countdown {
   using Scalar = float;
   RLT_DEFINE_FIELDS(State, COUNTDOWN_STATE)
@@ -28,23 +27,19 @@ struct Countdown {
   static constexpr std::uint32_t kStepInterval_us = 1000;
   static constexpr Channel kObservations[1] = {{"left", "1", 0.0f, 5.0f}};
   static constexpr Channel kActions[1] = {{"nothing", "1", -1.0f, 1.0f}};
-  Parameters parameters;
 };
-Countdown::State initial_state(Generic, const Countdown&, RandomStream random) {
-  return {static_cast<float>(uniform_index(random, 0, 5))};
+void reset(Generic, const Countdown&, const Countdown::Parameters&, Countdown::State& state,
+           RandomStream random) {
+  state.left = static_cast<float>(1 + uniform_index(random, 0, 4));
 }
-Countdown::State step(Generic, const Countdown&, const Countdown::State& state, const float*) {
-  return {state.left - 1};
+StepResult<float> step(Generic, const Countdown&, const Countdown::Parameters&,
+                       Countdown::State& state, const float*, RandomStream) {
+  state.left -= 1;
+  return {1, state.left <= 0};
 }
-void observe(Generic, const Countdown&, const Countdown::State& state, float* observation) {
+void observe(Generic, const Countdown&, const Countdown::Parameters&, const Countdown::State& state,
+             float* observation, RandomStream) {
   observation[0] = state.left;
-}
-float reward(Generic, const Countdown&, const Countdown::State&, const float*,
-             const Countdown::State&) {
-  return 1;
-}
-bool terminated(Generic, const Countdown&, const Countdown::State& state) {
-  return state.left <= 0;
 }
 
 struct CountdownTd3 {
@@ -67,18 +62,18 @@ bool same(const EvaluationReport& a, const EvaluationReport& b) {
 
 }  // namespace
 
-TEST_CASE("episodes end where they terminate, where they are truncated and before they begin") {
+TEST_CASE("episodes end where they terminate and where they are truncated") {
   Run<CountdownTd3> run(3);
   run.training.hyperparameters.eval_episodes = 40;
   initialize(Generic{}, run.training);
   int steps = 0;
   double sum = 0, sum_of_squares = 0;
-  bool has_begun_at[5] = {};
+  bool has_begun_at[4] = {};
   for (std::uint32_t episode = 0; episode < 40; episode++) {
-    const std::uint32_t left = uniform_index({3, Purpose::evaluation_reset, episode}, 0, 5);
-    has_begun_at[left] = true;
+    const std::uint32_t left = 1 + uniform_index({3, Purpose::evaluation_reset, episode}, 0, 4);
+    has_begun_at[left - 1] = true;
     const int length = left < 3 ? static_cast<int>(left) : 3;
-    steps += length > 1 ? length : 1;  // an episode that has ended already takes a call too
+    steps += length;
     sum += length;
     sum_of_squares += length * length;
   }
@@ -93,7 +88,7 @@ TEST_CASE("episodes end where they terminate, where they are truncated and befor
   CHECK(report.episodes == 40);
   CHECK(report.mean == doctest::Approx(sum / 40));
   CHECK(report.std * report.std == doctest::Approx(sum_of_squares / 40 - sum * sum / 1600));
-  CHECK(report.min == 0.0f);
+  CHECK(report.min == 1.0f);
   CHECK(report.max == 3.0f);
 }
 

@@ -94,10 +94,14 @@ struct In : PendulumTd3 {
 
 // Pendulum with another constant, channel or rate.
 struct Heavier : Pendulum<float> {
-  Heavier() { parameters.mass_kg = 1.0000001f; }  // the next float
+  struct Parameters : Pendulum<float>::Parameters {
+    constexpr Parameters() { mass_kg = 1.0000001f; }  // the next float
+  };
 };
 struct DearerTorque : Pendulum<float> {
-  DearerTorque() { parameters.torque_cost = 0.01f; }
+  struct Parameters : Pendulum<float>::Parameters {
+    constexpr Parameters() { torque_cost = 0.01f; }
+  };
 };
 struct OtherUnit : Pendulum<float> {
   static constexpr Channel kActions[1] = {{"torque", "mN*m", -2.0f, 2.0f}};
@@ -126,8 +130,13 @@ struct NextRange : Pendulum<float> {
   X(float, velocity_cost, 0.1f)                     \
   X(float, torque_cost, 0.001f)
 struct RenamedConstant : Pendulum<float> {
-  RLT_DEFINE_CONSTANTS(Parameters, RENAMED_CONSTANTS)
-  Parameters parameters;
+  struct Parameters : Pendulum<float>::Parameters {
+    RLT_DEFINE_CONSTANTS(Names, RENAMED_CONSTANTS)
+    template <class Visitor>
+    constexpr void for_each_field(Visitor&& visit) const {
+      Names{}.for_each_field(visit);
+    }
+  };
 };
 struct OtherRate : Pendulum<float> {
   static constexpr std::uint32_t kStepInterval_us = 50001;
@@ -137,33 +146,40 @@ struct OtherEnvironmentName : Pendulum<float> {
 };
 
 // Each with another one of its functions, in the last digits.
+using Parameters = Pendulum<float>::Parameters;
+using State = Pendulum<float>::State;
 struct OtherStart : Pendulum<float> {};
-OtherStart::State initial_state(Generic device, const OtherStart&, RandomStream random) {
-  auto state = initial_state(device, Pendulum<float>{}, random);
+void reset(Generic device, const OtherStart&, const Parameters& parameters, State& state,
+           RandomStream random) {
+  reset(device, Pendulum<float>{}, parameters, state, random);
   state.velocity_rad_s *= 1.000001f;
-  return state;
 }
 struct OtherStep : Pendulum<float> {};
-OtherStep::State step(Generic device, const OtherStep&, const OtherStep::State& state,
-                      const float* action) {
-  auto next = step(device, Pendulum<float>{}, state, action);
-  next.angle_rad *= 1.000001f;
-  return next;
+StepResult<float> step(Generic device, const OtherStep&, const Parameters& parameters, State& state,
+                       const float* action, RandomStream random) {
+  const auto result = step(device, Pendulum<float>{}, parameters, state, action, random);
+  state.angle_rad *= 1.000001f;
+  return result;
 }
 struct OtherObservation : Pendulum<float> {};
-void observe(Generic device, const OtherObservation&, const OtherObservation::State& state,
-             float* observation) {
-  observe(device, Pendulum<float>{}, state, observation);
+void observe(Generic device, const OtherObservation&, const Parameters& parameters,
+             const State& state, float* observation, RandomStream random) {
+  observe(device, Pendulum<float>{}, parameters, state, observation, random);
   observation[2] *= 1.000001f;
 }
 struct OtherReward : Pendulum<float> {};
-float reward(Generic device, const OtherReward&, const OtherReward::State& state,
-             const float* action, const OtherReward::State& next) {
-  return reward(device, Pendulum<float>{}, state, action, next) * 1.000001f;
+StepResult<float> step(Generic device, const OtherReward&, const Parameters& parameters,
+                       State& state, const float* action, RandomStream random) {
+  auto result = step(device, Pendulum<float>{}, parameters, state, action, random);
+  result.reward *= 1.000001f;
+  return result;
 }
 struct OtherEnd : Pendulum<float> {};
-bool terminated(Generic, const OtherEnd&, const OtherEnd::State& state) {
-  return math::absolute(state.velocity_rad_s) > 4.0f;
+StepResult<float> step(Generic device, const OtherEnd&, const Parameters& parameters, State& state,
+                       const float* action, RandomStream random) {
+  auto result = step(device, Pendulum<float>{}, parameters, state, action, random);
+  result.terminated = math::absolute(state.velocity_rad_s) > 4.0f;
+  return result;
 }
 
 struct OtherName : PendulumTd3 {
@@ -266,7 +282,8 @@ TEST_CASE("every constant and every hyperparameter is an item") {
   CHECK(items.at("critic.activations[2]") == "identity");
   CHECK(items.at("critic.widths[3]") == "1");
   int constants = 0;
-  Pendulum<float>{}.parameters.for_each_field([&](const char* name, const float&) {
+  const Pendulum<float>::Parameters parameters;
+  parameters.for_each_field([&](const char* name, const float&) {
     CHECK(items.count(std::string("environment.") + name) == 1);
     constants++;
   });

@@ -15,12 +15,14 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-struct Transition {
+constexpr RandomStream kNothingIsDrawn{};
+
+struct Expected {
   double angle, velocity, reward;
 };
 
 // gymnasium/envs/classic_control/pendulum.py: ((x + pi) mod 2 pi) - pi, and the step that follows.
-Transition by_the_book(double angle, double velocity, double action) {
+Expected by_the_book(double angle, double velocity, double action) {
   const double torque = std::fmin(std::fmax(2 * action, -2), 2);
   double wrapped = std::fmod(angle + kPi, 2 * kPi);
   if (wrapped < 0) wrapped += 2 * kPi;
@@ -34,6 +36,7 @@ Transition by_the_book(double angle, double velocity, double action) {
 template <class T>
 double largest_difference() {
   const Pendulum<T> environment{};
+  const typename Pendulum<T>::Parameters parameters;
   const auto angles = numeric::random_values<double>(20000, 1, -60.0, 60.0);
   const auto velocities = numeric::random_values<double>(20000, 2, -8.0, 8.0);
   const auto actions = numeric::random_values<double>(20000, 3, -1.5, 1.5);
@@ -42,12 +45,12 @@ double largest_difference() {
     const typename Pendulum<T>::State state{static_cast<T>(angles[i]),
                                             static_cast<T>(velocities[i])};
     const T action = static_cast<T>(actions[i]);
-    const auto next = step(Generic{}, environment, state, &action);
-    const T r = reward(Generic{}, environment, state, &action, next);
     T observation[3];
-    observe(Generic{}, environment, state, observation);
+    observe(Generic{}, environment, parameters, state, observation, kNothingIsDrawn);
+    auto next = state;
+    const T r = step(Generic{}, environment, parameters, next, &action, kNothingIsDrawn).reward;
     const double angle = state.angle_rad, velocity = state.velocity_rad_s;
-    const Transition expected = by_the_book(angle, velocity, action);
+    const Expected expected = by_the_book(angle, velocity, action);
     // The reward jumps by nothing at the turn: the angle's square is the same on both sides.
     for (const double difference :
          {next.angle_rad - expected.angle, next.velocity_rad_s - expected.velocity,
@@ -84,9 +87,13 @@ TEST_CASE_TEMPLATE("the angle is normalised to half a turn on either side, after
 }
 
 TEST_CASE("limits: torque, velocity, and the worst reward") {
-  const Pendulum<float> environment{};
+  const auto reward_of = [](Pendulum<float>::State& state, float action) {
+    return step(Generic{}, Pendulum<float>{}, {}, state, &action, kNothingIsDrawn).reward;
+  };
   const auto after = [&](float angle, float velocity, float action) {
-    return step(Generic{}, environment, {angle, velocity}, &action);
+    Pendulum<float>::State state{angle, velocity};
+    reward_of(state, action);
+    return state;
   };
   // Hanging down, where gravity does nothing: the velocity after one step is torque times 3 / 20.
   CHECK(after(static_cast<float>(kPi), 0.0f, 1.0f).velocity_rad_s == doctest::Approx(0.3));
@@ -96,33 +103,32 @@ TEST_CASE("limits: torque, velocity, and the worst reward") {
   }
   CHECK(after(1.5f, 7.9f, 1.0f).velocity_rad_s == 8.0f);
   CHECK(after(-1.5f, -7.9f, -1.0f).velocity_rad_s == -8.0f);
-  const float action = 1.0f;
-  const float worst = reward(Generic{}, environment, {static_cast<float>(-kPi), 8.0f}, &action, {});
-  CHECK(worst == doctest::Approx(-(kPi * kPi + 6.4 + 0.004)));
-  const float best =
-      reward(Generic{}, environment, {0.0f, 0.0f}, std::vector<float>{0.0f}.data(), {});
-  CHECK(best == 0.0f);
+  Pendulum<float>::State worst{static_cast<float>(-kPi), 8.0f}, best{0.0f, 0.0f};
+  CHECK(reward_of(worst, 1.0f) == doctest::Approx(-(kPi * kPi + 6.4 + 0.004)));
+  CHECK(reward_of(best, 0.0f) == 0.0f);
 }
 
 TEST_CASE("a torque that is no number makes the state no number, it is not clipped to a bound") {
-  const Pendulum<float> environment{};
   const float action = math::kQuietNan;
-  CHECK(std::isnan(step(Generic{}, environment, {0.1f, 0.0f}, &action).velocity_rad_s));
+  Pendulum<float>::State state{0.1f, 0.0f};
+  step(Generic{}, Pendulum<float>{}, {}, state, &action, kNothingIsDrawn);
+  CHECK(std::isnan(state.velocity_rad_s));
 }
 
 TEST_CASE("it never terminates") {
-  CHECK_FALSE(terminated(Generic{}, Pendulum<float>{}, {0.0f, 0.0f}));
-  CHECK_FALSE(terminated(Generic{}, Pendulum<float>{}, {3.0f, 8.0f}));
+  const float action = 1.0f;
+  for (Pendulum<float>::State state : {Pendulum<float>::State{0.0f, 0.0f}, {3.0f, 8.0f}}) {
+    CHECK_FALSE(step(Generic{}, Pendulum<float>{}, {}, state, &action, kNothingIsDrawn).terminated);
+  }
 }
 
 TEST_CASE("initial angles and velocities are uniform in their ranges and independent") {
   constexpr int kCount = 20000, kBins = 20;
-  const Pendulum<float> environment{};
   int angle_count[kBins] = {}, velocity_count[kBins] = {};
   double covariance = 0;
   for (std::uint32_t episode = 0; episode < kCount; episode++) {
-    const auto state =
-        initial_state(Generic{}, environment, {9, Purpose::environment_reset, episode});
+    Pendulum<float>::State state;
+    reset(Generic{}, Pendulum<float>{}, {}, state, {9, Purpose::environment_reset, episode});
     const double angle = static_cast<double>(state.angle_rad) / kPi;
     const double velocity = static_cast<double>(state.velocity_rad_s);
     REQUIRE(std::abs(angle) <= 1 + 1e-7);

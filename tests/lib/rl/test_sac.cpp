@@ -38,13 +38,13 @@ void compare_with_pytorch(const std::string& name, const golden::Tolerances& tol
       [&](const std::string& array, const golden::Array& values) {
         comparison.check_input(array, values);
       },
-      [&](int update, const StepReport& report) {
+      [&](int update, const auto& report) {
         const std::string prefix = std::to_string(update) + "/";
-        CHECK(report.updated);
-        CHECK(report.actor_updated);
-        comparison.check_loss(prefix + "critic_1_loss", report.critic_1_loss);
-        comparison.check_loss(prefix + "critic_2_loss", report.critic_2_loss);
-        comparison.check_loss(prefix + "actor_loss", report.actor_loss);
+        CHECK(is_known(report.metrics.critic_1_loss));
+        CHECK(is_known(report.metrics.actor_loss));
+        comparison.check_loss(prefix + "critic_1_loss", report.metrics.critic_1_loss);
+        comparison.check_loss(prefix + "critic_2_loss", report.metrics.critic_2_loss);
+        comparison.check_loss(prefix + "actor_loss", report.metrics.actor_loss);
         const auto check_step = [&](const char* network, const char* initial,
                                     const auto& parameters, double tolerance) {
           comparison.check_step(prefix + network, initial, parameters, kStride, tolerance);
@@ -94,7 +94,7 @@ TEST_CASE("the golden's second case goes beyond both bounds of log_std") {
   for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
     const MatrixView<const double, 1, 3> observation{run.replay->observation + slot * 3};
     Matrix<double, 1, 2> output;
-    forward(Generic{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
+    forward(Generic{}, run.learner->actor, observation, output, run.scratch->exploring_buffer);
     below += output(0, 1) < -20;
     above += output(0, 1) > 2;
   }
@@ -157,7 +157,7 @@ TEST_CASE("the report says so when a number is not finite") {
     CHECK_FALSE(stays_finite(run.learner->critic_1.bias(2)[0]));
     CHECK_FALSE(stays_finite(run.learner->critic_2.bias(2)[0]));
     CHECK_FALSE(stays_finite(run.learner->actor.bias(2)[0]));
-    CHECK_FALSE(stays_finite(run.learner->environment_state.velocity_rad_s));
+    CHECK_FALSE(stays_finite(run.learner->environments.state[0].velocity_rad_s));
     if (poison > 0 || poison != poison) {  // log_temperature = -infinity is a temperature of zero
       CHECK_FALSE(stays_finite(run.learner->log_temperature.values[0]));
     }

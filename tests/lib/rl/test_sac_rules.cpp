@@ -21,9 +21,9 @@ TEST_CASE("while warming up nothing is learned, then every step updates all netw
   initialize(Host{}, run.training);
   const Learner<PendulumSac> before_updates = *run.learner;
   for (std::uint32_t step = 0; step < h.learning_starts; step++) {
-    const StepReport report = run.step(Host{});
-    CHECK_FALSE(report.updated);
-    CHECK_FALSE(report.actor_updated);
+    const auto report = run.step(Host{});
+    CHECK_FALSE(is_known(report.metrics.critic_1_loss));
+    CHECK_FALSE(is_known(report.metrics.actor_loss));
     CHECK(run.replay->action[step] ==
           uniform<float>({1, Purpose::warmup_action, step}, 0, -1.0f, 1.0f));
   }
@@ -35,10 +35,10 @@ TEST_CASE("while warming up nothing is learned, then every step updates all netw
   CHECK(same(run.learner->critic_2, before_updates.critic_2));
   for (std::uint32_t update = 1; update <= 5; update++) {
     const Learner<PendulumSac> before = *run.learner;
-    const StepReport report = run.step(Host{});
+    const auto report = run.step(Host{});
     const Learner<PendulumSac>& after = *run.learner;
-    CHECK(report.updated);
-    CHECK(report.actor_updated);
+    CHECK(is_known(report.metrics.critic_1_loss));
+    CHECK(is_known(report.metrics.actor_loss));
     CHECK(after.progress.updates == update);
     CHECK_FALSE(same(before.actor, after.actor));
     CHECK_FALSE(same(before.critic_1, after.critic_1));
@@ -59,10 +59,10 @@ TEST_CASE("exploration draws from the policy") {
   constexpr int kSteps = 300;
   std::uint32_t slot = 0;
   for (int step = 0; step < kSteps; step++) {
-    const StepReport report = run.step(Host{});
+    const auto report = run.step(Host{});
     Matrix<float, 1, 4> output;
     const MatrixView<const float, 1, 1> observation{run.replay->observation + slot};
-    forward(Host{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
+    forward(Host{}, run.learner->actor, observation, output, run.scratch->exploring_buffer);
     double noise[2];
     for (int i = 0; i < 2; i++) {
       const double taken = static_cast<double>(run.replay->action[slot * 2 + i]);
@@ -73,7 +73,7 @@ TEST_CASE("exploration draws from the policy") {
       sum_of_squares[i] += noise[i] * noise[i] / (kSteps - 1);
     }
     if (step > 0) product += noise[0] * noise[1] / (kSteps - 1);
-    slot += report.episode_ended ? 2 : 1;
+    slot += (report.episodes_ended == 1) ? 2 : 1;
   }
   // Five standard deviations of each statistic for standard normal noise.
   for (int i = 0; i < 2; i++) {
@@ -139,7 +139,7 @@ TEST_CASE("the deployed policy is the actor's squashed mean, bit by bit") {
     Matrix<float, 1, 2> action, network_action;
     float deployed_action[2];
     act(Host{}, run.training, observation, action);
-    forward(Generic{}, run.learner->actor, observation, output, run.scratch->acting_buffer);
+    forward(Generic{}, run.learner->actor, observation, output, run.scratch->exploring_buffer);
     MlpBuffer<PolicyNetwork<LineSac>, 1> buffer;
     forward(Host{}, network, observation, network_action, buffer);
     REQUIRE(deployed.act(Generic{}, observation.values, deployed_action) ==

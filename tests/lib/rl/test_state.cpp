@@ -31,23 +31,22 @@ using Triple = float[3];
 struct Mixed : Pendulum<float> {
   RLT_DEFINE_FIELDS(State, MIXED_STATE)
 };
-Mixed::State initial_state(Generic, const Mixed&, RandomStream random) {
-  Mixed::State state;
+void reset(Generic, const Mixed&, const Mixed::Parameters&, Mixed::State& state,
+           RandomStream random) {
   // What lies between the fields differs from run to run.
   std::memset(static_cast<void*>(&state), static_cast<int>(random.step), sizeof(state));
   state.phase = 1, state.is_hot = 2, state.count = 3;
   state.position = 0.5f;
   for (int i = 0; i < 3; i++) state.force[i] = static_cast<float>(i);
-  return state;
 }
-Mixed::State step(Generic, const Mixed&, const Mixed::State& state, const float*) { return state; }
-void observe(Generic, const Mixed&, const Mixed::State& state, float* observation) {
+StepResult<float> step(Generic, const Mixed&, const Mixed::Parameters&, Mixed::State&, const float*,
+                       RandomStream) {
+  return {0, false};
+}
+void observe(Generic, const Mixed&, const Mixed::Parameters&, const Mixed::State& state,
+             float* observation, RandomStream) {
   for (int i = 0; i < 3; i++) observation[i] = state.force[i];
 }
-float reward(Generic, const Mixed&, const Mixed::State&, const float*, const Mixed::State&) {
-  return 0;
-}
-bool terminated(Generic, const Mixed&, const Mixed::State&) { return false; }
 
 struct MixedTd3 : PendulumTd3 {
   using Environment = Mixed;
@@ -135,7 +134,7 @@ TEST_CASE("the environment's state is its fields, each with its type, and not wh
   };
   CHECK(fields == expected);
   const std::string hash = run.state_sha256();
-  auto* bytes = reinterpret_cast<std::uint8_t*>(&run.learner->environment_state);
+  auto* bytes = reinterpret_cast<std::uint8_t*>(&run.learner->environments.state[0]);
   bytes[1] ^= 0xff;  // behind `phase`
   CHECK(run.state_sha256() == hash);
   bytes[0] ^= 0xff;
@@ -165,15 +164,15 @@ TEST_CASE("an action that is not finite is a fault, and the environment is not s
     initialize(Generic{}, run.training);
     run.train(Generic{}, 5);
     REQUIRE(run.step(Generic{}).finite);
-    const auto state = run.learner->environment_state;
+    const auto state = run.learner->environments.state[0];
     const Progress<float> progress = run.learner->progress;
     // Both signs, so that NaN comes out where the weights are infinite.
     run.learner->actor.weights(2)[0] = poison;
     run.learner->actor.weights(2)[1] = -poison;
     run.learner->actor.bias(1)[0] = run.learner->actor.bias(1)[1] = 1e30f;
     CHECK_FALSE(run.step(Generic{}).finite);
-    CHECK(run.learner->environment_state.angle_rad == state.angle_rad);
-    CHECK(run.learner->environment_state.velocity_rad_s == state.velocity_rad_s);
+    CHECK(run.learner->environments.state[0].angle_rad == state.angle_rad);
+    CHECK(run.learner->environments.state[0].velocity_rad_s == state.velocity_rad_s);
     CHECK(run.learner->progress.step == progress.step);
     CHECK(run.learner->progress.updates == progress.updates);  // nor is anything learned
     const EvaluationReport report = evaluate(Generic{}, run.training);

@@ -38,13 +38,14 @@ void compare_with_pytorch(const std::string& name, const golden::Tolerances& tol
       [&](const std::string& array, const golden::Array& values) {
         comparison.check_input(array, values);
       },
-      [&](int update, const StepReport& report) {
+      [&](int update, const auto& report) {
         const std::string prefix = std::to_string(update) + "/";
-        CHECK(report.updated);
-        comparison.check_loss(prefix + "critic_1_loss", report.critic_1_loss);
-        comparison.check_loss(prefix + "critic_2_loss", report.critic_2_loss);
-        CHECK(report.actor_updated == (name == "clipped" || update % 2 == 1));
-        if (report.actor_updated) comparison.check_loss(prefix + "actor_loss", report.actor_loss);
+        CHECK(is_known(report.metrics.critic_1_loss));
+        comparison.check_loss(prefix + "critic_1_loss", report.metrics.critic_1_loss);
+        comparison.check_loss(prefix + "critic_2_loss", report.metrics.critic_2_loss);
+        CHECK(is_known(report.metrics.actor_loss) == (name == "clipped" || update % 2 == 1));
+        if (is_known(report.metrics.actor_loss))
+          comparison.check_loss(prefix + "actor_loss", report.metrics.actor_loss);
       });
   const auto& learner = *run.learner;
   const std::size_t stride = name == "paper" ? 1 : golden::kStride;
@@ -96,8 +97,8 @@ TEST_CASE("while warming up actions are uniform and nothing is learned, then eve
   initialize(Host{}, run.training);
   const Learner<PendulumTd3> initial = *run.learner;
   for (std::uint32_t step = 0; step < h.learning_starts; step++) {
-    const StepReport report = run.step(Host{});
-    CHECK_FALSE(report.updated);
+    const auto report = run.step(Host{});
+    CHECK_FALSE(is_known(report.metrics.critic_1_loss));
     CHECK(report.finite);
     CHECK(run.replay->action[step] ==
           uniform<float>({1, Purpose::warmup_action, step}, 0, -1.0f, 1.0f));
@@ -106,7 +107,7 @@ TEST_CASE("while warming up actions are uniform and nothing is learned, then eve
   CHECK(same_parameters(run.learner->critic_1, initial.critic_1));
   CHECK(same_parameters(run.learner->critic_2, initial.critic_2));
   for (std::uint32_t update = 1; update <= 5; update++) {
-    CHECK(run.step(Host{}).updated);
+    CHECK(is_known(run.step(Host{}).metrics.critic_1_loss));
     CHECK(run.learner->progress.updates == update);
   }
 }
@@ -120,10 +121,10 @@ TEST_CASE("actor and targets are updated with every policy_delay-th update only"
   for (int update = 1; update <= 9; update++) {
     CAPTURE(update);
     const Learner<PendulumTd3> before = *run.learner;
-    const StepReport report = run.step(Host{});
+    const auto report = run.step(Host{});
     const auto& after = *run.learner;
     const bool is_delayed = update % 3 != 0;
-    CHECK(report.actor_updated == !is_delayed);
+    CHECK(is_known(report.metrics.actor_loss) == !is_delayed);
     CHECK_FALSE(same_parameters(before.critic_1, after.critic_1));
     CHECK_FALSE(same_parameters(before.critic_2, after.critic_2));
     CHECK(same_parameters(before.actor, after.actor) == is_delayed);
@@ -150,7 +151,7 @@ TEST_CASE("exploration adds normal noise of the standard deviation asked for, wi
       if (step < h.learning_starts) continue;
       Matrix<float, 1, 1> action;
       const MatrixView<const float, 1, 3> observation{run.replay->observation + step * 3};
-      forward(Host{}, run.learner->actor, observation, action, run.scratch->acting_buffer);
+      forward(Host{}, run.learner->actor, observation, action, run.scratch->exploring_buffer);
       const float taken = run.replay->action[step];
       REQUIRE(std::abs(taken) <= 1.0f);
       at_bound += std::abs(taken) == 1.0f;
@@ -177,13 +178,13 @@ TEST_CASE("each dimension of the action explores with noise of its own") {
   initialize(Host{}, run.training);
   std::uint32_t slot = 0;
   for (int step = 0; step < 20; step++) {
-    const StepReport report = run.step(Host{});
+    const auto report = run.step(Host{});
     Matrix<float, 1, 2> action;
     const MatrixView<const float, 1, 1> observation{run.replay->observation + slot};
-    forward(Host{}, run.learner->actor, observation, action, run.scratch->acting_buffer);
+    forward(Host{}, run.learner->actor, observation, action, run.scratch->exploring_buffer);
     const float* taken = run.replay->action + slot * 2;
     CHECK(std::abs((taken[0] - action(0, 0)) - (taken[1] - action(0, 1))) > 1e-5f);
-    slot += report.episode_ended ? 2 : 1;
+    slot += (report.episodes_ended == 1) ? 2 : 1;
   }
 }
 
@@ -195,24 +196,25 @@ TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored 
   std::uint32_t slot = 0;
   float best = -math::kInfinity;
   for (std::uint32_t episode = 0; episode < 3; episode++) {
-    const auto begin =
-        initial_state(Host{}, Pendulum<float>{}, {4, Purpose::environment_reset, episode});
-    CHECK(run.learner->environment_state.angle_rad == begin.angle_rad);
-    CHECK(run.learner->environment_state.velocity_rad_s == begin.velocity_rad_s);
+    Pendulum<float>::State begin;
+    reset(Host{}, Pendulum<float>{}, Pendulum<float>::Parameters{}, begin,
+          RandomStream{4, Purpose::environment_reset, episode});
+    CHECK(run.learner->environments.state[0].angle_rad == begin.angle_rad);
+    CHECK(run.learner->environments.state[0].velocity_rad_s == begin.velocity_rad_s);
     float sum = 0;
     for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
-      const StepReport report = run.step(Host{});
+      const auto report = run.step(Host{});
       sum += run.replay->reward[slot];
       CHECK(run.replay->flags[slot] == Replay<PendulumTd3>::kTransition);
       slot++;
       const bool is_last = i == PendulumTd3::kEpisodeSteps - 1;
-      CHECK(report.episode_ended == is_last);
+      CHECK((report.episodes_ended == 1) == is_last);
       if (is_last) CHECK(report.episode_return == sum);
     }
     CHECK(run.replay->flags[slot] == 0);  // the observation that ended the episode
     slot++;
     CHECK(run.replay->position == slot);
-    CHECK(run.learner->progress.episodes == episode + 1);
+    CHECK(run.learner->environments.episodes[0] == episode + 1);
     CHECK(run.learner->progress.last_return == sum);
     best = std::max(best, sum);
     CHECK(run.learner->progress.best_return == best);
@@ -227,14 +229,15 @@ TEST_CASE("an episode that terminates early is stored as terminated, and evaluat
   std::uint32_t slot = 0;
   int terminations = 0, truncations = 0, disagreements = 0;
   for (int i = 0; i < 300; i++) {
-    const StepReport report = run.step(Host{});
+    const auto report = run.step(Host{});
     const float next = run.replay->observation[slot + 1];
     const bool is_terminated = std::abs(next) > 1.0f;
     const bool is_flagged = run.replay->flags[slot] & Replay<LineTd3>::kTerminated;
-    disagreements += is_terminated != is_flagged || (is_terminated && !report.episode_ended);
+    disagreements +=
+        is_terminated != is_flagged || (is_terminated && !(report.episodes_ended == 1));
     terminations += is_terminated;
-    truncations += report.episode_ended && !is_terminated;
-    slot += report.episode_ended ? 2 : 1;
+    truncations += (report.episodes_ended == 1) && !is_terminated;
+    slot += (report.episodes_ended == 1) ? 2 : 1;
   }
   CHECK(disagreements == 0);
   CHECK(terminations > 5);
@@ -255,12 +258,12 @@ TEST_CASE("the report says so when a reward is not finite, before any loss shows
   Run<PendulumTd3> run(6);
   initialize(Host{}, run.training);
   REQUIRE(run.step(Host{}).finite);
-  run.learner->environment_state.angle_rad = 1e38f;  // finite; its square is not
+  run.learner->environments.state[0].angle_rad = 1e38f;  // finite; its square is not
   CHECK_FALSE(run.step(Host{}).finite);
   // That of an episode's last step too, after which the return is that of the next episode.
   initialize(Host{}, run.training);
   run.train(Host{}, PendulumTd3::kEpisodeSteps - 1);
-  run.learner->environment_state.angle_rad = 1e38f;
+  run.learner->environments.state[0].angle_rad = 1e38f;
   CHECK_FALSE(run.step(Host{}).finite);
 }
 
@@ -285,7 +288,7 @@ TEST_CASE("the report says so when a number is not finite") {
     run.learner->critic_2.bias(2)[0] = poison;
     CHECK_FALSE(run.step(Host{}).finite);  // at once, by its loss
     run.set_state(state);
-    CHECK_FALSE(stays_finite(run.learner->environment_state.velocity_rad_s));
+    CHECK_FALSE(stays_finite(run.learner->environments.state[0].velocity_rad_s));
     for (std::uint32_t slot = 0; slot < run.replay->size; slot++) {
       run.replay->reward[slot] = poison;
     }

@@ -105,18 +105,19 @@ TEST_CASE("an evaluation is the episodes that its definition says") {
   run.train(Host{}, 150);
   const std::uint32_t episodes = run.training.hyperparameters.eval_episodes = 7;
   const Pendulum<float> environment{};
+  const Pendulum<float>::Parameters parameters;
+  const RandomStream nothing_drawn{};
   std::vector<double> returns;
   for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    auto state = initial_state(Host{}, environment, {6, Purpose::evaluation_reset, episode});
+    Pendulum<float>::State state;
+    reset(Host{}, environment, parameters, state, {6, Purpose::evaluation_reset, episode});
     float sum = 0;
     for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
       Matrix<float, 1, 3> observation;
       Matrix<float, 1, 1> action;
-      observe(Host{}, environment, state, observation.data());
-      forward(Host{}, policy(run.training), observation, action, run.scratch->acting_buffer);
-      const auto next = step(Host{}, environment, state, action.data());
-      sum += reward(Host{}, environment, state, action.data(), next);
-      state = next;
+      observe(Host{}, environment, parameters, state, observation.data(), nothing_drawn);
+      forward(Host{}, policy(run.training), observation, action, run.scratch->exploring_buffer);
+      sum += step(Host{}, environment, parameters, state, action.data(), nothing_drawn).reward;
     }
     returns.push_back(static_cast<double>(sum));
   }

@@ -28,7 +28,7 @@ struct Run {
 
   // Compiled once: a step inlined at every call would take the compiler long.
   template <class Device>
-  [[gnu::noinline]] StepReport step(Device device) {
+  [[gnu::noinline]] StepReport<E> step(Device device) {
     return train_step(device, training);
   }
   template <class Device>
@@ -40,23 +40,26 @@ struct Run {
   std::vector<std::uint8_t> state() {
     std::vector<std::uint8_t> bytes;
     for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
-      const auto* first = static_cast<const std::uint8_t*>(data);
-      bytes.insert(bytes.end(), first, first + info.bytes());
+      for_each_piece(info, data, [&](const std::uint8_t* piece, std::uint32_t count) {
+        bytes.insert(bytes.end(), piece, piece + count);
+      });
     });
     return bytes;
   }
   void set_state(const std::vector<std::uint8_t>& bytes) {
     std::size_t offset = 0;
     for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
-      std::copy_n(bytes.data() + offset, info.bytes(), static_cast<std::uint8_t*>(data));
-      offset += info.bytes();
+      for_each_piece(info, data, [&](std::uint8_t* piece, std::uint32_t count) {
+        std::copy_n(bytes.data() + offset, count, piece);
+        offset += count;
+      });
     });
   }
 
   std::string state_sha256() {
     Sha256 hash;
-    for_each_state_tensor(
-        training, [&](const TensorInfo& info, void* data) { hash.update(data, info.bytes()); });
+    const std::vector<std::uint8_t> bytes = state();
+    hash.update(bytes.data(), bytes.size());
     std::uint8_t digest[Sha256::kDigestBytes];
     hash.finish(digest);
     std::string text;

@@ -13,13 +13,15 @@ namespace rlt {
 template <class E, class Visit>
 void for_each_state_part(Training<E>& training, std::uint32_t offset, std::uint32_t count,
                          Visit&& visit) {
-  std::uint32_t begin = 0;  // of the tensor
+  std::uint32_t begin = 0;  // of the piece
   for_each_state_tensor(training, [&](const TensorInfo& info, void* data) {
-    const std::uint32_t end = begin + info.bytes();
-    const std::uint32_t first = offset > begin ? offset : begin;
-    const std::uint32_t last = offset + count < end ? offset + count : end;
-    if (first < last) visit(static_cast<std::uint8_t*>(data) + (first - begin), last - first);
-    begin = end;
+    for_each_piece(info, data, [&](std::uint8_t* piece, std::uint32_t bytes) {
+      const std::uint32_t end = begin + bytes;
+      const std::uint32_t first = offset > begin ? offset : begin;
+      const std::uint32_t last = offset + count < end ? offset + count : end;
+      if (first < last) visit(piece + (first - begin), last - first);
+      begin = end;
+    });
   });
 }
 
@@ -44,8 +46,10 @@ void write_state(Training<E>& training, std::uint32_t offset, const std::uint8_t
 template <class E>
 void hash_state(Training<E>& training, std::uint8_t (&sha256)[Sha256::kDigestBytes]) {
   Sha256 hash;
-  for_each_state_tensor(
-      training, [&](const TensorInfo& info, const void* data) { hash.update(data, info.bytes()); });
+  for_each_state_tensor(training, [&](const TensorInfo& info, const void* data) {
+    for_each_piece(info, data,
+                   [&](const void* piece, std::uint32_t bytes) { hash.update(piece, bytes); });
+  });
   hash.finish(sha256);
 }
 

@@ -5,7 +5,6 @@
 #include "app/link/board_time.h"
 #include "app/services/file_server.h"
 #include "app/services/training/arithmetic_refusal.h"
-#include "app/services/training/loss_means.h"
 #include "app/services/training/training_files.h"
 #include "rltools/rl/evaluation.h"
 
@@ -154,7 +153,7 @@ class TrainingService : public link::Service {
   }
 
   void enter_training() {
-    losses_.clear();
+    metrics_.clear();
     pause_requested_ = evaluating_ = false;
     state_ = RLT_STATE_TRAINING;
     // Heartbeats in step with training: then an emulator executes the same instructions in each
@@ -163,15 +162,22 @@ class TrainingService : public link::Service {
     heartbeat_.restart(counting_since_);
   }
 
-  // One step, with the reports that fall due. An evaluation comes after the last step, too.
+  // A piece of work, with the reports that fall due. An evaluation comes after the last one, too.
   void train() {
-    const StepReport report = train_step(device_, training_);
-    losses_.add(report);
-    if (!report.finite) return fail("training stopped: a loss is not finite");
+    const std::uint32_t before = steps_done(training_);
+    const StepReport<E> report = train_step(device_, training_);
+    metrics_.add(report.metrics);
+    if (!report.finite) {
+      metrics_.clear();  // means without what was not finite would look sound
+      return fail("training stopped: a loss is not finite");
+    }
     const std::uint32_t step = steps_done(training_);
+    const auto is_due = [&](std::uint32_t interval) {
+      return step / interval != before / interval;
+    };
     const bool last = finished(training_);
-    if (last || step % training_.hyperparameters.report_every == 0) send_progress();
-    if (last || step % training_.hyperparameters.eval_every == 0) {
+    if (last || is_due(training_.hyperparameters.report_every)) send_progress();
+    if (last || is_due(training_.hyperparameters.eval_every)) {
       if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
       begin_evaluation(device_, training_, evaluation_);
       evaluating_ = true;
@@ -230,13 +236,11 @@ class TrainingService : public link::Service {
     content.step = progress.step;
     content.steps = training_.hyperparameters.steps;
     content.updates = progress.updates;
-    content.episodes = progress.episodes;
+    content.episodes = episodes_ended(training_.learner.environments);
     content.last_return = static_cast<float>(progress.last_return);
     content.best_return = static_cast<float>(progress.best_return);
-    content.critic_1_loss = losses_.critic_1();
-    content.critic_2_loss = losses_.critic_2();
-    content.actor_loss = losses_.actor();
-    losses_.clear();
+    for (int i = 0; i < E::Algorithm::Metrics::kCount; i++) content.metrics[i] = metrics_.get(i);
+    metrics_.clear();
     sender_.send(mavlink_msg_rlt_progress_encode_status, content);
   }
 
@@ -270,7 +274,7 @@ class TrainingService : public link::Service {
   Training<E>& training_;
   Files files_;
   FileServer<Files> server_;
-  LossMeans losses_;
+  MetricMeans<typename E::Algorithm::Metrics> metrics_;
   Evaluation<E> evaluation_{};
   State state_ = RLT_STATE_IDLE;
   bool evaluating_ = false;

@@ -20,7 +20,14 @@ enum class Purpose : std::uint32_t {
   target_noise,
   policy_sample,
   evaluation_reset,
-  shuffle
+  shuffle,
+  environment_parameters,
+  environment_step,
+  first_observation,
+  observation,
+  evaluation_parameters,
+  evaluation_step,
+  evaluation_observation
 };
 
 struct RandomWords {

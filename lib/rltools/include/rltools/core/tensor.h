@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 namespace rlt {
 
@@ -91,9 +92,21 @@ struct TensorInfo {
   const char* part = nullptr;  // "weights" (in, out) or "bias" (1, out)
   const char* field = nullptr;
   bool may_be_nan = false;  // of a run at rest; any other float of the state is finite
+  // The array lies in memory in this many equal pieces, each `stride` bytes behind the one before.
+  std::uint32_t pieces = 1;
+  std::uint32_t stride = 0;
 
   constexpr std::uint32_t bytes() const { return rows * columns * size_bytes(type); }
 };
+
+// visit(piece, bytes) for the array's memory; `data`, where it begins, may point to const.
+template <class Data, class Visit>
+void for_each_piece(const TensorInfo& info, Data* data, Visit&& visit) {
+  using Byte = std::conditional_t<std::is_const_v<Data>, const std::uint8_t, std::uint8_t>;
+  Byte* piece = static_cast<Byte*>(data);
+  const std::uint32_t bytes = info.bytes() / info.pieces;
+  for (std::uint32_t i = 0; i < info.pieces; i++) visit(piece + i * info.stride, bytes);
+}
 
 // Calls put(character) for each character of the full name; a network has at most ten layers.
 template <class Put>

@@ -1,16 +1,22 @@
-// The environment contract. An environment E is a type with `State`, `Parameters`, a member
-// `parameters`, the constants `kName`, `kObservationDim`, `kActionDim`, `kStepInterval_us`,
-// `kObservations[]`, `kActions[]`, and these functions in namespace rlt (T is E::Scalar; actions
-// are normalised to [-1, 1]):
-//   State initial_state(device, environment, RandomStream)
-//   State step(device, environment, state, const T* action)
-//   void  observe(device, environment, state, T* observation)
-//   T     reward(device, environment, state, const T* action, next_state)
-//   bool  terminated(device, environment, state)
-// State lists its fields, and Parameters the constants of physics and reward, each once
-// (core/fields.h): the fields are what a checkpoint stores, and the constants what tells one
-// environment from another of the same name. It may state `kSolvedReturn`, the mean return from
-// which on it counts as solved, and `kSafeAction[]` (policy/contract.h).
+// The environment contract. An environment E is a type with `Scalar` (T), `State`, `Parameters`,
+// the constants `kName`, `kObservationDim`, `kActionDim`, `kStepInterval_us`, `kObservations[]`,
+// `kActions[]`, and these functions in namespace rlt (actions are normalised to [-1, 1]):
+//   void          reset(device, environment, parameters, State&, RandomStream)
+//   StepResult<T> step(device, environment, parameters, State&, const T* action, RandomStream)
+//   void          observe(device, environment, parameters, state, T* observation, RandomStream)
+// reset() draws an initial state, which is never a terminal one. step() moves the state on by one
+// step interval. What an environment draws, it draws from the stream it is given, which is another
+// one at each call.
+//
+// `State` lists its fields, and `Parameters` the constants of physics and reward, each once
+// (core/fields.h): the fields are what a checkpoint stores, and the constants, by the values that
+// `Parameters{}` has, what tells one environment from another of the same name. An environment
+// whose dynamics are to differ from episode to episode has also
+//   void sample_parameters(device, environment, Parameters&, RandomStream)
+// It may state `kSolvedReturn`, the mean return from which on it counts as solved, and
+// `kSafeAction[]` (policy/contract.h).
+//
+// E itself has no data. Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
 
 #include <type_traits>
@@ -23,6 +29,14 @@
 
 namespace rlt {
 
+// What a step gave: its reward, and whether it ended in a terminal state, from which nothing more
+// is to be had. (An episode that is cut off after a number of steps is not terminated.)
+template <class T>
+struct StepResult {
+  T reward;
+  bool terminated;
+};
+
 namespace detail {
 
 template <class...>
@@ -33,41 +47,48 @@ using StateOf = typename E::State;
 template <class E>
 using ScalarOf = typename E::Scalar;
 
-template <class E, class = void>
-struct HasInitialState : std::false_type {};
 template <class E>
-struct HasInitialState<E, VoidType<decltype(initial_state(Generic{}, std::declval<const E&>(),
-                                                          std::declval<RandomStream>()))>>
+using ParametersOf = typename E::Parameters;
+
+template <class E, class = void>
+struct HasReset : std::false_type {};
+template <class E>
+struct HasReset<E, VoidType<decltype(reset(
+                       Generic{}, std::declval<const E&>(), std::declval<const ParametersOf<E>&>(),
+                       std::declval<StateOf<E>&>(), std::declval<RandomStream>()))>>
     : std::true_type {};
 
 template <class E, class = void>
-struct HasStep : std::false_type {};
+struct StepResultOf {
+  using Type = void;
+};
 template <class E>
-struct HasStep<E, VoidType<decltype(step(Generic{}, std::declval<const E&>(),
-                                         std::declval<const StateOf<E>&>(),
-                                         std::declval<const ScalarOf<E>*>()))>> : std::true_type {};
+struct StepResultOf<
+    E, VoidType<decltype(step(Generic{}, std::declval<const E&>(),
+                              std::declval<const ParametersOf<E>&>(), std::declval<StateOf<E>&>(),
+                              std::declval<const ScalarOf<E>*>(), std::declval<RandomStream>()))>> {
+  using Type = decltype(step(Generic{}, std::declval<const E&>(),
+                             std::declval<const ParametersOf<E>&>(), std::declval<StateOf<E>&>(),
+                             std::declval<const ScalarOf<E>*>(), std::declval<RandomStream>()));
+};
+template <class E>
+constexpr bool kHasStep = std::is_same_v<typename StepResultOf<E>::Type, StepResult<ScalarOf<E>>>;
 
 template <class E, class = void>
 struct HasObserve : std::false_type {};
 template <class E>
-struct HasObserve<
-    E, VoidType<decltype(observe(Generic{}, std::declval<const E&>(),
-                                 std::declval<const StateOf<E>&>(), std::declval<ScalarOf<E>*>()))>>
+struct HasObserve<E, VoidType<decltype(observe(
+                         Generic{}, std::declval<const E&>(),
+                         std::declval<const ParametersOf<E>&>(), std::declval<const StateOf<E>&>(),
+                         std::declval<ScalarOf<E>*>(), std::declval<RandomStream>()))>>
     : std::true_type {};
 
 template <class E, class = void>
-struct HasReward : std::false_type {};
+struct SamplesParameters : std::false_type {};
 template <class E>
-struct HasReward<E, VoidType<decltype(reward(
-                        Generic{}, std::declval<const E&>(), std::declval<const StateOf<E>&>(),
-                        std::declval<const ScalarOf<E>*>(), std::declval<const StateOf<E>&>()))>>
-    : std::true_type {};
-
-template <class E, class = void>
-struct HasTerminated : std::false_type {};
-template <class E>
-struct HasTerminated<E, VoidType<decltype(terminated(Generic{}, std::declval<const E&>(),
-                                                     std::declval<const StateOf<E>&>()))>>
+struct SamplesParameters<E, VoidType<decltype(sample_parameters(Generic{}, std::declval<const E&>(),
+                                                                std::declval<ParametersOf<E>&>(),
+                                                                std::declval<RandomStream>()))>>
     : std::true_type {};
 
 struct AnyFieldVisitor {
@@ -86,10 +107,22 @@ template <class E, class = void>
 struct HasConstants : std::false_type {};
 template <class E>
 struct HasConstants<
-    E, VoidType<decltype(std::declval<const E&>().parameters.for_each_field(AnyFieldVisitor{}))>>
+    E, VoidType<decltype(std::declval<ParametersOf<E>&>().for_each_field(AnyFieldVisitor{}))>>
     : std::true_type {};
 
 }  // namespace detail
+
+// Whether episodes have dynamics of their own.
+template <class E>
+constexpr bool kSamplesParameters = detail::SamplesParameters<E>::value;
+
+// An episode's parameters, where they are the nominal ones or are to be drawn.
+template <class Device, class E>
+void draw_parameters(Device device, const E& environment, typename E::Parameters& parameters,
+                     RandomStream random) {
+  parameters = {};
+  if constexpr (kSamplesParameters<E>) sample_parameters(device, environment, parameters, random);
+}
 
 // The mean return from which on an environment counts as solved; it need not say.
 template <class E, class = void>
@@ -107,28 +140,24 @@ struct SolvedReturn<E, detail::VoidType<decltype(E::kSolvedReturn)>> {
 // is missing.
 template <class E>
 struct EnvironmentContract {
-  static_assert(
-      detail::HasInitialState<E>::value,
-      "the environment has no function initial_state(device, environment, random_stream)");
-  static_assert(detail::HasStep<E>::value,
-                "the environment has no function step(device, environment, state, action)");
+  static_assert(detail::HasReset<E>::value,
+                "the environment has no function reset(device, environment, parameters, state, "
+                "random_stream)");
+  static_assert(detail::kHasStep<E>,
+                "the environment has no function step(device, environment, parameters, state, "
+                "action, random_stream) that returns StepResult<Scalar>");
   static_assert(detail::HasObserve<E>::value,
-                "the environment has no function observe(device, environment, state, observation)");
-  static_assert(detail::HasReward<E>::value,
-                "the environment has no function reward(device, environment, state, action, "
-                "next_state)");
-  static_assert(detail::HasTerminated<E>::value,
-                "the environment has no function terminated(device, environment, state)");
+                "the environment has no function observe(device, environment, parameters, state, "
+                "observation, random_stream)");
   static_assert(detail::HasStateFields<E>::value,
                 "the environment's State does not list its fields: RLT_DEFINE_FIELDS(State, ...) "
                 "of core/fields.h");
   static_assert(detail::HasConstants<E>::value,
                 "the environment does not list its constants: RLT_DEFINE_CONSTANTS(Parameters, "
-                "...) of core/fields.h, and a member `parameters`");
-  static constexpr bool kKept = detail::HasInitialState<E>::value && detail::HasStep<E>::value &&
-                                detail::HasObserve<E>::value && detail::HasReward<E>::value &&
-                                detail::HasTerminated<E>::value &&
-                                detail::HasStateFields<E>::value && detail::HasConstants<E>::value;
+                "...) of core/fields.h");
+  static constexpr bool kKept = detail::HasReset<E>::value && detail::kHasStep<E> &&
+                                detail::HasObserve<E>::value && detail::HasStateFields<E>::value &&
+                                detail::HasConstants<E>::value;
   static constexpr bool kChecked = true;
 };
 

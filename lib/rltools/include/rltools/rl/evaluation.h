@@ -18,9 +18,10 @@ template <class E>
 struct Evaluation {
   using T = typename E::Scalar;
 
-  std::uint32_t episodes;      // to run in all
-  std::uint32_t episode;       // the present one, from 0; `episodes` at the end
-  std::uint32_t episode_step;  // steps done in the present episode
+  std::uint32_t episodes;                          // to run in all
+  std::uint32_t episode;                           // the present one, from 0; `episodes` at the end
+  std::uint32_t episode_step;                      // steps done in the present episode
+  typename E::Environment::Parameters parameters;  // of the present episode
   typename E::Environment::State environment_state;
   T episode_return;  // sum of rewards of the present episode
   // Moments about the first return: returns differ little compared with their size.
@@ -33,9 +34,12 @@ namespace detail {
 template <class Device, class E>
 void begin_evaluation_episode(Device device, const Training<E>& training,
                               Evaluation<E>& evaluation) {
-  const RandomStream random{training.hyperparameters.seed, Purpose::evaluation_reset,
-                            evaluation.episode};
-  evaluation.environment_state = initial_state(device, typename E::Environment{}, random);
+  const std::uint32_t seed = training.hyperparameters.seed;
+  const typename E::Environment environment{};
+  draw_parameters(device, environment, evaluation.parameters,
+                  {seed, Purpose::evaluation_parameters, evaluation.episode});
+  reset(device, environment, evaluation.parameters, evaluation.environment_state,
+        RandomStream{seed, Purpose::evaluation_reset, evaluation.episode});
   evaluation.episode_step = 0;
   evaluation.episode_return = typename E::Scalar(0);
 }
@@ -74,28 +78,30 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     using T = typename E::Scalar;
     using Environment = typename E::Environment;
     constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
-    const Environment environment{};
-    auto& state = evaluation.environment_state;
-    const auto episode_ends = [&] {
-      return evaluation.episode_step >= kEpisodeSteps || terminated(device, environment, state);
-    };
     if (evaluation.episode >= evaluation.episodes) return false;
-    if (!episode_ends()) {  // an initial state may be terminal
-      Matrix<T, 1, Environment::kObservationDim> observation;
-      Matrix<T, 1, Environment::kActionDim> action;
-      observe(device, environment, state, observation.data());
-      act(device, training, observation, action);
-      if (all_finite(action.data(), Environment::kActionDim)) {
-        const auto next = step(device, environment, state, action.data());
-        evaluation.episode_return += reward(device, environment, state, action.data(), next);
-        evaluation.episode_step++;
-        state = next;
-      } else {  // no action to take: the episode's return is not a number, nor is then the mean
-        evaluation.episode_return = static_cast<T>(math::kQuietNan);
-        evaluation.episode_step = kEpisodeSteps;
-      }
+    const Environment environment{};
+    const auto& parameters = evaluation.parameters;
+    auto& state = evaluation.environment_state;
+    const auto random = [&](Purpose purpose) {
+      return RandomStream{training.hyperparameters.seed, purpose, evaluation.episode_step,
+                          evaluation.episode};
+    };
+    Matrix<T, 1, Environment::kObservationDim> observation;
+    Matrix<T, 1, Environment::kActionDim> action;
+    observe(device, environment, parameters, state, observation.data(),
+            random(Purpose::evaluation_observation));
+    act(device, training, observation, action);
+    bool ended = true;
+    if (all_finite(action.data(), Environment::kActionDim)) {
+      const auto result = step(device, environment, parameters, state, action.data(),
+                               random(Purpose::evaluation_step));
+      evaluation.episode_return += result.reward;
+      evaluation.episode_step++;
+      ended = result.terminated || evaluation.episode_step >= kEpisodeSteps;
+    } else {  // no action to take: the episode's return is not a number, nor is then the mean
+      evaluation.episode_return = static_cast<T>(math::kQuietNan);
     }
-    if (episode_ends()) {
+    if (ended) {
       detail::add_episode_return(evaluation);
       evaluation.episode++;
       if (evaluation.episode < evaluation.episodes) {

@@ -80,20 +80,25 @@ std::uint32_t behaviour_hash() {
   constexpr std::uint32_t kEpisodes = 4, kSteps = 16;
   const Generic device{};
   const Environment environment{};
+  typename Environment::Parameters parameters;
+  typename Environment::State state;
   Fnv1a hash;
   for (std::uint32_t episode = 0; episode < kEpisodes; episode++) {
-    auto state = initial_state(device, environment, RandomStream{0, kBehaviourProbe, episode});
-    for (std::uint32_t i = 0; i < kSteps && !terminated(device, environment, state); i++) {
+    const RandomStream begins{0, kBehaviourProbe, episode};
+    draw_parameters(device, environment, parameters, begins);
+    reset(device, environment, parameters, state, begins);
+    bool terminated = false;
+    for (std::uint32_t i = 0; i < kSteps && !terminated; i++) {
+      const RandomStream random{0, kBehaviourProbe, episode, i + 1};
       T observation[Environment::kObservationDim], action[Environment::kActionDim];
-      observe(device, environment, state, observation);
-      fill_uniform(device, RandomStream{0, kBehaviourProbe, episode, i + 1}, action,
-                   Environment::kActionDim, T(-1), T(1));
-      const auto next = step(device, environment, state, action);
+      observe(device, environment, parameters, state, observation, random);
+      fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
+      const auto result = step(device, environment, parameters, state, action, random);
       for (const T value : observation) add_bits(hash, value);
-      add_bits(hash, static_cast<T>(reward(device, environment, state, action, next)));
-      state = next;
+      add_bits(hash, result.reward);
+      terminated = result.terminated;
     }
-    hash.add_byte(terminated(device, environment, state));
+    hash.add_byte(terminated);
   }
   return hash.hash;
 }
@@ -120,8 +125,8 @@ constexpr auto item_value(T value) {
 
 template <class Environment, class Visitor>
 void visit_constants(const char* group, Visitor&& visit) {
-  const Environment environment{};
-  environment.parameters.for_each_field([&](const char* name, const auto& constant) {
+  const typename Environment::Parameters parameters{};
+  parameters.for_each_field([&](const char* name, const auto& constant) {
     using Constant = std::remove_reference_t<decltype(constant)>;
     if constexpr (std::is_array_v<Constant>) {
       for (int i = 0; i < static_cast<int>(std::extent_v<Constant>); i++) {
@@ -134,12 +139,12 @@ void visit_constants(const char* group, Visitor&& visit) {
 }
 
 template <class Network, class Visitor>
-void visit_network(const char* widths, const char* activations, Visitor&& visit) {
+void visit_network(const char* name, Visitor&& visit) {
   for (int i = 0; i <= Network::kLayerCount; i++) {
-    visit(ItemName{widths, i}, static_cast<std::uint32_t>(Network::Shape::kWidth[i]));
+    visit(ItemName{name, -1, "widths", i}, static_cast<std::uint32_t>(Network::Shape::kWidth[i]));
   }
   for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    visit(ItemName{activations, layer}, activation_name(Network::activation(layer)));
+    visit(ItemName{name, -1, "activations", layer}, activation_name(Network::activation(layer)));
   }
 }
 
@@ -172,10 +177,15 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
                          visit);
   detail::visit_channels("actions", Environment::kActions, Environment::kActionDim, visit);
   visit(ItemName{"episode_steps"}, static_cast<std::uint32_t>(E::kEpisodeSteps));
-  visit(ItemName{"batch_size"}, static_cast<std::uint32_t>(E::kBatchSize));
-  visit(ItemName{"replay_capacity"}, static_cast<std::uint32_t>(E::kReplayCapacity));
-  detail::visit_network<typename E::Actor>("actor.widths", "actor.activations", visit);
-  detail::visit_network<typename E::Critic>("critic.widths", "critic.activations", visit);
+  if (kEnvironmentCount<E> > 1) {
+    visit(ItemName{"environments"}, static_cast<std::uint32_t>(kEnvironmentCount<E>));
+  }
+  for_each_size(training, [&](const char* name, int size) {
+    visit(ItemName{name}, static_cast<std::uint32_t>(size));
+  });
+  for_each_network(training, [&](const char* name, const auto& network) {
+    detail::visit_network<std::decay_t<decltype(network)>>(name, visit);
+  });
   for (int i = 0; i < Hyperparameters::kCount; i++) {
     const ParameterInfo& info = Hyperparameters::info(i);
     visit(ItemName{"hyperparameters", i, "name"}, info.name);

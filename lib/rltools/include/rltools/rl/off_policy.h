@@ -11,6 +11,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/rollout.h"
+#include "rltools/rl/state_tensors.h"
 
 namespace rlt {
 
@@ -39,12 +40,19 @@ struct OffPolicyContract {
 
 // One slot more for each episode's last observation, and one for the observation under way. Where
 // episodes end early the buffer holds correspondingly fewer transitions.
-template <class E>
-using OffPolicyReplay =
+template <class E, int Transitions>
+using ReplayOfOne =
     ReplayBuffer<typename E::Scalar,
-                 E::kReplayCapacity +
-                     (E::kReplayCapacity + E::kEpisodeSteps - 1) / E::kEpisodeSteps + 1,
+                 Transitions + (Transitions + E::kEpisodeSteps - 1) / E::kEpisodeSteps + 1,
                  E::Environment::kObservationDim, E::Environment::kActionDim>;
+
+// The environments have equal shares of the capacity.
+template <class E>
+using OffPolicyReplay = std::conditional_t<
+    kEnvironmentCount<E> == 1, ReplayOfOne<E, E::kReplayCapacity>,
+    ReplayBuffers<
+        ReplayOfOne<E, (E::kReplayCapacity + kEnvironmentCount<E> - 1) / kEnvironmentCount<E>>,
+        kEnvironmentCount<E>>>;
 
 // `BothCritics` where the algorithm needs what both critics leave for the backward pass.
 template <class E, bool BothCritics = false>
@@ -88,7 +96,21 @@ struct OffPolicyScratch {
 
   typename E::Actor actor_gradient;
   typename E::Critic critic_gradient[kGradients];
-  MlpBuffer<typename E::Actor, 1> acting_buffer;
+  MlpBuffer<typename E::Actor, kEnvironmentCount<E>> exploring_buffer;
+};
+
+// What these algorithms say of an experiment.
+struct OffPolicyDescription {
+  template <class E, class Visitor>
+  static void for_each_size(Visitor&& visitor) {
+    visitor("batch_size", E::kBatchSize);
+    visitor("replay_capacity", E::kReplayCapacity);
+  }
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("critic", training.learner.critic_1);
+  }
 };
 
 // ---- Beginning and acting -----------------------------------------------------------------------
@@ -106,15 +128,17 @@ void initialize_critics(Device device, Training<E>& training) {
   initialize(learner.critic_2_optimizer);
 }
 
-// No progress, an empty replay buffer, and the first episode.
+// No progress, an empty replay buffer, and first episodes.
 template <class Device, class E>
 void reset_run(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  const T nan = static_cast<T>(__builtin_nanf(""));
-  training.learner.progress = {0, 0, 0, 0, T(0), nan, nan};
+  reset_progress(training);
   clear(training.replay);
-  reset_environment(device, training);
+  begin_episodes(device, training);
 }
+
+// An action for each environment.
+template <class E>
+using Actions = Matrix<typename E::Scalar, kEnvironmentCount<E>, E::Environment::kActionDim>;
 
 // Before the first update actions are uniformly random.
 template <class E>
@@ -123,19 +147,26 @@ bool is_warming_up(const Training<E>& training) {
 }
 
 template <class Device, class E>
-void warmup_action(Device device, const Training<E>& training,
-                   Matrix<typename E::Scalar, 1, E::Environment::kActionDim>& action) {
+void warmup_action(Device device, const Training<E>& training, Actions<E>& action) {
   using T = typename E::Scalar;
   const RandomStream random{training.hyperparameters.seed, Purpose::warmup_action,
                             training.learner.progress.step};
-  fill_uniform(device, random, action.data(), E::Environment::kActionDim, T(-1), T(1));
+  fill_uniform(device, random, action.data(), kEnvironmentCount<E> * E::Environment::kActionDim,
+               T(-1), T(1));
 }
 
-// The observation (1, ObservationDim) that the next action answers.
+// The observations (environments, ObservationDim) that the next actions answer.
 template <class E>
-MatrixView<const typename E::Scalar, 1, E::Environment::kObservationDim> present_observation(
-    const Training<E>& training) {
-  return {training.replay.observation + training.replay.position * E::Environment::kObservationDim};
+Matrix<typename E::Scalar, kEnvironmentCount<E>, E::Environment::kObservationDim>
+present_observations(const Training<E>& training) {
+  constexpr int kObservation = E::Environment::kObservationDim;
+  Matrix<typename E::Scalar, kEnvironmentCount<E>, kObservation> observations;
+  for (int index = 0; index < kEnvironmentCount<E>; index++) {
+    const auto& buffer = buffer_of(training.replay, index);
+    const auto* present = buffer.observation + buffer.position * kObservation;
+    for (int i = 0; i < kObservation; i++) observations(index, i) = present[i];
+  }
+  return observations;
 }
 
 // ---- Learning -----------------------------------------------------------------------------------
@@ -150,22 +181,22 @@ void gather_batch(Device device, Training<E>& training) {
   auto& scratch = training.scratch;
   const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
                             training.learner.progress.updates};
-  std::uint32_t slots[E::kBatchSize];
-  sample_slots(device, replay, random, slots, E::kBatchSize);
+  std::uint32_t numbers[E::kBatchSize];
+  sample_slots(device, replay, random, numbers, E::kBatchSize);
   for (int sample = 0; sample < E::kBatchSize; sample++) {
-    const std::uint32_t slot = slots[sample];
-    const T* next = next_observation(replay, slot);
+    const auto [buffer, slot] = slot_of(replay, numbers[sample]);
+    const T* next = next_observation(buffer, slot);
     for (int i = 0; i < kObservation; i++) {
-      const T value = replay.observation[slot * kObservation + i];
+      const T value = buffer.observation[slot * kObservation + i];
       scratch.observation(sample, i) = value;
       scratch.observation_action(sample, i) = value;
       scratch.next_observation(sample, i) = next[i];
     }
     for (int i = 0; i < kAction; i++) {
-      scratch.observation_action(sample, kObservation + i) = replay.action[slot * kAction + i];
+      scratch.observation_action(sample, kObservation + i) = buffer.action[slot * kAction + i];
     }
-    scratch.reward(sample, 0) = replay.reward[slot];
-    scratch.not_terminated(sample, 0) = replay.flags[slot] & Replay<E>::kTerminated ? T(0) : T(1);
+    scratch.reward(sample, 0) = buffer.reward[slot];
+    scratch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
   }
 }
 
@@ -293,14 +324,13 @@ typename E::Scalar update_critic(Device device, const Training<E>& training, Cri
 // One step of both critics towards target_value; fills the report and returns the sum of the
 // losses.
 template <class Device, class E>
-typename E::Scalar update_critics(Device device, Training<E>& training, StepReport& report) {
+typename E::Scalar update_critics(Device device, Training<E>& training, StepReport<E>& report) {
   typename E::Scalar loss[2];
   for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
     loss[work.index] = update_critic(one_device, training, work);
   });
-  report.updated = true;
-  report.critic_1_loss = static_cast<float>(loss[0]);
-  report.critic_2_loss = static_cast<float>(loss[1]);
+  report.metrics.critic_1_loss = static_cast<float>(loss[0]);
+  report.metrics.critic_2_loss = static_cast<float>(loss[1]);
   return loss[0] + loss[1];
 }
 
@@ -315,14 +345,6 @@ void update_critic_targets(Device device, Training<E>& training) {
 
 // ---- The state's tensors ------------------------------------------------------------------------
 
-// An array that is no part of a network's layer.
-template <class T, class Visitor>
-void visit_array(const char* name, T* data, int rows, int columns, Visitor&& visitor) {
-  visitor(TensorInfo{name, data_type_of(data), static_cast<std::uint32_t>(rows),
-                     static_cast<std::uint32_t>(columns)},
-          static_cast<void*>(data));
-}
-
 template <class E, class Visitor>
 void for_each_critic_tensor(Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;
@@ -336,56 +358,19 @@ void for_each_critic_tensor(Training<E>& training, Visitor&& visitor) {
 template <class E, class Visitor>
 void for_each_optimizer_tensor(Training<E>& training, Visitor&& visitor) {
   auto& learner = training.learner;
-  for_each_tensor("actor_optimizer/first_moment", learner.actor_optimizer.first_moment, visitor);
-  for_each_tensor("actor_optimizer/second_moment", learner.actor_optimizer.second_moment, visitor);
-  visit_array("actor_optimizer/decay_power", learner.actor_optimizer.decay_power, 2, 1, visitor);
-  for_each_tensor("critic_1_optimizer/first_moment", learner.critic_1_optimizer.first_moment,
-                  visitor);
-  for_each_tensor("critic_1_optimizer/second_moment", learner.critic_1_optimizer.second_moment,
-                  visitor);
-  visit_array("critic_1_optimizer/decay_power", learner.critic_1_optimizer.decay_power, 2, 1,
-              visitor);
-  for_each_tensor("critic_2_optimizer/first_moment", learner.critic_2_optimizer.first_moment,
-                  visitor);
-  for_each_tensor("critic_2_optimizer/second_moment", learner.critic_2_optimizer.second_moment,
-                  visitor);
-  visit_array("critic_2_optimizer/decay_power", learner.critic_2_optimizer.decay_power, 2, 1,
-              visitor);
+  visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
+                  "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
+  visit_optimizer("critic_1_optimizer/first_moment", "critic_1_optimizer/second_moment",
+                  "critic_1_optimizer/decay_power", learner.critic_1_optimizer, visitor);
+  visit_optimizer("critic_2_optimizer/first_moment", "critic_2_optimizer/second_moment",
+                  "critic_2_optimizer/decay_power", learner.critic_2_optimizer, visitor);
 }
 
-// A field of a struct, with its own type.
-template <class Field, class Visitor>
-void visit_field(const char* name, const char* field_name, Field& field, bool may_be_nan,
-                 Visitor&& visitor) {
-  using Element = std::remove_all_extents_t<Field>;
-  TensorInfo info{name, data_type_of(static_cast<const Element*>(nullptr)),
-                  static_cast<std::uint32_t>(sizeof(Field) / sizeof(Element)), 1};
-  info.field = field_name;
-  info.may_be_nan = may_be_nan;
-  visitor(info, static_cast<void*>(&field));
-}
-
-// Environment, progress and replay buffer.
+// Environments, progress and replay buffers.
 template <class E, class Visitor>
 void for_each_run_tensor(Training<E>& training, Visitor&& visitor) {
-  using Slots = Replay<E>;
-  auto& progress = training.learner.progress;
-  auto& replay = training.replay;
-  training.learner.environment_state.for_each_field([&](const char* name, auto& field) {
-    visit_field("environment_state", name, field, false, visitor);
-  });
-  progress.for_each_field([&](const char* name, auto& field) {
-    const void* address = &field;
-    const bool may_be_nan = address == &progress.last_return || address == &progress.best_return;
-    visit_field("progress", name, field, may_be_nan, visitor);
-  });
-  visit_array("replay/observation", replay.observation, Slots::kSlots, Slots::kObservationDim,
-              visitor);
-  visit_array("replay/action", replay.action, Slots::kSlots, Slots::kActionDim, visitor);
-  visit_array("replay/reward", replay.reward, Slots::kSlots, 1, visitor);
-  visit_array("replay/flags", replay.flags, Slots::kSlots, 1, visitor);
-  visit_array("replay/position", &replay.position, 1, 1, visitor);
-  visit_array("replay/size", &replay.size, 1, 1, visitor);
+  for_each_environment_tensor(training, visitor);
+  for_each_replay_tensor(training.replay, visitor);
 }
 
 }  // namespace rlt

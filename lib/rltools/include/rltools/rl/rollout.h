@@ -1,60 +1,58 @@
-// Off-policy data collection: one environment step into a replay buffer, with episode ends and
-// resets.
+// Off-policy data collection: a step of every environment into the replay buffer.
 #pragma once
 
 #include "rltools/core/finite.h"
-#include "rltools/rl/replay_buffer.h"
+#include "rltools/rl/replay_buffers.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
 
-// A new episode: draws its initial state and makes its observation the present one.
+// First episodes, whose observations are the present ones.
 template <class Device, class E>
-void reset_environment(Device device, Training<E>& training) {
-  const typename E::Environment environment{};
-  auto& learner = training.learner;
-  const RandomStream random{training.hyperparameters.seed, Purpose::environment_reset,
-                            learner.progress.episodes};
-  learner.environment_state = initial_state(device, environment, random);
-  learner.progress.episode_step = 0;
-  learner.progress.episode_return = typename E::Scalar(0);
-  observe(device, environment, learner.environment_state, advance(training.replay));
+void begin_episodes(Device device, Training<E>& training) {
+  begin_all(device, training.learner.environments, training.hyperparameters.seed,
+            [&](int index) { return advance(buffer_of(training.replay, index)); });
 }
 
-// Takes `action` in the environment and stores the transition; fills the report's episode fields.
-// An episode of kEpisodeSteps steps is truncated, which is not stored as a termination. An action
-// that is not finite is a fault: the environment is not stepped with it. So is a reward, or a sum
-// of rewards.
+namespace detail {
+
+// Where step_all() puts what it finds. A truncated episode is not stored as terminated.
+template <class E>
+struct IntoReplay {
+  using T = typename E::Scalar;
+  Replay<E>& replay;
+  const T* action;
+  Transition<T>* transitions;
+
+  T* reached(int index, const Transition<T>& transition) const {
+    transitions[index] = transition;
+    auto& buffer = buffer_of(replay, index);
+    record(buffer, action + index * E::Environment::kActionDim, transition.reward,
+           transition.terminated);
+    return advance(buffer);
+  }
+  T* begun(int index) const { return advance(buffer_of(replay, index)); }
+};
+
+}  // namespace detail
+
+// Takes `action` (environments, ActionDim) in the environments and stores the transitions; fills
+// the report's fields of episodes. An action that is not finite is a fault: no environment is
+// stepped with it. So is a reward, or a sum of rewards.
 template <class Device, class E>
 void collect(Device device, Training<E>& training, const typename E::Scalar* action,
-             StepReport& report) {
+             StepReport<E>& report) {
   using T = typename E::Scalar;
-  const typename E::Environment environment{};
-  auto& learner = training.learner;
-  auto& progress = learner.progress;
-  report.finite = all_finite(action, E::Environment::kActionDim);
+  constexpr int kEnvironments = kEnvironmentCount<E>;
+  auto& progress = training.learner.progress;
+  report.finite = all_finite(action, kEnvironments * E::Environment::kActionDim);
   if (!report.finite) return;
-  const auto state = learner.environment_state;
-  const auto next = step(device, environment, state, action);
-  const T step_reward = reward(device, environment, state, action, next);
-  const bool is_terminated = terminated(device, environment, next);
-  record(training.replay, action, step_reward, is_terminated);
-  observe(device, environment, next, advance(training.replay));
-  learner.environment_state = next;
-  progress.step++;
-  progress.episode_step++;
-  progress.episode_return += step_reward;
-  report.finite = is_finite(progress.episode_return);
-  if (is_terminated || progress.episode_step >= static_cast<std::uint32_t>(E::kEpisodeSteps)) {
-    const T episode_return = progress.episode_return;
-    progress.last_return = episode_return;
-    // Written so that the first return replaces the initial NaN.
-    if (!(progress.best_return >= episode_return)) progress.best_return = episode_return;
-    progress.episodes++;
-    report.episode_ended = true;
-    report.episode_return = static_cast<float>(episode_return);
-    reset_environment(device, training);
-  }
+  Transition<T> transitions[kEnvironments];
+  step_all(device, training.learner.environments, training.hyperparameters.seed, progress.step,
+           static_cast<std::uint32_t>(E::kEpisodeSteps), action,
+           detail::IntoReplay<E>{training.replay, action, transitions});
+  progress.step += static_cast<std::uint32_t>(kEnvironments);
+  for (const Transition<T>& transition : transitions) note_transition(progress, transition, report);
 }
 
 }  // namespace rlt

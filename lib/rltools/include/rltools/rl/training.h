@@ -8,6 +8,8 @@
 #include "rltools/core/tensor.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
+#include "rltools/rl/metrics.h"
+#include "rltools/rl/vector_environment.h"
 
 namespace rlt {
 
@@ -49,31 +51,44 @@ struct Training {
   Scratch<E>& scratch;  // activations and gradients; not part of the state
 };
 
-// Where a run stands: environment steps done, critic updates done, training episodes ended, steps
-// done in the present episode and the sum of its rewards; the returns of the last and of the best
-// training episode, NaN before the first has ended. Part of the training state.
-#define RLT_PROGRESS_FIELDS(X)   \
-  X(std::uint32_t, step)         \
-  X(std::uint32_t, updates)      \
-  X(std::uint32_t, episodes)     \
-  X(std::uint32_t, episode_step) \
-  X(T, episode_return)           \
-  X(T, last_return)              \
-  X(T, best_return)
+// Where a run stands, beside its environments' episodes: environment steps done, of all
+// environments; updates done; the returns of the last and of the best training episode, NaN before
+// the first has ended. Part of the training state.
 template <class T>
-RLT_DEFINE_FIELDS(Progress, RLT_PROGRESS_FIELDS)
+struct Progress {
+  std::uint32_t step;
+  std::uint32_t updates;
+  T last_return;
+  T best_return;
+};
+
+// The environments of a run.
+template <class E>
+using Environments = VectorEnvironment<typename E::Environment, kEnvironmentCount<E>>;
 
 // What one training step did.
+template <class E>
 struct StepReport {
-  bool updated;        // critics were updated; the losses below are valid
-  bool actor_updated;  // the actor was updated; actor_loss is valid
-  bool episode_ended;  // episode_return is valid
-  bool finite;         // false once an action, loss or return is not a finite number
-  float episode_return;
-  float critic_1_loss;
-  float critic_2_loss;
-  float actor_loss;
+  bool finite = true;                // false once an action, loss or return is no finite number
+  std::uint32_t episodes_ended = 0;  // of all environments
+  float episode_return = 0;          // of the last of them
+  typename E::Algorithm::Metrics metrics;
 };
+
+// What an environment's step means for the run.
+template <class E, class T>
+void note_transition(Progress<T>& progress, const Transition<T>& transition,
+                     StepReport<E>& report) {
+  if (!is_finite(transition.episode_return)) report.finite = false;
+  if (!transition.ended()) return;
+  progress.last_return = transition.episode_return;
+  // Written so that the first return replaces the initial NaN.
+  if (!(progress.best_return >= transition.episode_return)) {
+    progress.best_return = transition.episode_return;
+  }
+  report.episodes_ended++;
+  report.episode_return = static_cast<float>(transition.episode_return);
+}
 
 // Whether the environment and the experiment keep their contracts; what relies on them is compiled
 // only then. (The condition is a parameter because Clang refuses to use it again where it has
@@ -93,9 +108,10 @@ void initialize(Device device, Training<E>& training) {
   }
 }
 
-// One environment step and the updates that go with it.
+// A bounded piece of work: one step of every environment with the updates that go with it, or a
+// part of the learning.
 template <class Device, class E>
-StepReport train_step(Device device, Training<E>& training) {
+StepReport<E> train_step(Device device, Training<E>& training) {
   if constexpr (Contracts<E>::kKept) {
     return train_step_algorithm(device, typename E::Algorithm{}, training);
   }
@@ -108,6 +124,14 @@ void act(Device device, Training<E>& training, const Observation& observation, A
   act_algorithm(device, typename E::Algorithm{}, training, observation, action);
 }
 
+// No step done.
+template <class E>
+void reset_progress(Training<E>& training) {
+  using T = typename E::Scalar;
+  const T nan = static_cast<T>(math::kQuietNan);
+  training.learner.progress = {0, 0, nan, nan};
+}
+
 // Visits every array of the training state in the documented order: visitor(const TensorInfo&,
 // void* data).
 template <class E, class Visitor>
@@ -117,20 +141,34 @@ void for_each_state_tensor(Training<E>& training, Visitor&& visitor) {
   }
 }
 
+// What the algorithm says of the experiment: visitor(name, size) for the sizes that learning
+// depends on, visitor(name, network) for each network's shape. (Metrics: rl/metrics.h.)
+template <class E, class Visitor>
+void for_each_size(const Training<E>&, Visitor&& visitor) {
+  E::Algorithm::template for_each_size<E>(visitor);
+}
+template <class E, class Visitor>
+void for_each_network(const Training<E>& training, Visitor&& visitor) {
+  E::Algorithm::for_each_network(training, visitor);
+}
+
 // Whether every float of the state is finite, as those of a run at rest are. (Returns are NaN
 // before an episode has ended, but never infinite.)
 template <class E>
 bool state_is_finite(Training<E>& training) {
   bool finite = true;
   for_each_state_tensor(training, [&](const TensorInfo& info, const void* data) {
-    const auto check = [&](const auto* values) {
-      for (std::uint32_t i = 0; i < info.rows * info.columns; i++) {
+    const auto check = [&](const auto* values, std::uint32_t count) {
+      for (std::uint32_t i = 0; i < count; i++) {
         const bool is_nan = values[i] != values[i];
         if (!is_finite(values[i]) && !(is_nan && info.may_be_nan)) finite = false;
       }
     };
-    if (info.type == DataType::f32) check(static_cast<const float*>(data));
-    if (info.type == DataType::f64) check(static_cast<const double*>(data));
+    for_each_piece(info, data, [&](const void* piece, std::uint32_t bytes) {
+      const std::uint32_t count = bytes / size_bytes(info.type);
+      if (info.type == DataType::f32) check(static_cast<const float*>(piece), count);
+      if (info.type == DataType::f64) check(static_cast<const double*>(piece), count);
+    });
   });
   return finite;
 }

@@ -43,6 +43,13 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(SacHyperparameters, RLT_SAC_HYPERPARAMETERS)
 
+#define RLT_SAC_METRICS(X)                                                        \
+  X(critic_1_loss, "Mean squared error of the first critic against its target.")  \
+  X(critic_2_loss, "Mean squared error of the second critic against its target.") \
+  X(actor_loss, "Temperature times log-probability, minus the critics' value, of its actions.")
+
+RLT_DEFINE_METRICS(SacMetrics, RLT_SAC_METRICS)
+
 namespace sac {
 
 // log alpha, as a network of one parameter for Adam.
@@ -70,8 +77,9 @@ struct WithOutputs<Network, Outputs, Output, std::integer_sequence<int, Layer...
 // kEpisodeSteps. The actor's outputs are the mean of every dimension of the action, then every
 // log_std. E's Hyperparameters are SacHyperparameters, or derive from it with a constructor that
 // sets other defaults.
-struct Sac {
+struct Sac : OffPolicyDescription {
   static constexpr const char* kName = "SAC";
+  using Metrics = SacMetrics;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>
@@ -106,7 +114,7 @@ struct Sac {
     AdamState<typename E::Actor> actor_optimizer;
     AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
     AdamState<sac::LogTemperature<T>> temperature_optimizer;
-    typename E::Environment::State environment_state;
+    Environments<E> environments;
     Progress<T> progress;
   };
 
@@ -143,7 +151,8 @@ template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, Sac, Training<E>& training, const Observation& observation,
                    Action& action) {
   Matrix<typename E::Scalar, 1, E::Actor::kOutputDim> output;
-  forward(device, training.learner.actor, observation, output, training.scratch.acting_buffer);
+  MlpBuffer<typename E::Actor, 1> buffer;
+  forward(device, training.learner.actor, observation, output, buffer);
   activation_forward<Activation::tanh, E::Environment::kActionDim>(device, output.data(),
                                                                    action.data());
 }
@@ -167,21 +176,22 @@ const PolicyNetwork<E>& policy_algorithm(Sac, const Training<E>& training) {
 
 namespace sac {
 
-// The action taken in training: uniformly random while warming up, then drawn from the policy.
+// The actions taken in training: uniformly random while warming up, then drawn from the policy.
 template <class Device, class E>
-void exploring_action(Device device, Training<E>& training,
-                      Matrix<typename E::Scalar, 1, E::Environment::kActionDim>& action) {
+void exploring_action(Device device, Training<E>& training, Actions<E>& action) {
   using T = typename E::Scalar;
   constexpr int kAction = E::Environment::kActionDim;
+  constexpr int kEnvironments = kEnvironmentCount<E>;
   if (is_warming_up(training)) return warmup_action(device, training, action);
   const RandomStream random{training.hyperparameters.seed, Purpose::exploration,
                             training.learner.progress.step};
-  Matrix<T, 1, E::Actor::kOutputDim> output;
-  forward(device, training.learner.actor, present_observation(training), output,
-          training.scratch.acting_buffer);
-  T noise[kAction], log_probability;
-  fill_standard_normal(device, random, noise, kAction);
-  sample_actions<1, kAction>(device, output.data(), noise, action.data(), &log_probability);
+  Matrix<T, kEnvironments, E::Actor::kOutputDim> output;
+  forward(device, training.learner.actor, present_observations(training), output,
+          training.scratch.exploring_buffer);
+  T noise[kEnvironments * kAction], log_probability[kEnvironments];
+  fill_standard_normal(device, random, noise, kEnvironments * kAction);
+  sample_actions<kEnvironments, kAction>(device, output.data(), noise, action.data(),
+                                         log_probability);
 }
 
 template <class E>
@@ -313,14 +323,14 @@ void update_temperature(Device device, Training<E>& training,
 }  // namespace sac
 
 template <class Device, class E>
-StepReport train_step_algorithm(Device device, Sac, Training<E>& training) {
+StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
   auto& learner = training.learner;
-  StepReport report{};
-  Matrix<typename E::Scalar, 1, E::Environment::kActionDim> action;
+  StepReport<E> report;
+  Actions<E> action;
   sac::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
   if (!report.finite) return report;
-  auto sum = learner.progress.episode_return;
+  auto sum = typename E::Scalar(0);
   if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     sac::compute_target_values(device, training);
@@ -329,11 +339,10 @@ StepReport train_step_algorithm(Device device, Sac, Training<E>& training) {
     sac::update_temperature(device, training, actor.log_probability);
     update_critic_targets(device, training);
     learner.progress.updates++;
-    report.actor_updated = true;
-    report.actor_loss = static_cast<float>(actor.loss);
+    report.metrics.actor_loss = static_cast<float>(actor.loss);
     sum += actor.loss;
   }
-  report.finite = is_finite(sum);
+  report.finite = report.finite && is_finite(sum);
   return report;
 }
 

@@ -28,12 +28,20 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
 
+#define RLT_TD3_METRICS(X)                                                        \
+  X(critic_1_loss, "Mean squared error of the first critic against its target.")  \
+  X(critic_2_loss, "Mean squared error of the second critic against its target.") \
+  X(actor_loss, "Minus the first critic's value of the actor's actions.")
+
+RLT_DEFINE_METRICS(Td3Metrics, RLT_TD3_METRICS)
+
 // An experiment E names its Environment, Actor and Critic networks, kBatchSize, kTileRows (a
 // divisor of the batch; activations are held for this many samples), kReplayCapacity and
 // kEpisodeSteps. Its Hyperparameters are Td3Hyperparameters, or derive from it with a constructor
 // that sets other defaults.
-struct Td3 {
+struct Td3 : OffPolicyDescription {
   static constexpr const char* kName = "TD3";
+  using Metrics = Td3Metrics;
 
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>
@@ -63,7 +71,7 @@ struct Td3 {
     typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
     AdamState<typename E::Actor> actor_optimizer;
     AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
-    typename E::Environment::State environment_state;
+    Environments<E> environments;
     Progress<T> progress;
   };
 
@@ -86,7 +94,8 @@ void initialize_algorithm(Device device, Td3, Training<E>& training) {
 template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, Td3, Training<E>& training, const Observation& observation,
                    Action& action) {
-  forward(device, training.learner.actor, observation, action, training.scratch.acting_buffer);
+  MlpBuffer<typename E::Actor, 1> buffer;
+  forward(device, training.learner.actor, observation, action, buffer);
 }
 
 template <class E>
@@ -96,21 +105,20 @@ const PolicyNetwork<E>& policy_algorithm(Td3, const Training<E>& training) {
 
 namespace td3 {
 
-// The action taken in training: uniformly random while warming up, then the policy's with Gaussian
+// The actions taken in training: uniformly random while warming up, then the policy's with Gaussian
 // noise.
 template <class Device, class E>
-void exploring_action(Device device, Training<E>& training,
-                      Matrix<typename E::Scalar, 1, E::Environment::kActionDim>& action) {
+void exploring_action(Device device, Training<E>& training, Actions<E>& action) {
   using T = typename E::Scalar;
-  constexpr int kAction = E::Environment::kActionDim;
+  constexpr int kCount = kEnvironmentCount<E> * E::Environment::kActionDim;
   const auto& hyper = training.hyperparameters;
   if (is_warming_up(training)) return warmup_action(device, training, action);
-  forward(device, training.learner.actor, present_observation(training), action,
-          training.scratch.acting_buffer);
-  T noise[kAction];
+  forward(device, training.learner.actor, present_observations(training), action,
+          training.scratch.exploring_buffer);
+  T noise[kCount];
   fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},
-                       noise, kAction);
-  for (int i = 0; i < kAction; i++) {
+                       noise, kCount);
+  for (int i = 0; i < kCount; i++) {
     const T noisy = math::fma(static_cast<T>(hyper.action_noise), noise[i], action.data()[i]);
     action.data()[i] = math::clamp(noisy, T(-1), T(1));
   }
@@ -191,15 +199,15 @@ void update_targets(Device device, Training<E>& training) {
 }  // namespace td3
 
 template <class Device, class E>
-StepReport train_step_algorithm(Device device, Td3, Training<E>& training) {
+StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
   using T = typename E::Scalar;
   auto& learner = training.learner;
-  StepReport report{};
-  Matrix<T, 1, E::Environment::kActionDim> action;
+  StepReport<E> report;
+  Actions<E> action;
   td3::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
   if (!report.finite) return report;
-  T sum = learner.progress.episode_return;
+  T sum = T(0);
   if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);
     td3::compute_target_values(device, training);
@@ -208,12 +216,11 @@ StepReport train_step_algorithm(Device device, Td3, Training<E>& training) {
     if (learner.progress.updates % training.hyperparameters.policy_delay == 0) {
       const T actor_loss = td3::update_actor(device, training);
       td3::update_targets(device, training);
-      report.actor_updated = true;
-      report.actor_loss = static_cast<float>(actor_loss);
+      report.metrics.actor_loss = static_cast<float>(actor_loss);
       sum += actor_loss;
     }
   }
-  report.finite = is_finite(sum);
+  report.finite = report.finite && is_finite(sum);
   return report;
 }
 

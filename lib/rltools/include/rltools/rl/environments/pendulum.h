@@ -32,16 +32,9 @@ struct Pendulum : contracts::Pendulum {
 
   RLT_DEFINE_FIELDS(State, RLT_PENDULUM_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)
-  Parameters parameters;
 };
 
 namespace detail {
-
-// The torque that a normalised action asks for, N*m.
-template <class T>
-inline T pendulum_torque(const Pendulum<T>& environment, const T* action) {
-  return math::clamp(action[0], T(-1), T(1)) * environment.parameters.max_torque_nm;
-}
 
 // The angle in [-pi, pi).
 template <class T>
@@ -60,49 +53,38 @@ inline T normalized_angle(T angle_rad) {
 
 // Angle uniform in [-pi, pi), velocity uniform between its bounds.
 template <class T>
-typename Pendulum<T>::State initial_state(Generic, const Pendulum<T>& environment,
-                                          RandomStream random) {
+void reset(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& parameters,
+           typename Pendulum<T>::State& state, RandomStream random) {
   constexpr T kPi = static_cast<T>(3.141592653589793);
-  const T bound = environment.parameters.max_initial_velocity_rad_s;
-  return {uniform<T>(random, 0, -kPi, kPi), uniform<T>(random, 1, -bound, bound)};
+  const T bound = parameters.max_initial_velocity_rad_s;
+  state.angle_rad = uniform<T>(random, 0, -kPi, kPi);
+  state.velocity_rad_s = uniform<T>(random, 1, -bound, bound);
 }
 
+// The reward is -(angle^2 + velocity_cost velocity^2 + torque_cost torque^2) of the state before
+// the step.
 template <class T>
-typename Pendulum<T>::State step(Generic, const Pendulum<T>& environment,
-                                 const typename Pendulum<T>::State& state, const T* action) {
-  const auto& p = environment.parameters;
-  const T torque = detail::pendulum_torque(environment, action);
+StepResult<T> step(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& parameters,
+                   typename Pendulum<T>::State& state, const T* action, RandomStream) {
+  const auto& p = parameters;
+  const T torque = math::clamp(action[0], T(-1), T(1)) * p.max_torque_nm;
+  const T angle = detail::normalized_angle(state.angle_rad);
+  const T cost = angle * angle + p.velocity_cost * (state.velocity_rad_s * state.velocity_rad_s) +
+                 p.torque_cost * (torque * torque);
   const T acceleration = T(3) * p.gravity_m_s2 / (T(2) * p.length_m) * math::sin(state.angle_rad) +
                          T(3) / (p.mass_kg * p.length_m * p.length_m) * torque;
-  typename Pendulum<T>::State next;
-  next.velocity_rad_s = math::clamp(state.velocity_rad_s + acceleration * p.step_s,
-                                    -p.max_velocity_rad_s, p.max_velocity_rad_s);
-  next.angle_rad = state.angle_rad + next.velocity_rad_s * p.step_s;
-  return next;
+  state.velocity_rad_s = math::clamp(state.velocity_rad_s + acceleration * p.step_s,
+                                     -p.max_velocity_rad_s, p.max_velocity_rad_s);
+  state.angle_rad += state.velocity_rad_s * p.step_s;
+  return {-cost, false};
 }
 
 template <class T>
-void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::State& state,
-             T* observation) {
+void observe(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters&,
+             const typename Pendulum<T>::State& state, T* observation, RandomStream) {
   observation[0] = math::cos(state.angle_rad);
   observation[1] = math::sin(state.angle_rad);
   observation[2] = state.velocity_rad_s;
-}
-
-// -(angle^2 + velocity_cost velocity^2 + torque_cost torque^2) of the state before the step
-template <class T>
-T reward(Generic, const Pendulum<T>& environment, const typename Pendulum<T>::State& state,
-         const T* action, const typename Pendulum<T>::State&) {
-  const auto& p = environment.parameters;
-  const T angle = detail::normalized_angle(state.angle_rad);
-  const T torque = detail::pendulum_torque(environment, action);
-  return -(angle * angle + p.velocity_cost * (state.velocity_rad_s * state.velocity_rad_s) +
-           p.torque_cost * (torque * torque));
-}
-
-template <class T>
-bool terminated(Generic, const Pendulum<T>&, const typename Pendulum<T>::State&) {
-  return false;
 }
 
 }  // namespace rlt

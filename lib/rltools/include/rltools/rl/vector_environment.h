@@ -1,0 +1,152 @@
+// Many environments of a kind, each in an episode of its own: stepped together, and begun again
+// where an episode ends. What they need is arrays that the caller owns, a row for each environment.
+//
+// What environment i draws depends on the seed, on i, and on its episode's number or on the step,
+// never on the other environments: they may be worked on in any order, by any number of threads.
+#pragma once
+
+#include <cstddef>
+
+#include "rltools/core/random.h"
+#include "rltools/core/tasks.h"
+#include "rltools/rl/environment.h"
+
+namespace rlt {
+
+// How many environments an experiment E runs: E::kEnvironments, or one.
+template <class E, class = void>
+struct EnvironmentCount {
+  static constexpr int kValue = 1;
+};
+template <class E>
+struct EnvironmentCount<E, detail::VoidType<decltype(E::kEnvironments)>> {
+  static constexpr int kValue = E::kEnvironments;
+  static_assert(kValue > 0, "kEnvironments must be at least 1");
+};
+template <class E>
+constexpr int kEnvironmentCount = EnvironmentCount<E>::kValue;
+
+// The parameters of N environments: no data where all have the nominal ones.
+template <class E, int N, bool Sampled = kSamplesParameters<E>>
+struct ParameterSets {
+  static constexpr typename E::Parameters kNominal{};
+  static constexpr const typename E::Parameters& at(int) { return kNominal; }
+};
+template <class E, int N>
+struct ParameterSets<E, N, true> {
+  typename E::Parameters values[N];
+  const typename E::Parameters& at(int index) const { return values[index]; }
+};
+
+// N environments, and where their episodes stand: how many have ended, steps done in the present
+// one and the sum of its rewards. Part of the training state.
+template <class E, int N>
+struct VectorEnvironment : ParameterSets<E, N> {
+  using Environment = E;
+  using T = typename E::Scalar;
+  static constexpr int kCount = N;
+
+  typename E::State state[N];
+  std::uint32_t episodes[N];
+  std::uint32_t episode_step[N];
+  T episode_return[N];
+};
+
+// What a step of one environment gave. Of an episode that ended, `episode_return` is the sum of its
+// rewards.
+template <class T>
+struct Transition {
+  T reward;
+  bool terminated;  // in a terminal state
+  bool truncated;   // cut off after the number of steps that episodes have
+  T episode_return;
+
+  bool ended() const { return terminated || truncated; }
+};
+
+// A new episode of environment `index`: its parameters, where they differ from episode to episode,
+// and its initial state.
+template <class Device, class E, int N>
+void begin_episode(Device device, VectorEnvironment<E, N>& environments, int index,
+                   std::uint32_t seed) {
+  const std::uint32_t episode = environments.episodes[index];
+  const auto number = static_cast<std::uint32_t>(index);
+  if constexpr (kSamplesParameters<E>) {
+    draw_parameters(device, E{}, environments.values[index],
+                    {seed, Purpose::environment_parameters, episode, number});
+  }
+  reset(device, E{}, environments.at(index), environments.state[index],
+        RandomStream{seed, Purpose::environment_reset, episode, number});
+  environments.episode_step[index] = 0;
+  environments.episode_return[index] = typename E::Scalar(0);
+}
+
+// observation (ObservationDim) of environment `index`, which is in its episode's first state.
+template <class Device, class E, int N>
+void observe_first(Device device, const VectorEnvironment<E, N>& environments, int index,
+                   std::uint32_t seed, typename E::Scalar* observation) {
+  observe(device, E{}, environments.at(index), environments.state[index], observation,
+          RandomStream{seed, Purpose::first_observation, environments.episodes[index],
+                       static_cast<std::uint32_t>(index)});
+}
+
+// Environment `index` takes `action` (ActionDim) in the run's step `step_number`. An episode of
+// `episode_steps` steps is truncated.
+template <class Device, class E, int N>
+Transition<typename E::Scalar> step_environment(Device device,
+                                                VectorEnvironment<E, N>& environments, int index,
+                                                std::uint32_t seed, std::uint32_t step_number,
+                                                std::uint32_t episode_steps,
+                                                const typename E::Scalar* action) {
+  const auto result = step(device, E{}, environments.at(index), environments.state[index], action,
+                           RandomStream{seed, Purpose::environment_step, step_number,
+                                        static_cast<std::uint32_t>(index)});
+  environments.episode_step[index]++;
+  environments.episode_return[index] += result.reward;
+  const bool truncated = !result.terminated && environments.episode_step[index] >= episode_steps;
+  return {result.reward, result.terminated, truncated, environments.episode_return[index]};
+}
+
+// Every environment takes its row of `action` (N, ActionDim) in the run's step `step_number`, and
+// begins a new episode where one has ended. On the worker that has environment i,
+//   T* store.reached(i, transition)  says where the observation of the state reached is to go, and
+//   T* store.begun(i)                where the first one of a new episode is to go.
+template <class Device, class E, int N, class Store>
+void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
+              std::uint32_t step_number, std::uint32_t episode_steps,
+              const typename E::Scalar* action, Store&& store) {
+  for_each_index(device, N, [&](auto worker, int index) {
+    const auto transition =
+        step_environment(worker, environments, index, seed, step_number, episode_steps,
+                         action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
+    observe(
+        worker, E{}, environments.at(index), environments.state[index],
+        store.reached(index, transition),
+        RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
+    if (!transition.ended()) return;
+    environments.episodes[index]++;
+    begin_episode(worker, environments, index, seed);
+    observe_first(worker, environments, index, seed, store.begun(index));
+  });
+}
+
+// The first episode of every environment; T* begun(i) is where its first observation goes.
+template <class Device, class E, int N, class Begun>
+void begin_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
+               Begun&& begun) {
+  for_each_index(device, N, [&](auto worker, int index) {
+    environments.episodes[index] = 0;
+    begin_episode(worker, environments, index, seed);
+    observe_first(worker, environments, index, seed, begun(index));
+  });
+}
+
+// Episodes ended, of all environments.
+template <class E, int N>
+std::uint32_t episodes_ended(const VectorEnvironment<E, N>& environments) {
+  std::uint32_t sum = 0;
+  for (int index = 0; index < N; index++) sum += environments.episodes[index];
+  return sum;
+}
+
+}  // namespace rlt
