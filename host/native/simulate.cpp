@@ -48,6 +48,7 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
             random(rlt::Purpose::evaluation_observation));
     policy_forward(device, policy, observation, action, scratch);
     if (!rlt::all_finite(action, Environment::kActionDim)) return rlt::math::kQuietNan;
+    for (Scalar& element : action) element = rlt::math::clamp(element, Scalar(-1), Scalar(1));
     const auto result =
         step(device, environment, parameters, state, action, random(rlt::Purpose::evaluation_step));
     episode_return += result.reward;

@@ -1,12 +1,16 @@
 // An environment without one of its functions or lists: the one that RLT_WITHOUT_... names.
 // variant: RLT_WITHOUT_RESET
 // says: the environment has no function reset(device, environment, parameters, state,
-// random_stream) variant: RLT_WITHOUT_STEP says: the environment has no function step(device,
-// environment, parameters, state, action, random_stream) variant: RLT_WITH_REWARD_ALONE says: that
-// returns StepResult<Scalar> variant: RLT_WITHOUT_OBSERVE says: the environment has no function
-// observe(device, environment, parameters, state, observation, random_stream) variant:
-// RLT_WITHOUT_STATE_FIELDS says: the environment's State does not list its fields variant:
-// RLT_WITHOUT_CONSTANTS says: the environment does not list its constants
+// variant: RLT_WITHOUT_STEP
+// says: the environment has no function step(device, environment, parameters, state,
+// variant: RLT_WITH_REWARD_ALONE
+// says: that returns StepResult<Scalar>
+// variant: RLT_WITHOUT_OBSERVE
+// says: the environment has no function observe(device, environment, parameters, state,
+// variant: RLT_WITHOUT_STATE_FIELDS
+// says: the environment's State does not list its fields
+// variant: RLT_WITHOUT_CONSTANTS
+// says: the environment does not list its constants
 #pragma once
 
 #include "pendulum_td3.h"
@@ -43,15 +47,15 @@ inline void reset(Generic, const Line&, const Line::Parameters&, Line::State& st
 }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITH_REWARD_ALONE)
-using LineResult = StepResult<float>;
+inline StepResult<float> result_of(float reward) { return {reward, false}; }
 #else
-using LineResult = float;
+inline float result_of(float reward) { return reward; }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STEP)
-inline LineResult step(Generic, const Line&, const Line::Parameters&, Line::State& state,
-                       const float* action, RandomStream) {
+inline auto step(Generic, const Line&, const Line::Parameters&, Line::State& state,
+                 const float* action, RandomStream) {
   state.position += 0.25f * action[0];
-  return {-math::absolute(state.position)};
+  return result_of(-math::absolute(state.position));
 }
 #endif
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_OBSERVE)

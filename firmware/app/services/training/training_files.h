@@ -141,7 +141,7 @@ class TrainingFiles {
       return CheckpointReason::wrong_sha256;
     }
     if (steps_done(training_) != incoming_.step) return CheckpointReason::wrong_step;
-    if (!is_consistent(training_.replay, incoming_.step)) return CheckpointReason::inconsistent;
+    if (!state_is_consistent(training_)) return CheckpointReason::inconsistent;
     if (!state_is_finite(training_)) return CheckpointReason::not_finite;
     return CheckpointReason::accepted;
   }

@@ -147,6 +147,29 @@ inline void fill_uniform(Generic, RandomStream stream, T* destination, int count
   }
 }
 
+// ---- Permutations
+// --------------------------------------------------------------------------------
+
+// Where `index` goes in a permutation of 0 .. count-1 that the stream draws; count is at most 2^30.
+// A Feistel network of four rounds on as few bits as hold count (Luby and Rackoff 1988), gone
+// through again where it leads beyond count: no table, and any index at any time.
+inline std::uint32_t permuted_index(RandomStream stream, std::uint32_t index, std::uint32_t count) {
+  std::uint32_t half_bits = 1;
+  while ((1u << 2u * half_bits) < count) half_bits++;
+  const std::uint32_t mask = (1u << half_bits) - 1u;
+  do {
+    std::uint32_t left = index >> half_bits, right = index & mask;
+    for (std::uint32_t round = 0; round < 4; round++) {
+      const std::uint32_t mixed = random_word(stream, (round << half_bits | right) * 4u);
+      const std::uint32_t next = left ^ (mixed & mask);
+      left = right;
+      right = next;
+    }
+    index = left << half_bits | right;
+  } while (index >= count);
+  return index;
+}
+
 // ---- Normal
 // --------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 namespace rlt {
 
@@ -99,13 +98,20 @@ struct TensorInfo {
   constexpr std::uint32_t bytes() const { return rows * columns * size_bytes(type); }
 };
 
-// visit(piece, bytes) for the array's memory; `data`, where it begins, may point to const.
-template <class Data, class Visit>
-void for_each_piece(const TensorInfo& info, Data* data, Visit&& visit) {
-  using Byte = std::conditional_t<std::is_const_v<Data>, const std::uint8_t, std::uint8_t>;
-  Byte* piece = static_cast<Byte*>(data);
+// visit(piece, bytes) for the array's memory, which begins at `data`.
+template <class Visit>
+void for_each_piece(const TensorInfo& info, void* data, Visit&& visit) {
   const std::uint32_t bytes = info.bytes() / info.pieces;
-  for (std::uint32_t i = 0; i < info.pieces; i++) visit(piece + i * info.stride, bytes);
+  for (std::uint32_t i = 0; i < info.pieces; i++) {
+    visit(static_cast<std::uint8_t*>(data) + i * info.stride, bytes);
+  }
+}
+template <class Visit>
+void for_each_piece(const TensorInfo& info, const void* data, Visit&& visit) {
+  const std::uint32_t bytes = info.bytes() / info.pieces;
+  for (std::uint32_t i = 0; i < info.pieces; i++) {
+    visit(static_cast<const std::uint8_t*>(data) + i * info.stride, bytes);
+  }
 }
 
 // Calls put(character) for each character of the full name; a network has at most ten layers.

@@ -82,6 +82,25 @@ Generic sgd_update(Generic device, T learning_rate, const T* gradient, T* parame
   return device;
 }
 
+// The sum of squares of Count numbers: sixteen partial sums, element i in number i % 16, added up
+// in order.
+template <int Count, class T>
+T sum_of_squares(Generic, const T* values) {
+  constexpr int kPartial = 16;
+  T partial[kPartial] = {};
+  for (int first = 0; first + kPartial <= Count; first += kPartial) {
+    for (int i = 0; i < kPartial; i++) {
+      partial[i] = math::fma(values[first + i], values[first + i], partial[i]);
+    }
+  }
+  for (int i = Count - Count % kPartial; i < Count; i++) {
+    partial[i % kPartial] = math::fma(values[i], values[i], partial[i % kPartial]);
+  }
+  T sum = partial[0];
+  for (int i = 1; i < kPartial; i++) sum += partial[i];
+  return sum;
+}
+
 template <class Network>
 void initialize(AdamState<Network>& state) {
   using T = typename Network::Scalar;

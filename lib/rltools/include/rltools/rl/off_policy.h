@@ -100,7 +100,9 @@ struct OffPolicyScratch {
 };
 
 // What these algorithms say of an experiment.
-struct OffPolicyDescription {
+struct OffPolicy {
+  static constexpr bool kPolicyIsNormalised = false;
+
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {
     visitor("batch_size", E::kBatchSize);
@@ -112,6 +114,17 @@ struct OffPolicyDescription {
     visitor("critic", training.learner.critic_1);
   }
 };
+
+// A run may end after any step.
+template <class E>
+bool is_complete_algorithm(OffPolicy, const Training<E>&) {
+  return true;
+}
+
+template <class E>
+bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
+  return is_consistent(training.replay, training.learner.progress.step);
+}
 
 // ---- Beginning and acting -----------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ namespace rlt {
 
 // Size of the image of an experiment's policy.
 template <class E>
-constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>();
+constexpr std::uint32_t kPolicyImageBytes =
+    policy_image_bytes<PolicyNetwork<E>>(E::Algorithm::kPolicyIsNormalised);
 
 // Writes the image of a training run's policy. `state_sha256` is that of the present training
 // state.
@@ -34,8 +35,12 @@ void build_policy_image(Device device, Training<E>& training,
                               training.hyperparameters.seed,
                               fingerprint(training),
                               state_sha256};
-    write_policy_image(device, policy(training), policy_contract<Environment>(), {nullptr, nullptr},
-                       origin, image);
+    PolicyNormaliser normaliser{nullptr, nullptr};
+    if constexpr (E::Algorithm::kPolicyIsNormalised) {
+      normaliser = {training.learner.normaliser.shift, training.learner.normaliser.scale};
+    }
+    write_policy_image(device, policy(training), policy_contract<Environment>(), normaliser, origin,
+                       image);
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/normaliser.h"
 #include "rltools/rl/replay_buffers.h"
+#include "rltools/rl/rollout_buffer.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -97,6 +99,30 @@ void for_each_replay_tensor(ReplayBuffer<T, S, O, A>& replay, Visitor&& visitor,
 template <class Buffer, int N, class Visitor>
 void for_each_replay_tensor(ReplayBuffers<Buffer, N>& replay, Visitor&& visitor) {
   for_each_replay_tensor(replay.buffer[0], visitor, N);
+}
+
+template <class T, int S, int N, int O, int A, int C, class Visitor>
+void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C>& rollout, Visitor&& visitor) {
+  constexpr int kRows = S * N;
+  visit_array("rollout/observation", rollout.observation, kRows, O, visitor);
+  visit_array("rollout/action", rollout.action, kRows, A, visitor);
+  visit_array("rollout/mean", rollout.mean, kRows, A, visitor);
+  visit_array("rollout/reward", rollout.reward, kRows, 1, visitor);
+  visit_array("rollout/ending", rollout.ending, kRows, 1, visitor);
+  visit_array("rollout/advantage", rollout.advantage, kRows, 1, visitor);
+  visit_array("rollout/target", rollout.target, kRows, 1, visitor);
+  visit_array("rollout/present_observation", rollout.present_observation, N, O, visitor);
+  visit_array("rollout/final_observation", rollout.final_observation, N * C, O, visitor);
+  visit_array("rollout/size", &rollout.size, 1, 1, visitor);
+}
+
+template <class T, int D, class Visitor>
+void for_each_normaliser_tensor(Normaliser<T, D>& normaliser, Visitor&& visitor) {
+  visit_array("normaliser/count", &normaliser.count, 1, 1, visitor);
+  visit_array("normaliser/mean", normaliser.mean, D, 1, visitor);
+  visit_array("normaliser/sum_of_squares", normaliser.sum_of_squares, D, 1, visitor);
+  visit_array("normaliser/shift", normaliser.shift, D, 1, visitor);
+  visit_array("normaliser/scale", normaliser.scale, D, 1, visitor);
 }
 
 }  // namespace rlt

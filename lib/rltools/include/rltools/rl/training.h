@@ -184,9 +184,18 @@ std::uint32_t steps_done(const Training<E>& training) {
   return training.learner.progress.step;
 }
 
+// All steps are done, and what the algorithm learns from them.
 template <class E>
 bool finished(const Training<E>& training) {
-  return steps_done(training) >= training.hyperparameters.steps;
+  return steps_done(training) >= training.hyperparameters.steps &&
+         is_complete_algorithm(typename E::Algorithm{}, training);
+}
+
+// False where the state cannot be that of a run: one from elsewhere is checked with this before
+// anything is done with it.
+template <class E>
+bool state_is_consistent(const Training<E>& training) {
+  return is_consistent_algorithm(typename E::Algorithm{}, training);
 }
 
 // Size of the checkpoint's payload.

@@ -77,7 +77,7 @@ struct WithOutputs<Network, Outputs, Output, std::integer_sequence<int, Layer...
 // kEpisodeSteps. The actor's outputs are the mean of every dimension of the action, then every
 // log_std. E's Hyperparameters are SacHyperparameters, or derive from it with a constructor that
 // sets other defaults.
-struct Sac : OffPolicyDescription {
+struct Sac : OffPolicy {
   static constexpr const char* kName = "SAC";
   using Metrics = SacMetrics;
 

@@ -39,7 +39,7 @@ RLT_DEFINE_METRICS(Td3Metrics, RLT_TD3_METRICS)
 // divisor of the batch; activations are held for this many samples), kReplayCapacity and
 // kEpisodeSteps. Its Hyperparameters are Td3Hyperparameters, or derive from it with a constructor
 // that sets other defaults.
-struct Td3 : OffPolicyDescription {
+struct Td3 : OffPolicy {
   static constexpr const char* kName = "TD3";
   using Metrics = Td3Metrics;
 

@@ -1,0 +1,472 @@
+// Proximal policy optimisation, PPO, with a clipped objective (Schulman et al. 2017, "Proximal
+// policy optimization algorithms", arXiv 1707.06347, equations 7 and 9) and generalised advantage
+// estimation (Schulman et al. 2016, arXiv 1506.02438, equation 16).
+//
+// An iteration: the environments take kRolloutSteps steps each; then `epochs` times all their rows
+// are gone through in another order, kBatchSize at a time, with an Adam step each. A call of
+// train_step() is one step of every environment, or one of the minibatches.
+//
+// The policy is a Gaussian in each dimension of the action: its mean is the actor's output, the
+// logarithm of its standard deviation a parameter of its own. Actions are drawn without bounds; an
+// environment is given them clamped to [-1, 1].
+//
+// For a row with action a, advantage A and ratio r = pi(a | s) / pi_old(a | s):
+//   J = min(r A, clamp(r, 1 - clip_range, 1 + clip_range) A)
+//   dJ/dlog pi(a | s) = r A where that is the smaller one, else 0
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/nn/loss.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/nn/optimizer.h"
+#include "rltools/rl/gaussian.h"
+#include "rltools/rl/on_policy.h"
+#include "rltools/rl/state_tensors.h"
+
+namespace rlt {
+
+// Rewards are multiplied by reward_scale for learning alone: reported returns are those of the
+// environment.
+#define RLT_PPO_HYPERPARAMETERS(X)                                                                \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                      \
+  X(float, learning_rate, 3e-4, 0, 1, "", "Adam's step size, of actor and critic, at the start.") \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
+  X(float, gae_lambda, 0.95, 0, 1, "", "Decay of later steps' part in an advantage.")             \
+  X(float, clip_range, 0.2, 0, 10, "", "How far a ratio of probabilities counts, from 1.")        \
+  X(std::uint32_t, epochs, 4, 1, 1000, "", "How often an iteration's rows are gone through.")     \
+  X(float, value_weight, 0.5, 0, 100, "", "Weight of the value's squared error in the loss.")     \
+  X(float, entropy_weight, 0, 0, 100, "", "Weight of the policy's entropy in the loss.")          \
+  X(float, max_grad_norm, 1, 0, 1e9, "", "Largest norm of the gradient; 0: without bound.")       \
+  X(float, initial_log_std, 0, -10, 2, "", "Logarithm of the actions' deviation, at the start.")  \
+  X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                      \
+  X(std::uint32_t, normalise_obs, 1, 0, 1, "", "1: observations are normalised.")                 \
+  X(std::uint32_t, normalise_adv, 1, 0, 1, "", "1: a minibatch's advantages are normalised.")     \
+  X(std::uint32_t, recompute_adv, 0, 0, 1, "", "1: advantages are computed anew in each epoch.")  \
+  X(std::uint32_t, adapt_rate, 1, 0, 1, "", "1: the step size follows the policy's change.")      \
+  X(float, kl_target, 0.008, 1e-9, 10, "nat", "Change of the policy that the step size is for.")  \
+  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
+  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
+  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+
+RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
+
+#define RLT_PPO_METRICS(X)                                                         \
+  X(policy_loss, "Minus the clipped objective.")                                   \
+  X(value_loss, "Mean squared error of the value against its target.")             \
+  X(entropy, "Of the policy, in nats.")                                            \
+  X(kl, "Divergence of the policy from the one that acted, in nats.")              \
+  X(clip_fraction, "Share of the rows whose ratio is beyond the clip range.")      \
+  X(explained_variance, "Share of the targets' variance that the value explains.") \
+  X(learning_rate, "Adam's step size.")                                            \
+  X(action_std, "Standard deviation of the actions, mean over the dimensions.")    \
+  X(gradient_norm, "Of all parameters, before it is bounded.")
+
+RLT_DEFINE_METRICS(PpoMetrics, RLT_PPO_METRICS)
+
+namespace ppo {
+
+// The step size as the policy's divergence in a minibatch tells it.
+constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
+// The actor's last layer is begun this much smaller: the first actions are about zero.
+constexpr double kFirstOutputs = 0.01;
+
+// The logarithms of the deviations, as a network for Adam.
+template <class T, int Action>
+struct LogStd {
+  using Scalar = T;
+  static constexpr int kParameterCount = Action;
+  alignas(64) T values[Action];
+};
+
+}  // namespace ppo
+
+// An experiment E names its Environment, Actor and Critic networks, kEnvironments, kRolloutSteps,
+// kBatchSize (a divisor of the product of these two), kTileRows (a divisor of the batch;
+// activations are held for this many samples) and kEpisodeSteps. Its Hyperparameters are
+// PpoHyperparameters, or derive from it with a constructor that sets other defaults.
+struct Ppo {
+  static constexpr const char* kName = "PPO";
+  using Metrics = PpoMetrics;
+
+  template <class E>
+  static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
+
+  // True where E fits together. Instantiating it says in one sentence what does not.
+  template <class E>
+  struct ExperimentContract : OnPolicyContract<E> {
+    static constexpr bool kHyperparameters =
+        std::is_base_of_v<PpoHyperparameters, typename E::Hyperparameters>;
+    static constexpr Activation kLast = E::Actor::activation(E::Actor::kLayerCount - 1);
+    static constexpr bool kKept =
+        OnPolicyContract<E>::kKept && kHyperparameters && kLast == Activation::identity;
+    static_assert(
+        kHyperparameters,
+        "the experiment's Hyperparameters are not PpoHyperparameters nor derived from it");
+    static_assert(kLast == Activation::identity,
+                  "the actor's last activation must be identity, because PPO clamps the action");
+  };
+
+  template <class E>
+  using PolicyNetwork = typename E::Actor;
+  static constexpr bool kPolicyIsNormalised = true;
+
+  template <class E>
+  struct Learner {
+    using T = typename E::Scalar;
+    static constexpr int kAction = E::Environment::kActionDim;
+    typename E::Actor actor;
+    typename E::Critic critic;
+    ppo::LogStd<T, kAction> log_std;
+    T acting_log_std[kAction];  // of the policy that took the rollout's actions
+    AdamState<typename E::Actor> actor_optimizer;
+    AdamState<typename E::Critic> critic_optimizer;
+    AdamState<ppo::LogStd<T, kAction>> log_std_optimizer;
+    T learning_rate;
+    Normaliser<T, E::Environment::kObservationDim> normaliser;
+    Environments<E> environments;
+    Progress<T> progress;
+    std::uint32_t iteration;    // complete ones
+    std::uint32_t minibatches;  // gone through in this iteration
+  };
+
+  template <class E>
+  using Replay = OnPolicyRollout<E>;
+
+  template <class E>
+  struct Scratch : OnPolicyScratch<E> {
+    using T = typename E::Scalar;
+    static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
+    static constexpr int kAction = E::Environment::kActionDim;
+    static constexpr int kWidest =
+        E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
+
+    // A minibatch: its rows of the rollout, their advantages and targets.
+    std::uint32_t row[kBatch];
+    T advantage[kBatch];
+    Matrix<T, kBatch, 1> target;
+
+    // A tile of it.
+    Matrix<T, kTile, kAction> tile_mean, mean_gradient;
+    Matrix<T, kTile, 1> value_gradient;
+    MlpBuffer<typename E::Actor, kTile> actor_buffer;
+    GradientBuffer<T, kTile, kWidest> gradient_buffer;
+
+    typename E::Actor actor_gradient;
+    typename E::Critic critic_gradient;
+    ppo::LogStd<T, kAction> log_std_gradient;
+  };
+
+  template <class E, class Visitor>
+  static void for_each_size(Visitor&& visitor) {
+    visitor("rollout_steps", E::kRolloutSteps);
+    visitor("batch_size", E::kBatchSize);
+  }
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("critic", training.learner.critic);
+  }
+};
+
+template <class Device, class E>
+void initialize_algorithm(Device device, Ppo, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kLast = E::Actor::kLayerCount - 1;
+  auto& learner = training.learner;
+  const auto& hyper = training.hyperparameters;
+  initialize_kaiming(device, learner.actor, hyper.seed, 0);
+  for (int i = E::Actor::weights_offset(kLast); i < E::Actor::kParameterCount; i++) {
+    learner.actor.values[i] *= static_cast<T>(ppo::kFirstOutputs);
+  }
+  initialize_kaiming(device, learner.critic, hyper.seed, 1);
+  for (int i = 0; i < E::Environment::kActionDim; i++) {
+    learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.initial_log_std);
+  }
+  initialize(learner.actor_optimizer);
+  initialize(learner.critic_optimizer);
+  initialize(learner.log_std_optimizer);
+  learner.learning_rate = static_cast<T>(hyper.learning_rate);
+  initialize(learner.normaliser);
+  learner.iteration = learner.minibatches = 0;
+  reset_progress(training);
+  clear(training.replay);
+  begin_all(device, learner.environments, hyper.seed, [&](int index) {
+    return training.replay.present_observation + index * E::Environment::kObservationDim;
+  });
+}
+
+// The mean of the policy, within [-1, 1].
+template <class Device, class E, class Observation, class Action>
+void act_algorithm(Device device, Ppo, Training<E>& training, const Observation& observation,
+                   Action& action) {
+  using T = typename E::Scalar;
+  Matrix<T, 1, E::Environment::kObservationDim> normalised;
+  MlpBuffer<typename E::Actor, 1> buffer;
+  normalise(training.learner.normaliser, observation.data(), normalised.data());
+  forward(device, training.learner.actor, normalised, action, buffer);
+  for (int i = 0; i < E::Environment::kActionDim; i++) {
+    action.data()[i] = math::clamp(action.data()[i], T(-1), T(1));
+  }
+}
+
+template <class E>
+const PolicyNetwork<E>& policy_algorithm(Ppo, const Training<E>& training) {
+  return training.learner.actor;
+}
+
+namespace ppo {
+
+// The minibatch's rows, and their advantages and targets.
+template <class E>
+void gather_minibatch(Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kBatch = E::kBatchSize;
+  const auto& learner = training.learner;
+  const auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  const std::uint32_t epoch = learner.minibatches / Ppo::kMinibatches<E>;
+  const std::uint32_t first = learner.minibatches % Ppo::kMinibatches<E> * kBatch;
+  const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.iteration,
+                           epoch};
+  for (int i = 0; i < kBatch; i++) {
+    const std::uint32_t row =
+        permuted_index(order, first + static_cast<std::uint32_t>(i), kRolloutRows<E>);
+    scratch.row[i] = row;
+    scratch.advantage[i] = rollout.advantage[row];
+    scratch.target(i, 0) = rollout.target[row];
+  }
+  if (training.hyperparameters.normalise_adv == 0) return;
+  const auto [mean, variance] = moments(scratch.advantage, kBatch);
+  const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
+  for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
+}
+
+// What the rows of a minibatch add up to.
+template <class T>
+struct Sums {
+  T policy_loss, value_loss, kl;
+  int clipped;
+};
+
+// The policy's loss of a tile that begins at row `first` of the minibatch, from scratch.tile_mean:
+// scratch.mean_gradient, and what it adds to the gradient of log_std.
+template <class E>
+void policy_loss_of_tile(Training<E>& training,
+                         const GaussianChange<typename E::Scalar, E::Environment::kActionDim>& of,
+                         int first, Sums<typename E::Scalar>& sums) {
+  using T = typename E::Scalar;
+  constexpr int kAction = E::Environment::kActionDim;
+  constexpr T kBatch = static_cast<T>(E::kBatchSize);
+  const T clip = static_cast<T>(training.hyperparameters.clip_range);
+  const auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  for (int row = 0; row < E::kTileRows; row++) {
+    const std::uint32_t of_rollout = scratch.row[first + row] * kAction;
+    T mean_slope[kAction], log_std_slope[kAction];
+    const auto [log_ratio, kl] =
+        gaussian_change(of, rollout.action + of_rollout, rollout.mean + of_rollout,
+                        scratch.tile_mean.row(row), mean_slope, log_std_slope);
+    const T ratio = math::exp(log_ratio), advantage = scratch.advantage[first + row];
+    const T plain = ratio * advantage;
+    const T bounded = math::clamp(ratio, T(1) - clip, T(1) + clip) * advantage;
+    const T slope = plain <= bounded ? -plain / kBatch : T(0);  // of the loss in log pi
+    for (int i = 0; i < kAction; i++) {
+      scratch.mean_gradient(row, i) = slope * mean_slope[i];
+      scratch.log_std_gradient.values[i] += slope * log_std_slope[i];
+    }
+    sums.policy_loss -= math::minimum(plain, bounded);
+    sums.kl += kl;
+    sums.clipped += math::absolute(ratio - T(1)) > clip;
+  }
+}
+
+// The gradients of actor, critic and log_std for the minibatch.
+template <class Device, class E>
+Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kTile = E::kTileRows;
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  const auto& hyper = training.hyperparameters;
+  const T value_weight = static_cast<T>(hyper.value_weight);
+  const GaussianChange<T, E::Environment::kActionDim> of(learner.acting_log_std,
+                                                         learner.log_std.values);
+  Sums<T> sums{};
+  set_zero(scratch.actor_gradient);
+  set_zero(scratch.critic_gradient);
+  for (T& value : scratch.log_std_gradient.values) value = -static_cast<T>(hyper.entropy_weight);
+  for (int first = 0; first < E::kBatchSize; first += kTile) {
+    for (int row = 0; row < kTile; row++) {
+      normalise(
+          learner.normaliser,
+          training.replay.observation + scratch.row[first + row] * E::Environment::kObservationDim,
+          scratch.observation.row(row));
+    }
+    forward(device, learner.actor, scratch.observation, scratch.tile_mean, scratch.actor_buffer);
+    policy_loss_of_tile(training, of, first, sums);
+    backward(device, learner.actor, scratch.observation, scratch.tile_mean, scratch.actor_buffer,
+             scratch.mean_gradient.data(), scratch.actor_gradient, nullptr,
+             scratch.gradient_buffer);
+    forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
+    sums.value_loss +=
+        mean_squared_error<kTile>(device, scratch.value.data(), scratch.target.row(first),
+                                  static_cast<T>(E::kBatchSize), scratch.value_gradient.data());
+    for (int row = 0; row < kTile; row++) scratch.value_gradient(row, 0) *= value_weight;
+    backward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer,
+             scratch.value_gradient.data(), scratch.critic_gradient, nullptr,
+             scratch.gradient_buffer);
+  }
+  return sums;
+}
+
+// Bounds the gradient's norm; returns what it was.
+template <class Device, class E>
+typename E::Scalar bound_gradient(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  auto& scratch = training.scratch;
+  const T squares =
+      sum_of_squares<E::Actor::kParameterCount>(device, scratch.actor_gradient.values) +
+      sum_of_squares<E::Critic::kParameterCount>(device, scratch.critic_gradient.values) +
+      sum_of_squares<E::Environment::kActionDim>(device, scratch.log_std_gradient.values);
+  const T norm = math::sqrt(squares);
+  const T largest = static_cast<T>(training.hyperparameters.max_grad_norm);
+  if (largest > T(0) && norm > largest) {
+    const T factor = largest / norm;
+    for (T& value : scratch.actor_gradient.values) value *= factor;
+    for (T& value : scratch.critic_gradient.values) value *= factor;
+    for (T& value : scratch.log_std_gradient.values) value *= factor;
+  }
+  return norm;
+}
+
+// The first minibatch of an iteration has the policy that acted, whose divergence says nothing.
+template <class E>
+void adapt_learning_rate(Training<E>& training, typename E::Scalar kl) {
+  using T = typename E::Scalar;
+  const T target = static_cast<T>(training.hyperparameters.kl_target);
+  T& rate = training.learner.learning_rate;
+  if (training.hyperparameters.adapt_rate == 0 || training.learner.minibatches == 0) return;
+  if (kl > T(2) * target) {
+    rate = math::maximum(rate / static_cast<T>(kRateFactor), static_cast<T>(kSmallestRate));
+  } else if (kl < T(0.5) * target) {
+    rate = math::minimum(rate * static_cast<T>(kRateFactor), static_cast<T>(kLargestRate));
+  }
+}
+
+// One minibatch: an Adam step of actor, critic and log_std.
+template <class Device, class E>
+void learn(Device device, Training<E>& training, StepReport<E>& report) {
+  using T = typename E::Scalar;
+  constexpr T kBatch = static_cast<T>(E::kBatchSize);
+  constexpr int kAction = E::Environment::kActionDim;
+  auto& learner = training.learner;
+  auto& scratch = training.scratch;
+  const auto& hyper = training.hyperparameters;
+  auto& metrics = report.metrics;
+  const bool begins = learner.minibatches == 0;
+  const bool begins_epoch = learner.minibatches % Ppo::kMinibatches<E> == 0;
+  if (begins || (begins_epoch && hyper.recompute_adv != 0)) compute_advantages(device, training);
+  if (begins) metrics.explained_variance = explained_variance(training.replay);
+  gather_minibatch(training);
+  const auto sums = compute_gradients(device, training);
+  const T norm = bound_gradient(device, training);
+  adapt_learning_rate(training, sums.kl / kBatch);
+  const AdamParameters<T> adam{learner.learning_rate, static_cast<T>(hyper.adam_beta1),
+                               static_cast<T>(hyper.adam_beta2),
+                               static_cast<T>(hyper.adam_epsilon)};
+  adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
+  adam_step(device, adam, learner.critic_optimizer, scratch.critic_gradient, learner.critic);
+  T entropy = T(0), std = T(0);
+  for (const T log_std : learner.log_std.values) {
+    entropy += log_std + static_cast<T>(1.4189385332046727);  // log(2 pi e) / 2
+    std += math::exp(log_std);
+  }
+  adam_step(device, adam, learner.log_std_optimizer, scratch.log_std_gradient, learner.log_std);
+  learner.minibatches++;
+  learner.progress.updates++;
+  metrics.policy_loss = static_cast<float>(sums.policy_loss / kBatch);
+  metrics.value_loss = static_cast<float>(sums.value_loss);
+  metrics.entropy = static_cast<float>(entropy);
+  metrics.kl = static_cast<float>(sums.kl / kBatch);
+  metrics.clip_fraction = static_cast<float>(sums.clipped) / static_cast<float>(E::kBatchSize);
+  metrics.learning_rate = static_cast<float>(learner.learning_rate);
+  metrics.action_std = static_cast<float>(std / static_cast<T>(kAction));
+  metrics.gradient_norm = static_cast<float>(norm);
+  report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);
+}
+
+// The next rollout is that of the policy that has been learnt, with what the observations were.
+template <class E>
+void end_iteration(Training<E>& training) {
+  auto& learner = training.learner;
+  auto& rollout = training.replay;
+  if (training.hyperparameters.normalise_obs != 0) {
+    take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
+  }
+  for (int i = 0; i < E::Environment::kActionDim; i++) {
+    learner.acting_log_std[i] = learner.log_std.values[i];
+  }
+  rollout.size = 0;
+  learner.minibatches = 0;
+  learner.iteration++;
+}
+
+}  // namespace ppo
+
+template <class Device, class E>
+StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
+  constexpr auto kSteps = static_cast<std::uint32_t>(E::kRolloutSteps);
+  constexpr auto kMinibatches = static_cast<std::uint32_t>(Ppo::kMinibatches<E>);
+  StepReport<E> report;
+  if (training.replay.size < kSteps) {
+    collect_on_policy(device, training, report);
+  } else {
+    ppo::learn(device, training, report);
+    if (training.learner.minibatches >= training.hyperparameters.epochs * kMinibatches) {
+      ppo::end_iteration(training);
+    }
+  }
+  return report;
+}
+
+// A rollout that has begun is learnt from before a run ends.
+template <class E>
+bool is_complete_algorithm(Ppo, const Training<E>& training) {
+  return training.replay.size == 0;
+}
+
+template <class E>
+bool is_consistent_algorithm(Ppo, const Training<E>& training) {
+  const auto& learner = training.learner;
+  const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
+  return is_consistent(training.replay) && (learns || learner.minibatches == 0);
+}
+
+// The documented order of the state (docs/protocol.md): networks, deviations, optimiser moments,
+// normaliser, progress, environments, rollout.
+template <class E, class Visitor>
+void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visitor) {
+  constexpr int kAction = E::Environment::kActionDim;
+  auto& learner = training.learner;
+  auto& log_std = learner.log_std_optimizer;
+  for_each_tensor("actor", learner.actor, visitor);
+  for_each_tensor("critic", learner.critic, visitor);
+  visit_array("log_std", learner.log_std.values, kAction, 1, visitor);
+  visit_array("acting_log_std", learner.acting_log_std, kAction, 1, visitor);
+  visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
+                  "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
+  visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
+                  "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
+  visit_array("log_std_optimizer/first_moment", log_std.first_moment.values, kAction, 1, visitor);
+  visit_array("log_std_optimizer/second_moment", log_std.second_moment.values, kAction, 1, visitor);
+  visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
+  visit_array("learning_rate", &learner.learning_rate, 1, 1, visitor);
+  for_each_normaliser_tensor(learner.normaliser, visitor);
+  for_each_environment_tensor(training, visitor);
+  visit_progress("iteration", &learner.iteration, 1, false, visitor);
+  visit_progress("minibatches", &learner.minibatches, 1, false, visitor);
+  for_each_rollout_tensor(training.replay, visitor);
+}
+
+}  // namespace rlt

@@ -1,0 +1,75 @@
+// A running normaliser of observations: normalised = (observation - mean) / sqrt(variance +
+// epsilon), with mean and variance over all observations taken in so far.
+//
+// Batches are merged with Chan, Golub and LeVeque's formula ("Algorithms for computing the sample
+// variance", The American Statistician 37, 1983), in double and in the rows' order: neither a large
+// mean nor the number of observations costs digits, and no order of threads changes a bit.
+#pragma once
+
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+// Bounds the factor at 100 where an element has not varied.
+constexpr double kNormaliserEpsilon = 1e-4;
+
+template <class T, int Dimension>
+struct Normaliser {
+  static constexpr int kDimension = Dimension;
+
+  double count;  // of observations
+  double mean[Dimension];
+  double sum_of_squares[Dimension];  // of differences from the mean
+  // What follows from these, as it is applied: (observation - shift) * scale.
+  T shift[Dimension];
+  T scale[Dimension];
+};
+
+// Nothing taken in: observations are left as they are.
+template <class T, int D>
+void initialize(Normaliser<T, D>& normaliser) {
+  normaliser.count = 0;
+  for (int i = 0; i < D; i++) {
+    normaliser.mean[i] = normaliser.sum_of_squares[i] = 0;
+    normaliser.shift[i] = T(0);
+    normaliser.scale[i] = T(1);
+  }
+}
+
+// Takes in `rows` observations (rows, D).
+template <class T, int D>
+void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
+  const double count = normaliser.count, added = rows;
+  const double total = count + added;
+  double mean[D] = {}, sum_of_squares[D] = {};
+  for (int row = 0; row < rows; row++) {
+    for (int i = 0; i < D; i++) mean[i] += static_cast<double>(observations[row * D + i]);
+  }
+  for (int i = 0; i < D; i++) mean[i] /= added;
+  for (int row = 0; row < rows; row++) {
+    for (int i = 0; i < D; i++) {
+      const double difference = static_cast<double>(observations[row * D + i]) - mean[i];
+      sum_of_squares[i] += difference * difference;
+    }
+  }
+  for (int i = 0; i < D; i++) {
+    const double difference = mean[i] - normaliser.mean[i];
+    normaliser.mean[i] += difference * (added / total);
+    normaliser.sum_of_squares[i] +=
+        sum_of_squares[i] + difference * difference * (count * added / total);
+    const double variance = normaliser.sum_of_squares[i] / total;
+    normaliser.shift[i] = static_cast<T>(normaliser.mean[i]);
+    normaliser.scale[i] = static_cast<T>(1.0 / math::sqrt(variance + kNormaliserEpsilon));
+  }
+  normaliser.count = total;
+}
+
+// As a policy image has it.
+template <class T, int D>
+void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
+  for (int i = 0; i < D; i++) {
+    normalised[i] = (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
+  }
+}
+
+}  // namespace rlt

@@ -1,0 +1,222 @@
+// What on-policy algorithms share (ppo.h): a rollout of several environments with a Gaussian
+// policy, and the values and advantages of its rows.
+#pragma once
+
+#include <type_traits>
+
+#include "rltools/core/finite.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/rl/advantages.h"
+#include "rltools/rl/normaliser.h"
+#include "rltools/rl/training.h"
+
+namespace rlt {
+
+template <class E>
+constexpr int kRolloutRows = E::kRolloutSteps * kEnvironmentCount<E>;
+
+// What an experiment E of any of these algorithms keeps. Instantiating it says in one sentence what
+// does not fit. Compilers may stop at the first sentence: the constants come before.
+template <class E>
+struct OnPolicyContract {
+  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr bool kScalar =
+      std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
+  static constexpr bool kKept =
+      kScalar && E::Actor::kInputDim == kObservation && E::Actor::kOutputDim == kAction &&
+      E::Critic::kInputDim == kObservation && E::Critic::kOutputDim == 1 &&
+      kRolloutRows<E> % E::kBatchSize == 0 && E::kBatchSize % E::kTileRows == 0;
+  static constexpr bool kChecked = true;
+  static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
+  static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
+                "the actor's input width differs from the environment's observation width");
+  static_assert(Size<E::Actor::kOutputDim>::template kIs<kAction>,
+                "the actor's output width differs from the environment's action width");
+  static_assert(Size<E::Critic::kInputDim>::template kIs<kObservation>,
+                "the critic's input width differs from the environment's observation width");
+  static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
+                "the critic's output width differs from 1");
+  static_assert(Size<kRolloutRows<E> % E::kBatchSize>::template kIs<0>,
+                "kBatchSize does not divide kRolloutSteps times kEnvironments: the remainder is "
+                "not 0");
+  static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
+                "kTileRows does not divide kBatchSize: the remainder is not 0");
+};
+
+template <class E>
+using OnPolicyRollout = RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
+                                      E::Environment::kObservationDim, E::Environment::kActionDim,
+                                      (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps>;
+
+template <class E>
+struct OnPolicyScratch {
+  using T = typename E::Scalar;
+  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kAction = E::Environment::kActionDim;
+  static constexpr int kEnvironments = kEnvironmentCount<E>;
+  static constexpr int kTile = E::kTileRows;
+
+  // A step of the environments: what they observe, the actions that they are given, and what is
+  // seen at the end of an episode that nothing follows.
+  Matrix<T, kEnvironments, kObservation> present;
+  Matrix<T, kEnvironments, kAction> mean, action;
+  Matrix<T, kEnvironments, kObservation> unused_observation;
+  MlpBuffer<typename E::Actor, kEnvironments> acting_buffer;
+
+  // The values of the rollout's rows, and of the observations after its last step.
+  T value_of_row[kRolloutRows<E>];
+  Matrix<T, kEnvironments, 1> present_value;
+  MlpBuffer<typename E::Critic, kEnvironments> present_value_buffer;
+
+  // A tile of rows, normalised.
+  Matrix<T, kTile, kObservation> observation;
+  Matrix<T, kTile, 1> value;
+  MlpBuffer<typename E::Critic, kTile> critic_buffer;
+};
+
+// ---- The rollout --------------------------------------------------------------------------------
+
+// Where step_all() puts what it finds.
+template <class E>
+struct IntoRollout {
+  using T = typename E::Scalar;
+  static constexpr int kObservation = E::Environment::kObservationDim;
+  Replay<E>& rollout;
+  Scratch<E>& scratch;
+  Transition<T>* transitions;
+
+  T* reached(int index, const Transition<T>& transition) const {
+    const int step = static_cast<int>(rollout.size);
+    const int row = step * kEnvironmentCount<E> + index;
+    transitions[index] = transition;
+    rollout.reward[row] = transition.reward;
+    rollout.ending[row] = transition.terminated  ? rollout.kTerminated
+                          : transition.truncated ? rollout.kTruncated
+                                                 : rollout.kGoesOn;
+    if (transition.terminated) return scratch.unused_observation.row(index);
+    if (!transition.truncated) return begun(index);
+    return final_observation(rollout, index, truncations_before(rollout, index, step));
+  }
+  T* begun(int index) const { return rollout.present_observation + index * kObservation; }
+};
+
+// scratch.mean (environments, ActionDim): of the policy, for the present observations.
+template <class Device, class E>
+void compute_present_means(Device device, Training<E>& training) {
+  auto& scratch = training.scratch;
+  for (int i = 0; i < kEnvironmentCount<E>; i++) {
+    normalise(training.learner.normaliser,
+              training.replay.present_observation + i * E::Environment::kObservationDim,
+              scratch.present.row(i));
+  }
+  forward(device, training.learner.actor, scratch.present, scratch.mean, scratch.acting_buffer);
+}
+
+// Draws actions into the rollout's next rows, and clamped into scratch.action.
+template <class Device, class E>
+void draw_actions(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  constexpr int kAction = E::Environment::kActionDim;
+  constexpr int kCount = kEnvironmentCount<E> * kAction;
+  auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  T* actions = rollout.action + rollout.size * kCount;
+  T* means = rollout.mean + rollout.size * kCount;
+  T std[kAction];
+  for (int i = 0; i < kAction; i++) std[i] = math::exp(training.learner.acting_log_std[i]);
+  fill_standard_normal(
+      device, {training.hyperparameters.seed, Purpose::exploration, training.learner.progress.step},
+      actions, kCount);
+  for (int i = 0; i < kCount; i++) {
+    means[i] = scratch.mean.data()[i];
+    actions[i] = math::fma(std[i % kAction], actions[i], means[i]);
+    scratch.action.data()[i] = math::clamp(actions[i], T(-1), T(1));
+  }
+}
+
+// One step of every environment. An action that is not finite is a fault: no environment is stepped
+// with it. So is a reward, or a sum of rewards.
+template <class Device, class E>
+void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
+  constexpr int kEnvironments = kEnvironmentCount<E>;
+  constexpr int kObservation = E::Environment::kObservationDim;
+  auto& rollout = training.replay;
+  auto& progress = training.learner.progress;
+  compute_present_means(device, training);
+  draw_actions(device, training);
+  report.finite =
+      all_finite(training.scratch.action.data(), kEnvironments * E::Environment::kActionDim);
+  if (!report.finite) return;
+  const auto first = rollout.size * kEnvironments * kObservation;
+  for (int i = 0; i < kEnvironments * kObservation; i++) {
+    rollout.observation[first + i] = rollout.present_observation[i];
+  }
+  Transition<typename E::Scalar> transitions[kEnvironments];
+  step_all(device, training.learner.environments, training.hyperparameters.seed, progress.step,
+           static_cast<std::uint32_t>(E::kEpisodeSteps), training.scratch.action.data(),
+           IntoRollout<E>{rollout, training.scratch, transitions});
+  rollout.size++;
+  progress.step += static_cast<std::uint32_t>(kEnvironments);
+  for (const auto& transition : transitions) note_transition(progress, transition, report);
+}
+
+// ---- Advantages ---------------------------------------------------------------------------------
+
+// scratch.value_of_row, and scratch.present_value of the observations after the last step.
+template <class Device, class E>
+void compute_values(Device device, Training<E>& training) {
+  constexpr int kObservation = E::Environment::kObservationDim;
+  const auto& learner = training.learner;
+  const auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  for (int first = 0; first < kRolloutRows<E>; first += E::kTileRows) {
+    for (int row = 0; row < E::kTileRows; row++) {
+      normalise(learner.normaliser, rollout.observation + (first + row) * kObservation,
+                scratch.observation.row(row));
+    }
+    forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
+    for (int row = 0; row < E::kTileRows; row++) {
+      scratch.value_of_row[first + row] = scratch.value(row, 0);
+    }
+  }
+  for (int i = 0; i < kEnvironmentCount<E>; i++) {
+    normalise(learner.normaliser, rollout.present_observation + i * kObservation,
+              scratch.present.row(i));
+  }
+  forward(device, learner.critic, scratch.present, scratch.present_value,
+          scratch.present_value_buffer);
+}
+
+// Of the state in which an episode was cut off.
+template <class Device, class E>
+typename E::Scalar value_of_final(Device device, Training<E>& training, int environment, int step) {
+  using T = typename E::Scalar;
+  const auto& learner = training.learner;
+  Matrix<T, 1, E::Environment::kObservationDim> normalised;
+  Matrix<T, 1, 1> value;
+  MlpBuffer<typename E::Critic, 1> buffer;
+  const int number = truncations_before(training.replay, environment, step);
+  normalise(learner.normaliser, final_observation(training.replay, environment, number),
+            normalised.data());
+  forward(device, learner.critic, normalised, value, buffer);
+  return value(0, 0);
+}
+
+// The advantages of all rows, and the targets of their values.
+template <class Device, class E>
+void compute_advantages(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  const auto& hyper = training.hyperparameters;
+  const auto& scratch = training.scratch;
+  compute_values(device, training);
+  compute_advantages(
+      training.replay,
+      AdvantageParameters<T>{static_cast<T>(hyper.gamma), static_cast<T>(hyper.gae_lambda),
+                             static_cast<T>(hyper.reward_scale)},
+      scratch.value_of_row, scratch.present_value.data(), [&](int environment, int step) {
+        return value_of_final(device, training, environment, step);
+      });
+}
+
+}  // namespace rlt

@@ -1,0 +1,85 @@
+// What N environments did in a number of steps with one policy, for on-policy learning. A row is a
+// step of an environment: row = step * N + environment.
+#pragma once
+
+#include <cstdint>
+
+namespace rlt {
+
+// `Truncations`: how many of an environment's episodes can be cut off within the steps.
+template <class T, int Steps, int N, int ObservationDim, int ActionDim, int Truncations>
+struct RolloutBuffer {
+  static constexpr int kSteps = Steps;
+  static constexpr int kEnvironments = N;
+  static constexpr int kRows = Steps * N;
+  static constexpr int kObservationDim = ObservationDim;
+  static constexpr int kActionDim = ActionDim;
+  static constexpr int kTruncations = Truncations;
+
+  // How a row's step ended.
+  static constexpr std::uint8_t kGoesOn = 0;
+  static constexpr std::uint8_t kTerminated = 1;
+  static constexpr std::uint8_t kTruncated = 2;
+
+  T observation[kRows * ObservationDim];
+  T action[kRows * ActionDim];  // as it was drawn, also beyond [-1, 1]
+  T mean[kRows * ActionDim];    // of the policy that it was drawn from
+  T reward[kRows];
+  std::uint8_t ending[kRows];
+  T advantage[kRows];
+  T target[kRows];  // of the value
+  // The observations that the next actions answer, and those at the end of truncated episodes, in
+  // the order in which each environment's were cut off.
+  T present_observation[N * ObservationDim];
+  T final_observation[N * Truncations * ObservationDim];
+  std::uint32_t size;  // steps, of each environment
+};
+
+template <class T, int S, int N, int O, int A, int C>
+void clear(RolloutBuffer<T, S, N, O, A, C>& rollout) {
+  const auto zero = [](auto& values) {
+    for (auto& value : values) value = 0;
+  };
+  zero(rollout.observation);
+  zero(rollout.action);
+  zero(rollout.mean);
+  zero(rollout.reward);
+  zero(rollout.ending);
+  zero(rollout.advantage);
+  zero(rollout.target);
+  zero(rollout.present_observation);
+  zero(rollout.final_observation);
+  rollout.size = 0;
+}
+
+// How many episodes of an environment were truncated before row step `step`.
+template <class T, int S, int N, int O, int A, int C>
+int truncations_before(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environment, int step) {
+  int count = 0;
+  for (int earlier = 0; earlier < step; earlier++) {
+    count += rollout.ending[earlier * N + environment] == rollout.kTruncated;
+  }
+  return count;
+}
+
+// Where the final observation of an environment's truncated episode number `truncation` lies.
+template <class T, int S, int N, int O, int A, int C>
+T* final_observation(RolloutBuffer<T, S, N, O, A, C>& rollout, int environment, int truncation) {
+  return rollout.final_observation + (environment * C + truncation) * O;
+}
+
+// False where the contents cannot be those of a rollout under way: a state from elsewhere is
+// checked with this before anything is computed from it.
+template <class T, int S, int N, int O, int A, int C>
+bool is_consistent(const RolloutBuffer<T, S, N, O, A, C>& rollout) {
+  if (rollout.size > static_cast<std::uint32_t>(S)) return false;
+  for (const std::uint8_t ending : rollout.ending) {
+    if (ending > rollout.kTruncated) return false;
+  }
+  for (int environment = 0; environment < N; environment++) {
+    if (truncations_before(rollout, environment, S) > C) return false;
+  }
+  return true;
+}
+
+}  // namespace rlt
