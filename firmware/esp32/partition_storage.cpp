@@ -1,6 +1,7 @@
-#include "esp32/partition_storage.h"
-
+// Where these boards keep policies: the partition "policies" of the flash
+// (boards/esp32_partitions.csv).
 #include "esp32/flash.h"
+#include "processors/sector_flash.h"
 
 namespace rlt {
 
@@ -15,13 +16,13 @@ struct Mapping {
 Mapping map() {
   const esp_partition_t* partition =
       esp_partition_find_first(ESP_PARTITION_TYPE_DATA, ESP_PARTITION_SUBTYPE_ANY, "policies");
-  if (partition == nullptr || partition->size < PartitionStorage::kBytes) {
+  if (partition == nullptr || partition->size < SectorFlash::kBytes) {
     esp_system_abort("no partition for policies: flash boards/esp32_partitions.csv");
   }
   const void* bytes = nullptr;
   spi_flash_mmap_handle_t handle;
-  if (esp_partition_mmap(partition, 0, PartitionStorage::kBytes, SPI_FLASH_MMAP_DATA, &bytes,
-                         &handle) != ESP_OK) {
+  if (esp_partition_mmap(partition, 0, SectorFlash::kBytes, SPI_FLASH_MMAP_DATA, &bytes, &handle) !=
+      ESP_OK) {
     esp_system_abort("the partition for policies cannot be mapped");
   }
   return {partition, static_cast<const std::uint8_t*>(bytes)};
@@ -36,14 +37,13 @@ const Mapping& mapping() {
 
 }  // namespace
 
-const std::uint8_t* PartitionStorage::data() const { return mapping().bytes; }
+const std::uint8_t* SectorFlash::data() const { return mapping().bytes; }
 
-bool PartitionStorage::erase(std::uint32_t offset) {
+bool SectorFlash::erase(std::uint32_t offset) {
   return esp_partition_erase_range(mapping().partition, offset, kEraseBytes) == ESP_OK;
 }
 
-bool PartitionStorage::program(std::uint32_t offset, const std::uint8_t* source,
-                               std::uint32_t count) {
+bool SectorFlash::program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
   return esp_partition_write(mapping().partition, offset, source, count) == ESP_OK;
 }
 

@@ -14,20 +14,20 @@
 #include <freertos/task.h>
 
 #include "board_api.h"
-#include "esp32/partition_storage.h"
+#include "processors/sector_flash.h"
 #include "rltools/policy/slots.h"
 
-using rlt::PartitionStorage;
-using Slots = rlt::PolicySlots<PartitionStorage>;
+using rlt::SectorFlash;
+using Slots = rlt::PolicySlots<SectorFlash>;
 
 namespace {
 
 constexpr std::uint32_t kOffset = 0x1f0000;
 
 struct World {
-  std::vector<std::uint8_t> flash = std::vector<std::uint8_t>(PartitionStorage::kBytes, 0x5a);
+  std::vector<std::uint8_t> flash = std::vector<std::uint8_t>(SectorFlash::kBytes, 0x5a);
   esp_partition_t partition{ESP_PARTITION_TYPE_DATA, ESP_PARTITION_SUBTYPE_ANY, kOffset,
-                            PartitionStorage::kBytes};
+                            SectorFlash::kBytes};
   bool is_there = false, fails = false;
   int mapped = 0;
   std::vector<std::uint8_t> arrived, sent;
@@ -114,12 +114,12 @@ esp_err_t esp_partition_mmap(const esp_partition_t* partition, size_t offset, si
 }
 
 TEST_CASE("flash: without its partition the board stops, and says why") {
-  PartitionStorage storage;
+  SectorFlash storage;
   CHECK_THROWS_WITH_AS(storage.data(), doctest::Contains("esp32_partitions.csv"), Abort);
   world.is_there = true;
   world.partition.size = 4096;
   CHECK_THROWS_AS(storage.data(), Abort);
-  world.partition.size = PartitionStorage::kBytes;
+  world.partition.size = SectorFlash::kBytes;
   CHECK(storage.data() == world.flash.data());
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("flash: policies outlive a reset, and are read in place") {
   world.is_there = true;
   const std::vector<std::uint8_t> image(23'000, 0x11);
   {
-    PartitionStorage storage;
+    SectorFlash storage;
     Slots slots(storage);
     REQUIRE(slots.begin());
     REQUIRE(slots.active().data == nullptr);
@@ -140,7 +140,7 @@ TEST_CASE("flash: policies outlive a reset, and are read in place") {
     REQUIRE(slots.start_trial(0, 1'000'000) == rlt::SlotError::none);
     REQUIRE(slots.confirm(1000) == rlt::SlotError::none);
   }
-  PartitionStorage storage;
+  SectorFlash storage;
   Slots slots(storage);
   REQUIRE(slots.begin());
   REQUIRE(slots.active().bytes == image.size());
@@ -152,7 +152,7 @@ TEST_CASE("flash: policies outlive a reset, and are read in place") {
 
 TEST_CASE("flash: a failure is told") {
   world.is_there = true;
-  PartitionStorage storage;
+  SectorFlash storage;
   std::uint8_t bytes[32] = {1, 2, 3, 4};
   CHECK(storage.erase(4096));
   CHECK(storage.program(4096, bytes, 32));

@@ -8,17 +8,17 @@
 
 #include <sys/mman.h>
 
+#include "processors/sector_flash.h"
 #include "rltools/policy/slots.h"
-#include "teensy41/flash_storage.h"
 
-using rlt::ProgramFlashStorage;
-using Slots = rlt::PolicySlots<ProgramFlashStorage>;
+using rlt::SectorFlash;
+using Slots = rlt::PolicySlots<SectorFlash>;
 
 namespace {
 
 // Of PJRC's imxrt1062_t41.ld: a program ends here at the latest, and the EEPROM's sectors begin.
 constexpr std::uintptr_t kEndOfProgram = 0x60000000 + 7936 * 1024;
-constexpr std::uintptr_t kBegin = kEndOfProgram - ProgramFlashStorage::kBytes;
+constexpr std::uintptr_t kBegin = kEndOfProgram - SectorFlash::kBytes;
 
 bool is_in_flash(std::uintptr_t address, std::uint32_t count) {
   return address >= kBegin && address + count <= kEndOfProgram;
@@ -47,12 +47,11 @@ void eepromemu_flash_erase_sector(void* address) {
 }
 
 TEST_CASE("policies lie at the end of the program flash, and outlive a reset") {
-  void* memory =
-      mmap(reinterpret_cast<void*>(kBegin), ProgramFlashStorage::kBytes, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  void* memory = mmap(reinterpret_cast<void*>(kBegin), SectorFlash::kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   REQUIRE(memory == reinterpret_cast<void*>(kBegin));
-  std::memset(memory, 0x5a, ProgramFlashStorage::kBytes);
-  ProgramFlashStorage flash;
+  std::memset(memory, 0x5a, SectorFlash::kBytes);
+  SectorFlash flash;
   const std::uint8_t units[96] = {1, 2, 3};
   REQUIRE(flash.erase(4096));
   REQUIRE(flash.program(4096 + 224, units, sizeof units));  // into the next page
@@ -62,7 +61,7 @@ TEST_CASE("policies lie at the end of the program flash, and outlive a reset") {
   std::vector<std::uint8_t> image(60 * 1024);
   for (std::size_t i = 0; i < image.size(); i++) image[i] = static_cast<std::uint8_t>(i * 7);
   for (int reset = 0; reset < 5; reset++) {
-    ProgramFlashStorage storage;
+    SectorFlash storage;
     Slots slots(storage);
     REQUIRE(slots.begin());
     REQUIRE(slots.slot_bytes() == image.size());

@@ -193,7 +193,7 @@ def test_partitions_follow_each_other_and_fit_the_flash() -> None:
     assert end <= 4 * 1024 * 1024
     table = {name: (offset, size) for name, offset, size in rows}
     assert table["app0"][0] % 0x10000 == 0
-    header = (paths.REPOSITORY / "firmware/esp32/partition_storage.h").read_text()
+    header = (paths.REPOSITORY / "firmware/processors/sector_flash.h").read_text()
     assert "kBytes = 128 * 1024" in header
     assert table["policies"][1] == 128 * 1024
     for name in ESP32:

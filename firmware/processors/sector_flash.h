@@ -1,14 +1,16 @@
-// Where a Teensy 4.1 keeps policies (rltools/policy/storage.h): the last 128 KB of its program
-// flash, below the sectors that the core uses as EEPROM. An image is read in place.
+// The part of a serial flash in which a board keeps policies (rltools/policy/storage.h), mapped, so
+// that an image is read in place. Such flash has sectors of 4 KB. Each board defines data(),
+// erase() and program() with its vendor's functions.
 //
-// Interrupts are off while the flash is erased or programmed: a block takes about 45 ms.
+// While the flash is erased or programmed nothing runs that lies in it, the program included: a
+// sector takes about 45 ms.
 #pragma once
 
 #include <cstdint>
 
 namespace rlt {
 
-class ProgramFlashStorage {
+class SectorFlash {
  public:
   static constexpr std::uint32_t kEraseBytes = 4096;
   static constexpr std::uint32_t kProgramBytes = 32;
