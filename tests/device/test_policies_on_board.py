@@ -15,19 +15,14 @@ from rltools_host.boards.emulator import Emulator
 from rltools_host.build import firmware
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import read_run_policy
-from training_calls import train_here
+from training_calls import two_policy_runs
 
 pytestmark = pytest.mark.device
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two runs with a policy each, trained on this machine."""
-    folder = tmp_path_factory.mktemp("runs")
-    paths = [folder / f"run{seed}" for seed in (1, 2)]
-    for seed, path in enumerate(paths):
-        train_here("pendulum-td3", "host", seed=seed, steps=120, out=path, tensorboard=False)
-    return paths
+    return two_policy_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import PushRequest, confirm, push, roll_back
-from training_calls import train_here
+from training_calls import two_policy_runs
 
 pytestmark = [pytest.mark.hil, pytest.mark.timeout(900)]
 
@@ -42,12 +42,7 @@ def places() -> list[PolicyPlace]:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two runs with a policy each, of 3-64-64-1."""
-    folder = tmp_path_factory.mktemp("runs")
-    found = [folder / f"run{seed}" for seed in (1, 2)]
-    for seed, path in enumerate(found):
-        train_here("pendulum-td3", "host", seed=seed, steps=120, out=path, tensorboard=False)
-    return found
+    return two_policy_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module", params=places() or [None], ids=lambda at: at and at.board)

@@ -49,7 +49,7 @@ from rltools_host.policies.image import PolicyImage, PolicyRunner, parse_policy,
 from rltools_host.policies.push import PushRequest, push, roll_back
 from rltools_host.runs.folder import RunFolder
 from tcp_board import TcpBoard
-from training_calls import train_here
+from training_calls import train_here, two_policy_runs
 
 HERE = PolicyPlace("host")
 Keys = ["board", "activated", "active_sha256", "slot", "reason"]
@@ -57,12 +57,7 @@ Keys = ["board", "activated", "active_sha256", "slot", "reason"]
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two runs with a policy each."""
-    folder = tmp_path_factory.mktemp("runs")
-    paths = [folder / f"run{seed}" for seed in (1, 2)]
-    for seed, path in enumerate(paths):
-        train_here("pendulum-td3", "host", seed=seed, steps=120, out=path, tensorboard=False)
-    return paths
+    return two_policy_runs(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(autouse=True)
