@@ -23,7 +23,7 @@ from rltools_host.clients.refusals import (
 )
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
 from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
-from rltools_host.policies.outcome import Outcome, Say, Standing, reported, short
+from rltools_host.policies.outcome import Outcome, Say, Standing, headline, reported
 from rltools_host.runs.policy_file import HEADER, MAGIC
 
 if TYPE_CHECKING:
@@ -57,12 +57,9 @@ class CrazyflieApp:
         self.link = link
         self.name = f"the Crazyflie on {link.uri}"
 
-    def standing(self) -> Values:
-        return self.link.values()
-
     def grounded(self) -> Values:
         """Its values; RefusedError where it flies, or is armed by somebody."""
-        values = self.standing()
+        values = self.link.values()
         if flies(values):
             raise RefusedError(f"{self.name} flies: land it first")
         if is_armed(values):
@@ -72,7 +69,7 @@ class CrazyflieApp:
     def upload(self, image: PolicyImage, progress: Progress | None) -> None:
         """The image into the slot, checked there and read back."""
         if not self.link.write(image.data, progress):
-            values = self.standing()
+            values = self.link.values()
             raise RefusedError(
                 f"{self.name} did not take byte {values['rlt.received']:,} of the policy: "
                 "it begins to fly, or another program writes to it"
@@ -88,14 +85,13 @@ class CrazyflieApp:
                 "not check them: push again"
             )
         if self.link.read(len(image.data)) != image.data:
-            self.ask("rlt.rollBack")
+            self.ask("rlt.rollBack", values)
             raise VerificationError(
                 f"{self.name} has stored other bytes than it was sent, and gives them up"
             )
 
-    def ask(self, parameter: str) -> Values:
-        """A command of the app, which is carried out when what it is about has changed."""
-        before = self.standing()
+    def ask(self, parameter: str, before: Values) -> Values:
+        """A command of the app, which is carried out when what it is about is not as before."""
         self.link.set(parameter, 1)
         return self.link.values_when(
             lambda now: any(now[name] != before[name] for name in ("rlt.candidate", "rlt.active")),
@@ -161,7 +157,7 @@ def push(
                     f"{image.origin} has {len(image.data):,} bytes, {app.name} takes "
                     f"{app.link.memory_bytes:,}: train smaller networks"
                 )
-            say(f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}")
+            say(headline(image))
             app.upload(image, progress)
             if trial_s is not None:
                 app.link.set("rlt.trial", math.ceil(trial_s))
@@ -189,7 +185,7 @@ def confirm(place: PolicyPlace) -> Outcome:
             raise RefusedError(f"the policy of {app.name} has not flown: there is no trial yet")
         if before["rlt.candidate"] != TRIAL:
             raise RefusedError(f"{app.name} tries no policy: push one first")
-        values = app.ask("rlt.confirm")
+        values = app.ask("rlt.confirm", before)
         if not values["rlt.active"]:
             why = text_of_number(values["rlt.lastDrop"], DROP_REASONS)
             raise RefusedError(f"{app.name} dropped the policy before it was confirmed: {why}")
@@ -207,14 +203,14 @@ def roll_back(place: PolicyPlace) -> Outcome:
                 raise RefusedError(f"{app.name} has no pushed policy: nothing can be rolled back")
             if not before["rlt.builtIn"]:
                 raise RefusedError(f"{app.name} has no compiled-in policy to return to")
-        take(outcome, app, app.ask("rlt.rollBack"))
+        take(outcome, app, app.ask("rlt.rollBack", before))
         outcome.activated, outcome.reason = bool(before["rlt.builtIn"]), "rolled back"
     return outcome
 
 
 def standing(place: PolicyPlace) -> Standing:
     with connected(place) as app:
-        values = app.standing()
+        values = app.link.values()
         image = app.image()
         use = SlotUse.EMPTY
         if values["rlt.candidate"] == TRIAL:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rltools_host.clients.policies import Slots
 from rltools_host.errors import RltError
+from rltools_host.policies.image import PolicyImage
 
 Say = Callable[[str], None]
 
@@ -54,6 +55,11 @@ class Standing:
     contract: str
     device: str
     has_built_in: bool | None = None  # compiled in, and accepted; None: it does not say
+
+
+def headline(image: PolicyImage) -> str:
+    """The first line of a push: what is pushed."""
+    return f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}"
 
 
 def short(sha256: str) -> str:

@@ -28,7 +28,7 @@ from rltools_host.policies import crazyflie
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.contract import parse_contract
 from rltools_host.policies.image import Example, PolicyImage, read_run_policy
-from rltools_host.policies.outcome import Outcome, Say, reported, short
+from rltools_host.policies.outcome import Outcome, Say, headline, reported, short
 
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
@@ -96,7 +96,7 @@ class Push:
         image, policies = self._image, self._policies
         self._check_contract()
         slots = self._check_standing()
-        say(f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}")
+        say(headline(image))
         if slots.active is not None and slots.active.sha256 == image.sha256:
             self._verify()
             self._end(slots, "it was active already")
