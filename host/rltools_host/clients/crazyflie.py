@@ -6,10 +6,11 @@ Here they wait, and raise LinkLostError where nothing comes any more.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rltools_host import paths
@@ -202,7 +203,6 @@ class CrazyflieLink:
 
     def write(self, data: bytes, progress: Progress | None = None) -> bool:
         """The memory from its beginning on; False where the Crazyflie does not take a part."""
-        results: list[bool] = []
         heard = [time.monotonic()]
 
         def on_part(_text: str, percent: int) -> None:
@@ -211,7 +211,7 @@ class CrazyflieLink:
                 progress(len(data) * percent // 100, len(data))
 
         memory, handler = self._memory(), self._crazyflie.mem
-        with self._results_of(handler.mem_write_cb, handler.mem_write_failed_cb, results):
+        with self._results_of(handler.mem_write_cb, handler.mem_write_failed_cb) as results:
             handler.write(memory, 0, list(data), progress_cb=on_part)
             with self._condition:
                 while not self._wait(lambda: bool(results), heard[0] + ANSWER_TIMEOUT_S):
@@ -222,7 +222,6 @@ class CrazyflieLink:
     def read(self, count: int) -> bytes:
         """The first bytes of the memory."""
         contents: list[bytes] = []
-        results: list[bool] = []
 
         def on_bytes(_memory: object, _address: int, content: Sequence[int]) -> None:
             contents.append(bytes(content))
@@ -230,7 +229,7 @@ class CrazyflieLink:
         memory, handler = self._memory(), self._crazyflie.mem
         handler.mem_read_cb.add_callback(on_bytes)  # before the callback that ends the waiting
         try:
-            with self._results_of(handler.mem_read_cb, handler.mem_read_failed_cb, results):
+            with self._results_of(handler.mem_read_cb, handler.mem_read_failed_cb) as results:
                 for start in range(0, count, READ_BYTES):
                     results.clear()
                     handler.read(memory, start, min(READ_BYTES, count - start))
@@ -242,7 +241,11 @@ class CrazyflieLink:
             handler.mem_read_cb.remove_callback(on_bytes)
         return b"".join(contents)
 
-    def _results_of(self, done: Any, failed: Any, results: list[bool]) -> _Callbacks:
+    @contextlib.contextmanager
+    def _results_of(self, done: Any, failed: Any) -> Iterator[list[bool]]:
+        """What these callers of cflib's call back with: True, it is done, or False, it failed."""
+        results: list[bool] = []
+
         def on_done(*_: object) -> None:
             finish(True)
 
@@ -254,7 +257,13 @@ class CrazyflieLink:
                 results.append(result)
                 self._condition.notify_all()
 
-        return _Callbacks(((done, on_done), (failed, on_failed)))
+        done.add_callback(on_done)
+        failed.add_callback(on_failed)
+        try:
+            yield results
+        finally:
+            done.remove_callback(on_done)
+            failed.remove_callback(on_failed)
 
     def close(self) -> None:
         """Without cflib's last word, a setpoint of no thrust, which would drop one that flies."""
@@ -266,18 +275,3 @@ class CrazyflieLink:
         if link is not None:
             link.close()
         self._crazyflie.close_link()
-
-
-class _Callbacks:
-    """Callbacks of cflib, added and removed again."""
-
-    def __init__(self, pairs: Sequence[tuple[Any, Callable[..., None]]]) -> None:
-        self._pairs = pairs
-
-    def __enter__(self) -> None:
-        for caller, callback in self._pairs:
-            caller.add_callback(callback)
-
-    def __exit__(self, *_: object) -> None:
-        for caller, callback in self._pairs:
-            caller.remove_callback(callback)
