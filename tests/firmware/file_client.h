@@ -26,7 +26,7 @@ class Client {
     return request(make(operation, session, offset, data));
   }
   FileMessage request(FileOperation operation, const char* path, std::uint8_t session = 0) {
-    return request(operation, session, 0, Bytes(path, path + std::strlen(path)));
+    return request(operation, session, 0, bytes_of(path));
   }
   // Asks for `count` bytes; such a request carries no data.
   FileMessage read(FileOperation operation, std::uint8_t session, std::uint32_t offset,

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "app/link/mavlink_protocol.h"
-#include "board_memory.h"
+#include "host_messages.h"
 
 namespace board_in_memory {
 
@@ -26,13 +26,9 @@ class HostSide {
   std::vector<Message> received;    // by the host, since the last exchange
 
   template <class Content>
-  void put(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*, const Content*),
-           const Content& content) {
-    Message message;
-    encode(host.system, host.component, &message, &content);
-    std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
-    const std::uint16_t bytes = mavlink_msg_to_send_buffer(frame, &message);
-    to_board.insert(to_board.end(), frame, frame + bytes);
+  void put(Encode<Content> encode, const Content& content) {
+    const Bytes frame = frame_of(host, encode, content);
+    to_board.insert(to_board.end(), frame.begin(), frame.end());
   }
 
   // All messages of a kind among those received.

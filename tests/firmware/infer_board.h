@@ -72,15 +72,6 @@ inline Bytes overflowing_image() {
   return image_with(network);
 }
 
-// How commands name an image.
-inline float number_of(const Bytes& image) {
-  Sha256 sha256;
-  std::uint8_t digest[32];
-  sha256.update(image.data(), image.size());
-  sha256.finish(digest);
-  return static_cast<float>(digest[0] * 65536 + digest[1] * 256 + digest[2]);
-}
-
 constexpr std::uint32_t kSlotBytes = 16384;
 using Storage = RamStorage<2 * 256 + 2 * kSlotBytes>;
 
@@ -98,12 +89,9 @@ class Board : public HostSide {
   }
 
   template <class Content>
-  void send(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*, const Content*),
-            Content content, int count = 1) {
+  void send(Encode<Content> encode, const Content& content, int count = 1) {
     received.clear();
-    content.target_system = kSelf.system;
-    content.target_component = kSelf.component;
-    put(encode, content);
+    put(encode, addressed_to(kSelf, content));
     while (!to_board.empty()) turns(1);
     turns(count);
   }
@@ -149,16 +137,9 @@ class Board : public HostSide {
 
   FileMessage request(FileOperation operation, std::uint32_t offset = 0, const Bytes& data = {},
                       int size = -1) {
-    FileMessage message{};
-    message.sequence = sequence_ += 2;
-    message.session = 5;
-    message.operation = operation;
-    message.offset = offset;
-    message.size = static_cast<std::uint8_t>(size < 0 ? static_cast<int>(data.size()) : size);
-    std::copy(data.begin(), data.end(), message.data);
-    mavlink_file_transfer_protocol_t content{};
-    std::memcpy(content.payload, &message, kFileMessageBytes);
-    send(mavlink_msg_file_transfer_protocol_encode, content);
+    FileMessage message = file_request(sequence_ += 2, 5, operation, offset, data);
+    if (size >= 0) message.size = static_cast<std::uint8_t>(size);
+    send(mavlink_msg_file_transfer_protocol_encode, content_of(message));
     FileMessage answer{};
     for (const auto& reply :
          all(MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL, mavlink_msg_file_transfer_protocol_decode)) {
@@ -167,7 +148,7 @@ class Board : public HostSide {
     return answer;
   }
   FileMessage open(FileOperation operation, const char* path) {
-    return request(operation, 0, Bytes(path, path + std::strlen(path)));
+    return request(operation, 0, bytes_of(path));
   }
   FileError error_of(const FileMessage& answer) const {
     return answer.operation == FileOperation::ack ? FileError::none

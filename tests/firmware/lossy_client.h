@@ -46,9 +46,9 @@ class Client {
   struct Slots {
     mavlink_rlt_policy_slot_t slots[2];
     bool has(int use) const { return slots[0].use == use || slots[1].use == use; }
-    bool of(int use, const std::uint8_t* sha256) const {
+    bool of(int use, const Digest& sha256) const {
       for (const auto& slot : slots) {
-        if (slot.use == use && std::memcmp(slot.sha256, sha256, 32) == 0) return true;
+        if (slot.use == use && std::memcmp(slot.sha256, sha256.bytes, 32) == 0) return true;
       }
       return false;
     }
@@ -57,15 +57,9 @@ class Client {
   // -- messages -----------------------------------------------------------------------------------
 
   template <class Content>
-  void send(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*, const Content*),
-            Content content) {
-    content.target_system = kBoard.system;
-    content.target_component = kBoard.component;
-    Message message;
-    encode(kHost.system, kHost.component, &message, &content);
-    std::uint8_t frame[MAVLINK_MAX_PACKET_LEN];
-    const std::size_t count = mavlink_msg_to_send_buffer(frame, &message);
-    if (!world_.write(frame, count)) throw GivenUp{"the port is gone"};
+  void send(Encode<Content> encode, const Content& content) {
+    const Bytes frame = frame_of(kHost, encode, addressed_to(kBoard, content));
+    if (!world_.write(frame.data(), frame.size())) throw GivenUp{"the port is gone"};
   }
 
   // The first message that is the answer; nothing after the time.
@@ -140,17 +134,9 @@ class Client {
   // -- the upload ---------------------------------------------------------------------------------
 
   FileMessage ask(FileOperation operation, std::uint32_t offset, const Bytes& data) {
-    FileMessage request{};
-    request.sequence = sequence_ += 2;
-    request.session = session_;
-    request.operation = operation;
-    request.offset = offset;
-    request.size = static_cast<std::uint8_t>(data.size());
-    std::copy(data.begin(), data.end(), request.data);
-    mavlink_file_transfer_protocol_t content{};
-    std::memcpy(content.payload, &request, kFileMessageBytes);
+    const FileMessage request = file_request(sequence_ += 2, session_, operation, offset, data);
     for (int i = 0; i <= kFileAttempts; i++) {
-      send(mavlink_msg_file_transfer_protocol_encode, content);
+      send(mavlink_msg_file_transfer_protocol_encode, content_of(request));
       const auto answer = wait([&](const Message& message) -> std::optional<FileMessage> {
         if (message.msgid != MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL) return {};
         mavlink_file_transfer_protocol_t reply;
@@ -171,8 +157,7 @@ class Client {
   }
   void upload() {
     session_ = static_cast<std::uint8_t>(chance_.next());
-    const char* path = "/candidate.rltp";
-    const Bytes name(path, path + std::strlen(path));
+    const Bytes name = bytes_of("/candidate.rltp");
     FileMessage opened = ask(FileOperation::create_file, 0, name);
     for (int i = 0; i < kAttempts && opened.operation != FileOperation::ack; i++) {
       ask(FileOperation::reset_sessions, 0, {});
@@ -245,18 +230,10 @@ class Client {
     throw GivenUp{"no answer to an observation"};
   }
 
-  static const std::uint8_t* sha256_of(const Bytes& image) {
-    static std::uint8_t digest[32];
-    Sha256 sha256;
-    sha256.update(image.data(), image.size());
-    sha256.finish(digest);
-    return digest;
-  }
-
   World& world_;
   Chance chance_;
   PolicyRunner<64> runner_{policy_contract<Contract>()};
-  const std::uint8_t* sha256_ = sha256_of(world_.second);
+  const Digest sha256_ = sha256_of(world_.second);
   std::deque<Message> received_;
   Message partial_{};
   mavlink_status_t status_{};

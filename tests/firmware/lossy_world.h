@@ -16,6 +16,7 @@
 #include "app/services/policies/policy_service.h"
 #include "board_in_memory.h"
 #include "flash_model.h"
+#include "host_messages.h"
 #include "lossy_disorder.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/contracts/pendulum.h"
@@ -24,7 +25,7 @@
 namespace lossy_world {
 
 using namespace rlt;
-using board_in_memory::Bytes;
+using namespace board_in_memory;
 
 constexpr link::Address kBoard{1, 191}, kHost{255, 190}, kOther{254, 1};
 using Contract = contracts::Pendulum;
@@ -48,14 +49,6 @@ inline Bytes image_of(std::uint32_t seed) {
   write_policy_image(Generic{}, network, policy_contract<Contract>(), {nullptr, nullptr},
                      {"pushed", "somewhere", seed, 7, 9, kStateSha256}, image.data());
   return image;
-}
-
-inline float number_of(const Bytes& image) {
-  Sha256 sha256;
-  std::uint8_t digest[32];
-  sha256.update(image.data(), image.size());
-  sha256.finish(digest);
-  return static_cast<float>(digest[0] * 65536 + digest[1] * 256 + digest[2]);
 }
 
 // -- the board ------------------------------------------------------------------------------------
@@ -288,16 +281,8 @@ class World {
   }
 
   template <class Content>
-  void send_as_other(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, mavlink_message_t*,
-                                             const Content*),
-                     Content content) {
-    content.target_system = kBoard.system;
-    content.target_component = kBoard.component;
-    mavlink_message_t message;
-    encode(kOther.system, kOther.component, &message, &content);
-    Bytes frame(MAVLINK_MAX_PACKET_LEN);
-    frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
-    transmit(std::move(frame), to_board_, board_arrival_us_);
+  void send_as_other(Encode<Content> encode, const Content& content) {
+    transmit(frame_of(kOther, encode, addressed_to(kBoard, content)), to_board_, board_arrival_us_);
   }
   void command_as_other(int number, float first_parameter, float second_parameter,
                         std::uint8_t confirmation) {
@@ -309,18 +294,10 @@ class World {
     send_as_other(mavlink_msg_command_long_encode, content);
   }
   void ask_file_as_other(FileOperation operation, std::uint32_t offset, const Bytes& data) {
-    FileMessage request{};
-    request.sequence = static_cast<std::uint16_t>(chance_.next());
-    request.session = 9;
-    request.operation = operation;
-    request.offset = offset;
-    request.size = static_cast<std::uint8_t>(data.size());
-    std::copy(data.begin(), data.end(), request.data);
-    mavlink_file_transfer_protocol_t content{};
-    std::memcpy(content.payload, &request, kFileMessageBytes);
-    send_as_other(mavlink_msg_file_transfer_protocol_encode, content);
+    const auto sequence = static_cast<std::uint16_t>(chance_.next());
+    send_as_other(mavlink_msg_file_transfer_protocol_encode,
+                  content_of(file_request(sequence, 9, operation, offset, data)));
   }
-  static Bytes path(const char* text) { return Bytes(text, text + std::strlen(text)); }
   void set_armed(bool armed) {
     is_armed_ = armed;
     command_as_other(MAV_CMD_COMPONENT_ARM_DISARM, armed ? 1.0f : 0.0f, 0.0f, 0);
@@ -339,9 +316,9 @@ class World {
       case 3: return command_as_other(MAV_CMD_RLT_ROLL_BACK, 0.0f, 0.0f, confirmation);
       case 4: return set_armed(!is_armed_);
       case 5:
-        ask_file_as_other(FileOperation::open_file_ro, 0, path("/policy.rltp"));
+        ask_file_as_other(FileOperation::open_file_ro, 0, bytes_of("/policy.rltp"));
         return ask_file_as_other(FileOperation::burst_read_file, 0, {});
-      case 6: return ask_file_as_other(FileOperation::create_file, 0, path("/candidate.rltp"));
+      case 6: return ask_file_as_other(FileOperation::create_file, 0, bytes_of("/candidate.rltp"));
       case 7: return ask_file_as_other(FileOperation::write_file, 0, Bytes(200, 0x33));
       case 8: return ask_file_as_other(FileOperation::terminate_session, 0, {});
       default: return command_as_other(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 3.0f, 0);

@@ -32,9 +32,7 @@ class Board : public HostSide {
 
   // Sends a message, and gives the board `count` turns from where it has it.
   template <class Content>
-  std::vector<Message>& exchange(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, Message*,
-                                                         const Content*),
-                                 const Content& content, int count = 1) {
+  std::vector<Message>& exchange(Encode<Content> encode, const Content& content, int count = 1) {
     received.clear();
     put(encode, content);
     take_all(count);

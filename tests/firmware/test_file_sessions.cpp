@@ -42,8 +42,7 @@ TEST_CASE("a request that comes twice is carried out once, and answered the same
 namespace {
 
 FileMessage open_request(Client& client, const char* path, std::uint8_t session) {
-  return client.make(FileOperation::open_file_ro, session, 0,
-                     Bytes(path, path + std::strlen(path)));
+  return client.make(FileOperation::open_file_ro, session, 0, bytes_of(path));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "app/train/application.h"
 #include "board_in_memory.h"
+#include "host_messages.h"
 #include "input.h"
 #include "tiny_td3.h"
 #include "training_run.h"
@@ -37,15 +38,10 @@ class Board {
   bool is_at_rest() const { return state() == RLT_STATE_PAUSED || state() == RLT_STATE_FINISHED; }
 
   template <class Content>
-  void put(std::uint16_t (*encode)(std::uint8_t, std::uint8_t, mavlink_message_t*, const Content*),
-           Content content, link::Address client = kClients[0]) {
-    content.target_system = kSelf.system;
-    content.target_component = kSelf.component;
-    mavlink_message_t message;
-    encode(client.system, client.component, &message, &content);
-    Bytes frame(MAVLINK_MAX_PACKET_LEN);
-    frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
-    put(frame);
+  void put(board_in_memory::Encode<Content> encode, const Content& content,
+           link::Address client = kClients[0]) {
+    const Content addressed = board_in_memory::addressed_to(kSelf, content);
+    put(board_in_memory::frame_of(client, encode, addressed));
   }
   void put(const Bytes& bytes) {
     board_in_memory::to_board.insert(board_in_memory::to_board.end(), bytes.begin(), bytes.end());
@@ -58,9 +54,7 @@ class Board {
     put(mavlink_msg_command_long_encode, content);
   }
   void put_request(const FileMessage& request, link::Address client = kClients[0]) {
-    mavlink_file_transfer_protocol_t content{};
-    std::memcpy(content.payload, &request, kFileMessageBytes);
-    put(mavlink_msg_file_transfer_protocol_encode, content, client);
+    put(mavlink_msg_file_transfer_protocol_encode, board_in_memory::content_of(request), client);
   }
 
   // Turns until the board has taken what was put into its link, and so many more; returns what it

@@ -6,25 +6,14 @@ namespace scripted {
 
 FileMessage Client::make(FileOperation operation, std::uint8_t session, std::uint32_t offset,
                          const Bytes& data) {
-  FileMessage request{};
-  request.sequence = sequence_ += 2;
-  request.session = session;
-  request.operation = operation;
-  request.offset = offset;
-  request.size = static_cast<std::uint8_t>(data.size());
-  std::copy(data.begin(), data.end(), request.data);
-  return request;
+  return file_request(sequence_ += 2, session, operation, offset, data);
 }
 
 std::vector<FileMessage> Client::send(const std::vector<FileMessage>& requests, int turns) {
   board_.host = self_;
   board_.received.clear();
   for (const FileMessage& request : requests) {
-    mavlink_file_transfer_protocol_t content{};
-    content.target_system = kSelf.system;
-    content.target_component = kSelf.component;
-    std::memcpy(content.payload, &request, kFileMessageBytes);
-    board_.put(mavlink_msg_file_transfer_protocol_encode, content);
+    board_.put(mavlink_msg_file_transfer_protocol_encode, addressed_to(kSelf, content_of(request)));
   }
   board_.take_all(turns);
   std::vector<FileMessage> replies;
