@@ -136,6 +136,12 @@ TEST_CASE("commands of an earlier trial change nothing in a later one, or after 
   Board& board = fresh.board;
   const Bytes first = image_of(1), second = image_of(2);
   const float two = number_of(second);
+  const auto check_that_the_earlier_trial_is_refused = [&] {
+    for (const std::uint8_t confirmation : {0, 1}) {
+      CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
+      CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, confirmation, 11.0f));
+    }
+  };
   board.activate(first);
   REQUIRE(board.stage(second) == FileError::none);
   REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
@@ -144,17 +150,11 @@ TEST_CASE("commands of an earlier trial change nothing in a later one, or after 
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 11.0f));
   REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1, 11.0f));
-  for (const std::uint8_t confirmation : {0, 1}) {
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, confirmation, 11.0f));
-  }
+  check_that_the_earlier_trial_is_refused();
   CHECK(board.uses() == Uses{kActive, kTrial});
   CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1, 12.0f));
   REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 12.0f));
-  for (const std::uint8_t confirmation : {0, 1}) {
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, confirmation, 11.0f));
-  }
+  check_that_the_earlier_trial_is_refused();
   CHECK(board.uses() == Uses{kPrevious, kActive});
   CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1, 12.0f));
   CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 0, 12.0f));
