@@ -4,10 +4,8 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "../../integrations/esp_idf/rlt_policy/src/policy_place.h"
 #include "policy_networks.h"
@@ -18,27 +16,10 @@ using namespace policy_networks;
 
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
-using Net = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
-                Activation::relu, Activation::tanh>;
 constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
-constexpr float kGood[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
 
-struct Action {
-  float values[2];
-  bool operator==(const Action& other) const {
-    return std::memcmp(values, other.values, sizeof(values)) == 0;
-  }
-};
+Bytes image_of(std::uint32_t seed) { return small_image(Host{}, seed); }
 
-Bytes image_of(std::uint32_t seed) {
-  static Net network;
-  initialize_kaiming(Host{}, network, seed, 0);
-  Bytes image(policy_image_bytes<Net>(true));
-  write_policy_image(Host{}, network, policy_contract<Contract>(), kNormaliser, kOrigin,
-                     image.data());
-  return image;
-}
 Action action_of(const Bytes& image) {
   static Policy<4096, 64> policy(policy_contract<Contract>());
   REQUIRE(policy.accept(Host{}, image.data(), image.size()).accepted());

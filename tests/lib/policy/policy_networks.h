@@ -1,6 +1,10 @@
 // Networks, contract and normaliser whose policy images the tests write: every activation, widths
-// that are no multiples of a kernel's block, with and without a normaliser.
+// that are no multiples of a kernel's block, with and without a normaliser; and small policies,
+// of which any number may be had.
 #pragma once
+
+#include <cstring>
+#include <vector>
 
 #include "rltools/policy/image.h"
 
@@ -42,5 +46,32 @@ void write(Device device, const PolicyNormaliser& normaliser, std::uint8_t* imag
   initialize_kaiming(device, network, 7, 0);
   write_policy_image(device, network, policy_contract<Contract>(), normaliser, kOrigin, image);
 }
+
+// -- small policies -------------------------------------------------------------------------------
+
+using Bytes = std::vector<std::uint8_t>;
+using SmallNetwork = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
+                         Activation::relu, Activation::tanh>;
+
+template <class Device>
+Bytes small_image(Device device, std::uint32_t seed) {
+  static SmallNetwork network;
+  initialize_kaiming(device, network, seed, 0);
+  Bytes image(policy_image_bytes<SmallNetwork>(true));
+  write_policy_image(device, network, policy_contract<Contract>(), kNormaliser, kOrigin,
+                     image.data());
+  return image;
+}
+
+// An observation within its limits.
+constexpr float kGood[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
+
+// Of the same bits, or not.
+struct Action {
+  float values[Contract::kActionDim];
+  bool operator==(const Action& other) const {
+    return std::memcmp(values, other.values, sizeof(values)) == 0;
+  }
+};
 
 }  // namespace policy_networks

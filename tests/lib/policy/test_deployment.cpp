@@ -16,24 +16,13 @@ using namespace policy_networks;
 
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
-using Net = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
-                Activation::relu, Activation::tanh>;
 constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
 constexpr std::uint32_t kTrial_us = 1000000;
-constexpr float kGood[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
 using Flash = flash_model::Flash<256, 4>;
 using Deployment = PolicyDeployment<Host, Flash, 2, 64>;
 constexpr std::uint32_t kBlocks = 2 + 2 * 8;
 
-Bytes image_of(std::uint32_t seed) {
-  static Net network;
-  initialize_kaiming(Host{}, network, seed, 0);
-  Bytes image(policy_image_bytes<Net>(true));
-  write_policy_image(Host{}, network, policy_contract<Contract>(), kNormaliser, kOrigin,
-                     image.data());
-  return image;
-}
+Bytes image_of(std::uint32_t seed) { return small_image(Host{}, seed); }
 
 // Whose output is infinite where the first observation is near its upper limit.
 Bytes overflowing_image() {
@@ -49,15 +38,9 @@ Bytes overflowing_image() {
   return image;
 }
 
-// The action that a runner of its own computes.
-struct Action {
-  float values[2];
-  bool operator==(const Action& other) const {
-    return std::memcmp(values, other.values, sizeof(values)) == 0;
-  }
-};
 constexpr Action kSafe{{0.5f, 0.25f}};
 
+// That a runner of its own computes.
 Action action_of(const Bytes& image) {
   static Policy<4096, 64> policy(policy_contract<Contract>());
   REQUIRE(policy.accept(Host{}, image.data(), image.size()).accepted());
@@ -278,7 +261,7 @@ TEST_CASE("what does not fit this place is refused by name") {
         PolicyReason::other_contract);
   const std::size_t weights =
       channels + 7 * sizeof(PolicyImageChannel) + 2 * Contract::kObservationDim * sizeof(float);
-  const std::size_t last_bias = weights + (Net::kParameterCount - 1) * sizeof(float);
+  const std::size_t last_bias = weights + (SmallNetwork::kParameterCount - 1) * sizeof(float);
   CHECK(reason_of([&](auto&, auto& bytes) {
           const float nan = std::numeric_limits<float>::quiet_NaN();
           std::memcpy(bytes.data() + weights, &nan, 4);

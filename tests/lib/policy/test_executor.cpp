@@ -15,10 +15,10 @@ using namespace rlt;
 namespace {
 
 using policy_networks::Contract;
+using policy_networks::kGood;
 constexpr std::uint32_t kStep_us = Contract::kStepInterval_us;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kGood[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
 constexpr float kSafe[2] = {0.5f, 0.25f};  // the middle of the ranges
 
 ExecutorStatus act_well(const float* observation, float* action) {

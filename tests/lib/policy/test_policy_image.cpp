@@ -14,10 +14,7 @@
 #include "rltools/rl/policy_of_training.h"
 
 using namespace policy_networks;
-
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
 
 template <class N>
 Bytes image_of(const PolicyNormaliser& normaliser = kNoNormaliser) {
