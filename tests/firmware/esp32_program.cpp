@@ -16,6 +16,7 @@
 #include "board_api.h"
 #include "processors/sector_flash.h"
 #include "rltools/policy/slots.h"
+#include "slot_push.h"
 
 using rlt::SectorFlash;
 using Slots = rlt::PolicySlots<SectorFlash>;
@@ -132,13 +133,7 @@ TEST_CASE("flash: policies outlive a reset, and are read in place") {
     REQUIRE(slots.begin());
     REQUIRE(slots.active().data == nullptr);
     REQUIRE(slots.slot_bytes() == 60 * 1024);
-    REQUIRE(slots.stage() == rlt::SlotError::none);
-    REQUIRE(slots.write(0, image.data(), static_cast<std::uint32_t>(image.size())) ==
-            rlt::SlotError::none);
-    const auto accept = [](const std::uint8_t*, std::uint32_t) { return true; };
-    REQUIRE(slots.finish(accept) == rlt::SlotError::none);
-    REQUIRE(slots.start_trial(0, 1'000'000) == rlt::SlotError::none);
-    REQUIRE(slots.confirm(1000) == rlt::SlotError::none);
+    REQUIRE(slot_push::push(slots, image) == rlt::SlotError::none);
   }
   SectorFlash storage;
   Slots slots(storage);

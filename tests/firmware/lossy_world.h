@@ -21,6 +21,7 @@
 #include "rltools/devices/generic.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/image.h"
+#include "slot_push.h"
 
 namespace lossy_world {
 
@@ -88,11 +89,9 @@ inline const Bytes& flash_with(const Bytes& image) {
   Flash flash(kBlocks);
   PolicySlots<Flash> slots(flash);
   slots.begin();
-  slots.stage();
-  slots.write(0, image.data(), static_cast<std::uint32_t>(image.size()));
-  slots.finish([](const std::uint8_t*, std::uint32_t) { return true; });
-  slots.start_trial(0, 1000);
-  if (slots.confirm(1) != SlotError::none) throw std::logic_error("the first policy is refused");
+  if (slot_push::push(slots, image) != SlotError::none) {
+    throw std::logic_error("the first policy is refused");
+  }
   content.assign(flash.data(), flash.data() + flash.size());
   return content;
 }

@@ -5,6 +5,7 @@
 #include "cfi_flash_model.h"
 #include "processors/cfi_flash.h"
 #include "rltools/policy/slots.h"
+#include "slot_push.h"
 
 using namespace rlt;
 using cfi_flash_model::Bus;
@@ -143,16 +144,10 @@ Bytes acting(const Slots& slots) {
   return image.data == nullptr ? Bytes{} : Bytes(image.data, image.data + image.bytes);
 }
 
-// A push that is confirmed.
 void push(Slots& slots, const Bytes& image) {
-  const auto must = [](SlotError error) {
-    if (error != SlotError::none) throw std::logic_error("a push is refused");
-  };
-  must(slots.stage());
-  must(slots.write(0, image.data(), static_cast<std::uint32_t>(image.size())));
-  must(slots.finish([](const std::uint8_t*, std::uint32_t) { return true; }));
-  must(slots.start_trial(0, 1000));
-  must(slots.confirm(1));
+  if (slot_push::push(slots, image) != SlotError::none) {
+    throw std::logic_error("a push is refused");
+  }
 }
 
 // What acts is the same where the power fails in the recovery too, before any of its bus cycles;

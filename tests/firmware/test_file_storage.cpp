@@ -12,6 +12,7 @@
 
 #include "host/file_storage.h"
 #include "rltools/policy/slots.h"
+#include "slot_push.h"
 
 using namespace rlt;
 
@@ -102,12 +103,7 @@ TEST_CASE("slots are found again, and a file that ends early is erased memory be
     PolicySlots<FileStorage> slots(*storage);
     REQUIRE(slots.begin());
     CHECK(slots.slot_bytes() == FileStorage::kSlotBytes);
-    REQUIRE(slots.stage() == SlotError::none);
-    REQUIRE(slots.write(0, image.data(), 1000) == SlotError::none);
-    REQUIRE(slots.finish([](const std::uint8_t*, std::uint32_t) { return true; }) ==
-            SlotError::none);
-    REQUIRE(slots.start_trial(0, 1000) == SlotError::none);
-    REQUIRE(slots.confirm(1) == SlotError::none);
+    REQUIRE(slot_push::push(slots, image) == SlotError::none);
   }
   const auto storage = opened();
   PolicySlots<FileStorage> slots(*storage);
