@@ -165,19 +165,25 @@ def test_an_emulated_board_is_not_flashed() -> None:
         flash.run("qemu-cortex-m7", "pendulum-td3")
 
 
-def test_flashing_builds_uploads_and_waits_for_the_port(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    calls: list[list[str]] = []
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What PlatformIO is called with, which does nothing: its arguments, subject, program, show."""
+    made: list[list[str]] = []
 
     def run_platformio(
         arguments: list[str], subject: str, program: str, *, show: bool = False
     ) -> tuple[int, str]:
-        calls.append([*arguments, subject, program, str(show)])
+        made.append([*arguments, subject, program, str(show)])
         return 0, ""
 
-    connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
     monkeypatch.setattr(platformio, "run_platformio", run_platformio)
+    return made
+
+
+def test_flashing_builds_uploads_and_waits_for_the_port(
+    calls: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
     assert flash.run("teensy41", "pendulum-td3", json_output=True) == 0
     assert flash.run("teensy41", "pendulum", program="infer") == 0
     assert calls == [
@@ -194,18 +200,13 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
 
 @pytest.mark.parametrize(("name", "usb_id"), [("esp32", "10C4:EA60"), ("esp32c3", "303A:1001")])
 def test_esp32_boards_are_flashed_with_infer(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, usb_id: str
+    calls: list[list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    usb_id: str,
 ) -> None:
-    calls: list[list[str]] = []
-
-    def run_platformio(
-        arguments: list[str], subject: str, program: str, *, show: bool = False
-    ) -> tuple[int, str]:
-        calls.append([*arguments, subject, program, str(show)])
-        return 0, ""
-
     connect(monkeypatch, port("/dev/ttyUSB0", usb_id))
-    monkeypatch.setattr(platformio, "run_platformio", run_platformio)
     assert flash.run(name, "pendulum", program="infer") == 0
     assert calls == [
         ["run", "-e", name, "pendulum", "infer", "False"],
