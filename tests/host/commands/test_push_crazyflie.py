@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, FakeCrazyflie, build_app
+from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, Change, FakeCrazyflie, build_app
 from policy_run import make_policy_run
 from rltools_host import cli, paths
 from rltools_host.clients import crazyflie as client
@@ -188,24 +188,28 @@ def test_only_on_the_ground(
     assert crazyflie.logged("upload") == 0
 
 
-def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
-    def damage(port: int, channel: int, data: bytes) -> bytes:
-        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
-            return data[:-1] + bytes([data[-1] ^ 1])
-        return data
+def at_byte_2400(operation: int, change: Callable[[bytes], bytes]) -> Change:
+    """Changes the packet of the memory that begins there, in reading (1) or writing (2)."""
 
-    crazyflie.hears = damage
+    def changed(port: int, channel: int, data: bytes) -> bytes:
+        is_there = data[1:5] == (2400).to_bytes(4, "little")
+        return change(data) if (port, channel) == (MEM, operation) and is_there else data
+
+    return changed
+
+
+def flip_a_bit(data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
+
+
+def test_a_damaged_byte_is_refused(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
+    crazyflie.hears = at_byte_2400(2, flip_a_bit)
     with pytest.raises(RefusedError, match=r"refuses the policy: wrong_crc: damaged"):
         push_to(crazyflie, runs[0])
 
 
 def test_what_reads_back_otherwise_is_given_up(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
-    def damage(port: int, channel: int, data: bytes) -> bytes:
-        if (port, channel) == (MEM, 1) and data[1:5] == (2400).to_bytes(4, "little"):
-            return data[:-1] + bytes([data[-1] ^ 1])
-        return data
-
-    crazyflie.says = damage
+    crazyflie.says = at_byte_2400(1, flip_a_bit)
     with pytest.raises(VerificationError, match="stored other bytes"):
         push_to(crazyflie, runs[0])
     assert crazyflie.logged("candidate") == 0
@@ -241,12 +245,7 @@ def test_out_of_reach_in_the_middle(
 
 
 def test_a_byte_that_is_not_taken(crazyflie: FakeCrazyflie, runs: list[Path]) -> None:
-    def refuse(port: int, channel: int, data: bytes) -> bytes:
-        if (port, channel) == (MEM, 2) and data[1:5] == (2400).to_bytes(4, "little"):
-            return data[:5] + b"\5"
-        return data
-
-    crazyflie.says = refuse
+    crazyflie.says = at_byte_2400(2, lambda data: data[:5] + b"\5")
     with pytest.raises(RefusedError, match=r"did not take byte 2,4\d\d of the policy"):
         push_to(crazyflie, runs[0])
 
