@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rltools_host.clients.messages import Identity, identity_of, text_of
-from rltools_host.errors import BoardMismatchError, PortError, RltError
+from rltools_host.errors import BoardMismatchError, LinkLostError, PortError, RltError
 from rltools_host.hints import command_line
 from rltools_host.link.connection import EVERYONE, Address, Connection, sender_of
 from rltools_host.link.exchange import Exchange
@@ -11,6 +11,7 @@ from rltools_host.link.framing import Message
 
 PROTOCOL_VERSION = 1
 IDENTITY_TIMEOUT_S = 0.5  # of the first questions, which nobody may hear
+HEARTBEAT_LIMIT_S = 3.0  # any node of MAVLink sends one a second
 OTHER_LIMIT_S = 2.0  # that the expected board has when another one has answered
 
 
@@ -136,6 +137,12 @@ class NodeClient:
     def _no_answer(self, timeout_s: float) -> RltError:
         connection = self._connection
         if connection.decoder.messages_received:
+            if connection.silence_s > HEARTBEAT_LIMIT_S:
+                return LinkLostError(
+                    f"the board on {connection.description} has stopped answering: its last "
+                    f"message came {connection.silence_s:.0f} s ago, check the cable or reset the "
+                    "board"
+                )
             return BoardMismatchError(
                 f"the device on {connection.description} speaks MAVLink but is not one of our "
                 "boards: flash it (rlt flash), or give another --port"

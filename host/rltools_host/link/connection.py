@@ -161,9 +161,14 @@ class Connection:
         """Silence counts from now on."""
         self._last_heard = self.clock()
 
+    @property
+    def silence_s(self) -> float:
+        """Since the target's last message, or since silence counts."""
+        return self.clock() - self._last_heard
+
     def check_silence(self) -> None:
         """LinkLostError where the board has not been heard for long."""
-        if self.clock() - self._last_heard > SILENCE_LIMIT_S:
+        if self.silence_s > SILENCE_LIMIT_S:
             raise LinkLostError(
                 f"the board on {self.description} has been silent for {SILENCE_LIMIT_S:.0f} s: "
                 "check the cable or reset the board"

@@ -12,10 +12,12 @@ from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.clients import node
 from rltools_host.clients.messages import Identity, State, text_of
+from rltools_host.clients.node import NodeClient
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import BoardMismatchError, PortError
-from rltools_host.link.connection import Address
+from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
+from rltools_host.link.connection import Address, Connection
 from rltools_host.link.framing import FrameEncoder
+from scripted_link import BOARD, ScriptedLink
 from session_calls import DIALECT, connect, shorten_times
 
 
@@ -90,6 +92,22 @@ def test_other_mavlink_device_is_named() -> None:
         pytest.raises(BoardMismatchError, match="speaks MAVLink but is not one of our boards"),
     ):
         BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_board_that_falls_silent_is_not_called_another_device(is_cut: bool) -> None:
+    """Its link is cut after a heartbeat; a device that does not know the question goes on."""
+    link = ScriptedLink(DIALECT)
+    heartbeat = DIALECT.MAVLink_heartbeat_message(18, 8, 0, 0, 3, 3)
+    link.put(heartbeat)
+    if not is_cut:
+        link.answer = lambda _: link.put(heartbeat)
+    sentence = "on the script has stopped answering: its last message came 10 s ago, check"
+    with pytest.raises(
+        LinkLostError if is_cut else BoardMismatchError,
+        match=sentence if is_cut else "not one of our boards",
+    ):
+        NodeClient(Connection(link, DIALECT, BOARD, link.clock)).find(10.0)
 
 
 def test_other_protocol_version_is_refused() -> None:
