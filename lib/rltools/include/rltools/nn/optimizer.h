@@ -101,6 +101,23 @@ T sum_of_squares(Generic, const T* values) {
   return sum;
 }
 
+// Scales gradients to a norm of `largest`, over all of their parameters, where it is more; 0 is no
+// bound. Returns the norm that they had.
+template <class Device, class T, class... Networks>
+T bound_norm(Device device, T largest, Networks&... gradients) {
+  T squares = T(0);
+  ((squares += sum_of_squares<Networks::kParameterCount>(device, gradients.values)), ...);
+  const T norm = math::sqrt(squares);
+  if (largest > T(0) && norm > largest) {
+    const T factor = largest / norm;
+    const auto scale = [factor](auto& network) {
+      for (T& value : network.values) value *= factor;
+    };
+    (scale(gradients), ...);
+  }
+  return norm;
+}
+
 template <class Network>
 void initialize(AdamState<Network>& state) {
   using T = typename Network::Scalar;

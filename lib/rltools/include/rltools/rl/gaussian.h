@@ -10,6 +10,14 @@
 
 namespace rlt {
 
+// The logarithms of the deviations, as a network for Adam.
+template <class T, int Action>
+struct LogStd {
+  using Scalar = T;
+  static constexpr int kParameterCount = Action;
+  alignas(64) T values[Action];
+};
+
 // The deviations of both, as the rows of a batch need them.
 template <class T, int Action>
 struct GaussianChange {

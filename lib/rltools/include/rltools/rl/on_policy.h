@@ -75,6 +75,56 @@ struct OnPolicyScratch {
   MlpBuffer<typename E::Critic, kTile> critic_buffer;
 };
 
+// What these algorithms say of an experiment. Their policy is the actor, of normalised
+// observations.
+struct OnPolicy {
+  template <class E>
+  using PolicyNetwork = typename E::Actor;
+  static constexpr bool kPolicyIsNormalised = true;
+
+  template <class E, class Visitor>
+  static void for_each_size(Visitor&& visitor) {
+    visitor("rollout_steps", E::kRolloutSteps);
+    visitor("batch_size", E::kBatchSize);
+  }
+  template <class E, class Visitor>
+  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
+    visitor("actor", training.learner.actor);
+    visitor("critic", training.learner.critic);
+  }
+};
+
+// A rollout that has begun is learnt from before a run ends.
+template <class E>
+bool is_complete_algorithm(OnPolicy, const Training<E>& training) {
+  return training.replay.size == 0;
+}
+
+template <class E>
+bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
+  const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
+  return is_consistent(training.replay) && (learns || training.learner.minibatches == 0);
+}
+
+// The mean of the policy, within [-1, 1].
+template <class Device, class E, class Observation, class Action>
+void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
+                   Action& action) {
+  using T = typename E::Scalar;
+  Matrix<T, 1, E::Environment::kObservationDim> normalised;
+  MlpBuffer<typename E::Actor, 1> buffer;
+  normalise(training.learner.normaliser, observation.data(), normalised.data());
+  forward(device, training.learner.actor, normalised, action, buffer);
+  for (int i = 0; i < E::Environment::kActionDim; i++) {
+    action.data()[i] = math::clamp(action.data()[i], T(-1), T(1));
+  }
+}
+
+template <class E>
+const typename E::Actor& policy_algorithm(OnPolicy, const Training<E>& training) {
+  return training.learner.actor;
+}
+
 // ---- The rollout --------------------------------------------------------------------------------
 
 // Where step_all() puts what it finds.

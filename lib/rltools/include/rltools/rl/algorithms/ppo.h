@@ -71,24 +71,17 @@ constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
 // The actor's last layer is begun this much smaller: the first actions are about zero.
 constexpr double kFirstOutputs = 0.01;
 
-// The logarithms of the deviations, as a network for Adam.
-template <class T, int Action>
-struct LogStd {
-  using Scalar = T;
-  static constexpr int kParameterCount = Action;
-  alignas(64) T values[Action];
-};
-
 }  // namespace ppo
 
 // An experiment E names its Environment, Actor and Critic networks, kEnvironments, kRolloutSteps,
 // kBatchSize (a divisor of the product of these two), kTileRows (a divisor of the batch;
 // activations are held for this many samples) and kEpisodeSteps. Its Hyperparameters are
 // PpoHyperparameters, or derive from it with a constructor that sets other defaults.
-struct Ppo {
+struct Ppo : OnPolicy {
   static constexpr const char* kName = "PPO";
   using Metrics = PpoMetrics;
 
+  // In an epoch.
   template <class E>
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;
 
@@ -108,20 +101,16 @@ struct Ppo {
   };
 
   template <class E>
-  using PolicyNetwork = typename E::Actor;
-  static constexpr bool kPolicyIsNormalised = true;
-
-  template <class E>
   struct Learner {
     using T = typename E::Scalar;
     static constexpr int kAction = E::Environment::kActionDim;
     typename E::Actor actor;
     typename E::Critic critic;
-    ppo::LogStd<T, kAction> log_std;
+    LogStd<T, kAction> log_std;
     T acting_log_std[kAction];  // of the policy that took the rollout's actions
     AdamState<typename E::Actor> actor_optimizer;
     AdamState<typename E::Critic> critic_optimizer;
-    AdamState<ppo::LogStd<T, kAction>> log_std_optimizer;
+    AdamState<LogStd<T, kAction>> log_std_optimizer;
     T learning_rate;
     Normaliser<T, E::Environment::kObservationDim> normaliser;
     Environments<E> environments;
@@ -154,19 +143,8 @@ struct Ppo {
 
     typename E::Actor actor_gradient;
     typename E::Critic critic_gradient;
-    ppo::LogStd<T, kAction> log_std_gradient;
+    LogStd<T, kAction> log_std_gradient;
   };
-
-  template <class E, class Visitor>
-  static void for_each_size(Visitor&& visitor) {
-    visitor("rollout_steps", E::kRolloutSteps);
-    visitor("batch_size", E::kBatchSize);
-  }
-  template <class E, class Visitor>
-  static void for_each_network(const Training<E>& training, Visitor&& visitor) {
-    visitor("actor", training.learner.actor);
-    visitor("critic", training.learner.critic);
-  }
 };
 
 template <class Device, class E>
@@ -194,25 +172,6 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   begin_all(device, learner.environments, hyper.seed, [&](int index) {
     return training.replay.present_observation + index * E::Environment::kObservationDim;
   });
-}
-
-// The mean of the policy, within [-1, 1].
-template <class Device, class E, class Observation, class Action>
-void act_algorithm(Device device, Ppo, Training<E>& training, const Observation& observation,
-                   Action& action) {
-  using T = typename E::Scalar;
-  Matrix<T, 1, E::Environment::kObservationDim> normalised;
-  MlpBuffer<typename E::Actor, 1> buffer;
-  normalise(training.learner.normaliser, observation.data(), normalised.data());
-  forward(device, training.learner.actor, normalised, action, buffer);
-  for (int i = 0; i < E::Environment::kActionDim; i++) {
-    action.data()[i] = math::clamp(action.data()[i], T(-1), T(1));
-  }
-}
-
-template <class E>
-const PolicyNetwork<E>& policy_algorithm(Ppo, const Training<E>& training) {
-  return training.learner.actor;
 }
 
 namespace ppo {
@@ -320,26 +279,6 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
   return sums;
 }
 
-// Bounds the gradient's norm; returns what it was.
-template <class Device, class E>
-typename E::Scalar bound_gradient(Device device, Training<E>& training) {
-  using T = typename E::Scalar;
-  auto& scratch = training.scratch;
-  const T squares =
-      sum_of_squares<E::Actor::kParameterCount>(device, scratch.actor_gradient.values) +
-      sum_of_squares<E::Critic::kParameterCount>(device, scratch.critic_gradient.values) +
-      sum_of_squares<E::Environment::kActionDim>(device, scratch.log_std_gradient.values);
-  const T norm = math::sqrt(squares);
-  const T largest = static_cast<T>(training.hyperparameters.max_grad_norm);
-  if (largest > T(0) && norm > largest) {
-    const T factor = largest / norm;
-    for (T& value : scratch.actor_gradient.values) value *= factor;
-    for (T& value : scratch.critic_gradient.values) value *= factor;
-    for (T& value : scratch.log_std_gradient.values) value *= factor;
-  }
-  return norm;
-}
-
 // The first minibatch of an iteration has the policy that acted, whose divergence says nothing.
 template <class E>
 void adapt_learning_rate(Training<E>& training, typename E::Scalar kl) {
@@ -370,7 +309,8 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   if (begins) metrics.explained_variance = explained_variance(training.replay);
   gather_minibatch(training);
   const auto sums = compute_gradients(device, training);
-  const T norm = bound_gradient(device, training);
+  const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
+                            scratch.critic_gradient, scratch.log_std_gradient);
   adapt_learning_rate(training, sums.kl / kBatch);
   const AdamParameters<T> adam{learner.learning_rate, static_cast<T>(hyper.adam_beta1),
                                static_cast<T>(hyper.adam_beta2),
@@ -428,19 +368,6 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
     }
   }
   return report;
-}
-
-// A rollout that has begun is learnt from before a run ends.
-template <class E>
-bool is_complete_algorithm(Ppo, const Training<E>& training) {
-  return training.replay.size == 0;
-}
-
-template <class E>
-bool is_consistent_algorithm(Ppo, const Training<E>& training) {
-  const auto& learner = training.learner;
-  const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
-  return is_consistent(training.replay) && (learns || learner.minibatches == 0);
 }
 
 // The documented order of the state (docs/protocol.md): networks, deviations, optimiser moments,
