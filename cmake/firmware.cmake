@@ -65,9 +65,15 @@ endfunction()
 # The target <program>-<experiment>, built as <build tree>/<program>/<experiment>, or for a contract in its place.
 function(rlt_add_firmware program header)
   rlt_experiment_names(${header} name type)
+  rlt_missing_requirement(sentence ${header})
+  if(sentence)
+    rlt_add_refusal(${program}-${name} "${sentence}")
+    return()
+  endif()
   rlt_add_board_program(${program}-${name} ${program} ${name} ${RLT_PROGRAM_HEADER_${program}}
     ${RLT_PROGRAM_SOURCES_${program}})
   rlt_use_subject(${program}-${name} ${RLT_PROGRAM_SUBJECT_${program}} ${header})
+  rlt_use_requirements(${program}-${name} ${header})
 endfunction()
 
 # benchmarks/board_<name>.h, a program for the board that prints what it measures: the target bench-<name>, built as

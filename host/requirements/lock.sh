@@ -10,8 +10,9 @@ compile() {
   uv pip compile --quiet --universal --python-version 3.10 --no-header --no-annotate "$@"
 }
 
-compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group esp-idf -o "$together"
+compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group esp-idf --group mujoco \
+  -o "$together"
 compile pyproject.toml --generate-hashes -c "$together" -o host/requirements/default.txt
-for group in test lint platformio crazyflie esp-idf; do
+for group in test lint platformio crazyflie esp-idf mujoco; do
   compile --group "$group" --generate-hashes -c "$together" -o "host/requirements/$group.txt"
 done

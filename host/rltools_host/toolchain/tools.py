@@ -27,6 +27,7 @@ GROUPS = {
     "platformio": "PlatformIO and SCons, to build for and flash boards",
     "crazyflie": "cflib, for the radio and USB of a Crazyflie",
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
+    "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
 }
 PRESENT_WITHOUT_LOCK = {
     "torch": (
