@@ -37,6 +37,11 @@ STANDARD_HEADERS = {
 INSTRUCTION_SET_HEADERS = {"immintrin.h", "arm_neon.h", "arm_acle.h"}  # in kernels only
 BLAS_HEADER = "cblas.h"  # in kernels/blas only
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
+# MuJoCo's tasks: nothing else includes its header, and of the library's and the firmware's files
+# none includes them but each other and the experiments that say that they require it.
+MUJOCO_ROOM = "rltools/rl/environments/mujoco/"
+MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
+REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
 LEARNING = Path("firmware/app/train/train_step.cpp")  # compiled beside the application
 HAS_MAIN = re.compile(
@@ -97,9 +102,26 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
                 allowed = {*allowed, BLAS_HEADER}
             if layer == "kernels" and path.parent.name == "threads":
                 allowed = allowed | THREAD_HEADERS
+            if MUJOCO_ROOM in path.as_posix():
+                allowed = allowed | MUJOCO_HEADERS
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
+
+
+def mujoco_violations(path: Path, text: str) -> Iterator[str]:
+    """No build meets MuJoCo that does not say so."""
+    included = [
+        include.quoted
+        for include in includes(text)
+        if include.quoted and include.quoted.startswith(MUJOCO_ROOM)
+    ]
+    if not included or MUJOCO_ROOM in path.as_posix():
+        return
+    if path.parts[0] in ("lib", "firmware"):
+        yield f"{path}: may not include {included[0]}, which is for experiments"
+    elif not REQUIRES_MUJOCO.search(text):
+        yield f"{path}: includes {included[0]} without a line `// Requires: mujoco`"
 
 
 def firmware_layer(name: str) -> str | None:
@@ -200,6 +222,7 @@ def violations(tree: Path) -> list[str]:
             layer = layer_of(path)
             if layer:
                 found += library_violations(path, layer, text)
+            found += mujoco_violations(path, text)
             room = firmware_layer("/".join(path.parts[1:])) if path.parts[0] == "firmware" else None
             if room in FIRMWARE_LAYERS:
                 found += firmware_violations(path, room, text)

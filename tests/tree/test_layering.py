@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,13 @@ from rltools_host.toolchain.tools import missing_tools
 COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
 BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
+MUJOCO_ONLY = ("rltools/rl/environments/mujoco/",)
 HOST_ONLY = (
     "rltools/kernels/simd/",
     "rltools/kernels/threads/",
     "rltools/devices/host",
     *BLAS_ONLY,
+    *MUJOCO_ONLY,
 )
 CMAKE_BOARDS = [board for board in list_boards() if cmake.builds(board)]
 # One board of each toolchain, the one with the fewest needs: its flags, defines and device.
@@ -49,6 +53,15 @@ def headers() -> list[str]:
     return [name for name in names if not name.startswith(vendors)]
 
 
+@cache
+def mujoco_folder() -> Path | None:
+    """Where its package is; None where there is none for this Python."""
+    tools.ensure_group("mujoco")
+    importlib.invalidate_caches()
+    found = importlib.util.find_spec("mujoco")
+    return None if found is None or found.origin is None else Path(found.origin).parent
+
+
 def headers_for(board: Board) -> list[str]:
     """The headers that this board's toolchain compiles: not those of another toolchain's boards."""
     own = [other for other in CMAKE_BOARDS if other.toolchain == board.toolchain]
@@ -56,7 +69,14 @@ def headers_for(board: Board) -> list[str]:
     left_out = (*others, *(() if board.toolchain.native else HOST_ONLY))
     if missing_tools(["openblas"]):
         left_out = (*left_out, *BLAS_ONLY)
+    if mujoco_folder() is None:
+        left_out = (*left_out, *MUJOCO_ONLY)
     return [name for name in headers() if not name.startswith(left_out)]
+
+
+def mujoco_flags() -> list[str]:
+    folder = mujoco_folder()
+    return [] if folder is None else ["-isystem", f"{folder}/include", '-DRLT_MUJOCO_MODELS="x"']
 
 
 def compile_command(board: Board, standard: str) -> list[str]:
@@ -66,6 +86,7 @@ def compile_command(board: Board, standard: str) -> list[str]:
         *(board.toolchain.compiler, f"-std={standard}", "-fsyntax-only", *flags),
         *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
         *board.toolchain.include_flags,
+        *(mujoco_flags() if board.toolchain.native else []),
         *("-isystem", str(protocol.generate_protocol() / "c")),
         '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"',
         "-DRLT_EXPERIMENT=PendulumTd3",
@@ -156,6 +177,18 @@ def test_tree_follows_the_include_rules() -> None:
         ("kernels/simd/a.h", "#include <cblas.h>", "kernels may not include cblas.h"),
         ("kernels/x/a.h", "#include <pthread.h>", "kernels may not include pthread.h"),
         ("rl/a.h", "#include RLT_DEVICE_HEADER", "rl may not include RLT_DEVICE_HEADER"),
+        ("rl/a.h", "#include <mujoco/mujoco.h>", "rl may not include mujoco/mujoco.h"),
+        ("rl/environments/a.h", "#include <cstdio>", "rl may not include cstdio"),
+        (
+            "rl/environments/mujoco/a.h",
+            "#include <mujoco/mjspec.h>",
+            "rl may not include mujoco/mjspec.h",
+        ),
+        (
+            "rl/environments/a.h",
+            '#include "rltools/rl/environments/mujoco/ant.h"',
+            "may not include rltools/rl/environments/mujoco/ant.h, which is for experiments",
+        ),
     ],
 )
 def test_violation_in_the_library_is_noticed(
@@ -167,6 +200,19 @@ def test_violation_in_the_library_is_noticed(
     found = violations(tmp_path)
     assert len(found) == 1
     assert expected in found[0]
+
+
+def test_mujoco_is_for_experiments_that_say_so(tmp_path: Path) -> None:
+    include = '#include "rltools/rl/environments/mujoco/ant.h"\n'
+    header = tmp_path / "experiments/ant_sac.h"
+    header.parent.mkdir()
+    header.write_text(f"// Requires: hosted\n{include}")
+    assert violations(tmp_path) == [
+        "experiments/ant_sac.h: includes rltools/rl/environments/mujoco/ant.h without a line "
+        "`// Requires: mujoco`"
+    ]
+    header.write_text(f"// Requires: hosted, mujoco\n{include}")
+    assert violations(tmp_path) == []
 
 
 @pytest.mark.parametrize(

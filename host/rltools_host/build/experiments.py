@@ -99,6 +99,7 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     """
     require_experiment(experiment, board)
     host = native_board(experiment)
+    subjects.install_requirements(experiment)
     target = f"describe-{experiment}"
     beside = (
         [cmake.firmware_target(experiment)] if board is not None and board.name == host.name else []

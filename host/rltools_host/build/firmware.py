@@ -11,7 +11,7 @@ from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.build.platformio import build_with_platformio
-from rltools_host.build.subjects import require_subject, subject_of
+from rltools_host.build.subjects import install_requirements, require_subject, subject_of
 
 
 def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
@@ -24,6 +24,7 @@ def build_firmware(board: Board, name: str, program: str = TRAIN) -> Path:
     """The program for this experiment or contract on this board, built where not up to date."""
     require_program(board, program)
     require_subject(subject_of(program), name, board)
+    install_requirements(name, subject_of(program))
     return BUILDERS[board.toolchain.builder](board, name, program)
 
 

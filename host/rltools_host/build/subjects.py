@@ -14,6 +14,7 @@ from typing import Any
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
+from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
 
 EXPERIMENT = "experiment"
@@ -78,6 +79,13 @@ def checked_words(text: str, place: str) -> list[str]:
 def lacking(name: str, board: Board, subject: str = EXPERIMENT) -> list[str]:
     """What it requires and the board does not provide."""
     return [word for word in requirements(name, subject) if word not in board.provides]
+
+
+def install_requirements(name: str, subject: str = EXPERIMENT) -> None:
+    """Before it is built: the groups of Python packages among what its header requires."""
+    for word in requirements(name, subject):
+        if word in tools.GROUPS:
+            tools.ensure_group(word)
 
 
 def require_subject(subject: str, name: str, board: Board | None = None) -> None:

@@ -196,6 +196,7 @@ def cpp_tests_directory() -> Path:
 
 
 def build_cpp_tests() -> None:
+    tools.ensure_group("mujoco")
     openblas = "OFF" if missing_names(["openblas"]) else "ON"
     cmake.build_targets(
         load_board("host"),

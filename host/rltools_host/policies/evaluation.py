@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host import paths
-from rltools_host.build import cmake, experiments
+from rltools_host.build import cmake, experiments, subjects
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -239,7 +239,9 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
 def core_returns(image: PolicyImage, episodes: int, seed: int) -> list[float]:
     """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
     target = f"simulate-{image.experiment}"
-    program = cmake.build_targets(experiments.native_board(image.experiment), [target]) / target
+    board = experiments.native_board(image.experiment)
+    subjects.install_requirements(image.experiment)
+    program = cmake.build_targets(board, [target]) / target
     return simulator_returns([str(program), str(episodes), str(seed)], image)
 
 

@@ -76,7 +76,7 @@ def test_requirements_are_lines_of_the_header(
     ("line", "reason"),
     [
         ("// Requires: hosts", 'requires "hosts", which no board provides: did you mean hosted?'),
-        ("// Requires:", "names nothing that it requires: known are hosted"),
+        ("// Requires:", "names nothing that it requires: known are hosted, mujoco"),
     ],
 )
 def test_an_unknown_word_is_named_with_its_line(folder: Path, line: str, reason: str) -> None:
@@ -153,7 +153,10 @@ def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) ->
     ("line", "reason"),
     [
         ("// Requires: hosts", 'experiments/robot_arm.h: requires "hosts", which no board'),
-        ("// Requires:", 'experiments/robot_arm.h: "// Requires:" names nothing; known are hosted'),
+        (
+            "// Requires:",
+            'experiments/robot_arm.h: "// Requires:" names nothing; known are hosted;mujoco',
+        ),
     ],
 )
 def test_cmake_refuses_an_unknown_word(tree: Path, line: str, reason: str) -> None:
