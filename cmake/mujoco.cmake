@@ -3,35 +3,39 @@
 # Gymnasium's package there. Nothing else is compiled or linked differently, and nothing fails where it is not installed
 # until something is built that requires it.
 
-set(rlt_mujoco_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/mujoco.txt")
-set(rlt_mujoco_version)
-if(EXISTS "${rlt_mujoco_lock}")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_mujoco_lock}")
-  file(STRINGS "${rlt_mujoco_lock}" rlt_mujoco_version REGEX "^mujoco-core==" LIMIT_COUNT 1)
-  string(REGEX REPLACE "^mujoco-core==([0-9.]+).*$" "\\1" rlt_mujoco_version "${rlt_mujoco_version}")
-endif()
+# Sets RLT_MUJOCO_VERSION, and RLT_MUJOCO_FOUND with the target rlt_mujoco.
+macro(rlt_find_mujoco)
+  set(rlt_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/mujoco.txt")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_lock}")
+  file(STRINGS "${rlt_lock}" RLT_MUJOCO_VERSION REGEX "^mujoco-core==" LIMIT_COUNT 1)
+  string(REGEX REPLACE "^mujoco-core==([0-9.]+).*$" "\\1" RLT_MUJOCO_VERSION "${RLT_MUJOCO_VERSION}")
 
-# Looked for again at each build, so that CMake runs again once it is installed.
-get_filename_component(rlt_python_prefix "${RLT_PYTHON}" DIRECTORY)
-get_filename_component(rlt_python_prefix "${rlt_python_prefix}" DIRECTORY)
-set(rlt_site_packages "${rlt_python_prefix}/lib/python3*/site-packages")
-file(GLOB rlt_mujoco_library CONFIGURE_DEPENDS
-  "${rlt_site_packages}/mujoco/libmujoco.so.${rlt_mujoco_version}"
-  "${rlt_site_packages}/mujoco/libmujoco.${rlt_mujoco_version}.dylib")
-file(GLOB rlt_mujoco_models CONFIGURE_DEPENDS "${rlt_site_packages}/gymnasium/envs/mujoco/assets/ant.xml")
+  # Looked for again at each build, so that CMake runs again once it is installed.
+  get_filename_component(rlt_packages "${RLT_PYTHON}" DIRECTORY)
+  get_filename_component(rlt_packages "${rlt_packages}" DIRECTORY)
+  set(rlt_packages "${rlt_packages}/lib/python3*/site-packages")
+  file(GLOB rlt_mujoco_libraries CONFIGURE_DEPENDS
+    "${rlt_packages}/mujoco/libmujoco.so.${RLT_MUJOCO_VERSION}"
+    "${rlt_packages}/mujoco/libmujoco.${RLT_MUJOCO_VERSION}.dylib")
+  file(GLOB rlt_mujoco_models CONFIGURE_DEPENDS "${rlt_packages}/gymnasium/envs/mujoco/assets/ant.xml")
+
+  if(rlt_mujoco_libraries AND rlt_mujoco_models)
+    set(RLT_MUJOCO_FOUND ON)
+    list(GET rlt_mujoco_libraries 0 rlt_mujoco_library)
+    list(GET rlt_mujoco_models 0 rlt_mujoco_models)
+    get_filename_component(rlt_mujoco_directory "${rlt_mujoco_library}" DIRECTORY)
+    get_filename_component(rlt_mujoco_models "${rlt_mujoco_models}" DIRECTORY)
+    add_library(rlt_mujoco SHARED IMPORTED)
+    set_target_properties(rlt_mujoco PROPERTIES
+      IMPORTED_LOCATION "${rlt_mujoco_library}"
+      INTERFACE_INCLUDE_DIRECTORIES "${rlt_mujoco_directory}/include"
+      INTERFACE_COMPILE_DEFINITIONS "RLT_MUJOCO_MODELS=\"${rlt_mujoco_models}\"")
+  endif()
+endmacro()
 
 set(RLT_MUJOCO_FOUND OFF)
-if(rlt_mujoco_library AND rlt_mujoco_models)
-  set(RLT_MUJOCO_FOUND ON)
-  list(GET rlt_mujoco_library 0 rlt_mujoco_library)
-  list(GET rlt_mujoco_models 0 rlt_mujoco_models)
-  get_filename_component(rlt_mujoco_directory "${rlt_mujoco_library}" DIRECTORY)
-  get_filename_component(rlt_mujoco_models "${rlt_mujoco_models}" DIRECTORY)
-  add_library(rlt_mujoco SHARED IMPORTED)
-  set_target_properties(rlt_mujoco PROPERTIES
-    IMPORTED_LOCATION "${rlt_mujoco_library}"
-    INTERFACE_INCLUDE_DIRECTORIES "${rlt_mujoco_directory}/include"
-    INTERFACE_COMPILE_DEFINITIONS "RLT_MUJOCO_MODELS=\"${rlt_mujoco_models}\"")
+if("mujoco" IN_LIST RLT_PROVIDES)
+  rlt_find_mujoco()
 endif()
 
 # `sentence` is why a header or source cannot be compiled here, or empty.
@@ -40,7 +44,7 @@ function(rlt_missing_requirement sentence file)
   rlt_requirements(words "${file}")
   if("mujoco" IN_LIST words AND NOT RLT_MUJOCO_FOUND)
     get_filename_component(name "${file}" NAME)
-    set(${sentence} "${name} needs MuJoCo ${rlt_mujoco_version} and its models among the Python packages of \
+    set(${sentence} "${name} needs MuJoCo ${RLT_MUJOCO_VERSION} and its models among the Python packages of \
 ${RLT_PYTHON}, for Python 3.11 or newer: ./rlt installs them for what it builds, and otherwise \
 ${RLT_PYTHON} -m pip install --require-hashes -r host/requirements/mujoco.txt" PARENT_SCOPE)
   endif()

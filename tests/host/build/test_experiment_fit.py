@@ -243,3 +243,131 @@ def test_platformio_refuses_a_program_that_the_board_is_not_built_with(
     assert code != 0
     assert "qemu-cortex-m7 is not built with the program train" in output
     assert "Traceback" not in output
+
+
+# -- MuJoCo ------------------------------------------------------------------------------------
+
+SIMULATED = "// Requires: mujoco\n#pragma once\n"
+
+
+def python_without_mujoco(folder: Path) -> Path:
+    """A Python's folders, with nothing but the program, which is this Python."""
+    python = folder / "bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
+def configure_with(
+    python: Path, tree: Path, build: Path, board: str = "host"
+) -> subprocess.CompletedProcess[str]:
+    command = [tools.program("cmake"), "-S", tree, "-B", build, "-G", "Ninja"]
+    command += [f"-DRLT_BOARD={board}", f"-DRLT_PYTHON={python}"]
+    command += [f"-DCMAKE_MAKE_PROGRAM={tools.program('ninja')}"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def ninja(build: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [tools.program("ninja"), "-C", str(build), *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def install_mujoco(python: Path) -> None:
+    """Copies what is built with from this Python's packages."""
+    tools.ensure_group("mujoco")
+    mujoco = pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    source = Path(mujoco.__file__).parent
+    packages = python.parent.parent / "lib/python3.99/site-packages"
+    shutil.copytree(source / "include", packages / "mujoco/include")
+    for library in source.glob("libmujoco.*"):
+        shutil.copy(library, packages / "mujoco")
+    models = "gymnasium/envs/mujoco/assets"
+    shutil.copytree(source.parent / models, packages / models)
+
+
+def test_only_hosts_have_what_requires_mujoco(folder: Path) -> None:
+    (folder / "robot_arm.h").write_text(SIMULATED)
+    for board in list_boards():
+        expected = ["mujoco"] if not board.toolchain.native else []
+        assert subjects.lacking("robot-arm", board) == expected, board.name
+
+
+def test_what_requires_packages_has_them_before_it_is_built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "robot_arm.h").write_text(SIMULATED)
+    (folder / "walker.h").write_text(HOSTED)
+    happened: list[object] = []
+    monkeypatch.setattr(tools, "ensure_group", happened.append)
+
+    def build(_: object, targets: list[str], **__: object) -> Path:
+        happened.append(targets)
+        raise BuildError("enough")
+
+    monkeypatch.setattr(cmake, "build_targets", build)
+    monkeypatch.setattr(firmware, "build_targets", build)
+    for name in ("robot-arm", "walker", "anywhere"):
+        with pytest.raises(BuildError, match="enough"):
+            experiments.describe(name, HOST)
+        with pytest.raises(BuildError, match="enough"):
+            firmware.build_firmware(HOST, name)
+    assert happened == [
+        *("mujoco", ["describe-robot-arm", "train-robot-arm"]),
+        *("mujoco", ["train-robot-arm"]),
+        *(["describe-walker", "train-walker"], ["train-walker"]),
+        *(["describe-anywhere", "train-anywhere"], ["train-anywhere"]),
+    ]
+
+
+def test_where_mujoco_is_missing_only_what_requires_it_says_so(tree: Path, tmp_path: Path) -> None:
+    (tree / "experiments/robot_arm.h").write_text(SIMULATED)
+    python = python_without_mujoco(tmp_path / "an environment")
+    build = tmp_path / "a build"
+    result = configure_with(python, tree, build)
+    assert result.returncode == 0, result.stderr
+    assert "MuJoCo" not in result.stdout + result.stderr
+    everything = ninja(build, "-t", "inputs", "all").stdout
+    assert "pendulum-td3" in everything
+    assert "robot-arm" not in everything
+    for target in ("train-robot-arm", "describe-robot-arm", "simulate-robot-arm"):
+        result = ninja(build, target)
+        assert result.returncode != 0
+        (line,) = [line for line in result.stdout.splitlines() if line.startswith("error: ")]
+        assert line.startswith("error: robot_arm.h needs MuJoCo 4")
+        assert f"{python} -m pip install --require-hashes -r" in line
+
+
+def test_mujoco_is_found_once_it_is_installed_whatever_its_path(tmp_path: Path) -> None:
+    """The next build finds it, and the program the library."""
+    python = python_without_mujoco(tmp_path / "an environment")
+    build = tmp_path / "a build"
+    assert configure_with(python, paths.REPOSITORY, build).returncode == 0
+    assert ninja(build, "mujoco_episodes").returncode != 0
+    install_mujoco(python)
+    result = ninja(build, "mujoco_episodes")
+    assert result.returncode == 0, result.stdout
+    command = [build / "mujoco_episodes", "Hopper-v4", "0", "0", "0"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    model = next(python.parent.parent.rglob("hopper.xml"))
+    model.unlink()
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"Hopper-v4: MuJoCo cannot load the model {model}: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_firmware_is_built_without_a_look_at_mujoco(tree: Path, tmp_path: Path) -> None:
+    (tree / "experiments/robot_arm.h").write_text(SIMULATED)
+    python = python_without_mujoco(tmp_path / "an environment")
+    install_mujoco(python)
+    result = configure_with(python, tree, tmp_path / "build", EMULATED.name)
+    assert result.returncode == 0, result.stderr
+    written = (tmp_path / "build/build.ninja").read_text()
+    assert "train-pendulum-td3" in written
+    assert "robot-arm" not in written
+    verified = (tmp_path / "build/CMakeFiles/VerifyGlobs.cmake").read_text()
+    for word in ("site-packages/mujoco", "libmujoco", "RLT_MUJOCO"):
+        assert word not in written
+        assert word not in verified
