@@ -108,6 +108,10 @@ rlt::Scratch<Experiment> scratch;
 int main() {
   rlt::Training<Experiment> training{{}, learner, replay, scratch};
   using Environment = Experiment::Environment;
+  if (const char* reason = rlt::unavailable_here<Environment>()) {
+    std::fprintf(stderr, "%s\n", reason);
+    return 1;
+  }
   using Hyperparameters = Experiment::Hyperparameters;
   std::printf("{\n  \"name\": \"%s\",\n  \"algorithm\": \"%s\",\n", Experiment::kName,
               Experiment::Algorithm::kName);

@@ -64,6 +64,10 @@ int main(int argument_count, char** arguments) {
     std::fprintf(stderr, "usage: simulate EPISODES SEED < policy.rltp\n");
     return 2;
   }
+  if (const char* reason = rlt::unavailable_here<Environment>()) {
+    std::fprintf(stderr, "%s\n", reason);
+    return 1;
+  }
   const auto episodes = static_cast<std::uint32_t>(std::strtoul(arguments[1], nullptr, 10));
   const auto seed = static_cast<std::uint32_t>(std::strtoul(arguments[2], nullptr, 10));
   const std::vector<std::uint8_t> image = read_all(stdin);

@@ -53,7 +53,7 @@ int run(std::size_t environments, std::size_t starts, std::size_t steps) {
   const rlt::RandomStream random{};
   const E environment{};
   const typename E::Parameters parameters{};
-  if (const char* reason = unavailable(environment)) {
+  if (const char* reason = unavailable(device, environment)) {
     std::fprintf(stderr, "%s\n", reason);
     return 1;
   }

@@ -17,6 +17,7 @@
 #include "rltools/rl/environments/mujoco/hopper.h"
 #include "rltools/rl/environments/mujoco/humanoid.h"
 #include "rltools/rl/environments/mujoco/walker2d.h"
+#include "rltools/rl/environments/pendulum.h"
 
 using namespace rlt;
 
@@ -72,7 +73,7 @@ TEST_CASE_TEMPLATE("the contract of environments is kept", E, RLT_ALL_TASKS) {
   static_assert(EnvironmentContract<E>::kKept);
   static_assert(std::is_trivially_copyable_v<typename E::State>);
   static_assert(std::is_empty_v<E>);
-  CHECK(unavailable(E{}) == nullptr);
+  CHECK(unavailable_here<E>() == nullptr);
 }
 
 TEST_CASE_TEMPLATE("states may take turns on one thread, as if each had a simulator", E,
@@ -238,7 +239,9 @@ struct Absent : mujoco::HopperTask {
 }  // namespace
 
 TEST_CASE("without its model an environment gives NaN, and says why") {
-  REQUIRE(unavailable(Absent{}) != nullptr);
+  REQUIRE(unavailable_here<Absent>() != nullptr);
+  CHECK(unavailable_here<Hopper<float>>() == nullptr);
+  CHECK(unavailable_here<Pendulum<float>>() == nullptr);
   Absent::State state = {};
   reset(kDevice, Absent{}, {}, state, reset_stream(0));
   CHECK(std::isnan(state.qpos[0]));

@@ -148,6 +148,9 @@ class TrainingService : public link::Service {
   // Says why not.
   bool can_train() {
     const char* refusal = arithmetic_refusal(arithmetic_);
+    if (refusal == nullptr && unavailable_here<typename E::Environment>() != nullptr) {
+      refusal = "training refused: its simulator is not there";
+    }
     if (refusal != nullptr) sender_.say_text(MAV_SEVERITY_CRITICAL, refusal);
     return refusal == nullptr;
   }

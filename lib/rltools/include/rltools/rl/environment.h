@@ -13,6 +13,8 @@
 // `Parameters{}` has, what tells one environment from another of the same name. An environment
 // whose dynamics are to differ from episode to episode has also
 //   void sample_parameters(device, environment, Parameters&, RandomStream)
+// One that needs what a machine may lack, a simulator for example, says what is missing by
+//   const char* unavailable(device, environment)     a sentence, or null where nothing is
 // It may state `kSolvedReturn`, the mean return from which on it counts as solved, and
 // `kSafeAction[]` (policy/contract.h).
 //
@@ -91,6 +93,12 @@ struct SamplesParameters<E, VoidType<decltype(sample_parameters(Generic{}, std::
                                                                 std::declval<RandomStream>()))>>
     : std::true_type {};
 
+template <class E, class = void>
+struct MayBeUnavailable : std::false_type {};
+template <class E>
+struct MayBeUnavailable<E, VoidType<decltype(unavailable(Generic{}, std::declval<const E&>()))>>
+    : std::true_type {};
+
 struct AnyFieldVisitor {
   template <class Field>
   constexpr void operator()(const char*, Field&) const {}
@@ -115,6 +123,13 @@ struct HasConstants<
 // Whether episodes have dynamics of their own.
 template <class E>
 constexpr bool kSamplesParameters = detail::SamplesParameters<E>::value;
+
+// Why E cannot be stepped on this machine, or null: to be asked before training.
+template <class E>
+const char* unavailable_here() {
+  if constexpr (detail::MayBeUnavailable<E>::value) return unavailable(Generic{}, E{});
+  return nullptr;
+}
 
 // An episode's parameters, where they are the nominal ones or are to be drawn.
 template <class Device, class E>

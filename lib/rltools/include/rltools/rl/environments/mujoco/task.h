@@ -167,7 +167,7 @@ void begin_episode(const E&, const double* qpos, const double* qvel, typename E:
 // Why this environment cannot be stepped here, in one sentence, or null. Where it is not null,
 // states, rewards and observations are NaN.
 template <class E, mujoco::IfTask<E> = 0>
-const char* unavailable(const E&) {
+const char* unavailable(Generic, const E&) {
   return mujoco::model_of<typename E::TaskType>().unavailable();
 }
 
