@@ -75,3 +75,13 @@ TEST_CASE("a board whose arithmetic has a fault does not resume, either") {
   CHECK(board.texts() == std::vector<std::string>{"training refused: division is not exact"});
   CHECK(board.state() == RLT_STATE_PAUSED);
 }
+
+TEST_CASE("without its environment's simulator a board does not train") {
+  Board board;
+  TinyPendulum::missing = "the pendulum has been taken away";
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_DENIED);
+  CHECK(board.texts() == std::vector<std::string>{"training refused: its simulator is not there"});
+  CHECK(board.state() == RLT_STATE_IDLE);
+  TinyPendulum::missing = nullptr;
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+}

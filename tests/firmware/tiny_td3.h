@@ -7,10 +7,16 @@
 
 namespace rlt {
 
+// The pendulum, which a test may take away.
+struct TinyPendulum : Pendulum<float> {
+  static inline const char* missing = nullptr;
+};
+inline const char* unavailable(Generic, const TinyPendulum&) { return TinyPendulum::missing; }
+
 struct TinyTd3 {
   static constexpr const char* kName = "tiny-td3";
   using Scalar = float;
-  using Environment = Pendulum<Scalar>;
+  using Environment = TinyPendulum;
   using Algorithm = Td3;
   using Actor = Mlp<Scalar, Dimensions<3, 8, 1>, Activation::relu, Activation::tanh>;
   using Critic = Mlp<Scalar, Dimensions<4, 8, 1>, Activation::relu, Activation::identity>;
