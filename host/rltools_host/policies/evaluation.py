@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -209,12 +210,25 @@ def gymnasium_episodes(image: PolicyImage, count: int, seed: int) -> list[Episod
     ]
 
 
+def silence_mujoco() -> None:
+    """It would append its warnings to a file in the user's folder."""
+    import mujoco
+
+    mujoco.set_mju_user_warning(lambda _: None)
+
+
 def make_gymnasium_environment(image: PolicyImage) -> Any:
     """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
     import gymnasium
 
+    if image.experiment in experiments.list_experiments():
+        subjects.install_requirements(image.experiment)
+        if "mujoco" in subjects.requirements(image.experiment):
+            silence_mujoco()
     try:
-        environment = gymnasium.make(image.environment, disable_env_checker=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
+            environment = gymnasium.make(image.environment, disable_env_checker=True)
     except gymnasium.error.Error as error:
         raise UnknownNameError(
             f"gymnasium has no environment {image.environment} ({error}): "

@@ -14,6 +14,7 @@ import pytest
 
 from fake_experiment import fake_experiment
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
+from rltools_host import paths
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
@@ -25,6 +26,7 @@ from rltools_host.errors import (
 )
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.toolchain import tools
 
 ENVIRONMENT_OFFSET = 112
 TORQUE_MAXIMUM_OFFSET = 144 + 3 * 8 + 3 * 48 + 44
@@ -237,3 +239,39 @@ def test_a_simulator_that_crashes_is_one_sentence(pendulum: PolicyImage) -> None
     ) as error:
         evaluation.simulator_returns(["/bin/sh", "-c", "exit 3 # false"], pendulum)
     assert "\n" not in str(error.value)
+
+
+def test_a_task_of_mujoco_has_its_packages_and_leaves_nothing_behind(
+    pendulum: PolicyImage,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    """MuJoCo writes a file of its warnings, and Gymnasium says that there is a newer version."""
+    tools.ensure_group("mujoco")
+    pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    experiments_folder = tmp_path / "experiments"
+    experiments_folder.mkdir()
+    (experiments_folder / "cheetah.h").write_text("// Requires: mujoco\n")
+    monkeypatch.setattr(paths, "EXPERIMENTS_DIRECTORY", experiments_folder)
+    installed: list[str] = []
+    monkeypatch.setattr(tools, "ensure_group", installed.append)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    cheetah = replace(
+        pendulum,
+        experiment="cheetah",
+        environment="HalfCheetah-v4",
+        observations=pendulum.observations[:1] * 17,
+        actions=(replace(pendulum.actions[0], minimum=-1.0, maximum=1.0),) * 6,
+    )
+    environment = evaluation.make_gymnasium_environment(cheetah)
+    environment.reset(seed=0)
+    environment.unwrapped.data.qvel[:] = 1e15
+    environment.step(environment.action_space.sample())
+    assert installed == ["mujoco"]
+    assert list(folder.iterdir()) == []
+    assert capfd.readouterr() == ("", "")
+    assert [str(warning.message) for warning in recwarn] == []

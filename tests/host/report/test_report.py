@@ -505,6 +505,19 @@ def test_a_picture_is_found_by_the_environments_name(environment: str, name: str
     assert picture.module_name(environment) == name
 
 
+def test_of_many_observations_the_first_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = collect(make_run(tmp_path / "run", sample_images()["pendulum"]))
+    monkeypatch.setattr(picture, "PICTURES", tmp_path)
+    assert "are shown" not in section_html(episode.section(data))
+    monkeypatch.setattr(episode, "MOST_OBSERVATIONS", 2)
+    shown = section_html(episode.section(data))
+    assert "Of the 3 observations the first 2 are shown." in shown
+    for label, is_shown in (("cos angle", True), ("sin angle", True), ("velocity, rad/s", False)):
+        assert (label in shown) == is_shown
+
+
 def test_an_environment_without_a_picture_shows_its_channels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,7 +201,8 @@ TEST_CASE("what does not fit is one sentence") {
   const mujoco::ModelDescription good = {
       Task::kName,      Task::kModelFile,      6, 6, 5, Task::kActionDim, Task::kActions,
       Task::kFrameSkip, Task::kStepInterval_us};
-  CHECK(mujoco::Model(good).unavailable() == nullptr);
+  static const mujoco::Model fitting(good);  // a model is there until the process ends
+  CHECK(fitting.unavailable() == nullptr);
   const std::string models = RLT_MUJOCO_MODELS;
 
   auto bad = good;

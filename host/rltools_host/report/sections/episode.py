@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOT_WIDTH = 720  # beside the environment's picture
+MOST_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
 
 
 def section(data: RunData) -> Section | None:
@@ -34,6 +35,9 @@ def section(data: RunData) -> Section | None:
         f"{number(step_s * 1000)}\N{NO-BREAK SPACE}ms, return {number(episode.episode_return, 1)}. "
         "The actions are those that the board would take, bit for bit."
     )
+    if len(image.observations) > MOST_OBSERVATIONS:
+        count = len(image.observations)
+        lead += f" Of the {count} observations the first {MOST_OBSERVATIONS} are shown."
     if picture is None:
         return Section("One episode", lead, panels)
     body = f'<div class="beside">{picture.figure}<div>{panels}</div></div>'
@@ -44,7 +48,7 @@ def panels_of(image: PolicyImage, episode: Episode, picture: Picture | None) -> 
     """Observations, actions and reward; what a picture knows better comes first."""
     panels = list(picture.panels) if picture else []
     replaced = picture.replaced if picture else ()
-    for index, channel in enumerate(image.observations):
+    for index, channel in enumerate(image.observations[:MOST_OBSERVATIONS]):
         if channel.name not in replaced:
             values = episode.observations[:, index].astype(float)
             panels.append(Panel(label_of(channel.name, channel.unit), values))
