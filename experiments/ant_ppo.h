@@ -1,0 +1,35 @@
+// Ant-v4 with PPO: 64 environments, networks of two layers of 256.
+// Requires: mujoco
+#pragma once
+
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/environments/mujoco/ant.h"
+
+namespace rlt {
+
+struct AntPpo {
+  static constexpr const char* kName = "ant-ppo";
+  using Scalar = float;
+  using Environment = Ant<Scalar>;
+  using Algorithm = Ppo;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 256, 256, Environment::kActionDim>,
+          Activation::relu, Activation::identity>;
+  using Critic = Mlp<Scalar, Dimensions<Environment::kObservationDim, 256, 256, 1>,
+                     Activation::relu, Activation::identity>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 1000000;
+      eval_every = 100000;
+      report_every = 10000;
+      reward_scale = 0.1f;
+    }
+  };
+  static constexpr int kEnvironments = 64;
+  static constexpr int kRolloutSteps = 64;
+  static constexpr int kEpisodeSteps = 1000;
+  static constexpr int kBatchSize = 2048;
+  static constexpr int kTileRows = 256;
+};
+
+}  // namespace rlt
