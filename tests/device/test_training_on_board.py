@@ -32,6 +32,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
+from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
 from rltools_host.link.transport import ProcessLink, SerialLink
@@ -62,15 +63,15 @@ def test_identity(board: str, connect: Connect, description: ExperimentDescripti
     assert identity.experiment == EXPERIMENT
     assert identity.device == load_board(board).device
     assert identity.fingerprint == description.fingerprint
-    assert identity.protocol_version == 1
+    assert identity.protocol_version == PROTOCOL_VERSION
     assert identity.state == State.IDLE
     assert identity.counts_instructions == (board == EMULATED)
-    assert identity.learner_bytes == description.sizes["learner"]
-    assert identity.replay_bytes == description.sizes["replay"]
+    assert identity.learner_bytes == description.bytes_of["learner"]
+    assert identity.replay_bytes == description.bytes_of["replay"]
     # A board with plenty of memory works a whole batch through at once.
     whole_batch = "RLT_WHOLE_BATCH" in load_board(board).defines
-    assert (identity.scratch_bytes == description.sizes["scratch"]) != whole_batch
-    assert identity.scratch_bytes >= description.sizes["scratch"]
+    assert (identity.scratch_bytes == description.bytes_of["scratch"]) != whole_batch
+    assert identity.scratch_bytes >= description.bytes_of["scratch"]
 
 
 @pytest.mark.parametrize("board", BOARDS)

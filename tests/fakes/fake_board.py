@@ -24,6 +24,7 @@ from fake_experiment import FINGERPRINT, HYPERPARAMETERS, STATE_BYTES
 from fake_faults import Faults
 from fake_files import FakeFileServer
 from rltools_host.clients.messages import State
+from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.clients.parameters import value_bits
 from rltools_host.errors import RltError
 from rltools_host.link.connection import EVERYONE, HOST, Address
@@ -54,6 +55,12 @@ def initial_state(seed: int) -> bytes:
     return next_state(b"", 0, seed)
 
 
+def metrics_at(step: int) -> list[float]:
+    """Of every place in a progress message: the last one of the experiment's is not known."""
+    values = [0.5, step / 1024, math.nan]
+    return values + [0.0] * (16 - len(values))
+
+
 class FakeBoard:
     """Runs from construction to `stop`, behind `link`, or with `pty` on a pseudo-terminal."""
 
@@ -65,7 +72,8 @@ class FakeBoard:
         experiment: str = "fake-td3",
         board: str = "host",
         fingerprint: int = FINGERPRINT,
-        protocol_version: int = 1,
+        protocol_version: int = PROTOCOL_VERSION,
+        environments: int = 1,
         pty: bool = False,
         seconds_per_step: float = 0.0,
         waits_for_pause_at: int | None = None,
@@ -85,6 +93,7 @@ class FakeBoard:
         self._dialect = dialect
         self._experiment, self._board = experiment, board
         self._fingerprint, self._protocol_version = fingerprint, protocol_version
+        self._environments = environments  # that take a step each at once
         self._seconds_per_step = seconds_per_step
         self._waits_for_pause_at = waits_for_pause_at  # at this step, however late the host is
         self._on_pause = on_pause  # called before a pause is answered
@@ -180,13 +189,13 @@ class FakeBoard:
             return
         if self._seconds_per_step:
             time.sleep(self._seconds_per_step)
-        self._step += 1
+        self._step += self._environments
         self._payload = next_state(self._payload, self._step, self.values["learning_rate"])
         if self._step == self.faults.not_finite_at_step:
             self.state = State.FAULT
-            self._say(2, f"critic_1 loss is not finite at step {self._step}")
+            self._say(2, f"a loss is not finite at step {self._step}")
             return
-        if self._step % self._number("report_every") == 0:
+        if self._is_due("report_every"):
             self._send(
                 self._dialect.MAVLink_rlt_progress_message(
                     counter=1000 * self._step,
@@ -196,13 +205,11 @@ class FakeBoard:
                     episodes=self._step // 200,
                     last_return=-float(self._step) if self._step >= 200 else math.nan,
                     best_return=-200.0 if self._step >= 200 else math.nan,
-                    critic_1_loss=0.5,
-                    critic_2_loss=0.25,
-                    actor_loss=math.nan,
+                    metrics=metrics_at(self._step),
                 )
             )
         finished = self._step >= self._number("steps")
-        if finished or self._step % self._number("eval_every") == 0:
+        if finished or self._is_due("eval_every"):
             self._send(
                 self._dialect.MAVLink_rlt_evaluation_message(
                     1000 * self._step,
@@ -238,6 +245,11 @@ class FakeBoard:
                 list(digest),
             )
         )
+
+    def _is_due(self, interval: str) -> bool:
+        """Whether the last steps have crossed a multiple of the interval."""
+        every, before = self._number(interval), self._step - self._environments
+        return self._step // every != before // every
 
     def _number(self, name: str) -> int:
         return self.values[name]

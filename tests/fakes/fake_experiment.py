@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from rltools_host.build.experiments import ExperimentDescription, Hyperparameter, StateTensor
+from rltools_host.build.experiments import (
+    ExperimentDescription,
+    Hyperparameter,
+    Metric,
+    StateTensor,
+)
 
 FINGERPRINT = 0x1234ABCD
 TENSORS = (
@@ -25,10 +30,15 @@ HYPERPARAMETERS = (
     Hyperparameter("adam_beta", "F32", 0.5, 0, 1 - 2.0**-24, "", "Decay of averages."),
     Hyperparameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
 )
+METRICS = (
+    Metric("value_loss", "Never more than one."),
+    Metric("entropy", "What is left to chance."),
+    Metric("kl", "Not known at any step."),
+)
 
 
 def fake_experiment(
-    name: str = "fake-td3", fingerprint: int = FINGERPRINT
+    name: str = "fake-td3", fingerprint: int = FINGERPRINT, environments: int = 1
 ) -> ExperimentDescription:
     """The description of what the fake board trains."""
     return ExperimentDescription(
@@ -38,6 +48,8 @@ def fake_experiment(
         environment={"name": "Fake"},
         hyperparameters=HYPERPARAMETERS,
         tensors=TENSORS,
-        sizes={},
+        metrics=METRICS,
+        environments=environments,
+        bytes_of={},
         document={},
     )

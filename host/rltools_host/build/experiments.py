@@ -39,10 +39,18 @@ class StateTensor:
 
 
 @dataclass(frozen=True)
-class ExperimentDescription:
-    """What describe-<experiment> prints; `document` is all of it, also the networks.
+class Metric:
+    """What the algorithm reports of its learning, in the place of a progress message's metrics."""
 
-    `sizes` has bytes of "state" (the checkpoint's payload), "learner", "replay" and "scratch".
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ExperimentDescription:
+    """What describe-<experiment> prints; `document` is all of it, also networks and sizes.
+
+    `bytes_of` has "state" (the checkpoint's payload), "learner", "replay" and "scratch".
     """
 
     name: str
@@ -51,7 +59,9 @@ class ExperimentDescription:
     environment: Mapping[str, Any]
     hyperparameters: tuple[Hyperparameter, ...]
     tensors: tuple[StateTensor, ...]
-    sizes: Mapping[str, int]
+    metrics: tuple[Metric, ...]
+    environments: int  # that are stepped at once
+    bytes_of: Mapping[str, int]
     document: Mapping[str, Any]
 
     @property
@@ -125,6 +135,8 @@ def parse_description(document: Mapping[str, Any]) -> ExperimentDescription:
             StateTensor(entry["name"], entry["dtype"], tuple(entry["shape"]), int(entry["offset"]))
             for entry in document["state"]
         ),
-        sizes=document["bytes"],
+        metrics=tuple(Metric(**entry) for entry in document["metrics"]),
+        environments=int(document["environments"]),
+        bytes_of=document["bytes"],
         document=document,
     )

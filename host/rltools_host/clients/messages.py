@@ -40,7 +40,8 @@ class Identity:
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """RLT_PROGRESS. Losses and returns are NaN where there is none yet."""
+    """RLT_PROGRESS. Metrics, in the order of the experiment's description, and returns are NaN
+    where there is none yet."""
 
     counter: int
     step: int
@@ -49,9 +50,7 @@ class TrainingProgress:
     episodes: int
     last_return: float
     best_return: float
-    critic_1_loss: float
-    critic_2_loss: float
-    actor_loss: float
+    metrics: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,8 @@ def identity_of(message: Message) -> Identity | None:
 
 def report_of(message: Message) -> Report | None:
     if message.get_type() == "RLT_PROGRESS":
-        return TrainingProgress(*(getattr(message, name) for name in message.fieldnames))
+        values = {name: getattr(message, name) for name in message.fieldnames}
+        return TrainingProgress(**{**values, "metrics": tuple(message.metrics)})
     if message.get_type() == "RLT_EVALUATION":
         return Evaluation(*(getattr(message, name) for name in message.fieldnames))
     return None

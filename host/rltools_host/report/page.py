@@ -105,7 +105,7 @@ def tiles(data: RunData) -> Iterable[str]:
             )
     wanted = data.metadata.get("steps")
     if wanted:
-        note = "all of them" if data.steps_done == wanted else f"of {text(number(wanted))}"
+        note = "all of them" if data.steps_done >= wanted else f"of {text(number(wanted))}"
         yield tile("training steps", number(data.steps_done), f"{note}, seed {text(data.seed)}")
     train_s = data.metadata.get("train_s")
     if train_s:

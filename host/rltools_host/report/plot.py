@@ -165,6 +165,8 @@ def use_thousands(axes: Axes, is_wide: bool, *, both: bool = True) -> None:
 
 
 def short_number(value: float, _position: Any = None) -> str:
+    if 1000 <= abs(value) < 1e6:
+        return thousands(value)
     text = f"{value:.3g}" if math.isfinite(value) else ""
     return text.replace("-", "\N{MINUS SIGN}")
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
+from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.errors import RltError
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
@@ -32,6 +33,7 @@ class RunData:
     episode: Episode | None  # the first of the evaluation
     board: Board | None  # as it is described here now
     hyperparameters: Sequence[experiments.Hyperparameter]  # as the experiment has them here now
+    metrics_described: Sequence[experiments.Metric]  # likewise
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -70,6 +72,7 @@ def collect(folder: RunFolder) -> RunData:
     if image is not None:
         image.verify()
         evaluation, episode = evaluate_here(image, folder)
+    description = experiment_here(folder)
     return RunData(
         folder=folder,
         metrics=folder.read_metrics(),
@@ -77,7 +80,8 @@ def collect(folder: RunFolder) -> RunData:
         evaluation=evaluation,
         episode=episode,
         board=known_board(folder.metadata),
-        hyperparameters=described_hyperparameters(folder),
+        hyperparameters=described_hyperparameters(folder, description),
+        metrics_described=described_metrics(folder, description),
     )
 
 
@@ -92,15 +96,32 @@ def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Ep
     return evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes), episodes[0]
 
 
-def described_hyperparameters(folder: RunFolder) -> Sequence[experiments.Hyperparameter]:
-    """Of the experiment as it is here now, if it still is the run's."""
+def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
+    """The run's experiment as it is here now."""
     try:
-        description = experiments.describe(str(folder.metadata.get("experiment", "")))
+        return experiments.describe(str(folder.metadata.get("experiment", "")))
     except RltError:
+        return None
+
+
+def described_hyperparameters(
+    folder: RunFolder, description: ExperimentDescription | None
+) -> Sequence[experiments.Hyperparameter]:
+    """Of the experiment as it is here now, if it still is the run's."""
+    if description is None:
         return ()
     values = folder.metadata.get("hyperparameters") or {}
     known = [entry for entry in description.hyperparameters if entry.name in values]
     return known if len(known) == len(values) else ()
+
+
+def described_metrics(
+    folder: RunFolder, description: ExperimentDescription | None
+) -> Sequence[experiments.Metric]:
+    """Of the experiment as it is here now, if it still has the run's algorithm."""
+    if description is None or description.algorithm != folder.metadata.get("algorithm"):
+        return ()
+    return description.metrics
 
 
 def known_board(metadata: Mapping[str, Any]) -> Board | None:

@@ -207,19 +207,31 @@ RUN = record(
     }
 )
 
-LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
 RETURNS = ("return_mean", "return_std", "return_min", "return_max")
 AT = {"time_s": number(0), "step": whole()}
-ROWS = {
-    "progress": record(
-        {
-            **AT,
-            "counter": whole(high=LARGEST_U64),
-            **dict.fromkeys(("steps", "updates", "episodes"), whole()),
-            **dict.fromkeys(("last_return", "best_return", *LOSSES), optional(number())),
-        },
-        required=True,
-    ),
+PROGRESS: Keys = {
+    **AT,
+    "counter": whole(high=LARGEST_U64),
+    **dict.fromkeys(("steps", "updates", "episodes"), whole()),
+    **dict.fromkeys(("last_return", "best_return"), optional(number())),
+}
+EVERY_PROGRESS = record(PROGRESS, required=True)
+
+
+def metric_names(row: Mapping[str, Any]) -> list[str]:
+    """What a progress row has beside the keys of every one: the algorithm's metrics."""
+    return [name for name in row if name not in PROGRESS and name != "kind"]
+
+
+def progress(name: str, value: Any) -> None:
+    EVERY_PROGRESS(name, value)
+    for metric in metric_names(value):
+        text()("a metric's name", metric)
+        optional(number())(metric, value[metric])
+
+
+ROWS: Keys = {
+    "progress": progress,
     "evaluation": record(
         {
             **AT,

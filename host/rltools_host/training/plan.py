@@ -142,7 +142,8 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
     whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)
-    if steps < done or (steps == done and whole):
+    past_the_end = steps + description.environments <= done  # steps come as many at once
+    if past_the_end or (steps <= done and whole):
         raise UsageError(
             f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )

@@ -15,7 +15,6 @@ from rltools_host.clients.messages import (
     Identity,
     Result,
     StatusText,
-    TrainingProgress,
 )
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import DiskError, Interrupted, LinkLostError, TrainingFaultError
@@ -31,6 +30,7 @@ from rltools_host.training.home import fetch, put_on_board
 from rltools_host.training.interruption import Interruption
 from rltools_host.training.plan import Plan, TrainingRequest, make_plan
 from rltools_host.training.record import beginning, standing
+from rltools_host.training.reports import row_of, scalars_of
 from rltools_host.training.view import Screen, TrainingView
 
 
@@ -76,6 +76,7 @@ class TrainingRun:
         self._counter = 0
         self._evaluation: Evaluation | None = None
         self._training_began: str | None = None
+        self._metric_names = [metric.name for metric in plan.description.metrics]
         self._rows: list[dict[str, Any]] = []
         self._log: TensorBoardLog | None = None
         self._screen: Screen
@@ -174,16 +175,14 @@ class TrainingRun:
         if isinstance(event, StatusText):
             step = self._screen.view.step
             row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
-        elif isinstance(event, Evaluation):
-            self._counter = event.counter
-            self._evaluation = event
-            row |= {"kind": "evaluation", **vars(event)}
         else:
             self._counter = event.counter
-            row |= {"kind": "progress", **vars(event)}
+            if isinstance(event, Evaluation):
+                self._evaluation = event
+            row |= row_of(event, self._metric_names)
+            if self._log is not None:
+                self._log.add(event.step, scalars_of(event, self._metric_names))
         self._rows.append(row)
-        if self._log is not None:
-            self._log.add(*scalars_of(event, row["step"]))
 
     def _flush(self) -> None:
         """Writes what has come to metrics.jsonl and the TensorBoard log."""
@@ -233,6 +232,7 @@ class TrainingRun:
             self._folder.path,
             plan.first_step,
             self._clock,
+            self._metric_names,
         )
         if plan.resumed is not None:
             for row in plan.resumed.read_metrics():
@@ -326,29 +326,6 @@ class TrainingRun:
             "guest_instructions": metadata["guest_instructions"],
             "messages_lost": metadata["messages_lost"],
         }
-
-
-def scalars_of(
-    event: TrainingProgress | Evaluation | StatusText, step: int
-) -> tuple[int, dict[str, float]]:
-    """What TensorBoard plots of a report."""
-    if isinstance(event, Evaluation):
-        return step, {
-            "evaluation/return_mean": event.return_mean,
-            "evaluation/return_std": event.return_std,
-            "evaluation/return_min": event.return_min,
-            "evaluation/return_max": event.return_max,
-        }
-    if isinstance(event, TrainingProgress):
-        return step, {
-            "training/return": event.last_return,
-            "training/best_return": event.best_return,
-            "training/episodes": event.episodes,
-            "loss/critic_1": event.critic_1_loss,
-            "loss/critic_2": event.critic_2_loss,
-            "loss/actor": event.actor_loss,
-        }
-    return step, {}
 
 
 def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-
-if TYPE_CHECKING:
-    pass
-
+from rltools_host.training.reports import evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
 
@@ -33,14 +30,13 @@ class TrainingView:
     run: Path
     first_step: int = 0
     clock: Callable[[], float] = time.monotonic
+    metric_names: Sequence[str] = ()  # of the experiment's description
     step: int = 0
     updates: int = 0
     episodes: int = 0
     last_return: float = math.nan
     best_return: float = math.nan
-    critic_1_loss: float = math.nan
-    critic_2_loss: float = math.nan
-    actor_loss: float = math.nan
+    metrics: dict[str, float] = field(default_factory=dict)  # the newest that is known of each
     evaluation: Evaluation | None = None
     evaluation_points: list[Point] = field(default_factory=list)
     episode_points: list[Point] = field(default_factory=list)
@@ -51,6 +47,7 @@ class TrainingView:
 
     def __post_init__(self) -> None:
         self.step = self.first_step
+        self.metrics = dict.fromkeys(self.metric_names, math.nan)
         self.began: float | None = None
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
@@ -83,22 +80,15 @@ class TrainingView:
             self.episode_points.append((event.step, event.last_return))
         self.updates, self.episodes = event.updates, event.episodes
         self.last_return, self.best_return = event.last_return, event.best_return
-        if math.isfinite(event.critic_1_loss):
-            self.critic_1_loss, self.critic_2_loss = event.critic_1_loss, event.critic_2_loss
-        if math.isfinite(event.actor_loss):
-            self.actor_loss = event.actor_loss
+        metrics = named(event, self.metric_names)
+        self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}
 
     def take_row(self, row: Mapping[str, Any]) -> None:
         """Takes in a row of metrics.jsonl, of the part of the run before this session."""
-        known: dict[str, Any] = {
-            name: math.nan if value is None else value for name, value in row.items()
-        }
         if row.get("kind") == "evaluation":
-            fields = Evaluation.__dataclass_fields__
-            self._take_evaluation(Evaluation(**{name: known[name] for name in fields}))
+            self._take_evaluation(evaluation_of(row))
         elif row.get("kind") == "progress":
-            fields = TrainingProgress.__dataclass_fields__
-            self._take_progress(TrainingProgress(**{name: known[name] for name in fields}))
+            self._take_progress(progress_of(row, self.metric_names))
 
     def reach(self, step: int) -> None:
         """So many steps are done now."""
@@ -123,7 +113,7 @@ class TrainingView:
     @property
     def left_s(self) -> float:
         rate = self.steps_per_s
-        return (self.steps - self.step) / rate if rate > 0 else math.nan
+        return max(0, self.steps - self.step) / rate if rate > 0 else math.nan
 
     @property
     def share(self) -> float:

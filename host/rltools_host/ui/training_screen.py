@@ -9,6 +9,7 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.training.reports import words
 from rltools_host.training.view import Screen, TrainingView, printable
 from rltools_host.ui.curve import chart
 
@@ -34,6 +35,9 @@ PLAIN_LINE_S = 10.0  # between plain lines when no evaluation comes
 
 
 CHART_ROWS = (5, 14)  # fewest and most
+
+
+METRIC_WIDTH = 7  # room for a number at least: its digits are seldom what decides how many fit
 
 
 class PlainScreen(Screen):
@@ -71,7 +75,10 @@ def heading(view: TrainingView) -> str:
 
 
 def plain_line(view: TrainingView, with_evaluation: bool) -> str:
-    """`step 3,000 of 10,000  52.3 steps/s  left 2:14  return -993.5 ± 174.5  critic loss 0.08`."""
+    """`step 3,000 of 10,000  52.3 steps/s  left 2:14  return -993.5 ± 174.5  critic 1 loss 0.08`.
+
+    Of the algorithm's metrics, the first.
+    """
     width = len(f"{view.steps:,}")
     parts = [f"step {view.step:>{width},} of {view.steps:,}"]
     parts.append(f"{number(view.steps_per_s)} steps/s")
@@ -81,8 +88,9 @@ def plain_line(view: TrainingView, with_evaluation: bool) -> str:
         parts.append(f"return {evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}")
     elif math.isfinite(view.last_return):
         parts.append(f"last return {view.last_return:.1f}")
-    if math.isfinite(view.critic_1_loss):
-        parts.append(f"critic loss {number(view.critic_1_loss)}")
+    name, value = next(iter(view.metrics.items()), ("", math.nan))
+    if math.isfinite(value):
+        parts.append(f"{words(name)} {number(value)}")
     return "   ".join(parts)
 
 
@@ -180,7 +188,7 @@ def picture(view: TrainingView, width: int, height: int) -> Group:
     title.append(f"   seed {view.seed}", "dim")
     rows = max(CHART_ROWS[0], min(CHART_ROWS[1], height - 14))
     lines: list[Text | Rule] = [Rule(title, align="left", style="dim"), bar(view, width)]
-    lines += [Text(""), *figures(view), Text(""), *chart(view, width, rows), Text("")]
+    lines += [Text(""), *figures(view, width), Text(""), *chart(view, width, rows), Text("")]
     lines += [Text(f" the board says: {text}", "yellow") for text in view.texts]
     lines.append(footer(view, width))
     return Group(*lines)
@@ -200,8 +208,8 @@ def bar(view: TrainingView, width: int) -> Text:
     return text
 
 
-def figures(view: TrainingView) -> list[Text]:
-    """Speed, returns and losses, a line each."""
+def figures(view: TrainingView, width: int) -> list[Text]:
+    """Speed, returns and metrics, a line each."""
     evaluation = view.evaluation
     evaluated = f"{evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}" if evaluation else "-"
     left = duration(view.left_s) if view.step < view.steps else "none"
@@ -218,11 +226,20 @@ def figures(view: TrainingView) -> list[Text]:
             ("last episode", number(view.last_return)),
             ("best", number(view.best_return)),
         ),
-        figure_line(
-            ("losses of critics", f"{number(view.critic_1_loss)}, {number(view.critic_2_loss)}"),
-            ("actor", number(view.actor_loss)),
-        ),
+        figure_line(*metric_pairs(view, width)),
     ]
+
+
+def metric_pairs(view: TrainingView, width: int) -> list[tuple[str, str]]:
+    """The algorithm's metrics in its order, the first ones that fit into a line."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in view.metrics.items():
+        pair = (words(name), number(value))
+        width -= figure_line((pair[0], pair[1].ljust(METRIC_WIDTH))).cell_len
+        if width < -2:  # the last one's spaces
+            break
+        pairs.append(pair)
+    return pairs
 
 
 def figure_line(*pairs: tuple[str, str]) -> Text:

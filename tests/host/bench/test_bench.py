@@ -95,10 +95,10 @@ def test_roofline_says_which_kind_of_core_the_kernels_are_for() -> None:
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:
     """Counted a second time, from the description of the experiment."""
     document = experiments.describe("pendulum-td3").document
-    batch = document["batch_size"]
+    batch = document["sizes"]["batch_size"]
 
     def products(network: str) -> list[int]:
-        widths = document[network]["dimensions"]
+        widths = document["networks"][network]["dimensions"]
         return [a * b for a, b in itertools.pairwise(widths)]
 
     actor, critic = products("actor"), products("critic")
@@ -418,9 +418,11 @@ def test_peers_have_the_experiment_s_settings(
     for name in ("learning_starts", "learning_rate", "gamma", "tau", *names.split()):
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
-    assert settings.batch_size == description.document["batch_size"]
-    assert settings.buffer_size == description.document["replay_capacity"]
-    assert settings.hidden == tuple(description.document["actor"]["dimensions"][1:-1])
+    document = description.document
+    sizes = document["sizes"]
+    assert settings.batch_size == sizes["batch_size"]
+    assert settings.buffer_size == sizes["replay_capacity"]
+    assert settings.hidden == tuple(document["networks"]["actor"]["dimensions"][1:-1])
     assert description.hyperparameter("steps").default == bench_training.STEPS
 
 

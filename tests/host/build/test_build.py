@@ -15,6 +15,7 @@ from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.runs import schema
 from rltools_host.toolchain import description, tools
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
@@ -95,7 +96,7 @@ def test_description_of_an_experiment() -> None:
         assert tensor.offset == offset
         item_bytes = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}[tensor.dtype]
         offset += item_bytes * tensor.shape[0] * tensor.shape[1]
-    assert offset == description.sizes["state"]
+    assert offset == description.bytes_of["state"]
 
 
 def test_description_says_what_learning_depends_on_and_when_it_is_solved() -> None:
@@ -107,6 +108,29 @@ def test_description_says_what_learning_depends_on_and_when_it_is_solved() -> No
     assert learning["critic.activations[0]"] == "relu"
     assert len(learning) > 50
     assert document["environment"]["solved_return"] == -200
+
+
+@pytest.mark.parametrize("name", experiments.list_experiments())
+def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
+    """Of each experiment; what it has one of only is not written down a second time."""
+    described = experiments.describe(name)
+    names = [metric.name for metric in described.metrics]
+    assert 1 <= len(names) <= 16
+    assert not {"kind", *schema.PROGRESS} & set(names), "a row of metrics.jsonl has these keys"
+    assert all(re.fullmatch(r"[A-Z].*\.", metric.description) for metric in described.metrics)
+    document = described.document
+    assert described.environments == document["environments"] >= 1
+    learnt = described.learning
+    for network, shape in document["networks"].items():
+        widths = shape["dimensions"]
+        assert [learnt[f"{network}.widths[{i}]"] for i in range(len(widths))] == widths
+    for size, value in document["sizes"].items():
+        assert learnt[size] == value
+
+
+def test_metrics_of_td3() -> None:
+    names = [metric.name for metric in experiments.describe(EXPERIMENT).metrics]
+    assert names == ["critic_1_loss", "critic_2_loss", "actor_loss"]
 
 
 @pytest.mark.parametrize("document", [{}, {"name": "x"}, {"fingerprint": "no"}])

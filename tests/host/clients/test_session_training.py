@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fake_board import FakeBoard, initial_state
+from fake_board import FakeBoard, initial_state, metrics_at
 from fake_experiment import FINGERPRINT
 from fake_faults import Faults
 from rltools_host.clients.messages import (
@@ -44,6 +44,8 @@ def test_training_from_start_to_result() -> None:
         400,
         500_000,
     )
+    for event in progress:
+        assert event.metrics == pytest.approx(metrics_at(event.step), nan_ok=True)
     evaluations = [event for event in events if isinstance(event, Evaluation)]
     assert [(e.step, e.return_mean) for e in evaluations] == [
         (step, -1000.0 + step) for step in range(100, 501, 100)
@@ -141,11 +143,11 @@ def test_not_finite_is_a_training_fault() -> None:
         events: list[Event] = []
         with pytest.raises(
             TrainingFaultError,
-            match="training stopped on the fake board: critic_1 loss is not finite at",
+            match="training stopped on the fake board: a loss is not finite at",
         ):
             events.extend(session.training.events(idle_s=0.02))
         assert isinstance(events[0], TrainingProgress)
-        assert events[-1] == StatusText(2, "critic_1 loss is not finite at step 150")
+        assert events[-1] == StatusText(2, "a loss is not finite at step 150")
 
 
 def test_fault_whose_text_is_lost() -> None:

@@ -27,8 +27,9 @@ def make_message(index: int) -> Any:
     if kind == 0:
         return DIALECT.MAVLink_heartbeat_message(0, 8, 0, index, 3, 3)
     if kind == 1:
+        metrics = [0.5, math.nan, *[0.0] * 13, 0.25]
         return DIALECT.MAVLink_rlt_progress_message(
-            index, index, 10_000, index, index // 200, -1.5 * index, -1.0, 0.5, 0.25, math.nan
+            index, index, 10_000, index, index // 200, -1.5 * index, -1.0, metrics
         )
     if kind == 2:
         return DIALECT.MAVLink_rlt_evaluation_message(index, index, 10, -150.0, 3.0, -160.0, -1.0)
@@ -73,7 +74,9 @@ def test_values_survive() -> None:
     (message,) = decoder.feed(make_frames(1, first=1)[0])
     assert message.get_type() == "RLT_PROGRESS"
     assert (message.counter, message.steps, message.last_return) == (1, 10_000, -1.5)
-    assert math.isnan(message.actor_loss)
+    first, unknown, *rest = message.metrics
+    assert (first, rest) == (0.5, [0.0] * 13 + [0.25])
+    assert math.isnan(unknown)
 
 
 @REPEATABLE

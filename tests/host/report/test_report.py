@@ -30,7 +30,7 @@ from rltools_host.report.markup import Section
 from rltools_host.report.memory_map import MemoryPart, memory_map, section_sizes
 from rltools_host.report.plot import Panel
 from rltools_host.report.run_data import collect
-from rltools_host.report.sections import SECTIONS, benchmark, episode, same_bits
+from rltools_host.report.sections import SECTIONS, benchmark, episode, metrics, same_bits
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -313,6 +313,55 @@ def test_runs_on_a_board_with_other_bits_are_not_compared(
     make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
     companions = {run.metadata["board"] for run in same_bits.find_companions(folder)}
     assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
+
+
+def curves(page: str) -> dict[str, str]:
+    """Of the section of metrics: each name, as its picture has it, and the sentence beneath."""
+    figures = re.findall(
+        r'<figure><svg class="metric" role="img" aria-label="([^"]+) over environment steps".*?'
+        r"<figcaption>(.*?)</figcaption></figure>",
+        page,
+        re.DOTALL,
+    )
+    return dict(figures)
+
+
+def test_metrics_of_a_run_have_their_descriptions(finished: str) -> None:
+    """Also of a run of before, whose rows have the three losses by the same names."""
+    assert curves(finished) == {
+        "critic 1 loss": "Mean squared error of the first critic against its target.",
+        "critic 2 loss": "Mean squared error of the second critic against its target.",
+        "actor loss": "Minus the first critic&#x27;s value of the actor&#x27;s actions.",
+    }
+
+
+def test_metrics_of_any_algorithm_are_drawn(tmp_path: Path) -> None:
+    folder = make_run(tmp_path / "run", None, algorithm="<other>")
+    rows = [row for row in folder.read_metrics() if row["kind"] == "progress"]
+    losses = ("critic_1_loss", "critic_2_loss", "actor_loss")
+    rows = [{name: value for name, value in row.items() if name not in losses} for row in rows]
+    for row in rows:
+        row |= {"kl": row["step"] / 1000, "never": None, "entropy": 1.0, "actor_loss": -1.0}
+    folder.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    text = section_html(metrics.section(collect(folder)))
+    assert curves(text) == {"kl": "", "entropy": "", "actor loss": ""}
+    assert "--columns: 3" in text
+    folder.metrics_path.write_text(json.dumps({**rows[0], "kl": None}) + "\n")
+    assert set(curves(section_html(metrics.section(collect(folder))))) == {"entropy", "actor loss"}
+
+
+def test_curves_of_metrics_fill_their_rows() -> None:
+    assert [metrics.columns(count) for count in range(1, 11)] == [3, 3, 3, 4, 3, 3, 4, 4, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([1.0, 101.0], True), ([1.0, 100.0], False), ([0.0, 1e9], False), ([-1.0, 1e9], False)],
+)
+def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
+    assert metrics.is_logarithmic(values) is expected
+    curve = plot.Curve(np.arange(2.0), np.array(values))
+    assert metrics.small_curve("x", curve, 240).startswith('<svg class="metric"')
 
 
 def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from rltools_host.clients.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
+from rltools_host.runs import schema
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import record
@@ -149,7 +150,9 @@ def go_on(path: Path) -> None:
     assert plan.resumed is not None
     folder = plan.resumed
     rows = folder.truncate_metrics(plan.first_step)
-    view = TrainingView("a", "b", plan.seed, plan.steps, path, plan.first_step)
+    names = [metric.name for metric in plan.description.metrics]
+    first = plan.first_step
+    view = TrainingView("a", "b", plan.seed, plan.steps, path, first, metric_names=names)
     for row in rows:
         view.take_row(row)
     evaluation = training_run.last_evaluation(rows)
@@ -309,6 +312,36 @@ def test_rows_that_do_not_fit_are_named(
     with pytest.raises(
         RltError, match=rf"metrics.jsonl is damaged in line 2 \({sentence}.*\): remove that line"
     ):
+        folder.read_metrics()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"value_loss": "0.5"}, r'value_loss is "0.5", not a number'),
+        ({"kl": True}, r"kl is true, not a number"),
+        ({"kl": float("nan")}, r"kl is NaN, not a number"),
+        ({"entropy": [1.0]}, r"entropy is \[1.0\], not a number"),
+        ({"of another algorithm": {}}, r"of another algorithm is {}, not a number"),
+        ({"a\nb": 1.0}, r'a metric\'s name is "a\\nb", not a text in one line'),
+        ({"updates": ...}, r"updates is missing"),
+    ],
+)
+def test_metrics_of_a_row_are_numbers_by_name(
+    change: dict[str, Any], sentence: str, template: Path, tmp_path: Path
+) -> None:
+    lines = (template / "metrics.jsonl").read_bytes().splitlines()
+    row = next(row for row in map(json.loads, lines) if row["kind"] == "progress")
+    names = schema.metric_names(row)
+    assert names == ["value_loss", "entropy", "kl"]
+    folder = RunFolder(tmp_path, {})
+    older = {name: value for name, value in row.items() if name not in names}
+    older |= {"critic_1_loss": 1.5, "critic_2_loss": 2, "actor_loss": None}
+    folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(older) + b"\n")
+    assert folder.read_metrics() == [row, older]
+    changed = {name: value for name, value in (row | change).items() if value is not ...}
+    folder.metrics_path.write_bytes(text_of(row) + b"\n" + text_of(changed) + b"\n")
+    with pytest.raises(RltError, match=rf"damaged in line 2 \({sentence}.*\): remove that line"):
         folder.read_metrics()
 
 

@@ -21,10 +21,12 @@ from rltools_host.errors import (
     LinkLostError,
     TrainingFaultError,
     UnknownNameError,
+    UsageError,
     VerificationError,
 )
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.tensorboard_log import TensorBoardLog
 from training_bench import (
     DIALECT,
     EXPERIMENT,
@@ -126,13 +128,61 @@ def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) ->
         bench.train(run, resume=str(run))
 
 
+def test_metrics_are_logged_by_the_names_of_the_description(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[tuple[int, dict[str, float]]] = []
+    monkeypatch.setattr(TensorBoardLog, "add", lambda _, *entry: logged.append(entry))
+    bench.train(tmp_path / "run", "report_every=50", steps=100)
+    rows = metrics(tmp_path / "run", "progress")
+    every = ["time_s", "kind", "counter", "step", "steps", "updates", "episodes"]
+    named = ["value_loss", "entropy", "kl"]
+    assert [list(row) for row in rows] == [[*every, "last_return", "best_return", *named]] * 2
+    values = [[row[name] for name in named] for row in rows]
+    assert values == [[0.5, 50 / 1024, None], [0.5, 100 / 1024, None]]
+    first, second = [entry for entry in logged if "training/return" in entry[1]]
+    assert (first[0], second[0]) == (50, 100)
+    assert (second[1]["loss/value"], second[1]["metrics/entropy"]) == (0.5, 100 / 1024)
+    assert len(second[1]) == 6
+    assert [step for step, values in logged if "evaluation/return_mean" in values] == [100]
+
+
+def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:
+    """Reports fall due when a multiple is crossed, and the last steps may go past the end."""
+    bench.options, bench.environments = {"environments": 32}, 32
+    run = tmp_path / "run"
+    settings = ("report_every=50", "eval_every=100")
+    document = bench.train(run, *settings, steps=200)
+    assert document["step"] == 224
+    assert [row["step"] for row in metrics(run, "progress")] == [64, 128, 160, 224]
+    assert [row["step"] for row in metrics(run, "evaluation")] == [128, 224]
+    assert is_valid(run)["state"] == "finished"
+    with pytest.raises(UsageError, match="has done its 224 steps"):
+        bench.train(run, resume=str(run))
+    assert bench.train(run, resume=str(run), steps=300)["step"] == 320
+
+
+def test_past_the_last_step_a_policy_that_is_missing_is_fetched(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.options, bench.environments = {"environments": 32}, 32
+    run = tmp_path / "run"
+    bench.train(run, steps=200)
+    (RunFolder.open(run).policy_path).unlink()
+    assert bench.train(run, resume=str(run))["step"] == 224
+    assert is_valid(run)["state"] == "finished"
+    (RunFolder.open(run).policy_path).unlink()
+    with pytest.raises(UsageError, match="has done its 224 steps"):
+        bench.train(run, resume=str(run), steps=192)
+
+
 def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(not_finite_at_step=250)
-    with pytest.raises(TrainingFaultError, match="critic_1 loss is not finite at step 250"):
+    with pytest.raises(TrainingFaultError, match="a loss is not finite at step 250"):
         bench.train(tmp_path / "run")
     assert is_valid(tmp_path / "run")["state"] == "fault"
     (event,) = metrics(tmp_path / "run", "event")
-    assert event["text"] == "critic_1 loss is not finite at step 250"
+    assert event["text"] == "a loss is not finite at step 250"
 
 
 def test_state_that_differs_from_its_hash(bench: Bench, tmp_path: Path) -> None:

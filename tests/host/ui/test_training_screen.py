@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
 import os
 import re
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
 from rltools_host.files import plain_json
+from rltools_host.training.reports import row_of
 from rltools_host.training.view import TrainingView
 from rltools_host.ui.curve import Canvas, nice_range
 from rltools_host.ui.training_screen import (
@@ -34,17 +35,31 @@ from training_bench import Bench, metrics
 # -- the screen ------------------------------------------------------------------------------------
 
 
-def filled_view(steps: int = 10_000) -> TrainingView:
+LOSSES = ("critic_1_loss", "critic_2_loss", "actor_loss")
+OTHERS = (
+    *("policy_loss", "value_loss", "entropy", "kl", "clip_fraction", "learning_rate"),
+    *("explained_variance", "gradient_norm", "policy_std", "value_mean"),
+)
+NOT_KNOWN = (math.nan,) * 16
+
+
+def filled_view(steps: int = 10_000, metric_names: Sequence[str] = LOSSES) -> TrainingView:
     now = 0.0
     view = TrainingView(
-        "pendulum-td3", "qemu-cortex-m7", 1, steps, Path("runs/x"), clock=lambda: now
+        "pendulum-td3",
+        "qemu-cortex-m7",
+        1,
+        steps,
+        Path("runs/x"),
+        clock=lambda: now,
+        metric_names=metric_names,
     )
     view.begin()
     for step in range(20, 6241, 20):
         now = step / 52.0
-        loss = 0.1 + step / 1e4
+        metrics = tuple(i + 0.1 + step / 1e4 for i in range(16))
         progress = TrainingProgress(
-            step, step, steps, step, step // 200, -1500 + step / 5, -1.0, loss, loss, 3.0
+            step, step, steps, step, step // 200, -1500 + step / 5, -1.0, metrics
         )
         view.take(progress)
         if step % 1000 == 0:
@@ -77,10 +92,53 @@ def test_picture_fits_the_terminal(width: int, height: int) -> None:
             "left 1:12",
             "-100.0 ± 20.0",
             "best -1",
-            "losses of critics",
+            "critic 1 loss 0.724   critic 2 loss 1.72   actor loss 2.72",
         ]
     for part in expected:
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(40, 1), (60, 2), (80, 4), (120, 5), (160, 7), (200, 7)]
+)
+def test_metrics_that_fit_are_shown_in_order(width: int, shown: int) -> None:
+    """Whole names and numbers, whichever digits they have, and nothing of those behind."""
+    view = filled_view(metric_names=OTHERS)
+    for value, count in ((0.5, shown), (math.nan, shown), (-0.0123, shown), (-1.23e-5, None)):
+        view.metrics |= dict.fromkeys(OTHERS, value)
+        (line,) = [line for line in drawn(view, width, 30) if "policy loss" in line]
+        expected = [f"{name.replace('_', ' ')} {number(value)}" for name in OTHERS]
+        told = line.strip().split("   ")
+        assert told == expected[: len(told)]
+        assert count in (None, len(told))
+
+
+def test_plain_line_ends_with_the_first_metric() -> None:
+    view, stream = filled_view(metric_names=OTHERS), io.StringIO()
+    screen = PlainScreen(view, stream)
+    evaluation = Evaluation(6240, 6240, 10, -50.0, 1.0, -60.0, -40.0)
+    screen.take(evaluation)
+    assert stream.getvalue().endswith("return -50.0 ± 1.0   policy loss 0.724\n")
+    view.metrics["policy_loss"] = math.nan
+    screen.take(evaluation)
+    assert stream.getvalue().endswith("return -50.0 ± 1.0\n")
+
+
+def test_steps_past_the_end_leave_no_time() -> None:
+    now = 0.0
+    view = TrainingView("a", "b", 1, 1000, Path("r"), clock=lambda: now)
+    now = 1.0
+    view.reach(1008)
+    assert (view.left_s, view.share) == (0.0, 1.0)
+
+
+def test_a_metric_keeps_its_newest_known_value() -> None:
+    view = filled_view()
+    before = dict(view.metrics)
+    assert list(before) == list(LOSSES)
+    some = (math.nan, -3.5, *NOT_KNOWN[2:])
+    view.take(TrainingProgress(1, 6250, 10_000, 1, 31, 0.0, 0.0, some))
+    assert view.metrics == before | {"critic_2_loss": -3.5}
 
 
 def test_picture_of_a_run_that_has_just_begun() -> None:
@@ -219,16 +277,25 @@ def test_terminals_that_cannot_show_it_get_lines(
 
 
 def test_view_of_a_resumed_run_shows_what_was_before() -> None:
-    progress = TrainingProgress(1, 200, 1000, 100, 1, -900.0, -800.0, 0.5, 0.25, float("nan"))
+    values = (0.5, 0.25, *NOT_KNOWN[2:])
+    progress = TrainingProgress(1, 200, 1000, 100, 1, -900.0, -800.0, values)
     evaluation = Evaluation(1, 200, 10, -700.0, 1.0, -800.0, -600.0)
     live, resumed = filled_view(), filled_view()
-    for event, kind in ((progress, "progress"), (evaluation, "evaluation")):
+    for event in (progress, evaluation):
         live.take(event)
-        resumed.take_row(json.loads(json.dumps(plain_json({"kind": kind, **asdict(event)}))))
+        resumed.take_row(json.loads(json.dumps(plain_json(row_of(event, LOSSES)))))
     resumed.take_row({"kind": "event", "text": "x"})
-    names = ["updates", "last_return", "critic_1_loss", "actor_loss", "evaluation_points"]
+    names = ["updates", "last_return", "metrics", "evaluation_points"]
     for name in [*names, "episode_points", "evaluation"]:
         assert getattr(resumed, name) == getattr(live, name)
+
+
+def test_view_of_a_run_whose_algorithm_had_other_metrics() -> None:
+    """Metrics are no part of the fingerprint: a run goes on after a change of them."""
+    view = TrainingView("a", "b", 1, 1000, Path("r"), metric_names=("kl", "actor_loss"))
+    values = (0.5, 0.25, 2.0, *NOT_KNOWN[3:])
+    view.take_row(row_of(TrainingProgress(1, 200, 1000, 100, 1, -9.0, -8.0, values), LOSSES))
+    assert view.metrics == pytest.approx({"kl": math.nan, "actor_loss": 2.0}, nan_ok=True)
 
 
 def test_no_terminal_no_live_screen() -> None:

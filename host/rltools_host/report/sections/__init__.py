@@ -13,8 +13,8 @@ from rltools_host.report.sections import (
     hardware_in_loop,
     hyperparameters,
     learning,
-    losses,
     memory,
+    metrics,
     provenance,
     returns,
     same_bits,
@@ -30,7 +30,7 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     timings.section,
     hardware_in_loop.section,
     benchmark.section,
-    losses.section,
+    metrics.section,
     hyperparameters.section,
     provenance.section,
 )
