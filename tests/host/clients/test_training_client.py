@@ -32,7 +32,8 @@ def scripted() -> tuple[ScriptedLink, TrainingClient]:
 
 def progress(step: int, counter: int = 0) -> Any:
     nan = math.nan
-    return DIALECT.MAVLink_rlt_progress_message(counter, step, 9, 0, 0, nan, nan, nan, nan, nan)
+    metrics = [nan] * 16
+    return DIALECT.MAVLink_rlt_progress_message(counter, step, 9, 0, 0, nan, nan, metrics)
 
 
 def result_message(step: int, state: int = State.FINISHED) -> Any:
