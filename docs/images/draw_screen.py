@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from rltools_host.runs.schema import metric_names
 from rltools_host.training.view import TrainingView
 from rltools_host.ui.training_screen import picture
 
@@ -22,6 +23,8 @@ WIDTH, HEIGHT = 96, 26
 def view_of(run: Path, step: int) -> TrainingView:
     """The view after the run's messages up to `step`, at the pace at which they came."""
     about = json.loads((run / "run.json").read_text())
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    names = next(metric_names(row) for row in rows if row["kind"] == "progress")
     now = 0.0
     view = TrainingView(
         about["experiment"],
@@ -30,10 +33,10 @@ def view_of(run: Path, step: int) -> TrainingView:
         about["steps"],
         Path("runs/latest"),
         clock=lambda: now,
+        metric_names=names,
     )
     view.begin()
-    for line in (run / "metrics.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in rows:
         if row.get("step", 0) > step:
             break
         now = row["time_s"]
