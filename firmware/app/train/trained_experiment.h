@@ -19,8 +19,8 @@ using Tiled = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
 #else
 using Tiled = RLT_EXPERIMENT;
 #endif
-using Experiment =
-    std::conditional_t<(WorkersOf<RLT_DEVICE>::kCount > 1), WithSecondCriticScratch<Tiled>, Tiled>;
+using Experiment = std::conditional_t<(WorkersOf<RLT_DEVICE>::kMostParts > 1),
+                                      WithSecondCriticScratch<Tiled>, Tiled>;
 
 }  // namespace program
 

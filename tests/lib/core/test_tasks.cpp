@@ -2,6 +2,7 @@
 // after another, from the last on.
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <type_traits>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace rlt {
 
 struct OneOfThree : Generic {};
 struct ThreeWorkers : OneOfThree {
-  static constexpr int kWorkers = 3;
+  static constexpr int kMostParts = 3;
   using OneWorker = OneOfThree;
   int* runs = nullptr;  // how often tasks were handed over
 };
@@ -19,6 +20,12 @@ struct ThreeWorkers : OneOfThree {
 template <class Task>
 ThreeWorkers run_tasks(ThreeWorkers device, int count, Task&& task) {
   ++*device.runs;
+  for (int index = count - 1; index >= 0; index--) task(index);
+  return device;
+}
+template <class Task>
+ThreeWorkers run_long_tasks(ThreeWorkers device, int count, Task&& task) {
+  *device.runs += 100;
   for (int index = count - 1; index >= 0; index--) task(index);
   return device;
 }
@@ -35,12 +42,12 @@ struct Seen {
 };
 
 // The ranges of Count elements, in the order of the calls; `runs` counts handovers.
-template <int Count, bool Shared, int Multiple>
+template <int Count, int Parts, int Multiple>
 std::vector<Seen> ranges(int& runs) {
   ThreeWorkers device;
   device.runs = &runs;
   std::vector<Seen> seen;
-  for_ranges<Count, Shared, Multiple>(device, [&](auto part, auto range) {
+  for_ranges<Count, Parts, Multiple>(device, [&](auto part, auto range) {
     using R = decltype(range);
     seen.push_back({R::kFirst, R::kCount, std::is_same_v<decltype(part), OneOfThree>});
   });
@@ -53,7 +60,7 @@ void check_shared() {
   CAPTURE(Count);
   CAPTURE(Multiple);
   int runs = 0;
-  const std::vector<Seen> seen = ranges<Count, true, Multiple>(runs);
+  const std::vector<Seen> seen = ranges<Count, 3, Multiple>(runs);
   CHECK(runs == 1);
   REQUIRE(seen.size() == 3);
   int end = Count;
@@ -116,19 +123,49 @@ TEST_CASE("shared ranges cover all elements once, in whole multiples") {
 
 TEST_CASE("what is not shared, or too little for every worker, is one range of the whole device") {
   int runs = 0;
-  for (const auto& seen : {ranges<100, false, 1>(runs), ranges<2, true, 1>(runs),
-                           ranges<47, true, 16>(runs), ranges<1, true, 1>(runs)}) {
+  for (const auto& seen : {ranges<100, 1, 1>(runs), ranges<2, 3, 1>(runs), ranges<47, 3, 16>(runs),
+                           ranges<1, 3, 1>(runs)}) {
     REQUIRE(seen.size() == 1);
     CHECK(seen[0].first == 0);
     CHECK_FALSE(seen[0].is_one_worker);
   }
   CHECK(runs == 0);
   int calls = 0;
-  for_ranges<100, true>(Generic{}, [&](auto, auto range) {
+  for_ranges<100, parts_of_product<Generic>(1L << 40)>(Generic{}, [&](auto, auto range) {
     CHECK(decltype(range)::kCount == 100);
     calls++;
   });
   CHECK(calls == 1);
+}
+
+TEST_CASE("an index known at run time is a long task, of one worker") {
+  int runs = 0;
+  ThreeWorkers device;
+  device.runs = &runs;
+  for (const int count : {0, 1, 4}) {
+    std::vector<int> with_workers, without;
+    for_each_index(device, count, [&](auto part, int index) {
+      CHECK(std::is_same_v<decltype(part), OneOfThree>);
+      with_workers.insert(with_workers.begin(), index);
+    });
+    for_each_index(Generic{}, count, [&](auto part, int index) {
+      CHECK(std::is_same_v<decltype(part), Generic>);
+      without.push_back(index);
+    });
+    CHECK(without.size() == static_cast<std::size_t>(count));
+    for (int i = 0; i < count; i++) CHECK(without[static_cast<std::size_t>(i)] == i);
+    CHECK(with_workers == without);
+  }
+  CHECK(runs == 300);
+}
+
+TEST_CASE("work is divided into two parts from a bound on, and into more where each is large") {
+  CHECK(parts_of<ThreeWorkers>(99, 100, 1000) == 1);
+  CHECK(parts_of<ThreeWorkers>(100, 100, 1000) == 2);
+  CHECK(parts_of<ThreeWorkers>(2999, 100, 1000) == 2);
+  CHECK(parts_of<ThreeWorkers>(3000, 100, 1000) == 3);
+  CHECK(parts_of<ThreeWorkers>(1000000, 100, 1000) == 3);
+  CHECK(parts_of<OneOfThree>(1000000, 100, 1000) == 1);
 }
 
 TEST_CASE("rows are shared where all of them together are enough work") {

@@ -47,6 +47,7 @@ RLT_SELECTED(adam_update, (adam_update<20>(device, std::declval<const AdamStep<f
 RLT_SELECTED(polyak_update, (polyak_update<20>(device, 0.0f, std::declval<const float*>(),
                                                std::declval<float*>())));
 RLT_SELECTED(run_tasks, (run_tasks(device, 2, std::declval<void (&)(int)>())));
+RLT_SELECTED(run_long_tasks, (run_long_tasks(device, 2, std::declval<void (&)(int)>())));
 
 #undef RLT_SELECTED
 

@@ -1,18 +1,12 @@
-// The device with a second thread: networks and whole training runs end in the bits of one thread,
-// and the thread itself hands over, sleeps and does without a processor of its own.
+// The device with several threads: networks and whole training runs end in the bits of one thread.
+// The pool of threads itself: test_pool.cpp.
 #include <doctest/doctest.h>
 #include <sched.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
@@ -30,6 +24,16 @@ std::string hash_after(Device device, std::uint32_t steps) {
   initialize(device, run.training);
   run.train(device, steps);
   return run.state_sha256();
+}
+
+// The same with so many threads, on a device with a pool of its own.
+template <class E>
+std::string hash_on_threads(int threads, std::uint32_t steps) {
+  static threads::Pool pool;
+  REQUIRE(pool.set_threads(threads));
+  HostThreads device;
+  device.pool = &pool;
+  return hash_after<E>(device, steps);
 }
 
 template <class E>
@@ -69,11 +73,15 @@ struct Passes {
 };
 
 template <class Network>
-void require_same_passes() {
+void require_same_passes(int threads) {
+  static threads::Pool pool;
+  REQUIRE(pool.set_threads(threads));
+  HostThreads device;
+  device.pool = &pool;
   const auto one = std::make_unique<Passes<Network>>();
   const auto two = std::make_unique<Passes<Network>>();
   one->run(HostSimd{});
-  two->run(HostThreads{});
+  two->run(device);
   const auto same = [](const auto& a, const auto& b) {
     return std::memcmp(a.values, b.values, sizeof a.values) == 0;
   };
@@ -85,65 +93,46 @@ void require_same_passes() {
   CHECK(same(one->only_input_gradient, one->input_gradient));
 }
 
-// Two tasks: how often each was done, and on which thread at last.
-struct Counted {
-  long calls[2] = {};
-  pthread_t thread[2] = {};
-  void operator()(int index) {
-    calls[index]++;
-    thread[index] = pthread_self();
-  }
-};
-
-// Whether the second of two tasks is done by another thread, for which the first one waits. Only of
-// a thread that has not been late yet: its caller would work alone for some hundred calls.
-bool has_worker(threads::SecondThread& thread) {
-  std::atomic<bool> is_done{false};
-  bool on_other_thread = false;
-  const pthread_t caller = pthread_self();
-  const auto tasks = [&](int index) {
-    if (index == 0) {
-      for (int i = 0; i < 100000 && !is_done; i++) usleep(100);
-    } else {
-      on_other_thread = !pthread_equal(pthread_self(), caller);
-      is_done = true;
-    }
-  };
-  thread.run_tasks(2, tasks);
-  return on_other_thread;
-}
-
-double processor_seconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 }  // namespace
 
-TEST_CASE("networks of every activation and depth give the bits of one thread") {
-  require_same_passes<Mlp<float, Dimensions<4, 64, 64, 1>, Activation::relu, Activation::tanh>>();
-  require_same_passes<
-      Mlp<float, Dimensions<33, 65, 47, 66, 31, 3>, Activation::gelu, Activation::identity>>();
-  require_same_passes<Mlp<float, Dimensions<300, 20>, Activation::relu, Activation::tanh>>();
+TEST_CASE("networks of every activation, depth and width give the bits of one thread") {
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    require_same_passes<Mlp<float, Dimensions<4, 64, 64, 1>, Activation::relu, Activation::tanh>>(
+        threads);
+    require_same_passes<
+        Mlp<float, Dimensions<33, 65, 47, 66, 31, 3>, Activation::gelu, Activation::identity>>(
+        threads);
+    require_same_passes<Mlp<float, Dimensions<300, 20>, Activation::relu, Activation::tanh>>(
+        threads);
+    // Divided into more parts than there are threads.
+    require_same_passes<Mlp<float, Dimensions<70, 150, 130>, Activation::relu, Activation::tanh>>(
+        threads);
+  }
 }
 
-TEST_CASE("TD3 ends with the same bits on one thread and on two") {
+TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
   const std::string expected = hash_after<PendulumTd3>(Generic{}, 250);
   CHECK(hash_after<WholeBatch<PendulumTd3>>(HostSimd{}, 250) == expected);
   CHECK(hash_after<WithSecondCriticScratch<PendulumTd3>>(HostSimd{}, 250) == expected);
-  CHECK(hash_after<WholeBatch<PendulumTd3>>(HostThreads{}, 250) == expected);
-  CHECK(hash_after<WithSecondCriticScratch<PendulumTd3>>(HostThreads{}, 250) == expected);
-  CHECK(hash_after<WithSecondCriticScratch<WholeBatch<PendulumTd3>>>(HostThreads{}, 250) ==
-        expected);
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    CHECK(hash_on_threads<WholeBatch<PendulumTd3>>(threads, 250) == expected);
+    CHECK(hash_on_threads<WithSecondCriticScratch<PendulumTd3>>(threads, 250) == expected);
+    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumTd3>>>(threads, 250) ==
+          expected);
+  }
 }
 
-TEST_CASE("SAC ends with the same bits on one thread and on two") {
+TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
   const std::string expected = hash_after<PendulumSac>(Generic{}, 200);
   CHECK(hash_after<WithSecondCriticScratch<PendulumSac>>(HostSimd{}, 200) == expected);
-  CHECK(hash_after<WholeBatch<PendulumSac>>(HostThreads{}, 200) == expected);
-  CHECK(hash_after<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(HostThreads{}, 200) ==
-        expected);
+  for (const int threads : {1, 2, 3}) {
+    CAPTURE(threads);
+    CHECK(hash_on_threads<WholeBatch<PendulumSac>>(threads, 200) == expected);
+    CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
+          expected);
+  }
 }
 
 TEST_CASE("a board's scratch memory has room for one critic's work only") {
@@ -152,185 +141,21 @@ TEST_CASE("a board's scratch memory has room for one critic's work only") {
   CHECK(sizeof(Scratch<PendulumTd3>) < sizeof(Scratch<WithSecondCriticScratch<PendulumTd3>>));
 }
 
-TEST_CASE("each task is done once, whatever there is to wait for") {
-  Counted counted;
-  for (int i = 0; i < 20000; i++) run_tasks(HostThreads{}, 2, counted);
-  CHECK(counted.calls[0] == 20000);
-  CHECK(counted.calls[1] == 20000);
-  for (int i = 0; i < 20; i++) {  // the thread has fallen asleep
-    usleep(5000);
-    run_tasks(HostThreads{}, 2, counted);
-  }
-  CHECK(counted.calls[1] == 20020);
-  CHECK(pthread_equal(counted.thread[0], pthread_self()));
-}
-
-TEST_CASE("any number of tasks is done, each once") {
-  for (const int count : {0, 1, 2, 3, 7, 64}) {
-    for (int repetition = 0; repetition < 500; repetition++) {
-      std::atomic<int> calls[64] = {};
-      run_tasks(HostThreads{}, count, [&](int index) { calls[index]++; });
-      bool once_each = true;
-      for (int i = 0; i < 64; i++) once_each = once_each && calls[i] == (i < count ? 1 : 0);
-      REQUIRE(once_each);
-    }
-  }
-}
-
 TEST_CASE("ranges cover all elements, in whole cache lines") {
   static_assert(range_begin<100, 3, 1>(0) == 0 && range_begin<100, 3, 1>(3) == 100);
   static_assert(range_begin<101, 2, 1>(1) == 51);
   static_assert(range_begin<4545, 2, 16>(1) % 16 == 0 && range_begin<4545, 2, 16>(2) == 4545);
   int covered[4545] = {};
-  for_ranges<4545, true, 16>(HostThreads{}, [&](auto, auto range) {
+  for_ranges<4545, 8, 16>(HostThreads{}, [&](auto, auto range) {
     for (int i = 0; i < decltype(range)::kCount; i++) covered[decltype(range)::kFirst + i]++;
   });
   for (const int times : covered) REQUIRE(times == 1);
 }
 
-TEST_CASE("where two processors are, the second thread takes a task" *
-          doctest::skip(threads::available_processors() < 2)) {
-  static threads::SecondThread thread;  // of its own: it is not working alone
-  CHECK(has_worker(thread));
-}
-
-TEST_CASE("a device computes with the thread that it carries") {
-  static threads::SecondThread thread;
-  HostThreads device;
-  device.thread = &thread;
-  std::atomic<bool> is_done{false};
-  bool was_alone = false;
-  // While its thread is taken, the device's tasks are the caller's, one after another.
-  const auto tasks = [&](int index) {
-    if (index == 1) return;
-    run_tasks(device, 2, [&](int inner) {
-      if (inner == 1) is_done = true;
-      if (inner == 0) {
-        for (int i = 0; i < 500 && !is_done; i++) usleep(100);
-        was_alone = !is_done;
-      }
-    });
-  };
-  thread.run_tasks(2, tasks);
-  CHECK(was_alone);
-  CHECK(is_done);
-}
-
-TEST_CASE("tasks within a task are done by the thread that comes to them") {
-  std::atomic<int> sums[2][2] = {};
-  for (int i = 0; i < 1000; i++) {
-    run_tasks(HostThreads{}, 2, [&](int outer) {
-      run_tasks(HostThreads{}, 2, [&](int inner) { sums[outer][inner]++; });
-    });
-  }
-  for (const auto& pair : sums) {
-    for (const auto& sum : pair) CHECK(sum == 1000);
-  }
-}
-
-TEST_CASE("the thread takes no processor time while there is nothing to do") {
-  Counted counted;
-  run_tasks(HostThreads{}, 2, counted);
-  const double before = processor_seconds();
-  usleep(400000);
-  CHECK(processor_seconds() - before < 0.2);
-}
-
-#if !defined(__SANITIZE_THREAD__)  // which does not support threads in a forked child
-namespace {
-
-// Ends with the status 0 where `function` returns true, and by an alarm where it hangs.
-template <class Function>
-int status_of_child(Function&& function) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(function() ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  return status;
-}
-
-}  // namespace
-
-TEST_CASE("the child of a fork has a thread of its own" *
-          doctest::skip(threads::available_processors() < 2)) {
-  static threads::SecondThread thread;
-  REQUIRE(has_worker(thread));
-  CHECK(status_of_child([&] { return has_worker(thread); }) == 0);
-  Counted counted;
-  for (int i = 0; i < 1000; i++) thread.run_tasks(2, counted);
-  CHECK(counted.calls[1] == 1000);
-}
-
-// The thread holds its mutex when it falls asleep and when it wakes up, some 0.1 ms after a task.
-TEST_CASE("a fork at any time leaves neither process waiting") {
-  static threads::SecondThread thread;
-  Counted counted;
-  for (int i = 0; i < 300; i++) {
-    thread.run_tasks(2, counted);
-    usleep(static_cast<unsigned>(i % 30 * 10));
-    const int status = status_of_child([&] {
-      Counted own;
-      for (int k = 0; k < 3; k++) thread.run_tasks(2, own);
-      return own.calls[0] == 3 && own.calls[1] == 3;
-    });
-    REQUIRE(status == 0);
-  }
-  CHECK(counted.calls[1] == 300);
-}
-
-TEST_CASE("a fork while another thread computes leaves neither process waiting") {
-  static threads::SecondThread thread;
-  std::atomic<bool> is_over{false};
-  std::atomic<long> done{0};
-  std::thread computing([&] {
-    Counted counted;
-    while (!is_over) thread.run_tasks(2, counted);
-    done = counted.calls[0] == counted.calls[1] ? counted.calls[0] : -1;
-  });
-  for (int i = 0; i < 100; i++) {
-    REQUIRE(status_of_child([&] {
-              Counted own;
-              thread.run_tasks(2, own);
-              return own.calls[0] == 1 && own.calls[1] == 1;
-            }) == 0);
-  }
-  is_over = true;
-  computing.join();
-  CHECK(done > 0);
-}
-
-TEST_CASE("a task may fork, and its child goes on alone") {
-  static threads::SecondThread thread;
-  for (int i = 0; i < 50; i++) {
-    int status = -1;
-    std::atomic<int> calls{0};
-    bool is_child = false;
-    const auto tasks = [&](int index) {
-      calls++;
-      if (index > 0) return;
-      const pid_t child = fork();
-      is_child = child == 0;
-      if (is_child) {
-        alarm(60);
-      } else {
-        waitpid(child, &status, 0);
-      }
-    };
-    thread.run_tasks(3, tasks);
-    if (is_child) _exit(calls == 3 ? 0 : 1);
-    REQUIRE(status == 0);
-    REQUIRE(calls == 3);
-  }
-}
-#endif
-
 #if defined(__linux__)
 TEST_CASE("a process that is left with one processor goes on with the same bits") {
-  Counted counted;
-  run_tasks(HostThreads{}, 2, counted);
+  const auto nothing = [](int) {};
+  run_tasks(HostThreads{}, 2, nothing);
   cpu_set_t before, one;
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
   CPU_ZERO(&one);

@@ -15,5 +15,6 @@ RLT_ASSERT_DISPATCH(Host, activation_backward, Generic);
 RLT_ASSERT_DISPATCH(Host, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Host, polyak_update, Generic);
 RLT_ASSERT_DISPATCH(Host, run_tasks, Generic);
+RLT_ASSERT_DISPATCH(Host, run_long_tasks, Generic);
 
 TEST_CASE("the host's kernels give the reference's bits") { kernel_agreement::run<Host>(); }

@@ -9,6 +9,7 @@ using namespace rlt;
 // A lost optimisation is a failed build. The forward product and the input gradient are split by
 // rows before they come to a kernel.
 RLT_ASSERT_DISPATCH(HostThreads, run_tasks, HostSimdThreads);
+RLT_ASSERT_DISPATCH(HostThreads, run_long_tasks, HostSimdThreads);
 RLT_ASSERT_DISPATCH(HostThreads, dense_forward, HostSimd);
 RLT_ASSERT_DISPATCH(HostThreads, dense_backward_weights, HostSimdThreads);
 RLT_ASSERT_DISPATCH(HostThreads, dense_backward_input, HostSimd);

@@ -1,8 +1,10 @@
 // Work that is done in tasks, none of which reads or writes what another one writes: one after
-// another, or at once on a device with several workers. The bits are the same.
+// another, or at once on a device with several workers. The bits are the same, whatever their
+// number, which is known at run time.
 //
-// A device that has workers names their number, at most, as kWorkers, and its base that a single
-// worker computes with as OneWorker. A task gets that base: workers do not nest.
+// A device that has workers names the number of parts, at most, into which an array is divided for
+// them, kMostParts, and its base that a single worker computes with, OneWorker. A task gets that
+// base: workers do not nest.
 #pragma once
 
 #include <type_traits>
@@ -13,20 +15,34 @@ namespace rlt {
 
 template <class Device, class = void>
 struct WorkersOf {
-  static constexpr int kCount = 1;
+  static constexpr int kMostParts = 1;
   using OneWorker = Device;
 };
 template <class Device>
-struct WorkersOf<Device, std::void_t<decltype(Device::kWorkers)>> {
-  static constexpr int kCount = Device::kWorkers;
+struct WorkersOf<Device, std::void_t<decltype(Device::kMostParts)>> {
+  static constexpr int kMostParts = Device::kMostParts;
   using OneWorker = typename Device::OneWorker;
 };
 
-// The operation that devices override: task(index) for index = 0 .. count-1.
+// The operations that devices override: task(index) for index = 0 .. count-1. Tasks of some
+// microseconds, all alike ...
 template <class Task>
 Generic run_tasks(Generic device, int count, Task&& task) {
   for (int index = 0; index < count; index++) task(index);
   return device;
+}
+// ... and longer ones, which may take as long as they will.
+template <class Task>
+Generic run_long_tasks(Generic device, int count, Task&& task) {
+  return run_tasks(device, count, task);
+}
+
+// function(one_worker, index) for index = 0 .. count-1, such as the environments of a rollout:
+// tasks of ten microseconds and more, which go to the workers as they come.
+template <class Device, class Function>
+void for_each_index(Device device, int count, Function&& function) {
+  const typename WorkersOf<Device>::OneWorker one_worker = device;
+  run_long_tasks(device, count, [&](int index) { function(one_worker, index); });
 }
 
 // function(one_worker, index) for index = 0 .. count-1, as tasks.
@@ -75,27 +91,41 @@ using RangeOf = Range<range_begin<Count, Parts, Multiple>(Index),
                       range_begin<Count, Parts, Multiple>(Index + 1) -
                           range_begin<Count, Parts, Multiple>(Index)>;
 
-// function(device, Range) for all of Count elements: a range for each worker where they are
-// `Shared`, else all of them with the whole device.
-template <int Count, bool Shared, int Multiple = 1, class Device, class Function>
+// function(device, Range) for all of Count elements, in Parts ranges for the workers; where that is
+// one, or there are too few elements, all of them with the whole device.
+template <int Count, int Parts, int Multiple = 1, class Device, class Function>
 void for_ranges(Device device, Function&& function) {
-  constexpr int kWorkers = WorkersOf<Device>::kCount;
-  if constexpr (Shared && kWorkers > 1 && Count >= kWorkers * Multiple) {
-    for_each_task<kWorkers>(device, [&](auto one_worker, auto index) {
-      function(one_worker, RangeOf<Count, kWorkers, Multiple, decltype(index)::value>{});
+  if constexpr (Parts > 1 && Count >= Parts * Multiple) {
+    for_each_task<Parts>(device, [&](auto one_worker, auto index) {
+      function(one_worker, RangeOf<Count, Parts, Multiple, decltype(index)::value>{});
     });
   } else {
     function(device, Range<0, Count>{});
   }
 }
 
-// Below this number of multiply-adds (some microseconds) handing over costs more than it gains.
-constexpr long kFewestMultiplyAddsToShare = 100000;
+// Into how many parts work is divided: into two from `fewest` operations on (some microseconds),
+// below which handing over costs more than it gains, and into more where each of them is as much as
+// `part` operations, as each costs something and two workers gain nothing from it.
+template <class Device>
+constexpr int parts_of(long operations, long fewest, long part) {
+  constexpr int kMost = WorkersOf<Device>::kMostParts;
+  if (kMost < 2 || operations < fewest) return 1;
+  const long parts = operations / part;
+  return parts < 2 ? 2 : parts < kMost ? static_cast<int>(parts) : kMost;
+}
 
-// The same for the rows of a batch, shared where they are enough work.
+constexpr long kFewestMultiplyAddsToShare = 100000, kMultiplyAddsOfPart = 400000;
+
+template <class Device>
+constexpr int parts_of_product(long multiply_adds) {
+  return parts_of<Device>(multiply_adds, kFewestMultiplyAddsToShare, kMultiplyAddsOfPart);
+}
+
+// The same for the rows of a batch.
 template <int Rows, long MultiplyAddsPerRow, class Device, class Function>
 void for_rows(Device device, Function&& function) {
-  for_ranges<Rows, Rows * MultiplyAddsPerRow >= kFewestMultiplyAddsToShare>(device, function);
+  for_ranges<Rows, parts_of_product<Device>(Rows * MultiplyAddsPerRow)>(device, function);
 }
 
 }  // namespace rlt

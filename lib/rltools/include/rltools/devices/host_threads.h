@@ -1,12 +1,12 @@
-// A laptop or workstation with a second thread for what can be done at once; for the rest the
-// kernels of devices/host.h. The bits are the same.
+// A laptop or workstation with several threads for what can be done at once, as many as
+// threads::pool has; for the rest the kernels of devices/host.h. The bits are the same.
 #pragma once
 
 #include "rltools/kernels/simd/dense.h"
 #include "rltools/kernels/simd/dense_at_run_time.h"
 #include "rltools/kernels/threads/dense.h"
 #include "rltools/kernels/threads/optimizer.h"
-#include "rltools/kernels/threads/second_thread.h"
+#include "rltools/kernels/threads/pool.h"
 #include "rltools/nn/optimizer.h"
 
 namespace rlt {

@@ -1,11 +1,11 @@
-// The dense layer's weight gradient, a range of the inputs for each worker. Their weights are
+// The dense layer's weight gradient, a range of the inputs for each task. Their weights are
 // independent: each element still accumulates over the samples in order, so the bits are those of
 // nn/dense.h. (The other two products are shared by rows, in nn/mlp.h.)
 #pragma once
 
 #include "rltools/core/tasks.h"
 #include "rltools/kernels/simd/dense.h"
-#include "rltools/kernels/threads/second_thread.h"
+#include "rltools/kernels/threads/pool.h"
 
 namespace rlt {
 
@@ -32,8 +32,8 @@ template <int Batch, int In, int Out>
 HostSimdThreads dense_backward_weights(HostSimdThreads device, const float* input,
                                        const float* output_gradient, float* weights_gradient,
                                        float* bias_gradient) {
-  constexpr bool kShared = long{Batch} * In * Out >= kFewestMultiplyAddsToShare;
-  for_ranges<In, kShared>(device, [&](auto part, auto range) {
+  constexpr int kParts = parts_of_product<HostSimdThreads>(long{Batch} * In * Out);
+  for_ranges<In, kParts>(device, [&](auto part, auto range) {
     using Inputs = decltype(range);
     const HostSimd one_worker = part;
     if constexpr (Inputs::kCount == In) {
