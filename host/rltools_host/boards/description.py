@@ -64,6 +64,7 @@ class Board:
     address: Address
     provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
     bit_identical: bool  # whether a run ends in the bits that it has on the other boards
+    takes_threads: bool  # whether it may be said how many compute
     device: str
     device_header: str
     toolchain: Toolchain
@@ -133,6 +134,7 @@ def parse_board(
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
         provides=(*toolchain.provides, *section.get("provides", [])),
         bit_identical=bool(section.get("bit_identical", True)),
+        takes_threads=bool(section.get("takes_threads", False)),
         device=section["device"],
         device_header=section["device_header"],
         toolchain=toolchain,
@@ -169,6 +171,8 @@ def parse_board(
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:
         raise ValueError(f'link kind "{board.link.kind}" is none of {", ".join(LINK_KINDS)}')
+    if board.takes_threads and board.link.kind != "process":
+        raise ValueError("takes_threads is for a board that is a process")
     return board
 
 

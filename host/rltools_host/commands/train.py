@@ -98,6 +98,12 @@ def command(
         str | None,
         typer.Option(metavar="PORT", help="Where the board is: /dev/ttyACM0, socket://HOST:PORT."),
     ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="Threads that compute, with --board host-threads. [default: 2]"
+        ),
+    ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
     ] = True,
@@ -107,6 +113,6 @@ def command(
     board, saves a checkpoint and says how to go on.
     """
     request = TrainingRequest(
-        experiment, board, seed, steps, tuple(settings or ()), out, resume, port
+        experiment, board, seed, steps, tuple(settings or ()), out, resume, port, threads
     )
     run(request, tensorboard, json_output)

@@ -150,6 +150,7 @@ SESSION = record(
         "port": string,
         "revision": string,
         "sources": optional(text(r"sources-[0-9a-f]{12}\.tar\.gz", "the name of an archive")),
+        "threads": whole(1),
         "first_step": whole(),
         "last_step": whole(),
         "train_s": number(0),

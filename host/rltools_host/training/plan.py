@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rltools_host.boards.description import Board, load_board
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
@@ -35,6 +35,7 @@ class TrainingRequest:
     out: Path | None = None
     resume: str | None = None
     port: str | None = None
+    threads: int | None = None
 
 
 @dataclass
@@ -50,6 +51,7 @@ class Plan:
     checkpoint: Checkpoint | None = None
     save: Path | None = None  # where the checkpoint lies
     program: Path | None = None
+    threads: int | None = None  # None: the board's own choice
     table: dict[str, Hyperparameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,10 +94,11 @@ class Plan:
 
     def resume_command(self, run: Path) -> str:
         """What goes on with the run, as it must be typed."""
-        port = ["--port", self.port] if self.port else []
+        options = ["--port", self.port] if self.port else []
+        options += ["--threads", str(self.threads)] if self.threads else []
         experiment, board = self.description.name, self.board.name
         return command_line(
-            "train", experiment, "--board", board, *port, "--resume", near_path(run)
+            "train", experiment, "--board", board, *options, "--resume", near_path(run)
         )
 
 
@@ -109,12 +112,31 @@ def make_plan(request: TrainingRequest) -> Plan:
     chosen = load_board(DEFAULT_BOARD if request.board is None else request.board)
     if request.out is not None:
         require_empty(request.out)
+    require_threads(request, chosen)
     cmake.require_program(chosen)
     description = experiments.describe(request.experiment, chosen)
     values = default_values(description)
     values["report_every"] = chosen.report_every
     values |= given_values(description, request.seed, request.steps, request.settings)
-    return Plan(description, chosen, values, request.port, request.out)
+    return Plan(description, chosen, values, request.port, request.out, threads=request.threads)
+
+
+def require_threads(request: TrainingRequest, board: Board) -> None:
+    """Whether the board is one that can be told with how many threads it computes."""
+    if request.threads is None:
+        return
+    if not board.takes_threads:
+        taking = " or ".join(known.name for known in list_boards() if known.takes_threads)
+        raise UsageError(
+            f"--threads does not go with board {board.name}, which computes with one thread: "
+            f"take --board {taking}"
+        )
+    if request.port is not None:
+        raise UsageError(
+            "--threads does not go with --port: the program there was started with its threads"
+        )
+    if request.threads < 1:
+        raise UsageError(f"--threads {request.threads}: at least 1 is needed")
 
 
 def plan_resumption(request: TrainingRequest, run: str) -> Plan:
@@ -127,6 +149,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     board = folder.required("board") if request.board is None else request.board
     experiment = folder.required("experiment") if request.experiment is None else request.experiment
     chosen = load_board(board)
+    require_threads(request, chosen)
     cmake.require_program(chosen)
     description = experiments.describe(experiment, chosen)
     given = given_values(description, request.seed, request.steps, request.settings)
@@ -147,7 +170,16 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         raise UsageError(
             f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )
-    return Plan(description, chosen, values, request.port, None, folder, checkpoint, save)
+    return Plan(
+        description,
+        chosen,
+        values,
+        request.port,
+        resumed=folder,
+        checkpoint=checkpoint,
+        save=save,
+        threads=request.threads,
+    )
 
 
 def checkpoint_to_resume(

@@ -24,6 +24,7 @@ def beginning(
         "first_step": plan.first_step,
         "revision": identity.revision,
         "sources": sources,
+        **({"threads": plan.threads} if plan.threads is not None else {}),
     }
     description = plan.description
     return {

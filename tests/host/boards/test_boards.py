@@ -84,6 +84,10 @@ def test_unknown_board_names_near_ones() -> None:
         ({"device": None}, "'device' is missing"),
         ({"toolchain": "avr"}, 'unknown toolchain "avr"'),
         ({"link": {"kind": "radio"}}, 'link kind "radio" is none of'),
+        (
+            {"takes_threads": True, "link": {"kind": "serial"}},
+            "takes_threads is for a board that is a process",
+        ),
         ({"report_every": "often"}, "invalid literal"),
         ({"programs": "train"}, "programs is not a list of names"),
         ({"tested_with": [7]}, "tested_with is not a list of names"),

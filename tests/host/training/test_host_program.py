@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rltools_host.build import experiments
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments, firmware
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
@@ -59,15 +61,46 @@ def test_host_program_pauses_and_resumes_to_the_same_bits(
 
 
 @pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac"])
-def test_two_threads_train_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
-    settings = ["eval_every=100"]
-    one, two = (
-        train_here(experiment, board, seed=3, steps=300, settings=settings, out=tmp_path / board)
-        for board in ("host", "host-threads")
+def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path: Path) -> None:
+    def train(board: str, threads: int | None) -> dict[str, Any]:
+        out = tmp_path / f"{board}-{threads}"
+        return train_here(
+            experiment,
+            board,
+            seed=3,
+            steps=300,
+            settings=["eval_every=100"],
+            out=out,
+            threads=threads,
+        )
+
+    expected = train("host", None)
+    for threads in (None, 1, 2, 3):
+        run = train("host-threads", threads)
+        assert run["board"] == "host-threads"
+        assert run["state_sha256"] == expected["state_sha256"]
+        assert run["return_mean"] == expected["return_mean"]
+        (session,) = RunFolder.open(tmp_path / f"host-threads-{threads}").metadata["sessions"]
+        assert session.get("threads") == threads
+
+
+def test_more_threads_than_the_board_can_have(tmp_path: Path) -> None:
+    sentence = 'and wrote "RLT_THREADS=65: device HostThreads cannot compute with so many threads"'
+    with pytest.raises(LinkLostError, match=sentence):
+        train_here("pendulum-td3", "host-threads", threads=65, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "2.5", "99999999999999999999", "2"])
+def test_a_number_of_threads_that_a_device_cannot_have(count: str) -> None:
+    program = firmware.build_firmware(load_board("host"), "pendulum-td3")
+    ended = subprocess.run(
+        [program], env={"RLT_THREADS": count}, stdin=subprocess.DEVNULL, capture_output=True
     )
-    assert two["board"] == "host-threads"
-    assert two["state_sha256"] == one["state_sha256"]
-    assert two["return_mean"] == one["return_mean"]
+    assert ended.returncode == 2
+    assert ended.stderr.decode() == (
+        f"RLT_THREADS={count}: device Host cannot compute with so many threads\n"
+    )
 
 
 def test_host_program_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,7 @@ def test_link_lost_after_resumption_keeps_the_checkpoint(
     [
         ({"seed": 4}, (), "--seed does not go with --resume"),
         ({"out": Path("x")}, (), "--out does not go with --resume"),
+        ({"threads": 2}, (), "--threads does not go with board host,"),
         (
             {},
             ("learning_rate=0.01",),

@@ -63,6 +63,19 @@ from training_calls import train_here
         ({"seed": 1}, ("seed=2",), UsageError, "seed is given twice"),
         ({}, ("eval_every=5", "eval_every=5"), UsageError, "eval_every is given twice"),
         ({"experiment": None}, (), UsageError, "name an experiment"),
+        (
+            {"threads": 1},
+            (),
+            UsageError,
+            "--threads does not go with board host, .* take --board host-threads",
+        ),
+        (
+            {"board": "host-threads", "threads": 3, "port": "socket://127.0.0.1:9"},
+            (),
+            UsageError,
+            "--threads does not go with --port",
+        ),
+        ({"board": "host-threads", "threads": 0}, (), UsageError, "--threads 0: at least 1"),
     ],
 )
 def test_mistakes_are_found_before_building(
@@ -121,6 +134,14 @@ def test_shortest_is_the_same_float() -> None:
     for value in (0.001, 0.1, 1 / 3, 1e-30, 3.4028234e38, 0.0, 16777217.0, 1e-8, 0.9999999):
         assert as_float32(shortest(as_float32(value))) == as_float32(value)
     assert shortest(as_float32(0.005)) == 0.005
+
+
+def test_the_command_that_goes_on_keeps_the_threads() -> None:
+    values = default_values(EXPERIMENT)
+    plan = Plan(EXPERIMENT, load_board("host-threads"), values, threads=3)
+    assert plan.resume_command(Path("run")).endswith(
+        "--board host-threads --threads 3 --resume run"
+    )
 
 
 # -- finding the board -----------------------------------------------------------------------------

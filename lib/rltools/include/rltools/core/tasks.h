@@ -37,6 +37,9 @@ Generic run_long_tasks(Generic device, int count, Task&& task) {
   return run_tasks(device, count, task);
 }
 
+// How many threads compute, where that is the device's to choose; false where it cannot be so many.
+inline bool set_threads(Generic, int count) { return count == 1; }
+
 // function(one_worker, index) for index = 0 .. count-1, such as the environments of a rollout:
 // tasks of ten microseconds and more, which go to the workers as they come.
 template <class Device, class Function>

@@ -273,5 +273,8 @@ HostSimdThreads run_long_tasks(HostSimdThreads device, int count, Task&& task) {
   device.pool->run_long_tasks(count, task);
   return device;
 }
+inline bool set_threads(HostSimdThreads device, int count) {
+  return device.pool->set_threads(count);
+}
 
 }  // namespace rlt
