@@ -13,9 +13,15 @@ namespace rlt {
 
 namespace program {
 
-// Where memory is plenty a batch is worked through at once.
+// Where memory is plenty a batch is worked through at once, or in tiles whose activations stay in a
+// core's cache.
 #if defined(RLT_WHOLE_BATCH)
-using Tiled = WithTileRows<RLT_EXPERIMENT, RLT_EXPERIMENT::kBatchSize>;
+constexpr int tile_rows(int batch_size) {
+  int rows = batch_size;
+  while (rows > 512 && rows % 2 == 0) rows /= 2;
+  return rows;
+}
+using Tiled = WithTileRows<RLT_EXPERIMENT, tile_rows(RLT_EXPERIMENT::kBatchSize)>;
 #else
 using Tiled = RLT_EXPERIMENT;
 #endif

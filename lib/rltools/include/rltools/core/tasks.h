@@ -48,13 +48,6 @@ void for_each_index(Device device, int count, Function&& function) {
   run_long_tasks(device, count, [&](int index) { function(one_worker, index); });
 }
 
-// function(one_worker, index) for index = 0 .. count-1, as tasks.
-template <class Device, class Function>
-void for_each_index(Device device, int count, Function&& function) {
-  const typename WorkersOf<Device>::OneWorker one_worker = device;
-  run_tasks(device, count, [&](int index) { function(one_worker, index); });
-}
-
 namespace detail {
 
 template <int Index, int Count, class Device, class Function>

@@ -15,8 +15,9 @@
 //   void sample_parameters(device, environment, Parameters&, RandomStream)
 // One that needs what a machine may lack, a simulator for example, says what is missing by
 //   const char* unavailable(device, environment)     a sentence, or null where nothing is
-// It may state `kSolvedReturn`, the mean return from which on it counts as solved, and
-// `kSafeAction[]` (policy/contract.h).
+// It may state `kSolvedReturn`, the mean return from which on it counts as solved, `kSafeAction[]`
+// (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's processor busy,
+// where that is long enough for several threads to share the environments of a run.
 //
 // E itself has no data. Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
@@ -119,6 +120,16 @@ struct HasConstants<
     : std::true_type {};
 
 }  // namespace detail
+
+// About how long a step keeps a processor busy, where the environment says so.
+template <class E, class = void>
+struct StepWork {
+  static constexpr int kMicroseconds = 0;
+};
+template <class E>
+struct StepWork<E, detail::VoidType<decltype(E::kStepWork_us)>> {
+  static constexpr int kMicroseconds = E::kStepWork_us;
+};
 
 // Whether episodes have dynamics of their own.
 template <class E>

@@ -52,6 +52,21 @@ struct VectorEnvironment : ParameterSets<E, N> {
   T episode_return[N];
 };
 
+namespace detail {
+
+// function(worker, index) for every environment, shared where the steps are enough work.
+template <class E, int N, class Device, class Function>
+void for_each_environment(Device device, Function&& function) {
+  constexpr int kLeastToShare_us = 20;
+  if constexpr (N * StepWork<E>::kMicroseconds >= kLeastToShare_us) {
+    for_each_index(device, N, function);
+  } else {
+    for (int index = 0; index < N; index++) function(device, index);
+  }
+}
+
+}  // namespace detail
+
 // What a step of one environment gave. Of an episode that ended, `episode_return` is the sum of its
 // rewards.
 template <class T>
@@ -115,7 +130,7 @@ template <class Device, class E, int N, class Store>
 void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
               std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
-  for_each_index(device, N, [&](auto worker, int index) {
+  detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
     const auto transition =
         step_environment(worker, environments, index, seed, step_number, episode_steps,
                          action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
@@ -134,7 +149,7 @@ void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_
 template <class Device, class E, int N, class Begun>
 void begin_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
                Begun&& begun) {
-  for_each_index(device, N, [&](auto worker, int index) {
+  detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
     environments.episodes[index] = 0;
     begin_episode(worker, environments, index, seed);
     observe_first(worker, environments, index, seed, begun(index));

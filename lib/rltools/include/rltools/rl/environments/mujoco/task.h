@@ -37,6 +37,8 @@ namespace mujoco {
 
 // What tasks may replace by their own.
 struct Task {
+  static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
+
   // Called after the last of kFrameSkip steps.
   static void finish(const mjModel&, mjData&) {}
   // What the reward counts of the controls' squares: those that were given, even where MuJoCo began
