@@ -44,7 +44,7 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     """What a person reads after a finished run."""
     run_path = near_path(Path(document["run"]))
     lines = [
-        f"finished {document['steps']:,} steps in {document['train_s']:.2f} s "
+        f"finished {document['step']:,} steps in {document['train_s']:.2f} s "
         f"({document['steps_per_s']:,.0f} steps/s)"
     ]
     if document["return_mean"] is not None:

@@ -180,7 +180,9 @@ class TrainingService : public link::Service {
     };
     const bool last = finished(training_);
     if (last || is_due(training_.hyperparameters.report_every)) send_progress();
-    if (last || is_due(training_.hyperparameters.eval_every)) {
+    // Of the last steps' policy only what has been learnt from them too.
+    const bool all_steps = step >= training_.hyperparameters.steps;
+    if (last || (!all_steps && is_due(training_.hyperparameters.eval_every))) {
       if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
       begin_evaluation(device_, training_, evaluation_);
       evaluating_ = true;
