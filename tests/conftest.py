@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 from pathlib import Path
 
 import hypothesis
@@ -74,3 +75,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}
         items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture(scope="session")
+def doctest_main(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The object with doctest's own code, for programs that tests compile: it takes the compiler
+    as long as most of them, and with the sanitizers, which it is without, three times as long."""
+    folder = tmp_path_factory.mktemp("doctest")
+    source, target = folder / "main.cpp", folder / "main.o"
+    source.write_text("#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n")
+    subprocess.run(["g++", "-std=c++17", "-c", source, "-o", target], check=True, timeout=120)
+    return target

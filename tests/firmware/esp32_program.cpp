@@ -1,6 +1,5 @@
 // firmware/esp32 on this machine: the serial port, the flash and FreeRTOS are played here. Compiled
 // twice, for the UART and, with ARDUINO_USB_CDC_ON_BOOT, for the processor's own USB.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,6 +1,5 @@
 // The policies of firmware/teensy41 on this machine: memory at the addresses of its program flash,
 // which the core's two functions, played here, erase and program.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstring>

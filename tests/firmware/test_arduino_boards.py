@@ -155,20 +155,22 @@ def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
 
 
 @pytest.mark.parametrize("name", ESP32)
-def test_the_esp32s_firmware_works_on_this_machine(name: str, tmp_path: Path) -> None:
+def test_the_esp32s_firmware_works_on_this_machine(
+    name: str, doctest_main: Path, tmp_path: Path
+) -> None:
     board = load_board(name)
     own = [path for path in sources(board) if path.parent.name == "esp32"]
     own = [path for path in own if path.stem != "main"]
     defines = [f"-D{define}" for define in board.defines if "RLT_BAUD" in define]
     specific = [flag for flag in KINDS[name].flags if flag.startswith("-DARDUINO")]
     flags = ["-fsanitize=address,undefined", *specific, *defines, f"-I{ESP32_INTERFACE}"]
-    run_on_this_machine(tmp_path, *flags, HERE / "esp32_program.cpp", *own)
+    run_on_this_machine(tmp_path, *flags, HERE / "esp32_program.cpp", *own, doctest_main)
 
 
-def test_policies_lie_in_the_teensys_program_flash(tmp_path: Path) -> None:
+def test_policies_lie_in_the_teensys_program_flash(doctest_main: Path, tmp_path: Path) -> None:
     """Above what PlatformIO lets a program take."""
     source = paths.REPOSITORY / "firmware/teensy41/flash_storage.cpp"
-    run_on_this_machine(tmp_path, HERE / "teensy41_program.cpp", source)
+    run_on_this_machine(tmp_path, HERE / "teensy41_program.cpp", source, doctest_main)
     document = json.loads((paths.BOARDS_DIRECTORY / "teensy41.json").read_text())
     assert document["upload"]["maximum_size"] == 7936 * 1024 - 128 * 1024
 

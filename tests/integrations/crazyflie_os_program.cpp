@@ -1,6 +1,5 @@
 // What crazyflie_os.c tells the logic and the firmware: the logic, the stock controller and the
 // operating system are played by this program.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -1,6 +1,5 @@
 // The component for ESP-IDF on a flash that is played: its functions, from C as well, and the power
 // failing at every byte of a push, and of the start after it.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -157,7 +157,7 @@ def test_the_compiled_in_policy_flies_on_an_emulated_cortex_m4(tmp_path: Path) -
     assert stack < MOST_STACK
 
 
-def test_the_operating_systems_side(tmp_path: Path) -> None:
+def test_the_operating_systems_side(doctest_main: Path, tmp_path: Path) -> None:
     """Its C, with the interface played by a program of this machine."""
     sanitizers = "-fsanitize=address,undefined"
     target, program = tmp_path / "os.o", tmp_path / "program"
@@ -166,6 +166,6 @@ def test_the_operating_systems_side(tmp_path: Path) -> None:
     source = TESTS / "crazyflie_os_program.cpp"
     program_object = tmp_path / "program.o"
     output("g++", "-std=c++17", "-O0", *INTERFACE, "-c", source, "-o", program_object)
-    output("g++", sanitizers, program_object, target, "-o", program)
+    output("g++", sanitizers, program_object, doctest_main, target, "-o", program)
     result = subprocess.run([program], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stdout

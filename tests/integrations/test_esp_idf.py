@@ -150,24 +150,23 @@ def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path
     assert contents[0] == contents[1]
 
 
-def test_the_component_on_a_flash_that_is_played(tmp_path: Path) -> None:
+def test_the_component_on_a_flash_that_is_played(doctest_main: Path, tmp_path: Path) -> None:
     """Its functions from C; the power fails at every byte of a push and of each start after it."""
     contract = tmp_path / "contract.o"
     run("gcc", *IDF_FLAGS, *C_FLAGS, *INCLUDES, "-c", TESTS / "esp_idf_contract.c", "-o", contract)
     warnings = [flag for flag in IDF_FLAGS if flag.startswith("-W")]
     program = tmp_path / "program"
-    sources = (TESTS / "esp_idf_program.cpp", contract)
+    sources = (TESTS / "esp_idf_program.cpp", contract, doctest_main)
     run("g++", *HOST_FLAGS, *warnings, *INCLUDES, *sources, "-o", program)
     assert "Status: SUCCESS!" in run(program)
 
 
-def test_two_tasks_at_once_race_for_nothing(tmp_path: Path) -> None:
+def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) -> None:
     """tests/integrations/test_esp_idf_place.cpp with the thread sanitizer."""
     program = tmp_path / "place"
     flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
-    main = "-DDOCTEST_CONFIG_IMPLEMENT_WITH_MAIN"
-    more = (main, f"-I{paths.REPOSITORY / 'tests/lib/policy'}", *INCLUDES, "-pthread")
-    run("g++", *flags, *more, TESTS / "test_esp_idf_place.cpp", "-o", program)
+    more = (f"-I{paths.REPOSITORY / 'tests/lib/policy'}", *INCLUDES, "-pthread")
+    run("g++", *flags, *more, TESTS / "test_esp_idf_place.cpp", doctest_main, "-o", program)
     assert "Status: SUCCESS!" in run(program)
 
 

@@ -84,18 +84,6 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     return result
 
 
-@pytest.fixture(scope="module")
-def doctest_main(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """doctest's own code, without the sanitizers, which take the compiler three times as long."""
-    folder = tmp_path_factory.mktemp("doctest")
-    (folder / "main.cpp").write_text(
-        "#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN\n#include <doctest/doctest.h>\n"
-    )
-    command = ["g++", "-std=c++17", "-c", str(folder / "main.cpp"), "-o", str(folder / "main.o")]
-    run(command)
-    return folder / "main.o"
-
-
 def build_and_run(source: str, doctest_main: Path, program: Path, *flags: str) -> None:
     run(["g++", *flags, str(TESTS / source), str(doctest_main), "-o", str(program)])
     assert "Status: SUCCESS!" in run([str(program)]).stdout
