@@ -49,7 +49,7 @@ def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def images(monkeypatch: pytest.MonkeyPatch) -> list[PolicyImage]:
     """Two policies; a "run" is the number of one."""
-    first = sample_images()["pendulum"]
+    first = sample_images()["small_pendulum"]
     both = [parse_policy(first), parse_policy(patched(first, STEP_OFFSET, "I", 77))]
     monkeypatch.setattr(pushing, "read_run_policy", lambda number: both[int(number)])
     return both
@@ -96,7 +96,7 @@ def kills_at(calls: str, number: int, kill: Callable[[], None], patch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("moment", "number"),
-    [("upload", 40), ("try_candidate", 0), ("forward", 3)],
+    [("upload", 15), ("try_candidate", 0), ("forward", 3)],
 )
 def test_killed_in_the_midst_of_a_push(
     moment: str,

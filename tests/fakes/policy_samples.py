@@ -38,7 +38,8 @@ def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
 
 
 def sample_images() -> dict[str, bytes]:
-    """One image per activation, with a normaliser, and "pendulum": an untrained pendulum policy."""
+    """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
+    "small_pendulum", a third as large."""
     return write_samples()[0]
 
 

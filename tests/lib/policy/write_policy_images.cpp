@@ -1,12 +1,13 @@
-// Writes policy images to the folder argv[1], for the Python tests: one of an untrained pendulum
-// policy, and one for each activation with a normaliser. Prints mean, smallest and largest return
-// of evaluate() for the first.
+// Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
+// and of a smaller one, and one for each activation with a normaliser. Prints mean, smallest and
+// largest return of evaluate() for the first.
 #include <cstdio>
 #include <string>
 
 #include "pendulum_td3.h"
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
+#include "rltools/policy/contracts/pendulum.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/policy_of_training.h"
 
@@ -43,12 +44,25 @@ bool save_pendulum(const std::string& folder) {
   return save(folder + "/pendulum.rltp", image, sizeof(image));
 }
 
+// A third as large, for boards whose link or flash is slow.
+bool save_small_pendulum(const std::string& folder) {
+  using Pendulum = contracts::Pendulum;
+  using N = Mlp<float, Dimensions<Pendulum::kObservationDim, 32, 32, Pendulum::kActionDim>,
+                Activation::relu, Activation::tanh>;
+  static N network;
+  static std::uint8_t image[policy_image_bytes<N>()];
+  initialize_kaiming(Generic{}, network, 7, 0);
+  write_policy_image(Generic{}, network, policy_contract<Pendulum>(), kNoNormaliser, kOrigin,
+                     image);
+  return save(folder + "/small_pendulum.rltp", image, sizeof(image));
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
   if (argument_count != 2) return 2;
   const std::string folder = arguments[1];
-  const bool saved = save_pendulum(folder) &&
+  const bool saved = save_pendulum(folder) && save_small_pendulum(folder) &&
                      save_network<Activation::identity>(folder, "identity") &&
                      save_network<Activation::relu>(folder, "relu") &&
                      save_network<Activation::gelu>(folder, "gelu") &&
