@@ -54,6 +54,12 @@ TWICE = {"fault": "Twice is once.", "text": "2 * x", "becomes": "x"}
 THRICE = {"fault": "Thrice is twice.", "text": "3 * x", "becomes": "2 * x"}
 
 
+@pytest.fixture(autouse=True)
+def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy tree's tests need none, and to load them takes pytest longer than all else."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def commit(tree: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
