@@ -3,9 +3,12 @@
 // Gymnasium's tasks is in test_mujoco_gymnasium.py.
 // Requires: mujoco
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -117,18 +120,21 @@ TEST_CASE_TEMPLATE("a state that has diverged does not reach the next one", E, R
 TEST_CASE_TEMPLATE("every reset is another state, none of them terminal", E, RLT_ALL_TASKS) {
   const double scale = typename E::Parameters{}.reset_noise_scale;
   const mjModel& model = *mujoco::model_of<typename E::TaskType>().get();
-  double farthest = 0;
+  double lowest = 0, highest = 0;
   for (std::uint32_t episode = 0; episode < 300; episode++) {
     const auto state = initial<E>(episode);
     REQUIRE(!E::is_terminal({}, state));
     CHECK(state.time == 0);
     for (int i = 0; i < model.nq; i++) {
-      const double noise = std::fabs(state.qpos[i] - model.qpos0[i]);
-      REQUIRE(noise <= scale);
-      farthest = std::fmax(farthest, noise);
+      const double noise = state.qpos[i] - model.qpos0[i];
+      REQUIRE(std::fabs(noise) <= scale);
+      CHECK(noise != state.qvel[i % model.nv]);
+      lowest = std::fmin(lowest, noise);
+      highest = std::fmax(highest, noise);
     }
   }
-  CHECK(farthest > 0.99 * scale);
+  CHECK(lowest < -0.99 * scale);
+  CHECK(highest > 0.99 * scale);
   CHECK(same(initial<E>(5), initial<E>(5)));
   CHECK(!same(initial<E>(5), initial<E>(6)));
 }
@@ -172,6 +178,50 @@ TEST_CASE_TEMPLATE("an action beyond its range is taken as its bound", E, RLT_AL
   CHECK(same(at_bound, beyond));
 }
 
+namespace {
+
+// Whether a standing body is terminal once a number of its state is another one.
+template <class E, class Change>
+bool ends(Change&& change) {
+  auto state = initial<E>(0);
+  change(state);
+  return E::is_terminal({}, state);
+}
+
+}  // namespace
+
+TEST_CASE("episodes end beyond Gymnasium's bounds, and on some bounds") {
+  const double nan = std::nan(""), infinity = HUGE_VAL;
+  const auto ant = [](double z) { return ends<Ant<float>>([&](auto& s) { s.qpos[2] = z; }); };
+  CHECK((ant(0.1999) && !ant(0.2) && !ant(1.0) && ant(1.0001) && ant(nan)));
+  CHECK(ends<Ant<float>>([&](auto& s) { s.qvel[13] = infinity; }));
+  CHECK(ends<Ant<float>>([&](auto& s) { s.qpos[0] = nan; }));
+  CHECK(!ends<Ant<float>>([&](auto& s) { s.qvel[13] = 1e30; }));
+
+  CHECK(!ends<HalfCheetah<float>>([&](auto& s) { s.qpos[1] = s.qpos[2] = -50; }));
+
+  const auto hopper = [](int index, double value) {
+    return ends<Hopper<float>>([&](auto& s) { s.qpos[index] = value; });
+  };
+  CHECK((hopper(1, 0.7) && !hopper(1, 0.7001) && !hopper(1, 200) && hopper(1, nan)));
+  CHECK((hopper(2, 0.2) && !hopper(2, 0.1999) && hopper(2, -0.2) && !hopper(2, -0.1999)));
+  CHECK((hopper(5, 100) && !hopper(5, -99.9) && hopper(5, nan) && !hopper(0, 1e6)));
+  CHECK(ends<Hopper<float>>([&](auto& s) { s.qvel[0] = -100; }));
+  CHECK(!ends<Hopper<float>>([&](auto& s) { s.qvel[0] = -99.9; }));
+
+  const auto walker = [](int index, double value) {
+    return ends<Walker2d<float>>([&](auto& s) { s.qpos[index] = value; });
+  };
+  CHECK((walker(1, 0.8) && !walker(1, 0.8001) && walker(1, 2.0) && !walker(1, 1.9999)));
+  CHECK((walker(2, 1.0) && !walker(2, 0.9999) && walker(2, -1.0) && !walker(2, -0.9999)));
+  CHECK(!walker(8, 1000));
+
+  const auto humanoid = [](double z) {
+    return ends<Humanoid<float>>([&](auto& s) { s.qpos[2] = z; });
+  };
+  CHECK((humanoid(1.0) && !humanoid(1.0001) && humanoid(2.0) && !humanoid(1.9999)));
+}
+
 TEST_CASE("parameters are those that a step is given") {
   using E = Ant<double>;
   const double action[E::kActionDim] = {1, -1, 0.5, 0, 0, 0, 0, 0};
@@ -209,7 +259,19 @@ TEST_CASE("what does not fit is one sentence") {
   bad.file = "no such file.xml";
   CHECK(sentence(bad).find("Hopper-v4: MuJoCo cannot load the model " + models +
                            "/no such file.xml: ") == 0);
+  const auto malformed =
+      std::filesystem::temp_directory_path() / ("malformed" + std::to_string(getpid()) + ".xml");
+  std::FILE* file = std::fopen(malformed.c_str(), "w");
+  REQUIRE(file != nullptr);
+  std::fputs("<mujoco>\n<worldbody>\n<geom size='x'/>\n</worldbody>\n</mujoco>\n", file);
+  std::fclose(file);
+  std::string path = malformed;
+  for (int i = 0; i < 40; i++) path = "../" + path;  // from wherever the models are
+  bad.file = path.c_str();
+  CHECK(sentence(bad).find(malformed.string() + ": ") != std::string::npos);
+  CHECK(sentence(bad).find("line 3") != std::string::npos);
   CHECK(sentence(bad).find('\n') == std::string::npos);
+  std::remove(malformed.c_str());
 
   bad = good;
   bad.body_count = 6;
