@@ -317,6 +317,23 @@ TEST_CASE("a new run reports no losses of the run before") {
   CHECK(std::isnan(progress[0].metrics[kActor]));
 }
 
+TEST_CASE("what evaluations took is counted apart, from the start of the run") {
+  Board board;
+  board.set_short_run();
+  board.run.training.hyperparameters.eval_every = 1000000;
+  const auto after = [&](std::uint32_t eval_episodes) {
+    board.run.training.hyperparameters.eval_episodes = eval_episodes;
+    board.command(MAV_CMD_RLT_START);
+    board.train_to_rest();
+    return result_in(board);
+  };
+  const auto few = after(1), many = after(40);  // the one evaluation at the end
+  CHECK(few.evaluation_counter > 0);
+  CHECK(many.evaluation_counter > 5 * few.evaluation_counter);
+  CHECK(many.evaluation_counter < many.counter);
+  CHECK(after(1).evaluation_counter == few.evaluation_counter);
+}
+
 TEST_CASE("the counter counts training only, from the start of the run") {
   Board board;
   board.set_short_run(60);

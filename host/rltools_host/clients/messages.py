@@ -71,6 +71,7 @@ class Result:
     """RLT_RESULT: training is at rest."""
 
     counter: int
+    evaluation_counter: int  # of counter, what evaluations took
     step: int
     checkpoint_bytes: int
     policy_bytes: int
@@ -168,6 +169,7 @@ def result_of(message: Message) -> Result | None:
         return None
     return Result(
         counter=message.counter,
+        evaluation_counter=message.evaluation_counter,
         step=message.step,
         checkpoint_bytes=message.checkpoint_bytes,
         policy_bytes=message.policy_bytes,

@@ -111,7 +111,9 @@ def tiles(data: RunData) -> Iterable[str]:
     if train_s:
         where = "wall clock here, emulated" if data.is_emulated else "wall clock"
         yield tile("training time", text(duration(float(train_s))), where)
-        yield tile("steps per second", number(data.steps_done / float(train_s)), where)
+        learning_s = float(train_s) - float(data.metadata.get("evaluation_s") or 0.0)
+        if learning_s > 0:
+            yield tile("steps per second", number(data.steps_done / learning_s), where)
     digest = str(data.metadata.get("state_sha256") or "")
     if digest:
         yield tile(

@@ -57,14 +57,21 @@ def standing(
     evaluation: Evaluation | None,
     session: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """What changes with the state of training; `session` is what the present one adds."""
+    """What changes with the state of training; `session` is what the present one adds.
+
+    train_s is the time in training, evaluation_s what evaluations took of it, and steps_per_s leaves
+    them out.
+    """
     sessions = [*metadata["sessions"][:-1], {**metadata["sessions"][-1], **session}]
+    evaluation_s = sum(entry.get("evaluation_s", 0.0) for entry in sessions)
+    learning_s = train_s - evaluation_s
     changes: dict[str, Any] = {
         "sessions": sessions,
         "state": state,
         "step": step,
         "train_s": train_s,
-        "steps_per_s": step / train_s if train_s > 0 else None,
+        "evaluation_s": evaluation_s,
+        "steps_per_s": step / learning_s if learning_s > 0 else None,
         "messages_lost": sum(entry.get("messages_lost", 0) for entry in sessions),
         "guest_instructions": guest_instructions(sessions),
     }

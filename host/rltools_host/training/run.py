@@ -72,6 +72,7 @@ class TrainingRun:
         self._began = clock()
         self._train_s = 0.0
         self._train_s_before = 0.0
+        self._evaluation_s = 0.0  # of self._train_s
         self._host_cpu_s = 0.0  # what this process took of its core while the board trained
         self._counter = 0
         self._evaluation: Evaluation | None = None
@@ -131,6 +132,7 @@ class TrainingRun:
             self._take(event)
             if isinstance(event, Result):
                 view.end()
+                self._evaluation_s = self._train_s * share_of_evaluations(event)
                 self._host_cpu_s = time.process_time() - cpu_began
                 self._flush()
                 return event
@@ -245,6 +247,7 @@ class TrainingRun:
         this_session: dict[str, Any] = {
             "last_step": self._screen.view.step,
             "train_s": self._train_s,
+            "evaluation_s": self._evaluation_s,
             "host_cpu_s": self._host_cpu_s,
             "messages_lost": session.connection.messages_lost,
             "bytes_skipped": session.connection.decoder.bytes_skipped,
@@ -318,6 +321,7 @@ class TrainingRun:
             "steps": self._plan.steps,
             "step": result.step,
             "train_s": metadata["train_s"],
+            "evaluation_s": metadata["evaluation_s"],
             "steps_per_s": metadata["steps_per_s"],
             "return_mean": metadata.get("return_mean"),
             "return_std": metadata.get("return_std"),
@@ -326,6 +330,11 @@ class TrainingRun:
             "guest_instructions": metadata["guest_instructions"],
             "messages_lost": metadata["messages_lost"],
         }
+
+
+def share_of_evaluations(result: Result) -> float:
+    """Of the time in training, by the board's counter."""
+    return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
 
 
 def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:

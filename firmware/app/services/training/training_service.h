@@ -90,7 +90,7 @@ class TrainingService : public link::Service {
 
   void upload_begins() {
     state_ = RLT_STATE_IDLE;
-    counted_ = 0;
+    counted_ = evaluated_ = 0;
   }
   void upload_restored() {
     files_.publish(device_);
@@ -116,7 +116,7 @@ class TrainingService : public link::Service {
     start_token_ = command.parameter();
     server_.close();
     initialize(device_, training_);
-    counted_ = 0;
+    counted_ = evaluated_ = 0;
     enter_training();
   }
 
@@ -186,6 +186,7 @@ class TrainingService : public link::Service {
       if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
       begin_evaluation(device_, training_, evaluation_);
       evaluating_ = true;
+      evaluating_since_ = board::counter();
     }
   }
 
@@ -197,6 +198,7 @@ class TrainingService : public link::Service {
 
   void end_evaluation() {
     evaluating_ = false;
+    evaluated_ += board::counter() - evaluating_since_;
     send_evaluation(evaluation_report(evaluation_));
     if (finished(training_)) {
       rest(RLT_STATE_FINISHED);
@@ -265,6 +267,7 @@ class TrainingService : public link::Service {
     mavlink_rlt_result_t content{};
     content.counter = counter();
     content.step = steps_done(training_);
+    content.evaluation_counter = evaluated_;
     content.checkpoint_bytes = files_.checkpoint_size();
     content.policy_bytes = kPolicyImageBytes<E>;
     content.state = state_;
@@ -287,6 +290,8 @@ class TrainingService : public link::Service {
   float start_token_ = 0.0f;          // of the last start
   std::uint64_t counted_ = 0;         // by the counter in training, up to the last pause
   std::uint64_t counting_since_ = 0;  // the board's counter when training was entered
+  std::uint64_t evaluated_ = 0;       // of `counted_`, by evaluations
+  std::uint64_t evaluating_since_ = 0;
 };
 
 }  // namespace rlt

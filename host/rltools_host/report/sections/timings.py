@@ -17,8 +17,12 @@ def section(data: RunData) -> Section | None:
     train_s = data.metadata.get("train_s")
     if train_s:
         rows.append(("wall clock of the host", duration(float(train_s))))
-        rate = f"{number(data.steps_done / float(train_s), 1)} steps per second"
-        rows.append(("training speed, seen from the host", rate))
+        evaluation_s = float(data.metadata.get("evaluation_s") or 0.0)
+        if evaluation_s:
+            rows.append(("of that, in evaluations", duration(evaluation_s)))
+        if float(train_s) > evaluation_s:
+            rate = f"{number(data.steps_done / (float(train_s) - evaluation_s), 1)} steps per second"
+            rows.append(("training speed, seen from the host, without them", rate))
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
     total = float(data.metadata.get("guest_instructions") or (counts[-1] if counts.size else 0))
