@@ -23,6 +23,7 @@ struct AntPpo {
       eval_every = 100000;
       report_every = 10000;
       reward_scale = 0.1f;
+      initial_log_std = -0.7f;  // deviations of 0.5
     }
   };
   static constexpr int kEnvironments = 64;

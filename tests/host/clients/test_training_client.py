@@ -37,7 +37,7 @@ def progress(step: int, counter: int = 0) -> Any:
 
 
 def result_message(step: int, state: int = State.FINISHED) -> Any:
-    return DIALECT.MAVLink_rlt_result_message(0, step, 1, 1, state, [0] * 32)
+    return DIALECT.MAVLink_rlt_result_message(0, 0, step, 1, 1, state, [0] * 32)
 
 
 def acknowledgement(command: int, result: int = 0) -> Any:
