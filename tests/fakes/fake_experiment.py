@@ -38,7 +38,7 @@ METRICS = (
 
 
 def fake_experiment(
-    name: str = "fake-td3", fingerprint: int = FINGERPRINT, environments: int = 1
+    name: str = "fake-td3", fingerprint: int = FINGERPRINT
 ) -> ExperimentDescription:
     """The description of what the fake board trains."""
     return ExperimentDescription(
@@ -49,7 +49,7 @@ def fake_experiment(
         hyperparameters=HYPERPARAMETERS,
         tensors=TENSORS,
         metrics=METRICS,
-        environments=environments,
+        environments=1,
         bytes_of={},
         document={},
     )

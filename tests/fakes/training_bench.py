@@ -52,7 +52,6 @@ class Bench:
         self.options: dict[str, Any] = {}
         self.boards: list[FakeBoard] = []
         self.built = 0
-        self.environments = 1  # of the experiment
 
     def open_board(self, _: Plan) -> Link:
         board = FakeBoard(DIALECT, faults=self.faults, **self.options)
@@ -62,10 +61,11 @@ class Bench:
     def build_firmware(self, *_: object) -> None:
         self.built += 1
 
-    def describe(self, name: str, _board: object = None) -> experiments.ExperimentDescription:
+    @staticmethod
+    def describe(name: str, _board: object = None) -> experiments.ExperimentDescription:
         if name not in ("fake-td3", "other-td3"):
             raise unknown_name("experiment", name, ["fake-td3", "other-td3"])
-        return fake_experiment(name, environments=self.environments)
+        return fake_experiment(name)
 
     def train(self, path: Path, *settings: str, **options: Any) -> dict[str, Any]:
         """A new run in `path`, or with `resume` whatever the options say."""

@@ -160,13 +160,15 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         )
     save, checkpoint = checkpoint_to_resume(folder, description)
     values = default_values(description) | dict(checkpoint.hyperparameters)
-    values["steps"] = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
+    own_steps = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
+    values["steps"] = own_steps
     values["report_every"] = chosen.report_every
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
     whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)
-    past_the_end = steps + description.environments <= done  # steps come as many at once
-    if past_the_end or (steps <= done and whole):
+    # A run may be past its own total and not at its end: many environments step at once, and an
+    # algorithm may have to learn from them yet.
+    if steps < min(done, own_steps) or (steps <= done and whole):
         raise UsageError(
             f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
         )

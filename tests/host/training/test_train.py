@@ -151,7 +151,7 @@ def test_metrics_are_logged_by_the_names_of_the_description(
 
 def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:
     """Reports fall due when a multiple is crossed, and the last steps may go past the end."""
-    bench.options, bench.environments = {"environments": 32}, 32
+    bench.options = {"environments": 32}
     run = tmp_path / "run"
     settings = ("report_every=50", "eval_every=100")
     document = bench.train(run, *settings, steps=200)
@@ -167,7 +167,7 @@ def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:
 def test_past_the_last_step_a_policy_that_is_missing_is_fetched(
     bench: Bench, tmp_path: Path
 ) -> None:
-    bench.options, bench.environments = {"environments": 32}, 32
+    bench.options = {"environments": 32}
     run = tmp_path / "run"
     bench.train(run, steps=200)
     (RunFolder.open(run).policy_path).unlink()
@@ -176,6 +176,7 @@ def test_past_the_last_step_a_policy_that_is_missing_is_fetched(
     (RunFolder.open(run).policy_path).unlink()
     with pytest.raises(UsageError, match="has done its 224 steps"):
         bench.train(run, resume=str(run), steps=192)
+    assert bench.train(run, resume=str(run), steps=200)["step"] == 224
 
 
 def test_not_finite_is_a_fault(bench: Bench, tmp_path: Path) -> None:
