@@ -1,0 +1,216 @@
+"""Makes the golden of tests/lib/rl/test_ppo.cpp with PyTorch: the minibatches of a PPO iteration.
+
+Needs and does what generate.py does, from which it takes what it shares with TD3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from generate import (
+    DIRECTORY,
+    INPUT_STRIDE,
+    Array,
+    Network,
+    dump_inputs,
+    read_arrays,
+    write_arrays,
+)
+from torch.distributions import Independent, Normal, kl_divergence
+
+EPOCHS = 2
+STEPS, ENVIRONMENTS, TRUNCATIONS = 16, 4, 4
+MINIBATCHES = 4  # of an epoch
+STRIDE = 7
+TERMINATED, TRUNCATED = 1, 2
+NORMALISER_EPSILON = 1e-4
+RATE_FACTOR, SMALLEST_RATE, LARGEST_RATE = 1.5, 1e-6, 1e-2
+HYPERPARAMETERS = (
+    *("learning_rate", "beta1", "beta2", "epsilon", "gamma", "gae_lambda", "clip_range"),
+    *("value_weight", "entropy_weight", "max_grad_norm", "reward_scale", "kl_target"),
+    *("normalise_obs", "normalise_adv", "recompute_adv", "adapt_rate"),
+)
+
+
+class Rollout:
+    """The rows of a rollout, (steps, environments, …), and an observation's normalisation."""
+
+    def __init__(self, inputs: Mapping[str, torch.Tensor], hyper: Mapping[str, float]) -> None:
+        rows = (STEPS, ENVIRONMENTS)
+        self.observation = inputs["observation"].view(*rows, 3)
+        self.action = inputs["action"].view(*rows, 2)
+        self.mean = inputs["mean"].view(*rows, 2)
+        self.reward = inputs["reward"].view(rows) * hyper["reward_scale"]
+        self.ending = inputs["ending"].view(rows)
+        self.present_observation = inputs["present_observation"].view(ENVIRONMENTS, 3)
+        self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, 3)
+        seen = inputs["seen"].view(-1, 3)
+        self.shift, self.scale = torch.zeros(3), torch.ones(3)
+        if hyper["normalise_obs"]:
+            variance = seen.var(dim=0, correction=0)
+            self.shift, self.scale = seen.mean(0), (variance + NORMALISER_EPSILON).rsqrt()
+
+    def normalised(self, observation: torch.Tensor) -> torch.Tensor:
+        return (observation - self.shift) * self.scale
+
+    def next_values(self, critic: Network) -> torch.Tensor:
+        """Of the state after each row's step: none after a terminal one."""
+        following = torch.cat([self.observation[1:], self.present_observation[None]])
+        values = critic(self.normalised(following)).squeeze(-1)
+        final_values = critic(self.normalised(self.final_observation)).squeeze(-1)
+        for environment in range(ENVIRONMENTS):
+            truncated = (self.ending[:, environment] == TRUNCATED).nonzero().flatten().tolist()
+            for number, step in enumerate(truncated):
+                values[step, environment] = final_values[environment, number]
+        return values * (self.ending != TERMINATED)
+
+
+def advantages(
+    rollout: Rollout, critic: Network, gamma: float, gae_lambda: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Schulman et al. 2016, equation 16, and the values' targets; (steps, environments) each."""
+    with torch.no_grad():
+        value = critic(rollout.normalised(rollout.observation)).squeeze(-1)
+        delta = rollout.reward + gamma * rollout.next_values(critic) - value
+    advantage = torch.zeros(STEPS, ENVIRONMENTS)
+    for step in reversed(range(STEPS)):
+        advantage[step] = delta[step]
+        if step + 1 < STEPS:
+            goes_on = rollout.ending[step] == 0
+            advantage[step] += gamma * gae_lambda * advantage[step + 1] * goes_on
+    return advantage, advantage + value
+
+
+def bound_norm(parameters: list[torch.nn.Parameter], largest: float) -> float:
+    """clip_grad_norm_, which scales by largest / (norm + 1e-6), without its 1e-6."""
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters]).item()
+    if largest > 0 and norm > largest:
+        before = [p.grad.clone() for p in parameters]
+        torch.nn.utils.clip_grad_norm_(parameters, largest)
+        for p, gradient in zip(parameters, before, strict=True):
+            scaled = gradient * (largest / norm)
+            torch.testing.assert_close(p.grad, scaled, rtol=2e-6 / norm, atol=0)
+            p.grad = scaled
+    return norm
+
+
+def adapted(rate: float, kl: float, target: float) -> float:
+    if kl > 2 * target:
+        return max(rate / RATE_FACTOR, SMALLEST_RATE)
+    if kl < target / 2:
+        return min(rate * RATE_FACTOR, LARGEST_RATE)
+    return rate
+
+
+class Iteration:
+    """Actor, critic and deviations, and what their updates need."""
+
+    def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        values = inputs["hyperparameters"].tolist()
+        self.hyper = dict(zip(HYPERPARAMETERS, values, strict=True))
+        self.rollout = Rollout(inputs, self.hyper)
+        self.actor = Network((3, 16, 8, 2), "tanh", "identity", inputs["actor"])
+        self.critic = Network((3, 16, 12, 1), "relu", "identity", inputs["critic"])
+        self.log_std = torch.nn.Parameter(inputs["log_std"].clone())
+        self.acting_std = inputs["log_std"].exp()
+        self.parameters = {
+            "actor": self.actor.flat,
+            "critic": self.critic.flat,
+            "log_std": self.log_std,
+        }
+        self.optimizer = torch.optim.Adam(
+            list(self.parameters.values()),
+            lr=self.hyper["learning_rate"],
+            betas=(self.hyper["beta1"], self.hyper["beta2"]),
+            eps=self.hyper["epsilon"],
+        )
+        self.compute_advantages()
+
+    def compute_advantages(self) -> None:
+        self.advantage, self.target = advantages(
+            self.rollout, self.critic, self.hyper["gamma"], self.hyper["gae_lambda"]
+        )
+
+    def explained_variance(self) -> float:
+        return (1 - self.advantage.var() / self.target.var()).item()
+
+    def update(self, rows: torch.Tensor, is_first: bool) -> dict[str, float]:
+        """Schulman et al. 2017, equations 7 and 9, on a minibatch."""
+        hyper, rollout = self.hyper, self.rollout
+        advantage = self.advantage.flatten()[rows]
+        if hyper["normalise_adv"]:
+            advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
+        observation = rollout.normalised(rollout.observation.flatten(0, 1)[rows])
+        action = rollout.action.flatten(0, 1)[rows]
+        old = Independent(Normal(rollout.mean.flatten(0, 1)[rows], self.acting_std), 1)
+        new = Independent(Normal(self.actor(observation), self.log_std.exp()), 1)
+        ratio = (new.log_prob(action) - old.log_prob(action)).exp()
+        clip = hyper["clip_range"]
+        clipped = ratio.clamp(1 - clip, 1 + clip)
+        policy_loss = -torch.min(ratio * advantage, clipped * advantage).mean()
+        value = self.critic(observation).squeeze(-1)
+        value_loss = torch.nn.functional.mse_loss(value, self.target.flatten()[rows])
+        entropy = new.entropy().mean()
+        loss = policy_loss + hyper["value_weight"] * value_loss - hyper["entropy_weight"] * entropy
+        self.optimizer.zero_grad()
+        loss.backward()
+        norm = bound_norm(list(self.parameters.values()), hyper["max_grad_norm"])
+        kl = kl_divergence(old, new).mean().item()
+        group = self.optimizer.param_groups[0]
+        if hyper["adapt_rate"] and not is_first:
+            group["lr"] = adapted(group["lr"], kl, hyper["kl_target"])
+        report = {
+            "policy_loss": policy_loss.item(),
+            "value_loss": value_loss.item(),
+            "entropy": entropy.item(),
+            "kl": kl,
+            "clip_fraction": ((ratio - 1).abs() > clip).double().mean().item(),
+            "learning_rate": group["lr"],
+            "action_std": self.log_std.exp().mean().item(),
+            "gradient_norm": norm,
+        }
+        self.optimizer.step()
+        return report
+
+
+def ppo(case: str) -> dict[str, Array]:
+    arrays = read_arrays(dump_inputs("ppo", case))
+    inputs = {name: torch.from_numpy(values) for name, values in arrays.items()}
+    iteration = Iteration(inputs)
+    ending = iteration.rollout.ending
+    assert (ending == TERMINATED).sum() >= 3
+    assert (ending == TRUNCATED).sum(dim=0).max() >= 2
+    # By these the test notices that the core draws other inputs than these results are for.
+    results = {f"inputs/{name}": values.numpy()[::INPUT_STRIDE] for name, values in inputs.items()}
+    results["explained_variance"] = np.array([iteration.explained_variance()])
+    for update in range(EPOCHS * MINIBATCHES):
+        begins_epoch = update % MINIBATCHES == 0
+        if update > 0 and begins_epoch and iteration.hyper["recompute_adv"]:
+            iteration.compute_advantages()
+        report = iteration.update(inputs[f"{update}/row"].long(), update == 0)
+        for name, value in report.items():
+            results[f"{update}/{name}"] = np.array([value])
+        if begins_epoch:
+            results[f"{update}/advantage"] = iteration.advantage.numpy().copy()
+            results[f"{update}/target"] = iteration.target.numpy().copy()
+        for name, parameters in iteration.parameters.items():
+            results[f"{update}/{name}"] = parameters.detach().numpy()[::STRIDE].copy()
+            state = iteration.optimizer.state[parameters]
+            for ours, theirs in (("first_moment", "exp_avg"), ("second_moment", "exp_avg_sq")):
+                stored = state[theirs].numpy()[::STRIDE].copy()
+                results[f"{update}/{name}_optimizer/{ours}"] = stored
+    # What the next iteration normalises by.
+    if iteration.hyper["normalise_obs"]:
+        seen = torch.cat([inputs["seen"], inputs["observation"]]).view(-1, 3)
+        results["normaliser/mean"] = seen.mean(0).numpy()
+        results["normaliser/variance"] = seen.var(dim=0, correction=0).numpy()
+    return {f"{case}/{name}": values for name, values in results.items()}
+
+
+if __name__ == "__main__":
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    write_arrays(DIRECTORY / "ppo.bin", {**ppo("default"), **ppo("other"), **ppo("steep")})

@@ -1,0 +1,31 @@
+// PPO on the point: two actions, four environments whose episodes terminate or are truncated after
+// five steps, up to four times in a rollout.
+#pragma once
+
+#include "pendulum_ppo.h"
+#include "point_environment.h"
+
+namespace rlt {
+
+// In numbers of type Number; the random numbers are the same.
+template <class Number>
+struct PointPpoOf : PendulumPpo {
+  static constexpr const char* kName = "point-ppo";
+  using Scalar = Number;
+  using Environment = Point<Number>;
+  using Actor = Mlp<Number, Dimensions<3, 16, 8, 2>, Activation::tanh, Activation::identity>;
+  using Critic = Mlp<Number, Dimensions<3, 16, 12, 1>, Activation::relu, Activation::identity>;
+  using Hyperparameters = PpoHyperparameters;
+  static constexpr int kEnvironments = 4, kRolloutSteps = 16, kEpisodeSteps = 5;
+  static constexpr int kBatchSize = 16, kTileRows = 8;
+};
+
+using PointPpo = PointPpoOf<float>;
+
+// With other dynamics in each episode.
+struct RandomPointPpo : PointPpo {
+  static constexpr const char* kName = "random-point-ppo";
+  using Environment = RandomPoint;
+};
+
+}  // namespace rlt
