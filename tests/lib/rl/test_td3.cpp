@@ -201,6 +201,10 @@ TEST_CASE("an episode of kEpisodeSteps is truncated: it ends, and is not stored 
           RandomStream{4, Purpose::environment_reset, episode});
     CHECK(run.learner->environments.state[0].angle_rad == begin.angle_rad);
     CHECK(run.learner->environments.state[0].velocity_rad_s == begin.velocity_rad_s);
+    const float* present = run.replay->observation + 3 * run.replay->position;
+    CHECK(present[0] == math::cos(begin.angle_rad));
+    CHECK(present[1] == math::sin(begin.angle_rad));
+    CHECK(present[2] == begin.velocity_rad_s);
     float sum = 0;
     for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
       const auto report = run.step(Host{});
