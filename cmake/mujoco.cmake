@@ -6,8 +6,11 @@
 # Sets RLT_MUJOCO_VERSION, and RLT_MUJOCO_FOUND with the target rlt_mujoco.
 macro(rlt_find_mujoco)
   set(rlt_lock "${CMAKE_CURRENT_SOURCE_DIR}/host/requirements/mujoco.txt")
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_lock}")
-  file(STRINGS "${rlt_lock}" RLT_MUJOCO_VERSION REGEX "^mujoco-core==" LIMIT_COUNT 1)
+  set(RLT_MUJOCO_VERSION "")
+  if(EXISTS "${rlt_lock}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${rlt_lock}")
+    file(STRINGS "${rlt_lock}" RLT_MUJOCO_VERSION REGEX "^mujoco-core==" LIMIT_COUNT 1)
+  endif()
   string(REGEX REPLACE "^mujoco-core==([0-9.]+).*$" "\\1" RLT_MUJOCO_VERSION "${RLT_MUJOCO_VERSION}")
 
   # Looked for again at each build, so that CMake runs again once it is installed.

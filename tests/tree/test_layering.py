@@ -14,7 +14,7 @@ import pytest
 from include_rules import violations
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, protocol
+from rltools_host.build import cmake, protocol, subjects
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
 
@@ -71,6 +71,10 @@ def headers_for(board: Board) -> list[str]:
         left_out = (*left_out, *BLAS_ONLY)
     if mujoco_folder() is None:
         left_out = (*left_out, *MUJOCO_ONLY)
+    for name in subjects.names(subjects.EXPERIMENT):
+        required = subjects.requirements(name)
+        if subjects.lacking(name, board) or ("mujoco" in required and mujoco_folder() is None):
+            left_out = (*left_out, subjects.header_of(name).name)
     return [name for name in headers() if not name.startswith(left_out)]
 
 
@@ -143,6 +147,8 @@ def test_headers_are_found() -> None:
     assert "rltools/kernels/cortex_m/dense.h" in headers_for(TOOLCHAINS["arm-none-eabi"])
     assert "rltools/kernels/simd/dense.h" in headers_for(TOOLCHAINS["host"])
     assert "rltools/kernels/simd/dense.h" not in headers_for(TOOLCHAINS["arm-none-eabi"])
+    assert "ant_ppo.h" not in headers_for(TOOLCHAINS["arm-none-eabi"])
+    assert ("ant_ppo.h" in headers_for(TOOLCHAINS["host"])) == (mujoco_folder() is not None)
 
 
 def test_a_header_that_does_not_compile_alone_is_noticed(tmp_path: Path) -> None:
