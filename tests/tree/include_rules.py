@@ -41,6 +41,7 @@ THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/th
 # none includes them but each other and the experiments that say that they require it.
 MUJOCO_ROOM = "rltools/rl/environments/mujoco/"
 MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
+REQUIRES = re.compile(r"^\s*//\s*requires\s*:", re.MULTILINE | re.IGNORECASE)
 REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
 LEARNING = Path("firmware/app/train/train_step.cpp")  # compiled beside the application
@@ -57,6 +58,29 @@ FOLDERS = (
     "tests/lib",
     "tests/firmware",
 )
+
+
+# Parts of the names of headers that only hosts compile.
+HOST_ONLY = (
+    *("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host"),
+    MUJOCO_ROOM.removeprefix("rltools/rl/"),
+)
+
+
+def header_names(tree: Path, roots: Sequence[str]) -> list[str]:
+    """Every header of the roots, as it is included, that requires nothing of a board."""
+    return [
+        str(path.relative_to(tree / root))
+        for root in roots
+        for path in sorted((tree / root).rglob("*.h"))
+        if not REQUIRES.search(path.read_text(encoding="utf-8"))
+    ]
+
+
+def portable_headers(tree: Path, roots: Sequence[str]) -> list[str]:
+    """Those that every toolchain compiles."""
+    names = header_names(tree, roots)
+    return [name for name in names if not any(part in name for part in HOST_ONLY)]
 
 
 @dataclass(frozen=True)

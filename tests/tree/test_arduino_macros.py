@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from include_rules import header_names, portable_headers
 from policy_samples import sample_images
 from rltools_host import paths
 from rltools_host.policies import export
@@ -25,21 +26,16 @@ COMPILERS = {
     ),
     "cortex-m3": ("arm-none-eabi-g++", "-mcpu=cortex-m3", "-mthumb"),
 }
-# What belongs to the host alone, and the system's headers that no such macro may precede.
-HOST_ONLY = ("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host")
+# That no such macro may precede.
 SYSTEM_HEADERS = ("immintrin.h", "pthread.h", "sched.h", "unistd.h", "atomic")
 
 
 def headers(compiler: str) -> list[str]:
     """Every header, as it is included."""
-    names = [
-        str(path.relative_to(paths.REPOSITORY / root))
-        for root in ROOTS
-        for path in sorted((paths.REPOSITORY / root).rglob("*.h"))
-    ]
     if compiler == "host":
-        return [name for name in names if "blas" not in name]
-    return [name for name in names if not any(part in name for part in HOST_ONLY)]
+        names = header_names(paths.REPOSITORY, ROOTS)
+        return [name for name in names if "blas" not in name and "mujoco" not in name]
+    return portable_headers(paths.REPOSITORY, ROOTS)
 
 
 def compile_source(compiler: str, source: str, folder: Path) -> subprocess.CompletedProcess[str]:

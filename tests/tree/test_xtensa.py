@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from include_rules import portable_headers
 from rltools_host import paths
 from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
@@ -22,8 +23,6 @@ LIBRARY = paths.REPOSITORY / "lib/rltools/include"
 EXPERIMENTS = paths.REPOSITORY / "experiments"
 PX4 = paths.REPOSITORY / "integrations/px4/src/modules/rlt_policy"
 CRAZYFLIE = paths.REPOSITORY / "integrations/crazyflie/src"
-# What belongs to the host alone.
-HOST_ONLY = ("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host")
 # The logic of the integrations, which knows no operating system.
 INTEGRATIONS = {
     "px4": (PX4, ("frames.h", "rotors.h", "policy_files.h", "policy_mode.h")),
@@ -49,12 +48,7 @@ def undefined_symbols(folder: Path) -> set[str]:
 
 
 def test_every_header_compiles(tmp_path: Path) -> None:
-    names = [
-        str(path.relative_to(root))
-        for root in (LIBRARY, EXPERIMENTS)
-        for path in sorted(root.rglob("*.h"))
-    ]
-    names = [name for name in names if not any(part in name for part in HOST_ONLY)]
+    names = portable_headers(paths.REPOSITORY, ("lib/rltools/include", "experiments"))
     assert {"rltools/devices/xtensa_lx6.h", "rltools/core/self_test.h"} <= set(names)
     source = "\n".join(f'#include "{name}"' for name in names) + "\n"
     result = compile_source(source, tmp_path)
