@@ -103,10 +103,12 @@ bool is_complete_algorithm(OnPolicy, const Training<E>& training) {
 template <class E>
 bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
   const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
-  return is_consistent(training.replay) && (learns || training.learner.minibatches == 0);
+  return is_consistent(training.replay, training.learner.environments.episode_step,
+                       static_cast<std::uint32_t>(E::kEpisodeSteps)) &&
+         (learns || training.learner.minibatches == 0);
 }
 
-// The mean of the policy, within [-1, 1].
+// The mean of the policy, within [-1, 1]; NaN where it is not finite, as there is no such action.
 template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
                    Action& action) {
@@ -116,7 +118,8 @@ void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observa
   normalise(training.learner.normaliser, observation.data(), normalised.data());
   forward(device, training.learner.actor, normalised, action, buffer);
   for (int i = 0; i < E::Environment::kActionDim; i++) {
-    action.data()[i] = math::clamp(action.data()[i], T(-1), T(1));
+    const T mean = action.data()[i];
+    action.data()[i] = is_finite(mean) ? math::clamp(mean, T(-1), T(1)) : T(math::kQuietNan);
   }
 }
 
@@ -195,8 +198,8 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   auto& progress = training.learner.progress;
   compute_present_means(device, training);
   draw_actions(device, training);
-  report.finite =
-      all_finite(training.scratch.action.data(), kEnvironments * E::Environment::kActionDim);
+  constexpr int kActions = kEnvironments * E::Environment::kActionDim;
+  report.finite = all_finite(rollout.action + rollout.size * kActions, kActions);  // not clamped
   if (!report.finite) return;
   const auto first = rollout.size * kEnvironments * kObservation;
   for (int i = 0; i < kEnvironments * kObservation; i++) {

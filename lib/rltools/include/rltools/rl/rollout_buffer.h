@@ -68,16 +68,45 @@ T* final_observation(RolloutBuffer<T, S, N, O, A, C>& rollout, int environment, 
   return rollout.final_observation + (environment * C + truncation) * O;
 }
 
-// False where the contents cannot be those of a rollout under way: a state from elsewhere is
+namespace detail {
+
+// Whether an environment's steps are those of episodes, of which the one under way has had
+// `episode_step`. Then no rollout has more truncations than there is room for.
+template <class T, int S, int N, int O, int A, int C>
+bool are_episodes(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environment,
+                  std::uint32_t episode_step, std::uint32_t episode_steps) {
+  bool has_begun = false;   // the episode, within the rollout
+  std::uint32_t steps = 0;  // of it that the rollout has
+  for (int step = 0; step < static_cast<int>(rollout.size); step++) {
+    const std::uint8_t ending = rollout.ending[step * N + environment];
+    steps++;
+    if (ending == rollout.kGoesOn && steps >= episode_steps) return false;
+    if (ending == rollout.kTruncated && has_begun && steps != episode_steps) return false;
+    if (ending != rollout.kGoesOn) {
+      has_begun = true;
+      steps = 0;
+    }
+  }
+  return episode_step < episode_steps &&
+         (has_begun ? episode_step == steps : episode_step >= steps);
+}
+
+}  // namespace detail
+
+// False where the contents cannot be those of a rollout under way, in which the environments'
+// present episodes have had episode_step[i] of `episode_steps` steps: a state from elsewhere is
 // checked with this before anything is computed from it.
 template <class T, int S, int N, int O, int A, int C>
-bool is_consistent(const RolloutBuffer<T, S, N, O, A, C>& rollout) {
+bool is_consistent(const RolloutBuffer<T, S, N, O, A, C>& rollout,
+                   const std::uint32_t* episode_step, std::uint32_t episode_steps) {
   if (rollout.size > static_cast<std::uint32_t>(S)) return false;
   for (const std::uint8_t ending : rollout.ending) {
     if (ending > rollout.kTruncated) return false;
   }
   for (int environment = 0; environment < N; environment++) {
-    if (truncations_before(rollout, environment, S) > C) return false;
+    if (!detail::are_episodes(rollout, environment, episode_step[environment], episode_steps)) {
+      return false;
+    }
   }
   return true;
 }
