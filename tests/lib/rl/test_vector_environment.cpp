@@ -1,0 +1,411 @@
+// Many environments run as one: each has the bits of one that is stepped alone with its streams,
+// whether its steps go to a replay buffer or to a rollout; and with parameters of each episode's
+// own.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "line_environment.h"
+#include "pendulum_td3.h"
+#include "point_ppo.h"
+#include "rltools/devices/host.h"
+#include "rltools/devices/host_threads.h"
+#include "rltools/rl/evaluation.h"
+#include "training_run.h"
+
+using namespace rlt;
+using training_run::Run;
+
+namespace {
+
+struct RandomPointTd3 : PendulumTd3 {
+  static constexpr const char* kName = "random-point-td3";
+  using Environment = RandomPoint;
+  using Actor = Mlp<float, Dimensions<3, 16, 2>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<5, 16, 1>, Activation::relu, Activation::identity>;
+  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
+  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
+};
+
+struct LineTd3 : PendulumTd3 {
+  static constexpr const char* kName = "line-td3";
+  using Environment = Line;
+  using Actor = Mlp<float, Dimensions<1, 16, 2>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<3, 32, 1>, Activation::relu, Activation::identity>;
+  static constexpr int kEnvironments = 3, kEpisodeSteps = 20;
+  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 2000;
+};
+
+using Observation = std::vector<float>;
+
+// Environment `index` of an experiment, stepped alone.
+class Alone {
+ public:
+  struct Step {
+    float reward;
+    bool terminated, truncated;
+    Observation reached;
+    bool ended() const { return terminated || truncated; }
+  };
+
+  Alone(std::uint32_t seed, int index, std::uint32_t episode_steps)
+      : seed_(seed), index_(static_cast<std::uint32_t>(index)), episode_steps_(episode_steps) {
+    begin();
+  }
+
+  Step step(std::uint32_t number, const float* action) {
+    const auto result = rlt::step(Generic{}, RandomPoint{}, parameters_, state_, action,
+                                  {seed_, Purpose::environment_step, number, index_});
+    episode_step_++;
+    episode_return_ += result.reward;
+    Step step{result.reward, result.terminated,
+              !result.terminated && episode_step_ == episode_steps_,
+              observe({seed_, Purpose::observation, number, index_})};
+    present_ = step.reached;
+    if (step.ended()) {
+      episode_++;
+      returns.push_back(episode_return_);
+      begin();
+    }
+    return step;
+  }
+
+  const Observation& present() const { return present_; }
+  float strength() const { return parameters_.strength; }
+  std::vector<float> returns;  // of the episodes that have ended
+
+ private:
+  void begin() {
+    parameters_ = {};
+    sample_parameters(Generic{}, RandomPoint{}, parameters_,
+                      {seed_, Purpose::environment_parameters, episode_, index_});
+    reset(Generic{}, RandomPoint{}, parameters_, state_,
+          RandomStream{seed_, Purpose::environment_reset, episode_, index_});
+    episode_step_ = 0;
+    episode_return_ = 0;
+    present_ = observe({seed_, Purpose::first_observation, episode_, index_});
+  }
+  Observation observe(RandomStream random) const {
+    Observation observation(3);
+    rlt::observe(Generic{}, RandomPoint{}, parameters_, state_, observation.data(), random);
+    return observation;
+  }
+
+  std::uint32_t seed_, index_, episode_steps_, episode_ = 0, episode_step_ = 0;
+  float episode_return_ = 0;
+  RandomPoint::State state_{};
+  RandomPoint::Parameters parameters_;
+  Observation present_;
+};
+
+template <class E>
+std::vector<Alone> each_alone(std::uint32_t seed) {
+  std::vector<Alone> result;
+  for (int i = 0; i < E::kEnvironments; i++) {
+    result.emplace_back(seed, i, static_cast<std::uint32_t>(E::kEpisodeSteps));
+  }
+  return result;
+}
+
+// The observation number `index` of an array.
+Observation observation_at(const float* observations, std::uint32_t index) {
+  return {observations + index * 3, observations + (index + 1) * 3};
+}
+
+// Steps of every environment into the replay buffers, each compared with those of one alone; and
+// what a sample of each transition is to hold.
+struct Sample {
+  Observation next;
+  float reward;
+  bool terminated;
+};
+using Samples = std::map<std::pair<Observation, Observation>, Sample>;
+
+Samples check_replay_buffers(Run<RandomPointTd3>& run, std::vector<Alone>& alone, int steps) {
+  using Buffer = std::remove_reference_t<decltype(buffer_of(*run.replay, 0))>;
+  Samples samples;
+  for (int step = 0; step < steps; step++) {
+    const std::uint32_t number = run.learner->progress.step;
+    std::uint32_t slots[3];
+    for (int i = 0; i < 3; i++) slots[i] = buffer_of(*run.replay, i).position;
+    const auto report = run.step(Generic{});
+    CHECK(run.learner->progress.step == number + 3);
+    std::uint32_t ended = 0;
+    float last_return = 0;
+    for (int i = 0; i < 3; i++) {
+      const Buffer& buffer = buffer_of(*run.replay, i);
+      const std::uint32_t slot = slots[i];
+      const float* action = buffer.action + slot * 2;
+      const Observation before = alone[i].present();
+      const auto expected = alone[i].step(number, action);
+      CHECK(observation_at(buffer.observation, slot) == before);
+      CHECK(buffer.reward[slot] == expected.reward);
+      CHECK(buffer.flags[slot] ==
+            (Buffer::kTransition | (expected.terminated ? Buffer::kTerminated : 0)));
+      CHECK(observation_at(buffer.observation, slot + 1) == expected.reached);
+      REQUIRE(buffer.position == slot + (expected.ended() ? 2 : 1));
+      CHECK(observation_at(buffer.observation, buffer.position) == alone[i].present());
+      samples[{before, {action, action + 2}}] = {expected.reached, expected.reward,
+                                                 expected.terminated};
+      if (!expected.ended()) continue;
+      ended++;
+      last_return = alone[i].returns.back();
+    }
+    CHECK(report.episodes_ended == ended);
+    CHECK(report.episode_return == last_return);
+    if (ended > 0) CHECK(run.learner->progress.last_return == last_return);
+  }
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("each replay buffer has what its environment does alone") {
+  Run<RandomPointTd3> run(21);
+  run.training.hyperparameters.learning_starts = 60;
+  initialize(Generic{}, run.training);
+  auto alone = each_alone<RandomPointTd3>(21);
+  const Samples samples = check_replay_buffers(run, alone, 100);
+  CHECK(run.learner->progress.updates > 0);
+  CHECK(samples.size() == 300);
+  int terminated = 0;
+  for (const auto& [key, sample] : samples) terminated += sample.terminated;
+  CHECK(terminated > 10);
+  for (int i = 0; i < 3; i++) {
+    CHECK(alone[i].returns.size() == run.learner->environments.episodes[i]);
+    CHECK(alone[i].returns.size() > static_cast<std::size_t>(100 / 7));  // some were terminated
+  }
+
+  // A batch holds transitions of all of them, each with what came after it.
+  std::set<Observation> drawn;
+  for (std::uint32_t update = 1000; update < 1040; update++) {
+    run.learner->progress.updates = update;
+    gather_batch(Generic{}, run.training);
+    const auto& scratch = *run.scratch;
+    for (int row = 0; row < RandomPointTd3::kBatchSize; row++) {
+      const float* input = scratch.observation_action.row(row);
+      const auto found = samples.find({{input, input + 3}, {input + 3, input + 5}});
+      REQUIRE(found != samples.end());
+      const Sample& expected = found->second;
+      CHECK(observation_at(scratch.observation.data(), row) == Observation(input, input + 3));
+      CHECK(observation_at(scratch.next_observation.data(), row) == expected.next);
+      CHECK(scratch.reward(row, 0) == expected.reward);
+      CHECK(scratch.not_terminated(row, 0) == (expected.terminated ? 0.0f : 1.0f));
+      drawn.insert(Observation(input, input + 3));
+    }
+  }
+  CHECK(drawn.size() > 280);  // of 300, in 1,200 draws: on average 294.5
+}
+
+TEST_CASE("each environment takes the action for its own observation") {
+  Run<RandomPointTd3> run(22);
+  auto& h = run.training.hyperparameters;
+  h.learning_starts = 30;
+  h.action_noise = 0;
+  h.learning_rate = 0;
+  initialize(Generic{}, run.training);
+  std::set<float> warmup_actions;
+  for (int step = 0; step < 30; step++) {
+    std::uint32_t slots[3];
+    for (int i = 0; i < 3; i++) slots[i] = buffer_of(*run.replay, i).position;
+    run.step(Generic{});
+    for (int i = 0; i < 3; i++) {
+      const float* taken = buffer_of(*run.replay, i).action + slots[i] * 2;
+      if (step < 10) {
+        warmup_actions.insert({taken[0], taken[1]});
+        continue;
+      }
+      const MatrixView<const float, 1, 3> observation{buffer_of(*run.replay, i).observation +
+                                                      slots[i] * 3};
+      Matrix<float, 1, 2> action;
+      act(Generic{}, run.training, observation, action);
+      CHECK(taken[0] == action(0, 0));
+      CHECK(taken[1] == action(0, 1));
+    }
+  }
+  CHECK(warmup_actions.size() == 10 * 3 * 2);
+}
+
+TEST_CASE("a rollout has what each environment does alone, also at the end of several episodes") {
+  Run<RandomPointPpo> run(23);
+  using E = RandomPointPpo;
+  using Rollout = Replay<E>;
+  run.training.hyperparameters.epochs = 1;
+  initialize(Generic{}, run.training);
+  auto alone = each_alone<E>(23);
+  int truncated = 0, terminated = 0, most = 0;
+  for (int iteration = 0; iteration < 4; iteration++) {
+    const std::uint32_t first = run.learner->progress.step;
+    run.train(Generic{}, E::kRolloutSteps);
+    const Rollout& rollout = *run.replay;
+    REQUIRE(rollout.size == E::kRolloutSteps);
+    for (int i = 0; i < E::kEnvironments; i++) {
+      int cut_off = 0;
+      for (int step = 0; step < E::kRolloutSteps; step++) {
+        const int row = step * E::kEnvironments + i;
+        CHECK(observation_at(rollout.observation, row) == alone[i].present());
+        float action[2];
+        for (int k = 0; k < 2; k++) {
+          action[k] = math::clamp(rollout.action[row * 2 + k], -1.0f, 1.0f);
+        }
+        const auto expected =
+            alone[i].step(first + static_cast<std::uint32_t>(step * E::kEnvironments), action);
+        CHECK(rollout.reward[row] == expected.reward);
+        CHECK(rollout.ending[row] == (expected.terminated  ? Rollout::kTerminated
+                                      : expected.truncated ? Rollout::kTruncated
+                                                           : Rollout::kGoesOn));
+        terminated += expected.terminated;
+        if (!expected.truncated) continue;
+        CHECK(observation_at(rollout.final_observation + i * Rollout::kTruncations * 3, cut_off) ==
+              expected.reached);
+        cut_off++;
+      }
+      CHECK(observation_at(rollout.present_observation, i) == alone[i].present());
+      truncated += cut_off;
+      most = std::max(most, cut_off);
+    }
+    run.train(Generic{}, Ppo::kMinibatches<E>);  // one epoch
+    CHECK(rollout.size == 0);
+    for (int i = 0; i < E::kEnvironments; i++) {
+      CHECK(run.learner->environments.values[i].strength == alone[i].strength());
+      CHECK(run.learner->environments.episodes[i] == alone[i].returns.size());
+    }
+  }
+  CHECK(terminated > 5);
+  CHECK(truncated > 10);
+  CHECK(most >= 3);
+}
+
+TEST_CASE("episodes have parameters of their own, which are part of the state") {
+  Run<RandomPointPpo> run(24), other(24);
+  initialize(Generic{}, run.training);
+  initialize(Generic{}, other.training);
+  std::set<float> strengths;
+  for (int step = 0; step <= 200; step++) {
+    if (step > 0) run.step(Generic{});
+    for (const auto& values : run.learner->environments.values) {
+      CHECK(values.strength >= 0.25f);
+      CHECK(values.strength < 1.0f);
+      strengths.insert(values.strength);
+    }
+  }
+  CHECK(strengths.size() == episodes_ended(run.learner->environments) + 4);
+  std::string fields;
+  for_each_state_tensor(run.training, [&](const TensorInfo& info, void*) {
+    if (std::strcmp(info.name, "environment_parameters") != 0) return;
+    fields += info.field;
+    CHECK(info.rows == 4);
+    CHECK(info.columns == 1);
+    CHECK(info.bytes() == 16);
+  });
+  CHECK(fields == "strength");
+  other.set_state(run.state());
+  for (int i = 0; i < 4; i++) {
+    CHECK(other.learner->environments.at(i).strength == run.learner->environments.at(i).strength);
+  }
+  // Of an environment without parameters of its own the state has none.
+  Run<PointPpo> nominal(24);
+  for_each_state_tensor(nominal.training, [&](const TensorInfo& info, void*) {
+    CHECK(std::strcmp(info.name, "environment_parameters") != 0);
+  });
+  CHECK(nominal.learner->environments.at(2).strength == 0.5f);
+}
+
+TEST_CASE("an evaluation draws parameters of its own, and leaves those of training") {
+  Run<RandomPointPpo> run(25);
+  run.training.hyperparameters.eval_episodes = 6;
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 40);
+  const auto before = run.state();
+  Evaluation<RandomPointPpo> evaluation;
+  begin_evaluation(Generic{}, run.training, evaluation);
+  std::set<float> strengths;
+  do {
+    RandomPoint::Parameters expected;
+    sample_parameters(Generic{}, RandomPoint{}, expected,
+                      {25, Purpose::evaluation_parameters, evaluation.episode});
+    CHECK(evaluation.parameters.strength == expected.strength);
+    strengths.insert(evaluation.parameters.strength);
+  } while (evaluate_step(Generic{}, run.training, evaluation));
+  CHECK(strengths.size() == 6);
+  for (const auto& values : run.learner->environments.values) {
+    CHECK(strengths.count(values.strength) == 0);
+  }
+  CHECK(run.state() == before);
+}
+
+TEST_CASE("three environments: the same bits on each device, and from a state in the middle") {
+  const auto hash_after = [](auto device, int steps) {
+    Run<RandomPointTd3> run(26);
+    initialize(device, run.training);
+    run.train(device, static_cast<std::uint32_t>(steps));
+    return run.state_sha256();
+  };
+  const std::string expected = hash_after(Generic{}, 150);
+  CHECK(hash_after(Host{}, 150) == expected);
+  CHECK(hash_after(HostThreads{}, 150) == expected);
+  for (const std::uint32_t pause : {1u, 33u, 34u, 77u, 149u}) {
+    CAPTURE(pause);
+    Run<RandomPointTd3> first(26), second(26);
+    initialize(Host{}, first.training);
+    first.train(Host{}, pause);
+    std::memset(static_cast<void*>(second.learner.get()), 0xa5, sizeof(*second.learner));
+    std::memset(static_cast<void*>(second.replay.get()), 0xa5, sizeof(*second.replay));
+    std::memset(static_cast<void*>(second.scratch.get()), 0xff, sizeof(*second.scratch));
+    second.set_state(first.state());
+    CHECK(state_is_consistent(second.training));
+    second.train(Host{}, 150 - pause);
+    CHECK(second.state_sha256() == expected);
+  }
+}
+
+TEST_CASE("what lies in several pieces is counted, named and stored as one array") {
+  Run<RandomPointTd3> run(27);
+  initialize(Generic{}, run.training);
+  run.train(Generic{}, 50);
+  std::map<std::string, std::pair<std::uint32_t, std::uint32_t>> shapes;
+  std::vector<std::uint8_t> positions;
+  for_each_state_tensor(run.training, [&](const TensorInfo& info, void* data) {
+    std::string name;
+    write_full_name(info, [&](char c) { name += c; });
+    CHECK(shapes.count(name) == 0);
+    shapes[name] = {info.rows, info.columns};
+    if (name != "replay/position") return;
+    for_each_piece(info, data, [&](const std::uint8_t* piece, std::uint32_t bytes) {
+      positions.insert(positions.end(), piece, piece + bytes);
+    });
+  });
+  constexpr std::uint32_t kSlots = Replay<RandomPointTd3>::kSlots;
+  CHECK(kSlots == 200 + (200 + 6) / 7 + 1);  // a third of the capacity each
+  CHECK(shapes["replay/observation"] == std::pair{3 * kSlots, 3u});
+  CHECK(shapes["replay/action"] == std::pair{3 * kSlots, 2u});
+  CHECK(shapes["replay/flags"] == std::pair{3 * kSlots, 1u});
+  CHECK(shapes["replay/position"] == std::pair{3u, 1u});
+  CHECK(shapes["environment_state/x"] == std::pair{3u, 1u});
+  CHECK(shapes["environment_parameters/strength"] == std::pair{3u, 1u});
+  CHECK(shapes["progress/episodes"] == std::pair{3u, 1u});
+  CHECK(shapes["progress/step"] == std::pair{1u, 1u});
+  std::uint32_t expected[3];
+  for (int i = 0; i < 3; i++) expected[i] = run.replay->buffer[i].position;
+  REQUIRE(positions.size() == sizeof expected);
+  CHECK(std::memcmp(positions.data(), expected, sizeof expected) == 0);
+  CHECK(state_bytes(run.training) == run.state().size());
+}
+
+TEST_CASE("TD3 with three environments learns to stay in the middle of the line") {
+  Run<LineTd3> run(1);
+  run.training.hyperparameters.eval_episodes = 50;
+  initialize(Host{}, run.training);
+  const float untrained = evaluate(Host{}, run.training).mean;
+  run.train(Host{}, 1000);
+  const float trained = evaluate(Host{}, run.training).mean;
+  CHECK(untrained < 18.0f);
+  CHECK(trained > 19.25f);  // of 20, from up to a quarter away
+  CHECK(run.learner->progress.step == 3000);
+}
