@@ -334,3 +334,64 @@ TEST_CASE("filling gives the numbers of single draws, and nothing beyond") {
 }
 
 }  // namespace
+
+TEST_CASE("permuted indices are a permutation of any count") {
+  const auto is_permutation = [](std::uint32_t count) {
+    std::vector<bool> taken(count);
+    for (std::uint32_t i = 0; i < count; i++) {
+      const std::uint32_t index = permuted_index(kStream, i, count);
+      if (index >= count || taken[index]) return false;
+      taken[index] = true;
+    }
+    return true;
+  };
+  for (std::uint32_t count = 1; count <= 300; count++) {
+    CAPTURE(count);
+    CHECK(is_permutation(count));
+  }
+  for (const std::uint32_t count : {1023u, 1024u, 1025u, 4096u, 4097u, 5000u}) {
+    CAPTURE(count);
+    CHECK(is_permutation(count));
+  }
+}
+
+TEST_CASE("permutations of other streams are other ones, and hardly any index stays") {
+  constexpr std::uint32_t kCount = 1024;
+  // Of two random permutations one place in kCount agrees on average, with variance 1.
+  const auto agreements = [](RandomStream a, RandomStream b) {
+    int same = 0;
+    for (std::uint32_t i = 0; i < kCount; i++) {
+      same += permuted_index(a, i, kCount) == permuted_index(b, i, kCount);
+    }
+    return same;
+  };
+  for (std::uint32_t epoch = 0; epoch < 20; epoch++) {
+    const RandomStream stream{7, Purpose::shuffle, 3, epoch};
+    CHECK(agreements(stream, {7, Purpose::shuffle, 3, epoch + 1}) < 7);
+    CHECK(agreements(stream, {7, Purpose::shuffle, 4, epoch}) < 7);
+    CHECK(agreements(stream, {8, Purpose::shuffle, 3, epoch}) < 7);
+    int fixed = 0;
+    for (std::uint32_t i = 0; i < kCount; i++) fixed += permuted_index(stream, i, kCount) == i;
+    CHECK(fixed < 7);
+  }
+}
+
+TEST_CASE("each index comes to each place equally often, and pairs of places are independent") {
+  constexpr std::uint32_t kStreams = 50000, kBins = 8;
+  for (const std::uint32_t count : {64u, 1000u, 1024u}) {  // 1000 is gone through again at times
+    CAPTURE(count);
+    std::vector<int> first(count), last(count), pair(kBins * kBins);
+    for (std::uint32_t step = 0; step < kStreams; step++) {
+      const RandomStream stream{9, Purpose::shuffle, step, 0};
+      const std::uint32_t a = permuted_index(stream, 0, count);
+      const std::uint32_t b = permuted_index(stream, 1, count);
+      first[a]++;
+      last[permuted_index(stream, count - 1, count)]++;
+      pair[a * kBins / count * kBins + b * kBins / count]++;
+    }
+    check_chi_square(first, static_cast<double>(kStreams) / count);
+    check_chi_square(last, static_cast<double>(kStreams) / count);
+    // On few bits four rounds leave a few per cent of dependence.
+    if (count > 64) check_chi_square(pair, static_cast<double>(kStreams) / (kBins * kBins));
+  }
+}

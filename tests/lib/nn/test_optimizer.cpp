@@ -145,3 +145,53 @@ TEST_CASE("polyak averaging moves the target by the rate's share of the way") {
   polyak_update<100>(Generic{}, 0.005, source.data(), arrived.data());
   CHECK(arrived == source);
 }
+
+TEST_CASE("a sum of squares is that of every number, added up in sixteen partial sums") {
+  float values[40];
+  for (int i = 0; i < 40; i++) values[i] = static_cast<float>(i + 1);
+  const auto sum = [](int count) {
+    return static_cast<float>(count * (count + 1) * (2 * count + 1) / 6);
+  };
+  CHECK(sum_of_squares<0>(Generic{}, values) == 0);
+  CHECK(sum_of_squares<1>(Generic{}, values) == sum(1));
+  CHECK(sum_of_squares<15>(Generic{}, values) == sum(15));
+  CHECK(sum_of_squares<16>(Generic{}, values) == sum(16));
+  CHECK(sum_of_squares<17>(Generic{}, values) == sum(17));
+  CHECK(sum_of_squares<32>(Generic{}, values) == sum(32));
+  CHECK(sum_of_squares<40>(Generic{}, values) == sum(40));
+  // 2^24 + 1 is no float: a small square is not lost beside a large one of another partial sum
+  // until both meet, and is lost in the same.
+  float large[33] = {};
+  large[0] = 4096;
+  large[1] = large[17] = 1;
+  CHECK(sum_of_squares<33>(Generic{}, large) == 16777218.0f);
+  large[1] = large[17] = 0;
+  large[16] = large[32] = 1;
+  CHECK(sum_of_squares<33>(Generic{}, large) == 16777216.0f);
+}
+
+TEST_CASE("a gradient's norm is bounded over all of its networks") {
+  const auto fill = [](Network<double>& network, double value) {
+    for (double& element : network.values) element = value;
+  };
+  Network<double> first, second;
+  const auto norm_of_both = [&] {
+    return std::sqrt(sum_of_squares<kCount>(Generic{}, first.values) +
+                     sum_of_squares<kCount>(Generic{}, second.values));
+  };
+  fill(first, 3);
+  fill(second, -4);
+  const double norm = 5 * std::sqrt(17.0);
+  for (const double largest : {0.0, 21.0, norm}) {  // 0 is no bound, and the others are not reached
+    CHECK(bound_norm(Generic{}, largest, first, second) == doctest::Approx(norm));
+    CHECK(first.values[0] == 3);
+    CHECK(second.values[16] == -4);
+  }
+  CHECK(bound_norm(Generic{}, 2.0, first, second) == doctest::Approx(norm));
+  CHECK(norm_of_both() == doctest::Approx(2));
+  CHECK(first.values[5] / second.values[7] == doctest::Approx(-0.75));
+  fill(first, 0);
+  fill(second, 0);
+  CHECK(bound_norm(Generic{}, 2.0, first, second) == 0);
+  CHECK(first.values[0] == 0);
+}

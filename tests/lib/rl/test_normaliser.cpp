@@ -1,0 +1,138 @@
+// The running normaliser against statistics in two passes over all observations, in long double.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "rltools/core/random.h"
+#include "rltools/rl/normaliser.h"
+
+using namespace rlt;
+
+namespace {
+
+constexpr int kDimension = 3, kRows = 1000;
+
+struct Statistics {
+  long double mean[kDimension] = {}, variance[kDimension] = {};
+};
+
+template <class T>
+Statistics two_passes(const std::vector<T>& observations) {
+  const auto rows = static_cast<long double>(observations.size() / kDimension);
+  Statistics result;
+  for (std::size_t i = 0; i < observations.size(); i++) {
+    result.mean[i % kDimension] += static_cast<long double>(observations[i]) / rows;
+  }
+  for (std::size_t i = 0; i < observations.size(); i++) {
+    const long double difference =
+        static_cast<long double>(observations[i]) - result.mean[i % kDimension];
+    result.variance[i % kDimension] += difference * difference / rows;
+  }
+  return result;
+}
+
+// One element about a million with a deviation of a quarter, one about zero, one that never varies.
+template <class T>
+std::vector<T> observations() {
+  std::vector<T> values(kRows * kDimension);
+  fill_standard_normal<T>(Generic{}, {1, Purpose::observation, 2}, values.data(),
+                          kRows * kDimension);
+  for (int row = 0; row < kRows; row++) {
+    T* observation = values.data() + row * kDimension;
+    observation[0] = T(1e6) + T(0.25) * observation[0];
+    observation[1] *= T(100) * static_cast<T>(row) / T(kRows);  // other parts vary otherwise
+    observation[2] = T(-7.5);
+  }
+  return values;
+}
+
+// Takes in the rows in batches of these sizes, one after another and from the first again.
+template <class T>
+Normaliser<T, kDimension> taken_in(const std::vector<T>& values, const std::vector<int>& sizes) {
+  Normaliser<T, kDimension> normaliser;
+  initialize(normaliser);
+  int row = 0;
+  for (std::size_t batch = 0; row < kRows; batch++) {
+    const int rows = std::min(sizes[batch % sizes.size()], kRows - row);
+    take_in(normaliser, values.data() + row * kDimension, rows);
+    row += rows;
+  }
+  return normaliser;
+}
+
+template <class T>
+void check_against_two_passes() {
+  const auto values = observations<T>();
+  const Statistics expected = two_passes(values);
+  for (const auto& sizes : std::vector<std::vector<int>>{{kRows}, {1}, {100}, {7, 1, 300}}) {
+    CAPTURE(sizes[0]);
+    const auto normaliser = taken_in(values, sizes);
+    CHECK(normaliser.count == kRows);
+    for (int i = 0; i < kDimension; i++) {
+      CAPTURE(i);
+      const auto mean = static_cast<double>(expected.mean[i]);
+      const auto variance = static_cast<double>(expected.variance[i]);
+      CHECK(std::abs(normaliser.mean[i] - mean) <= 1e-15 * std::abs(mean) + 1e-12);
+      // The mean of a batch about 1e6 is rounded to 1e-10 of it, and differences of means thus to
+      // some 1e-9 of a deviation.
+      CHECK(std::abs(normaliser.sum_of_squares[i] / kRows - variance) <= 1e-9 * variance + 1e-30);
+      CHECK(normaliser.shift[i] == static_cast<T>(normaliser.mean[i]));
+      const double scale = 1 / std::sqrt(variance + 1e-4);
+      CHECK(static_cast<double>(normaliser.scale[i]) ==
+            doctest::Approx(scale).epsilon(sizeof(T) == 4 ? 1e-7 : 1e-9));
+    }
+    CHECK(normaliser.scale[2] == static_cast<T>(100));  // the bound
+  }
+}
+
+}  // namespace
+
+TEST_CASE("mean and variance are those of all observations, however they are batched") {
+  check_against_two_passes<float>();
+  check_against_two_passes<double>();
+}
+
+TEST_CASE("what is normalised has mean 0 and variance 1") {
+  const auto values = observations<double>();
+  const auto normaliser = taken_in(values, {128});
+  std::vector<double> normalised(values.size());
+  for (int row = 0; row < kRows; row++) {
+    normalise(normaliser, values.data() + row * kDimension, normalised.data() + row * kDimension);
+  }
+  const Statistics result = two_passes(normalised);
+  for (int i = 0; i < kDimension; i++) {
+    CHECK(std::abs(static_cast<double>(result.mean[i])) < 1e-9);
+  }
+  // The variance of 1/16 is less than 1 by epsilon's share.
+  CHECK(static_cast<double>(result.variance[0]) == doctest::Approx(1 - 16e-4).epsilon(1e-2));
+  CHECK(static_cast<double>(result.variance[1]) == doctest::Approx(1).epsilon(1e-6));
+  CHECK(result.variance[2] == 0);
+}
+
+TEST_CASE("before anything is taken in observations are left as they are") {
+  Normaliser<float, 2> normaliser;
+  __builtin_memset(static_cast<void*>(&normaliser), 0x55, sizeof normaliser);
+  initialize(normaliser);
+  const float observation[2] = {1e30f, -0.3f};
+  float normalised[2];
+  normalise(normaliser, observation, normalised);
+  CHECK(normalised[0] == observation[0]);
+  CHECK(normalised[1] == observation[1]);
+  CHECK(normaliser.count == 0);
+}
+
+TEST_CASE("a constant observation is normalised to zero, and one that moves off it by 100 times") {
+  Normaliser<float, 1> normaliser;
+  initialize(normaliser);
+  const float values[] = {3, 3, 3};
+  take_in(normaliser, values, 3);
+  float normalised;
+  normalise(normaliser, values, &normalised);
+  CHECK(normalised == 0);
+  const float moved = 3.25f;
+  normalise(normaliser, &moved, &normalised);
+  CHECK(normalised == 25);
+}
