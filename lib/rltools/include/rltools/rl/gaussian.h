@@ -21,14 +21,14 @@ struct LogStd {
 // The deviations of both, as the rows of a batch need them.
 template <class T, int Action>
 struct GaussianChange {
-  T narrowing[Action];                                  // log d - log d'
-  T variance_before[Action], precision_before[Action];  // d^2, 1 / d^2
-  T precision[Action];                                  // 1 / d'^2
+  T narrowing[Action];                            // log d - log d'
+  T variance_ratio[Action];                       // d^2 / d'^2, exactly 1 where d' is d
+  T precision_before[Action], precision[Action];  // 1 / d^2, 1 / d'^2
 
   GaussianChange(const T (&log_std_before)[Action], const T (&log_std)[Action]) {
     for (int i = 0; i < Action; i++) {
       narrowing[i] = log_std_before[i] - log_std[i];
-      variance_before[i] = math::exp(T(2) * log_std_before[i]);
+      variance_ratio[i] = math::exp(T(2) * narrowing[i]);
       precision_before[i] = math::exp(T(-2) * log_std_before[i]);
       precision[i] = math::exp(T(-2) * log_std[i]);
     }
@@ -55,7 +55,7 @@ LogRatioAndKl<T> gaussian_change(const GaussianChange<T, Action>& change, const 
     result.log_ratio +=
         change.narrowing[i] +
         T(0.5) * (before * before * change.precision_before[i] - now * now * precision);
-    result.kl += T(0.5) * (math::fma(moved, moved, change.variance_before[i]) * precision - T(1)) -
+    result.kl += T(0.5) * (math::fma(moved * moved, precision, change.variance_ratio[i]) - T(1)) -
                  change.narrowing[i];
   }
   return result;
