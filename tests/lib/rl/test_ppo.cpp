@@ -102,3 +102,134 @@ TEST_CASE("an iteration's updates in double are PyTorch's") {
 TEST_CASE("an iteration's updates in float are PyTorch's in double, but for rounding") {
   for (const char* name : ppo_golden::kCases) compare_with_pytorch<float>(name, kFloat);
 }
+
+namespace {
+
+// Short iterations with everything that may be asked for.
+void recompute(PpoHyperparameters& h) {
+  h.epochs = 2;
+  h.recompute_adv = 1;
+  h.entropy_weight = 0.01f;
+}
+
+template <class E, class Device>
+std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 1) {
+  Run<E> run(seed);
+  recompute(run.training.hyperparameters);
+  initialize(device, run.training);
+  run.train(device, steps);
+  return run.state_sha256();
+}
+
+// Calls of train_step() in an iteration of two epochs.
+template <class E>
+constexpr std::uint32_t kIteration = E::kRolloutSteps + 2 * Ppo::kMinibatches<E>;
+
+// Whatever stood in the other run's memory counts for nothing.
+template <class E>
+void fill_with_garbage(Run<E>& run, int byte) {
+  std::memset(static_cast<void*>(run.learner.get()), byte, sizeof(*run.learner));
+  std::memset(static_cast<void*>(run.replay.get()), byte, sizeof(*run.replay));
+  std::memset(static_cast<void*>(run.scratch.get()), byte, sizeof(*run.scratch));
+}
+
+}  // namespace
+
+TEST_CASE("the reference and the host's kernels end two iterations and a half with the same bits") {
+  const std::uint32_t steps = 2 * kIteration<PendulumPpo> + 130;
+  const std::string reference = hash_after<PendulumPpo>(Generic{}, steps);
+  CHECK(hash_after<PendulumPpo>(Host{}, steps) == reference);
+  CHECK(hash_after<PendulumPpo>(HostThreads{}, steps) == reference);
+  // The same on every machine and with every compiler. A change to the core's numerics changes it,
+  // and the message of that commit says so.
+  CHECK(reference == "79a3184a22c556b55e1cd05e26c09a31c5e99c73631a8af9f26e7b41c27c4379");
+  const std::string random_point = hash_after<RandomPointPpo>(Generic{}, 100);
+  CHECK(hash_after<RandomPointPpo>(Host{}, 100) == random_point);
+  CHECK(hash_after<RandomPointPpo>(HostThreads{}, 100) == random_point);
+}
+
+TEST_CASE("the tile size changes no bit") {
+  const std::uint32_t steps = kIteration<PendulumPpo> + 140;
+  const std::string expected = hash_after<PendulumPpo>(Host{}, steps);
+  CHECK(hash_after<WithTileRows<PendulumPpo, 128>>(Host{}, steps) == expected);
+  CHECK(hash_after<WithTileRows<PendulumPpo, 4>>(Host{}, steps) == expected);
+  const std::string point = hash_after<PointPpo>(Host{}, 100);
+  CHECK(hash_after<WithTileRows<PointPpo, 16>>(Host{}, 100) == point);
+  CHECK(hash_after<WithTileRows<PointPpo, 2>>(Host{}, 100) == point);
+}
+
+TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
+  using E = RandomPointPpo;
+  static_assert(kIteration<E> == 24);
+  const std::string expected = hash_after<E>(Host{}, 80, 3);
+  // In the middle of each: rollouts, epochs; before a rollout, before its first minibatch, and
+  // before the epoch that computes the advantages anew.
+  for (std::uint32_t pause = 1; pause < 80; pause++) {
+    CAPTURE(pause);
+    Run<E> first(3), second(3);
+    recompute(first.training.hyperparameters);
+    recompute(second.training.hyperparameters);
+    initialize(Host{}, first.training);
+    first.train(Host{}, pause);
+    evaluate(Host{}, first.training);
+    policy(first.training);
+    fill_with_garbage(second, pause % 2 ? 0xa5 : 0xff);
+    second.set_state(first.state());
+    CHECK(state_is_consistent(second.training));
+    CHECK(state_is_finite(second.training));
+    second.train(Host{}, 80 - pause);
+    CHECK(second.state_sha256() == expected);
+  }
+}
+
+TEST_CASE("pendulum-ppo continues from the middle of an iteration with the same bits") {
+  const std::uint32_t steps = kIteration<PendulumPpo> + 135;
+  const std::string expected = hash_after<PendulumPpo>(Host{}, steps, 3);
+  for (const std::uint32_t pause : {50u, 128u, 131u, 136u, 144u, 200u}) {
+    CAPTURE(pause);
+    Run<PendulumPpo> first(3), second(3);
+    recompute(first.training.hyperparameters);
+    recompute(second.training.hyperparameters);
+    initialize(Host{}, first.training);
+    first.train(Host{}, pause);
+    fill_with_garbage(second, 0xff);
+    second.set_state(first.state());
+    second.train(Host{}, steps - pause);
+    CHECK(second.state_sha256() == expected);
+  }
+}
+
+TEST_CASE("initialize sets the whole state, whatever the memory held") {
+  Run<RandomPointPpo> clean(4), used(4);
+  fill_with_garbage(clean, 0x5a);
+  initialize(Host{}, clean.training);
+  used.training.hyperparameters.seed = 5;
+  used.training.hyperparameters.initial_log_std = 0.5f;
+  used.training.hyperparameters.learning_rate = 0.01f;
+  initialize(Host{}, used.training);
+  used.train(Host{}, 120);
+  used.training.hyperparameters = clean.training.hyperparameters;
+  initialize(Host{}, used.training);
+  CHECK(used.state() == clean.state());
+}
+
+TEST_CASE("seeds differ") {
+  std::set<std::string> hashes;
+  for (std::uint32_t seed = 0; seed < 5; seed++)
+    hashes.insert(hash_after<PointPpo>(Host{}, 30, seed));
+  CHECK(hashes.size() == 5);
+}
+
+TEST_CASE("the state's tensors have unlike names and as many bytes as state_bytes says") {
+  Run<RandomPointPpo> run;
+  std::set<std::string> names;
+  std::size_t tensors = 0;
+  for_each_state_tensor(run.training, [&](const TensorInfo& info, void*) {
+    std::string name;
+    write_full_name(info, [&](char c) { name += c; });
+    names.insert(name);
+    tensors++;
+  });
+  CHECK(names.size() == tensors);
+  CHECK(state_bytes(run.training) == run.state().size());
+}
