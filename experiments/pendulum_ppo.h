@@ -23,15 +23,17 @@ struct PendulumPpo {
       eval_every = 10000;
       report_every = 1000;
       learning_rate = 1e-3f;
-      gamma = 0.95f;
+      gamma = 0.97f;
+      gae_lambda = 0.9f;
       epochs = 10;
       reward_scale = 0.1f;
+      adam_beta1 = 0.8f;
     }
   };
   static constexpr int kEnvironments = 8;
-  static constexpr int kRolloutSteps = 128;
+  static constexpr int kRolloutSteps = 256;
   static constexpr int kEpisodeSteps = 200;
-  static constexpr int kBatchSize = 128;
+  static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };
 
