@@ -46,8 +46,7 @@ class Pool {
       release();
       return run_alone(count, task);
     }
-    run_together(count, task);
-    const bool in_time = await_workers();
+    const bool in_time = run_together(count, task);
     if (is_crowded_.load(std::memory_order_relaxed) || !in_time) {
       is_crowded_.store(false, std::memory_order_relaxed);
       punctuality_.note_late();
@@ -68,7 +67,6 @@ class Pool {
       return run_alone(count, task);
     }
     run_together(count, task);
-    await_workers();
     release();
   }
 
@@ -82,8 +80,9 @@ class Pool {
     for (int index = 0; index < count; index++) task(index);
   }
 
+  // As await_workers().
   template <class Task>
-  void run_together(int count, Task& task) {
+  bool run_together(int count, Task& task) {
     Task* const own = &task;
     note_processor();
     handover_.offer([](const void* work, int index) { (**static_cast<Task* const*>(work))(index); },
@@ -91,7 +90,7 @@ class Pool {
     task(0);
     for (;;) {
       const Handover::Tasks claimed = handover_.claim_first();
-      if (claimed.count() == 0) return;
+      if (claimed.count() == 0) return await_workers();  // they read `own` meanwhile
       for (int index = claimed.first; index < claimed.end; index++) task(index);
     }
   }
