@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PLOT_WIDTH = 720  # beside the environment's picture
+MOST_IN_ONE_COLUMN = 8  # of more quantities there are three beside each other, thinner
 MOST_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
 
 
@@ -66,16 +67,27 @@ def label_of(name: str, unit: str) -> str:
 
 
 def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
-    """Quantities of one episode over time, one below the other."""
+    """Quantities of one episode over time, one below the other, or in columns where they are many."""
+    many = len(panels) > MOST_IN_ONE_COLUMN
+    columns = (3, 2) if many else (1, 1)  # wide and narrow
+    rows = tuple(-(-len(panels) // count) for count in columns)
 
-    def draw(figure: Figure, _is_wide: bool) -> None:
-        column = figure.subplots(len(panels), 1, sharex=True)
+    def draw(figure: Figure, is_wide: bool) -> None:
+        place_of = 0 if is_wide else 1
+        grid = figure.subplots(rows[place_of], columns[place_of], sharex=True, squeeze=False)
+        places = grid.T.ravel()
         colours = (plot.FIRST, plot.THIRD, plot.SECOND, plot.SOFT)
-        for place, (axes, panel) in enumerate(zip(np.atleast_1d(column), panels, strict=True)):
+        for axes in places[len(panels) :]:
+            axes.set_visible(False)
+        for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
             time_s = np.arange(len(panel.values)) * step_s
             times, values = broken_at_wraps(time_s, panel)
             axes.plot(
-                times, values, color=colours[place % len(colours)], linewidth=1.8, clip_on=False
+                times,
+                values,
+                color=colours[place % len(colours)],
+                linewidth=0.9 if many else 1.8,
+                clip_on=False,
             )
             if panel.bounds is not None:
                 low, high = panel.bounds
@@ -85,11 +97,12 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
             axes.yaxis.set_major_formatter(plot.short_number)
             plot.title(axes, panel.label)
             axes.set_xlim(0, time_s[-1] + step_s)
-        np.atleast_1d(column)[-1].set_xlabel("time, s")
+        for axes in grid[-1]:
+            axes.set_xlabel("time, s")
 
-    count = len(panels)
-    heights = (118 * count, 116 * count)
-    return plot.responsive(draw, heights, "One episode over time", width=PLOT_WIDTH)
+    heights = (118 * rows[0], 116 * rows[1])
+    width = plot.WIDE if many else PLOT_WIDTH
+    return plot.responsive(draw, heights, "One episode over time", width=width)
 
 
 def broken_at_wraps(time_s: Values, panel: Panel) -> tuple[Values, Values]:
