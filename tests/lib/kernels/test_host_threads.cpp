@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "pendulum_ppo.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
 #include "rltools/devices/host_threads.h"
@@ -133,6 +134,12 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
     CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
           expected);
   }
+}
+
+TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
+  const std::string expected = hash_after<PendulumPpo>(HostSimd{}, 270);
+  CHECK(hash_after<PendulumPpo>(HostThreads{}, 270) == expected);
+  CHECK(hash_after<WholeBatch<PendulumPpo>>(HostThreads{}, 270) == expected);
 }
 
 TEST_CASE("a board's scratch memory has room for one critic's work only") {

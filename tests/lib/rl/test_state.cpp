@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pendulum_ppo.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
 #include "rltools/devices/generic.h"
@@ -59,17 +60,21 @@ std::string full_name(const TensorInfo& info) {
   return name;
 }
 
-// Whether a state with `value` at the beginning, in the middle or at the end of one of its arrays
-// is still a finite one.
+// Whether a state with `value` at the beginning, in the middle or at the end of a piece of one of
+// its arrays is still a finite one.
 template <class E, class T>
-bool is_finite_with(Run<E>& run, T* values, std::uint32_t count, T value) {
+bool is_finite_with(Run<E>& run, const TensorInfo& info, void* data, T value) {
   bool finite = false;
-  for (const std::uint32_t i : {0u, (count - 1) / 2, count - 1}) {
-    const T before = values[i];
-    values[i] = value;
-    finite = state_is_finite(run.training) || finite;
-    values[i] = before;
-  }
+  for_each_piece(info, data, [&](std::uint8_t* piece, std::uint32_t bytes) {
+    T* values = reinterpret_cast<T*>(piece);
+    const std::uint32_t count = bytes / size_bytes(info.type);
+    for (const std::uint32_t i : {0u, (count - 1) / 2, count - 1}) {
+      const T before = values[i];
+      values[i] = value;
+      finite = state_is_finite(run.training) || finite;
+      values[i] = before;
+    }
+  });
   return finite;
 }
 
@@ -81,13 +86,11 @@ std::map<std::string, bool> finite_with(Run<E>& run, float value) {
   for_each_state_tensor(
       run.training, [&](const TensorInfo& info, void* data) { tensors.push_back({info, data}); });
   for (const auto& [info, data] : tensors) {
-    const std::uint32_t count = info.rows * info.columns;
     if (info.type == DataType::f32) {
-      result[full_name(info)] = is_finite_with(run, static_cast<float*>(data), count, value);
+      result[full_name(info)] = is_finite_with(run, info, data, value);
     }
     if (info.type == DataType::f64) {
-      result[full_name(info)] =
-          is_finite_with(run, static_cast<double*>(data), count, static_cast<double>(value));
+      result[full_name(info)] = is_finite_with(run, info, data, static_cast<double>(value));
     }
   }
   return result;
@@ -155,6 +158,7 @@ TEST_CASE("a tensor of a layer is named by its network, the layer from zero on, 
 TEST_CASE("a number that is not finite is found in every array of the state") {
   check_that_every_number_counts<PendulumTd3>();
   check_that_every_number_counts<PendulumSac>();
+  check_that_every_number_counts<PendulumPpo>();
 }
 
 TEST_CASE("an action that is not finite is a fault, and the environment is not stepped with it") {

@@ -1,0 +1,33 @@
+// PPO learns Pendulum-v1.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+
+#include "pendulum_ppo.h"
+#include "rltools/devices/host.h"
+#include "rltools/rl/evaluation.h"
+#include "training_run.h"
+
+using namespace rlt;
+using training_run::Run;
+
+TEST_CASE("seeds learn Pendulum-v1 in 100000 steps to a return of -185") {
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::uint32_t kSeeds = 1;  // slow
+#else
+  constexpr std::uint32_t kSeeds = 3;
+#endif
+  using E = WithTileRows<PendulumPpo, PendulumPpo::kBatchSize>;
+  for (std::uint32_t seed = 0; seed < kSeeds; seed++) {
+    CAPTURE(seed);
+    Run<E> run(seed);
+    run.training.hyperparameters.eval_episodes = 100;
+    initialize(Host{}, run.training);
+    const float untrained = evaluate(Host{}, run.training).mean;
+    while (!finished(run.training)) REQUIRE(run.step(Host{}).finite);
+    const EvaluationReport report = evaluate(Host{}, run.training);
+    CHECK(untrained < -900);
+    CHECK(report.mean >= -185);
+    CHECK(run.learner->log_std.values[0] < -0.5f);  // of the deviation that it began with
+  }
+}
