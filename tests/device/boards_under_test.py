@@ -54,9 +54,13 @@ def open_board(name: str, program: Path) -> Link:
 class Programs(dict[str, Path]):
     """The firmware of each board by its name, built when it is first asked for."""
 
+    def __init__(self, experiment: str = EXPERIMENT) -> None:
+        super().__init__()
+        self.experiment = experiment
+
     def __missing__(self, name: str) -> Path:
         skip_without_tools(load_board(name))
-        self[name] = firmware.build_firmware(load_board(name), EXPERIMENT)
+        self[name] = firmware.build_firmware(load_board(name), self.experiment)
         return self[name]
 
 
