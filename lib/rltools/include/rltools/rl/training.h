@@ -30,8 +30,8 @@ struct WithTileRows : E {
   static constexpr int kTileRows = Rows;
 };
 
-// The experiment E with scratch memory of its own for the second critic, so that a device with a
-// second thread works on both critics at once: the same bits.
+// The experiment E with scratch memory of its own for the second critic, so that a device with
+// threads works on both critics at once: the same bits.
 struct SecondCriticScratch {};
 template <class E>
 struct WithSecondCriticScratch : E, SecondCriticScratch {};
