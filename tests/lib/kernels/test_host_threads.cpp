@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "pendulum_ppo.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "point_ppo.h"
 #include "rltools/devices/host_threads.h"
 #include "training_run.h"
 
@@ -39,6 +39,10 @@ std::string hash_on_threads(int threads, std::uint32_t steps) {
 
 template <class E>
 using WholeBatch = WithTileRows<E, E::kBatchSize>;
+
+struct ThreePendulums : PendulumTd3 {
+  static constexpr int kEnvironments = 3, kEpisodeSteps = 30;
+};
 
 // Forward and both backward passes of a batch of 101 (not a multiple of a tile, nor of two).
 template <class Network>
@@ -137,9 +141,16 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
 }
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
-  const std::string expected = hash_after<PendulumPpo>(HostSimd{}, 270);
+  const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
   CHECK(hash_after<PendulumPpo>(HostThreads{}, 270) == expected);
   CHECK(hash_after<WholeBatch<PendulumPpo>>(HostThreads{}, 270) == expected);
+  CHECK(hash_after<RandomPointPpo>(HostThreads{}, 90) == hash_after<RandomPointPpo>(Generic{}, 90));
+}
+
+TEST_CASE("three environments that two threads share end with the same bits") {
+  const std::string expected = hash_after<ThreePendulums>(Generic{}, 120);
+  CHECK(hash_after<ThreePendulums>(HostSimd{}, 120) == expected);
+  CHECK(hash_after<ThreePendulums>(HostThreads{}, 120) == expected);
 }
 
 TEST_CASE("a board's scratch memory has room for one critic's work only") {

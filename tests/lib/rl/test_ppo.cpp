@@ -11,7 +11,6 @@
 #include "ppo_golden_run.h"
 #include "pytorch_comparison.h"
 #include "rltools/devices/host.h"
-#include "rltools/devices/host_threads.h"
 #include "rltools/rl/evaluation.h"
 
 using namespace rlt;
@@ -139,13 +138,11 @@ TEST_CASE("the reference and the host's kernels end two iterations and a half wi
   const std::uint32_t steps = 2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2;
   const std::string reference = hash_after<PendulumPpo>(Generic{}, steps);
   CHECK(hash_after<PendulumPpo>(Host{}, steps) == reference);
-  CHECK(hash_after<PendulumPpo>(HostThreads{}, steps) == reference);
   // The same on every machine and with every compiler. A change to the core's numerics changes it,
   // and the message of that commit says so.
   CHECK(reference == "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
   const std::string random_point = hash_after<RandomPointPpo>(Generic{}, 100);
   CHECK(hash_after<RandomPointPpo>(Host{}, 100) == random_point);
-  CHECK(hash_after<RandomPointPpo>(HostThreads{}, 100) == random_point);
 }
 
 TEST_CASE("the tile size changes no bit") {

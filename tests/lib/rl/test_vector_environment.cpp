@@ -15,7 +15,6 @@
 #include "pendulum_td3.h"
 #include "point_ppo.h"
 #include "rltools/devices/host.h"
-#include "rltools/devices/host_threads.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
 
@@ -349,7 +348,6 @@ TEST_CASE("three environments: the same bits on each device, and from a state in
   };
   const std::string expected = hash_after(Generic{}, 150);
   CHECK(hash_after(Host{}, 150) == expected);
-  CHECK(hash_after(HostThreads{}, 150) == expected);
   for (const std::uint32_t pause : {1u, 33u, 34u, 77u, 149u}) {
     CAPTURE(pause);
     Run<RandomPointTd3> first(26), second(26);
