@@ -157,7 +157,12 @@ TEST_CASE("what no rollout can have is refused") {
   CHECK(is_rollout(1, 1, 0));
   CHECK(is_rollout(1, 2, 0));  // one step before the rollout
   CHECK(is_rollout(0, 0, 2));
-  SUBCASE("more steps than there are") { CHECK_FALSE(is_rollout(5, 2, 0)); }
+  SUBCASE("more steps than there are") {
+    rollout.ending[1 * 2 + 0] = Rollout::kGoesOn;
+    rollout.ending[2 * 2 + 0] = Rollout::kTruncated;
+    CHECK(is_rollout(4, 1, 0));
+    CHECK_FALSE(is_rollout(5, 2, 1));  // as if both went on
+  }
   SUBCASE("an episode that has had other steps") {
     CHECK_FALSE(is_rollout(4, 1, 0));
     CHECK_FALSE(is_rollout(4, 2, 1));
@@ -184,6 +189,8 @@ TEST_CASE("what no rollout can have is refused") {
     CHECK(is_rollout(2, 2, 2));
     CHECK_FALSE(is_rollout(3, 3, 3));
     CHECK_FALSE(is_rollout(3, 0, 0));
+    rollout.ending[3 * 2 + 0] = rollout.ending[2 * 2 + 1] = Rollout::kTruncated;
+    CHECK_FALSE(is_rollout(4, 0, 1));  // environment 0's had four steps
   }
 }
 

@@ -128,6 +128,7 @@ TEST_CASE("actions are drawn about the mean, stored without bounds, and taken wi
   Run<PointPpo> run(4);
   run.training.hyperparameters.initial_log_std = 0.25f;
   initialize(Generic{}, run.training);
+  run.learner->acting_log_std[1] = -0.25f;
   int beyond = 0;
   for (std::uint32_t step = 0; step < 16; step++) {
     Matrix<float, 4, 3> observation;
@@ -139,12 +140,12 @@ TEST_CASE("actions are drawn about the mean, stored without bounds, and taken wi
       const float noise = standard_normal<float>({4, Purpose::exploration, step * 4}, i);
       const float action = run.replay->action[step * 8 + i];
       CHECK(run.replay->mean[step * 8 + i] == mean.data()[i]);
-      CHECK(action == math::fma(math::exp(0.25f), noise, mean.data()[i]));
+      CHECK(action == math::fma(math::exp(i % 2 == 0 ? 0.25f : -0.25f), noise, mean.data()[i]));
       CHECK(run.scratch->action.data()[i] == math::clamp(action, -1.0f, 1.0f));
       beyond += std::abs(action) > 1;
     }
   }
-  CHECK(beyond > 30);  // of 128, with a deviation of 1.28: 43 %
+  CHECK(beyond > 25);  // of 128, with deviations of 1.28 and 0.78: 32 %
 }
 
 TEST_CASE("the first policy's means are about zero") {
