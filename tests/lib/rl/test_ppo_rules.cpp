@@ -314,6 +314,10 @@ TEST_CASE("a state that no run can have is refused") {
   }
   initialize(Generic{}, collecting.training);
   collecting.train(Generic{}, 7);
+  CHECK(state_is_consistent(collecting.training));
+  collecting.learner->minibatches = 1;
+  CHECK_FALSE(state_is_consistent(collecting.training));
+  collecting.learner->minibatches = 0;
   collecting.learner->environments.episode_step[3] += 1;
   CHECK_FALSE(state_is_consistent(collecting.training));
 }
