@@ -46,7 +46,8 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     learning_s = document["train_s"] - document["evaluation_s"]
     lines = [
         f"finished {document['step']:,} steps in {learning_s:.2f} s "
-        f"({document['steps_per_s']:,.0f} steps/s) and {document['evaluation_s']:.2f} s of evaluations"
+        f"({document['steps_per_s']:,.0f} steps/s) "
+        f"and {document['evaluation_s']:.2f} s of evaluations"
     ]
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"

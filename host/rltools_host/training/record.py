@@ -59,8 +59,8 @@ def standing(
 ) -> dict[str, Any]:
     """What changes with the state of training; `session` is what the present one adds.
 
-    train_s is the time in training, evaluation_s what evaluations took of it, and steps_per_s leaves
-    them out.
+    train_s is the time in training, evaluation_s what evaluations took of it, and steps_per_s
+    leaves them out.
     """
     sessions = [*metadata["sessions"][:-1], {**metadata["sessions"][-1], **session}]
     evaluation_s = sum(entry.get("evaluation_s", 0.0) for entry in sessions)

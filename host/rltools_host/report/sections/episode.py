@@ -67,7 +67,7 @@ def label_of(name: str, unit: str) -> str:
 
 
 def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
-    """Quantities of one episode over time, one below the other, or in columns where they are many."""
+    """Quantities of one episode over time, one below the other; in columns where they are many."""
     many = len(panels) > MOST_IN_ONE_COLUMN
     columns = (3, 2) if many else (1, 1)  # wide and narrow
     rows = tuple(-(-len(panels) // count) for count in columns)

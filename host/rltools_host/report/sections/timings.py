@@ -21,8 +21,9 @@ def section(data: RunData) -> Section | None:
         if evaluation_s:
             rows.append(("of that, in evaluations", duration(evaluation_s)))
         if float(train_s) > evaluation_s:
-            rate = f"{number(data.steps_done / (float(train_s) - evaluation_s), 1)} steps per second"
-            rows.append(("training speed, seen from the host, without them", rate))
+            rate = data.steps_done / (float(train_s) - evaluation_s)
+            told = f"{number(rate, 1)} steps per second"
+            rows.append(("training speed, seen from the host, without them", told))
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
     total = float(data.metadata.get("guest_instructions") or (counts[-1] if counts.size else 0))
