@@ -74,7 +74,8 @@ def command(
         str | None,
         typer.Option(
             metavar="BOARD",
-            help="Where to train: see `rlt boards`. [default: qemu-cortex-m7, which is emulated]",
+            help="Where to train: see `rlt boards`. [default: qemu-cortex-m7, which is emulated; "
+            "host-threads for what does not fit there]",
         ),
     ] = None,
     seed: Annotated[

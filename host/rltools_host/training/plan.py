@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments
+from rltools_host.build import cmake, experiments, subjects
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.hints import command_line, near_path
@@ -109,7 +109,7 @@ def make_plan(request: TrainingRequest) -> Plan:
     if request.experiment is None:
         listed = ", ".join(experiments.list_experiments())
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
-    chosen = load_board(DEFAULT_BOARD if request.board is None else request.board)
+    chosen = board_of(request.experiment) if request.board is None else load_board(request.board)
     if request.out is not None:
         require_empty(request.out)
     require_threads(request, chosen)
@@ -119,6 +119,16 @@ def make_plan(request: TrainingRequest) -> Plan:
     values["report_every"] = chosen.report_every
     values |= given_values(description, request.seed, request.steps, request.settings)
     return Plan(description, chosen, values, request.port, request.out, threads=request.threads)
+
+
+def board_of(experiment: str) -> Board:
+    """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
+    default = load_board(DEFAULT_BOARD)
+    if experiment not in experiments.list_experiments():
+        return default
+    boards = [default, *(board for board in list_boards() if board.takes_threads)]
+    fitting = [board for board in boards if not subjects.lacking(experiment, board)]
+    return fitting[0] if fitting else default
 
 
 def require_threads(request: TrainingRequest, board: Board) -> None:

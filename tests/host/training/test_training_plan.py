@@ -26,11 +26,17 @@ from rltools_host.training.hyperparameters import (
     parse_value,
     shortest,
 )
-from rltools_host.training.plan import Plan
+from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
 # -- what is checked before anything is built ------------------------------------------------------
+
+
+def test_the_board_that_nobody_named_is_one_that_fits() -> None:
+    assert board_of("pendulum-td3").name == DEFAULT_BOARD
+    assert board_of("ant-ppo").name == "host-threads"  # MuJoCo is on this machine only
+    assert board_of("unknown").name == DEFAULT_BOARD
 
 
 @pytest.mark.parametrize(
