@@ -146,9 +146,7 @@ TEST_CASE("the environment's state is its fields, each with its type, and not wh
 
 TEST_CASE("a tensor of a layer is named by its network, the layer from zero on, and its part") {
   Run<PendulumTd3> run;
-  std::vector<std::string> names;
-  for_each_state_tensor(run.training,
-                        [&](const TensorInfo& info, void*) { names.push_back(full_name(info)); });
+  std::vector<std::string> names = run.tensor_names();
   REQUIRE(names.size() > 6);
   names.resize(6);
   CHECK(names == std::vector<std::string>{"actor/0/weights", "actor/0/bias", "actor/1/weights",

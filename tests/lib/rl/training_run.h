@@ -36,6 +36,16 @@ struct Run {
     for (std::uint32_t i = 0; i < steps; i++) step(device);
   }
 
+  // Full names of the state's tensors, in the documented order.
+  std::vector<std::string> tensor_names() {
+    std::vector<std::string> names;
+    for_each_state_tensor(training, [&](const TensorInfo& info, void*) {
+      names.emplace_back();
+      write_full_name(info, [&](char c) { names.back() += c; });
+    });
+    return names;
+  }
+
   // The state's bytes in the documented order: the checkpoint's payload.
   std::vector<std::uint8_t> state() {
     std::vector<std::uint8_t> bytes;
