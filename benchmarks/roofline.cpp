@@ -12,9 +12,9 @@
 #include <cstring>
 #include <vector>
 
+#include "app/services/training/state_bytes.h"
 #include "multiply_add_peak.h"
 #include "pendulum_td3.h"
-#include "rltools/core/sha256.h"
 #include RLT_DEVICE_HEADER
 
 namespace rlt {
@@ -252,11 +252,8 @@ struct Digest {
 };
 
 Digest state_digest(Training<Experiment>& training) {
-  Sha256 sha256;
-  for_each_state_tensor(
-      training, [&](const TensorInfo& info, void* data) { sha256.update(data, info.bytes()); });
   Digest digest;
-  sha256.finish(digest.bytes);
+  hash_state(training, digest.bytes);
   return digest;
 }
 

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "app/services/training/state_bytes.h"
 #include "pendulum_td3.h"
-#include "rltools/core/sha256.h"
 #include "rltools/devices/host_threads.h"
 
 namespace rlt {
@@ -47,10 +47,7 @@ Run timed_run(Device device, Memory<E>& memory, std::uint32_t steps) {
   while (!finished(training)) train_step(device, training);
   Run run;
   run.wall_s = std::chrono::duration<double>(Clock::now() - started).count();
-  Sha256 sha256;
-  for_each_state_tensor(
-      training, [&](const TensorInfo& info, void* data) { sha256.update(data, info.bytes()); });
-  sha256.finish(run.digest);
+  hash_state(training, run.digest);
   return run;
 }
 
