@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "environment_alone.h"
 #include "line_environment.h"
 #include "pendulum_td3.h"
 #include "point_ppo.h"
@@ -41,67 +42,7 @@ struct LineTd3 : PendulumTd3 {
   static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 2000;
 };
 
-using Observation = std::vector<float>;
-
-// Environment `index` of an experiment, stepped alone.
-class Alone {
- public:
-  struct Step {
-    float reward;
-    bool terminated, truncated;
-    Observation reached;
-    bool ended() const { return terminated || truncated; }
-  };
-
-  Alone(std::uint32_t seed, int index, std::uint32_t episode_steps)
-      : seed_(seed), index_(static_cast<std::uint32_t>(index)), episode_steps_(episode_steps) {
-    begin();
-  }
-
-  Step step(std::uint32_t number, const float* action) {
-    const auto result = rlt::step(Generic{}, RandomPoint{}, parameters_, state_, action,
-                                  {seed_, Purpose::environment_step, number, index_});
-    episode_step_++;
-    episode_return_ += result.reward;
-    Step step{result.reward, result.terminated,
-              !result.terminated && episode_step_ == episode_steps_,
-              observe({seed_, Purpose::observation, number, index_})};
-    present_ = step.reached;
-    if (step.ended()) {
-      episode_++;
-      returns.push_back(episode_return_);
-      begin();
-    }
-    return step;
-  }
-
-  const Observation& present() const { return present_; }
-  float strength() const { return parameters_.strength; }
-  std::vector<float> returns;  // of the episodes that have ended
-
- private:
-  void begin() {
-    parameters_ = {};
-    sample_parameters(Generic{}, RandomPoint{}, parameters_,
-                      {seed_, Purpose::environment_parameters, episode_, index_});
-    reset(Generic{}, RandomPoint{}, parameters_, state_,
-          RandomStream{seed_, Purpose::environment_reset, episode_, index_});
-    episode_step_ = 0;
-    episode_return_ = 0;
-    present_ = observe({seed_, Purpose::first_observation, episode_, index_});
-  }
-  Observation observe(RandomStream random) const {
-    Observation observation(3);
-    rlt::observe(Generic{}, RandomPoint{}, parameters_, state_, observation.data(), random);
-    return observation;
-  }
-
-  std::uint32_t seed_, index_, episode_steps_, episode_ = 0, episode_step_ = 0;
-  float episode_return_ = 0;
-  RandomPoint::State state_{};
-  RandomPoint::Parameters parameters_;
-  Observation present_;
-};
+using Alone = rlt::Alone<RandomPoint>;
 
 template <class E>
 std::vector<Alone> each_alone(std::uint32_t seed) {
@@ -142,7 +83,7 @@ Samples check_replay_buffers(Run<RandomPointTd3>& run, std::vector<Alone>& alone
       const std::uint32_t slot = slots[i];
       const float* action = buffer.action + slot * 2;
       const Observation before = alone[i].present();
-      const auto expected = alone[i].step(number, action);
+      const auto expected = alone[i].take(number, action);
       CHECK(observation_at(buffer.observation, slot) == before);
       CHECK(buffer.reward[slot] == expected.reward);
       CHECK(buffer.flags[slot] ==
@@ -254,7 +195,7 @@ TEST_CASE("a rollout has what each environment does alone, also at the end of se
           action[k] = math::clamp(rollout.action[row * 2 + k], -1.0f, 1.0f);
         }
         const auto expected =
-            alone[i].step(first + static_cast<std::uint32_t>(step * E::kEnvironments), action);
+            alone[i].take(first + static_cast<std::uint32_t>(step * E::kEnvironments), action);
         CHECK(rollout.reward[row] == expected.reward);
         CHECK(rollout.ending[row] == (expected.terminated  ? Rollout::kTerminated
                                       : expected.truncated ? Rollout::kTruncated

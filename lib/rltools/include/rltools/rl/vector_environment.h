@@ -122,6 +122,104 @@ Transition<typename E::Scalar> step_environment(Device device,
   return {result.reward, result.terminated, truncated, environments.episode_return[index]};
 }
 
+namespace detail {
+
+// A new episode of environment `index`, whose episode has ended.
+template <class Device, class E, int N, class Store>
+void begin_next_episode(Device device, VectorEnvironment<E, N>& environments, int index,
+                        std::uint32_t seed, Store& store) {
+  environments.episodes[index]++;
+  begin_episode(device, environments, index, seed);
+  observe_first(device, environments, index, seed, store.begun(index));
+}
+
+// Step, observation and, where an episode ends, the next one, of one environment after the other.
+template <class Device, class E, int N, class Store>
+void step_one(Device device, VectorEnvironment<E, N>& environments, int index, std::uint32_t seed,
+              std::uint32_t step_number, std::uint32_t episode_steps,
+              const typename E::Scalar* action, Store& store) {
+  const auto transition =
+      step_environment(device, environments, index, seed, step_number, episode_steps,
+                       action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
+  observe(device, E{}, environments.at(index), environments.state[index],
+          store.reached(index, transition),
+          RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
+  if (transition.ended()) begin_next_episode(device, environments, index, seed, store);
+}
+
+// Cheap environments from this many on are stepped in lanes: in loops whose passes are independent,
+// straight-line code, which compilers turn into vector instructions, an environment in each lane,
+// where they see all of it (hence `flatten`). No bit changes by that.
+constexpr int kFewestLanes = 16, kMostInBlock = 64;
+
+template <class E, int N>
+constexpr bool kStepsInLanes = N >= kFewestLanes && StepWork<E>::kMicroseconds == 0;
+
+// rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
+// states (count) move on.
+template <class Device, class E, int N>
+[[gnu::flatten]] void step_states(Device device, const VectorEnvironment<E, N>& environments,
+                                  int first, int count, std::uint32_t seed,
+                                  std::uint32_t step_number,
+                                  const typename E::Scalar* __restrict action,
+                                  typename E::State* __restrict states,
+                                  typename E::Scalar* __restrict rewards,
+                                  std::uint8_t* __restrict terminated) {
+  for (int i = 0; i < count; i++) {
+    const auto number = static_cast<std::uint32_t>(first + i);
+    const auto result = step(device, E{}, environments.at(first + i), states[i],
+                             action + static_cast<std::ptrdiff_t>(i) * E::kActionDim,
+                             RandomStream{seed, Purpose::environment_step, step_number, number});
+    rewards[i] = result.reward;
+    terminated[i] = result.terminated;
+  }
+}
+
+// observations (count, ObservationDim) of their states (count).
+template <class Device, class E, int N>
+[[gnu::flatten]] void observe_states(Device device, const VectorEnvironment<E, N>& environments,
+                                     int first, int count, std::uint32_t seed,
+                                     std::uint32_t step_number,
+                                     const typename E::State* __restrict states,
+                                     typename E::Scalar* __restrict observations) {
+  for (int i = 0; i < count; i++) {
+    const auto number = static_cast<std::uint32_t>(first + i);
+    observe(device, E{}, environments.at(first + i), states[i],
+            observations + static_cast<std::ptrdiff_t>(i) * E::kObservationDim,
+            RandomStream{seed, Purpose::observation, step_number, number});
+  }
+}
+
+// step_one() for `count` environments from `first` on, all steps before all observations.
+template <int Count, class Device, class E, int N, class Store>
+void step_block(Device device, VectorEnvironment<E, N>& environments, int first, int count,
+                std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
+                const typename E::Scalar* action, Store& store) {
+  using T = typename E::Scalar;
+  constexpr int kObservation = E::kObservationDim;
+  T rewards[Count], observations[Count * kObservation];
+  std::uint8_t terminated[Count], truncated[Count];
+  auto* states = environments.state + first;
+  step_states(device, environments, first, count, seed, step_number,
+              action + static_cast<std::ptrdiff_t>(first) * E::kActionDim, states, rewards,
+              terminated);
+  observe_states(device, environments, first, count, seed, step_number, states, observations);
+  for (int i = 0; i < count; i++) {
+    const std::uint32_t episode_step = ++environments.episode_step[first + i];
+    environments.episode_return[first + i] += rewards[i];
+    truncated[i] = static_cast<std::uint8_t>(!terminated[i] & (episode_step >= episode_steps));
+  }
+  for (int i = 0; i < count; i++) {
+    const Transition<T> transition{rewards[i], terminated[i] != 0, truncated[i] != 0,
+                                   environments.episode_return[first + i]};
+    T* reached = store.reached(first + i, transition);
+    for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
+    if (transition.ended()) begin_next_episode(device, environments, first + i, seed, store);
+  }
+}
+
+}  // namespace detail
+
 // Every environment takes its row of `action` (N, ActionDim) in the run's step `step_number`, and
 // begins a new episode where one has ended. On the worker that has environment i,
 //   T* store.reached(i, transition)  says where the observation of the state reached is to go, and
@@ -130,19 +228,19 @@ template <class Device, class E, int N, class Store>
 void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
               std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
-  detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
-    const auto transition =
-        step_environment(worker, environments, index, seed, step_number, episode_steps,
-                         action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
-    observe(
-        worker, E{}, environments.at(index), environments.state[index],
-        store.reached(index, transition),
-        RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
-    if (!transition.ended()) return;
-    environments.episodes[index]++;
-    begin_episode(worker, environments, index, seed);
-    observe_first(worker, environments, index, seed, store.begun(index));
-  });
+  if constexpr (detail::kStepsInLanes<E, N>) {
+    constexpr int kBlock = N < detail::kMostInBlock ? N : detail::kMostInBlock;
+    for (int first = 0; first < N; first += kBlock) {
+      const int count = N - first < kBlock ? N - first : kBlock;
+      detail::step_block<kBlock>(device, environments, first, count, seed, step_number,
+                                 episode_steps, action, store);
+    }
+  } else {
+    detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
+      detail::step_one(worker, environments, index, seed, step_number, episode_steps, action,
+                       store);
+    });
+  }
 }
 
 // The first episode of every environment; T* begun(i) is where its first observation goes.
