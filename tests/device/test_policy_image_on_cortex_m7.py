@@ -13,14 +13,16 @@ import pytest
 from policy_samples import NETWORKS, patched, sample_images
 from rltools_host import paths
 from rltools_host.boards.description import load_board
-from rltools_host.policies.image import REASONS
+from rltools_host.policies.image import REASONS, read_run_policy
+from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
+from training_calls import train_here
 
 BOARD = load_board("qemu-cortex-m7")
 HERE = Path(__file__).parent
 IMAGE_ADDRESS = 0x60000000
 PENDULUM_PARAMETERS = 144 + 3 * 8 + 4 * 48
-
+ANT_PARAMETERS = 144 + 3 * 8 + 35 * 48  # the normaliser's means first
 
 pytestmark = pytest.mark.device
 
@@ -59,6 +61,28 @@ def verdict_of_board(program: Path, image: bytes, folder: Path) -> tuple[str, st
 def test_every_example_gives_the_same_bits(name: str, program: Path, tmp_path: Path) -> None:
     verdict = verdict_of_board(program, sample_images()[name], tmp_path)
     assert verdict == ("accepted", "accepted")
+
+
+@pytest.fixture(scope="module")
+def ant_image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Of two iterations: 27-256-256-8, with the observations' means and deviations so far."""
+    tools.ensure_group("mujoco")
+    pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    run = tmp_path_factory.mktemp("ant") / "run"
+    settings = ["eval_every=9000", "eval_episodes=1"]
+    train_here("ant-ppo", "host", steps=8192, out=run, settings=settings, tensorboard=False)
+    return read_run_policy(RunFolder.open(str(run))).data
+
+
+def test_an_ants_policy_gives_the_same_bits(
+    ant_image: bytes, program: Path, tmp_path: Path
+) -> None:
+    assert verdict_of_board(program, ant_image, tmp_path) == ("accepted", "accepted")
+    assert struct.unpack_from("<I", ant_image, 24) == (1,)  # there is a normaliser
+    (mean,) = struct.unpack_from("<f", ant_image, ANT_PARAMETERS)
+    assert 0.3 < mean < 0.75  # of the torso's height in m
+    image = patched(ant_image, ANT_PARAMETERS, "f", mean + 0.001)
+    assert verdict_of_board(program, image, tmp_path)[0] == "example_not_reproduced"
 
 
 def test_other_bits_are_refused(program: Path, tmp_path: Path) -> None:
