@@ -6,6 +6,7 @@
 #include "board_in_memory.h"
 #include "host_messages.h"
 #include "input.h"
+#include "point_ppo.h"
 #include "tiny_td3.h"
 #include "training_run.h"
 
@@ -16,19 +17,28 @@ using namespace rlt;
 constexpr link::Address kSelf{3, 77};
 constexpr link::Address kClients[] = {{255, 190}, {254, 1}};
 
-class Board {
- public:
-  training_run::Run<TinyTd3> run;
+// Warm-up, updates, evaluations and the end all come within a few turns.
+inline void shorten(Td3Hyperparameters& hyper) {
+  hyper.steps = 90;
+  hyper.learning_starts = 10;
+}
+inline void shorten(PpoHyperparameters& hyper) {
+  hyper.steps = 192;
+  hyper.epochs = 2;
+}
 
-  Board() {
+template <class E>
+class BoardOf {
+ public:
+  training_run::Run<E> run;
+
+  BoardOf() {
     board_in_memory::to_board.clear();
     board_in_memory::from_board.clear();
     board_in_memory::counter_us = 0;
-    // Warm-up, updates, evaluations and the end all come within a few turns.
     auto& hyper = run.training.hyperparameters;
+    shorten(hyper);
     hyper.seed = 7;
-    hyper.steps = 90;
-    hyper.learning_starts = 10;
     hyper.eval_every = 25;
     hyper.eval_episodes = 1;
     hyper.report_every = 10;
@@ -94,17 +104,18 @@ class Board {
   // What the training state promises while nobody writes to it.
   void check_state() {
     if (!is_at_rest()) return;
-    require(is_consistent(run.training.replay, steps_done(run.training)),
-            "the replay buffer at rest is consistent");
+    require(state_is_consistent(run.training), "the state at rest is consistent");
     require(state_is_finite(run.training), "the state at rest is finite");
   }
 
  private:
-  TrainApplication<TinyTd3, Generic>::PolicyImage policy_image_{};
-  TrainApplication<TinyTd3, Generic> application_{
+  typename TrainApplication<E, Generic>::PolicyImage policy_image_{};
+  TrainApplication<E, Generic> application_{
       Generic{},    ArithmeticFault::none, {board_in_memory::read, board_in_memory::write},
       kSelf,        {"fuzz", "Generic"},   run.training,
       policy_image_};
 };
+
+using Board = BoardOf<TinyTd3>;
 
 }  // namespace fuzz

@@ -1,0 +1,149 @@
+// An environment whose observation ends with the last K actions, the latest first: what a policy
+// needs to know of where actions work late, by a motor's lag or a delay on the way. They are as the
+// policy gave them, normalised and clamped to [-1, 1]; 0, the middle of the range, before an
+// episode's first ones. All else is E's:
+//   using Environment = WithActionHistory<Pendulum<float>, 2>;
+#pragma once
+
+#include "rltools/core/math.h"
+#include "rltools/rl/environment.h"
+
+namespace rlt {
+
+namespace detail {
+
+// A text that is put together when the program is compiled, of fewer bytes than Capacity.
+template <int Capacity>
+struct ConstantText {
+  char characters[Capacity]{};
+  int length = 0;
+
+  constexpr bool fits() const { return length < Capacity; }
+  constexpr void add(char character) {
+    if (length + 1 < Capacity) characters[length] = character;
+    length++;
+  }
+  constexpr ConstantText& add(const char* text) {
+    for (; *text != '\0'; text++) add(*text);
+    return *this;
+  }
+  constexpr ConstantText& add(int number) {
+    if (number >= 10) add(number / 10);
+    add(static_cast<char>('0' + number % 10));
+    return *this;
+  }
+};
+
+constexpr int kChannelNameBytes = 24, kEnvironmentNameBytes = 32;  // of a policy image
+
+// The observations of E, and for k = 1 .. K the action k steps ago: `torque` gives `torque_t-1`.
+template <class E, int K>
+struct ActionHistoryChannels {
+  static constexpr int kCount = E::kObservationDim + K * E::kActionDim;
+  struct Names {
+    ConstantText<kChannelNameBytes> of[K * E::kActionDim];
+  };
+  struct Channels {
+    Channel of[kCount];
+  };
+
+  static constexpr Names make_names() {
+    Names names{};
+    for (int i = 0; i < K * E::kActionDim; i++) {
+      names.of[i].add(E::kActions[i % E::kActionDim].name).add("_t-").add(i / E::kActionDim + 1);
+    }
+    return names;
+  }
+  static constexpr Names kNames = make_names();
+  static constexpr bool names_fit() {
+    for (const auto& name : kNames.of) {
+      if (!name.fits()) return false;
+    }
+    return true;
+  }
+
+  static constexpr Channels make_channels() {
+    Channels channels{};
+    for (int i = 0; i < E::kObservationDim; i++) channels.of[i] = E::kObservations[i];
+    for (int i = 0; i < K * E::kActionDim; i++) {
+      channels.of[E::kObservationDim + i] = {kNames.of[i].characters, "1", -1.0f, 1.0f};
+    }
+    return channels;
+  }
+  static constexpr Channels kChannels = make_channels();
+
+  static constexpr auto kEnvironmentName =
+      ConstantText<kEnvironmentNameBytes>{}.add(E::kName).add(" +").add(K).add(" actions");
+};
+
+}  // namespace detail
+
+template <class E, int K>
+struct WithActionHistory : E {
+  static_assert(K >= 1 && K < 100, "an action history holds 1 to 99 actions");
+  static_assert(detail::ActionHistoryChannels<E, K>::names_fit(),
+                "an action's name is too long: with `_t-1` after it, it has 23 bytes at most");
+  static_assert(detail::ActionHistoryChannels<E, K>::kEnvironmentName.fits(),
+                "the environment's name is too long: with ` +1 actions` after it, it has 31 bytes "
+                "at most");
+  static constexpr const char* kName =
+      detail::ActionHistoryChannels<E, K>::kEnvironmentName.characters;
+  static constexpr int kHistoryDim = K * E::kActionDim;
+  static constexpr int kObservationDim = E::kObservationDim + kHistoryDim;
+  static constexpr const Channel (&kObservations)[kObservationDim] =
+      detail::ActionHistoryChannels<E, K>::kChannels.of;
+
+  struct State : E::State {
+    using Actions = typename E::Scalar[kHistoryDim];
+    Actions last_actions;
+
+    template <class Visitor>
+    constexpr void for_each_field(Visitor&& visit) {
+      E::State::for_each_field(visit);
+      visit("last_actions", last_actions);
+    }
+    template <class Visitor>
+    constexpr void for_each_field(Visitor&& visit) const {
+      E::State::for_each_field(visit);
+      visit("last_actions", last_actions);
+    }
+  };
+};
+
+template <class Device, class E, int K>
+void reset(Device device, const WithActionHistory<E, K>& environment,
+           const typename E::Parameters& parameters, typename WithActionHistory<E, K>::State& state,
+           RandomStream random) {
+  reset(device, static_cast<const E&>(environment), parameters,
+        static_cast<typename E::State&>(state), random);
+  for (auto& value : state.last_actions) value = typename E::Scalar(0);
+}
+
+template <class Device, class E, int K>
+StepResult<typename E::Scalar> step(Device device, const WithActionHistory<E, K>& environment,
+                                    const typename E::Parameters& parameters,
+                                    typename WithActionHistory<E, K>::State& state,
+                                    const typename E::Scalar* action, RandomStream random) {
+  using T = typename E::Scalar;
+  constexpr int kAction = E::kActionDim;
+  for (int i = K * kAction - 1; i >= kAction; i--) {
+    state.last_actions[i] = state.last_actions[i - kAction];
+  }
+  for (int i = 0; i < kAction; i++) state.last_actions[i] = math::clamp(action[i], T(-1), T(1));
+  return step(device, static_cast<const E&>(environment), parameters,
+              static_cast<typename E::State&>(state), action, random);
+}
+
+template <class Device, class E, int K>
+void observe(Device device, const WithActionHistory<E, K>& environment,
+             const typename E::Parameters& parameters,
+             const typename WithActionHistory<E, K>::State& state, typename E::Scalar* observation,
+             RandomStream random) {
+  observe(device, static_cast<const E&>(environment), parameters,
+          static_cast<const typename E::State&>(state), observation, random);
+  for (int i = 0; i < K * E::kActionDim; i++) {
+    observation[E::kObservationDim + i] = state.last_actions[i];
+  }
+}
+
+}  // namespace rlt
