@@ -21,7 +21,6 @@ struct AntPpo {
     Hyperparameters() {
       steps = 1000000;
       eval_every = 100000;
-      report_every = 10000;
       reward_scale = 0.1f;
       initial_log_std = -0.7f;  // deviations of 0.5
     }

@@ -21,7 +21,6 @@ struct PendulumPpo {
     Hyperparameters() {
       steps = 100000;
       eval_every = 10000;
-      report_every = 1000;
       learning_rate = 1e-3f;
       gamma = 0.97f;
       gae_lambda = 0.9f;

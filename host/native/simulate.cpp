@@ -43,7 +43,8 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
     const auto random = [&](rlt::Purpose purpose) {
       return rlt::RandomStream{seed, purpose, i, episode};
     };
-    Scalar observation[Environment::kObservationDim], action[Environment::kActionDim];
+    Scalar observation[rlt::kCriticObservationDim<Environment>];  // the policy's first
+    Scalar action[Environment::kActionDim];
     observe(device, environment, parameters, state, observation,
             random(rlt::Purpose::evaluation_observation));
     policy_forward(device, policy, observation, action, scratch);

@@ -116,9 +116,14 @@ def make_plan(request: TrainingRequest) -> Plan:
     cmake.require_program(chosen)
     description = experiments.describe(request.experiment, chosen)
     values = default_values(description)
-    values["report_every"] = chosen.report_every
+    values["report_every"] = report_interval(description, chosen)
     values |= given_values(description, request.seed, request.steps, request.settings)
     return Plan(description, chosen, values, request.port, request.out, threads=request.threads)
+
+
+def report_interval(description: ExperimentDescription, board: Board) -> int:
+    """Steps from one progress message to the next, unless somebody says."""
+    return board.report_every * description.environments
 
 
 def board_of(experiment: str) -> Board:
@@ -172,7 +177,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     values = default_values(description) | dict(checkpoint.hyperparameters)
     own_steps = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
     values["steps"] = own_steps
-    values["report_every"] = chosen.report_every
+    values["report_every"] = report_interval(description, chosen)
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
     whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)

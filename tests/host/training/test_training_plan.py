@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from rltools_host.training.hyperparameters import (
     parse_value,
     shortest,
 )
-from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of
+from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of, report_interval
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
@@ -37,6 +38,14 @@ def test_the_board_that_nobody_named_is_one_that_fits() -> None:
     assert board_of("pendulum-td3").name == DEFAULT_BOARD
     assert board_of("ant-ppo").name == "host-threads"  # MuJoCo is on this machine only
     assert board_of("unknown").name == DEFAULT_BOARD
+
+
+def test_many_environments_report_as_often_as_one_does() -> None:
+    """By the calls of a board's main loop, each of which steps all of them."""
+    board = load_board("host")
+    many = dataclasses.replace(EXPERIMENT, environments=64)
+    assert report_interval(EXPERIMENT, board) == board.report_every
+    assert report_interval(many, board) == 64 * board.report_every
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,11 @@ def is_default(data: RunData, name: str) -> bool:
 def is_the_boards(data: RunData, name: str) -> bool:
     """Whether the value is what the board's description gives; it does not influence training."""
     values = data.metadata.get("hyperparameters") or {}
+    environments = (data.metadata.get("learning") or {}).get("environments", 1)
     return (
         name == "report_every"
         and data.board is not None
-        and values.get(name) == data.board.report_every
+        and values.get(name) == data.board.report_every * environments
     )
 
 

@@ -15,6 +15,8 @@
 //   void sample_parameters(device, environment, Parameters&, RandomStream)
 // One that needs what a machine may lack, a simulator for example, says what is missing by
 //   const char* unavailable(device, environment)     a sentence, or null where nothing is
+// One that knows more than its policy is to see states how many values that are, `kPrivilegedDim`:
+// observe() writes them behind the kObservationDim of the policy, and critics learn from all.
 // It may state `kSolvedReturn`, the mean return from which on it counts as solved, `kSafeAction[]`
 // (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's processor busy,
 // where that is long enough for several threads to share the environments of a run.
@@ -130,6 +132,21 @@ template <class E>
 struct StepWork<E, detail::VoidType<decltype(E::kStepWork_us)>> {
   static constexpr int kMicroseconds = E::kStepWork_us;
 };
+
+// How many values observe() writes behind those of the policy.
+template <class E, class = void>
+struct PrivilegedDim {
+  static constexpr int kValue = 0;
+};
+template <class E>
+struct PrivilegedDim<E, detail::VoidType<decltype(E::kPrivilegedDim)>> {
+  static constexpr int kValue = E::kPrivilegedDim;
+};
+template <class E>
+constexpr int kPrivilegedDim = PrivilegedDim<E>::kValue;
+// ... and in all: what critics see.
+template <class E>
+constexpr int kCriticObservationDim = E::kObservationDim + kPrivilegedDim<E>;
 
 // Whether episodes have dynamics of their own.
 template <class E>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rltools/core/math.h"
+#include "rltools/rl/privileged.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -86,11 +87,12 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
       return RandomStream{training.hyperparameters.seed, purpose, evaluation.episode_step,
                           evaluation.episode};
     };
-    Matrix<T, 1, Environment::kObservationDim> observation;
+    Matrix<T, 1, kCriticObservationDim<Environment>> observation;
+    PolicyRows<Environment, 1> policy_rows;
     Matrix<T, 1, Environment::kActionDim> action;
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
-    act(device, training, observation, action);
+    act(device, training, policy_part(observation, policy_rows), action);
     bool ended = true;
     if (all_finite(action.data(), Environment::kActionDim)) {
       const auto result = step(device, environment, parameters, state, action.data(),

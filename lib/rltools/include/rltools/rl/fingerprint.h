@@ -90,7 +90,7 @@ std::uint32_t behaviour_hash() {
     bool terminated = false;
     for (std::uint32_t i = 0; i < kSteps && !terminated; i++) {
       const RandomStream random{0, kBehaviourProbe, episode, i + 1};
-      T observation[Environment::kObservationDim], action[Environment::kActionDim];
+      T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
       fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
       const auto result = step(device, environment, parameters, state, action, random);
@@ -176,6 +176,9 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   detail::visit_channels("observations", Environment::kObservations, Environment::kObservationDim,
                          visit);
   detail::visit_channels("actions", Environment::kActions, Environment::kActionDim, visit);
+  if (kPrivilegedDim<Environment> > 0) {
+    visit(ItemName{"privileged"}, static_cast<std::uint32_t>(kPrivilegedDim<Environment>));
+  }
   visit(ItemName{"episode_steps"}, static_cast<std::uint32_t>(E::kEpisodeSteps));
   if (kEnvironmentCount<E> > 1) {
     visit(ItemName{"environments"}, static_cast<std::uint32_t>(kEnvironmentCount<E>));

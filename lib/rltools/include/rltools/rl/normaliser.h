@@ -64,12 +64,17 @@ void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
   normaliser.count = total;
 }
 
-// As a policy image has it.
-template <class T, int D>
-void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
-  for (int i = 0; i < D; i++) {
+// The first Count elements of an observation, as a policy image has it.
+template <int Count, class T, int D>
+void normalise_part(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
+  for (int i = 0; i < Count; i++) {
     normalised[i] = (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
   }
+}
+// All of it.
+template <class T, int D>
+void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {
+  normalise_part<D>(normaliser, observation, normalised);
 }
 
 }  // namespace rlt

@@ -10,6 +10,7 @@
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
 #include "rltools/rl/state_tensors.h"
 
@@ -20,17 +21,18 @@ namespace rlt {
 template <class E>
 struct OffPolicyContract {
   static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
   static constexpr bool kKept = kScalar && E::Actor::kInputDim == kObservation &&
-                                E::Critic::kInputDim == kObservation + kAction &&
+                                E::Critic::kInputDim == kSeen + kAction &&
                                 E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
                 "the actor's input width differs from the environment's observation width");
-  static_assert(Size<E::Critic::kInputDim>::template kIs<kObservation + kAction>,
+  static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen + kAction>,
                 "the critic's input width differs from observation width plus action width");
   static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
                 "the critic's output width differs from 1");
@@ -44,7 +46,7 @@ template <class E, int Transitions>
 using ReplayOfOne =
     ReplayBuffer<typename E::Scalar,
                  Transitions + (Transitions + E::kEpisodeSteps - 1) / E::kEpisodeSteps + 1,
-                 E::Environment::kObservationDim, E::Environment::kActionDim>;
+                 kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim>;
 
 // The environments have equal shares of the capacity.
 template <class E>
@@ -56,11 +58,11 @@ using OffPolicyReplay = std::conditional_t<
 
 // `BothCritics` where the algorithm needs what both critics leave for the backward pass.
 template <class E, bool BothCritics = false>
-struct OffPolicyScratch {
+struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
   using T = typename E::Scalar;
   static constexpr int kBatch = E::kBatchSize;
   static constexpr int kTile = E::kTileRows;
-  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr int kWidest =
       E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
@@ -176,7 +178,8 @@ present_observations(const Training<E>& training) {
   Matrix<typename E::Scalar, kEnvironmentCount<E>, kObservation> observations;
   for (int index = 0; index < kEnvironmentCount<E>; index++) {
     const auto& buffer = buffer_of(training.replay, index);
-    const auto* present = buffer.observation + buffer.position * kObservation;
+    const auto* present =
+        buffer.observation + buffer.position * kCriticObservationDim<typename E::Environment>;
     for (int i = 0; i < kObservation; i++) observations(index, i) = present[i];
   }
   return observations;
@@ -187,7 +190,7 @@ present_observations(const Training<E>& training) {
 // Draws a batch of transitions into the scratch memory.
 template <class Device, class E>
 void gather_batch(Device device, Training<E>& training) {
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   constexpr int kAction = E::Environment::kActionDim;
   using T = typename E::Scalar;
   const auto& replay = training.replay;
@@ -216,7 +219,7 @@ void gather_batch(Device device, Training<E>& training) {
 // critic_input row = (observation row, action row), for a tile
 template <class E, class Observation>
 void set_critic_input(const Observation& observation, Scratch<E>& scratch) {
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   for (int row = 0; row < E::kTileRows; row++) {
     for (int i = 0; i < kObservation; i++) scratch.critic_input(row, i) = observation(row, i);
     for (int i = 0; i < E::Environment::kActionDim; i++) {

@@ -8,6 +8,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/advantages.h"
 #include "rltools/rl/normaliser.h"
+#include "rltools/rl/privileged.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -20,12 +21,13 @@ constexpr int kRolloutRows = E::kRolloutSteps * kEnvironmentCount<E>;
 template <class E>
 struct OnPolicyContract {
   static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kSeen = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
   static constexpr bool kKept =
       kScalar && E::Actor::kInputDim == kObservation && E::Actor::kOutputDim == kAction &&
-      E::Critic::kInputDim == kObservation && E::Critic::kOutputDim == 1 &&
+      E::Critic::kInputDim == kSeen && E::Critic::kOutputDim == 1 &&
       kRolloutRows<E> % E::kBatchSize == 0 && E::kBatchSize % E::kTileRows == 0;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
@@ -33,7 +35,7 @@ struct OnPolicyContract {
                 "the actor's input width differs from the environment's observation width");
   static_assert(Size<E::Actor::kOutputDim>::template kIs<kAction>,
                 "the actor's output width differs from the environment's action width");
-  static_assert(Size<E::Critic::kInputDim>::template kIs<kObservation>,
+  static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen>,
                 "the critic's input width differs from the environment's observation width");
   static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
                 "the critic's output width differs from 1");
@@ -45,14 +47,19 @@ struct OnPolicyContract {
 };
 
 template <class E>
-using OnPolicyRollout = RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
-                                      E::Environment::kObservationDim, E::Environment::kActionDim,
-                                      (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps>;
+using OnPolicyRollout =
+    RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
+                  kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim,
+                  (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps>;
 
 template <class E>
-struct OnPolicyScratch {
+constexpr int kMostPolicyRows =
+    E::kTileRows > kEnvironmentCount<E> ? E::kTileRows : kEnvironmentCount<E>;
+
+template <class E>
+struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>> {
   using T = typename E::Scalar;
-  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr int kEnvironments = kEnvironmentCount<E>;
   static constexpr int kTile = E::kTileRows;
@@ -115,7 +122,8 @@ void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observa
   using T = typename E::Scalar;
   Matrix<T, 1, E::Environment::kObservationDim> normalised;
   MlpBuffer<typename E::Actor, 1> buffer;
-  normalise(training.learner.normaliser, observation.data(), normalised.data());
+  normalise_part<E::Environment::kObservationDim>(training.learner.normaliser, observation.data(),
+                                                  normalised.data());
   forward(device, training.learner.actor, normalised, action, buffer);
   for (int i = 0; i < E::Environment::kActionDim; i++) {
     const T mean = action.data()[i];
@@ -134,7 +142,7 @@ const typename E::Actor& policy_algorithm(OnPolicy, const Training<E>& training)
 template <class E>
 struct IntoRollout {
   using T = typename E::Scalar;
-  static constexpr int kObservation = E::Environment::kObservationDim;
+  static constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   Replay<E>& rollout;
   Scratch<E>& scratch;
   Transition<T>* transitions;
@@ -159,11 +167,13 @@ template <class Device, class E>
 void compute_present_means(Device device, Training<E>& training) {
   auto& scratch = training.scratch;
   for (int i = 0; i < kEnvironmentCount<E>; i++) {
-    normalise(training.learner.normaliser,
-              training.replay.present_observation + i * E::Environment::kObservationDim,
-              scratch.present.row(i));
+    normalise(
+        training.learner.normaliser,
+        training.replay.present_observation + i * kCriticObservationDim<typename E::Environment>,
+        scratch.present.row(i));
   }
-  forward(device, training.learner.actor, scratch.present, scratch.mean, scratch.acting_buffer);
+  forward(device, training.learner.actor, policy_part(scratch.present, scratch), scratch.mean,
+          scratch.acting_buffer);
 }
 
 // Draws actions into the rollout's next rows, and clamped into scratch.action.
@@ -193,7 +203,7 @@ void draw_actions(Device device, Training<E>& training) {
 template <class Device, class E>
 void collect_on_policy(Device device, Training<E>& training, StepReport<E>& report) {
   constexpr int kEnvironments = kEnvironmentCount<E>;
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   auto& rollout = training.replay;
   auto& progress = training.learner.progress;
   compute_present_means(device, training);
@@ -219,7 +229,7 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
 // scratch.value_of_row, and scratch.present_value of the observations after the last step.
 template <class Device, class E>
 void compute_values(Device device, Training<E>& training) {
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   const auto& learner = training.learner;
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
@@ -246,7 +256,7 @@ template <class Device, class E>
 typename E::Scalar value_of_final(Device device, Training<E>& training, int environment, int step) {
   using T = typename E::Scalar;
   const auto& learner = training.learner;
-  Matrix<T, 1, E::Environment::kObservationDim> normalised;
+  Matrix<T, 1, kCriticObservationDim<typename E::Environment>> normalised;
   Matrix<T, 1, 1> value;
   MlpBuffer<typename E::Critic, 1> buffer;
   const int number = truncations_before(training.replay, environment, step);

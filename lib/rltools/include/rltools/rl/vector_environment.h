@@ -96,7 +96,7 @@ void begin_episode(Device device, VectorEnvironment<E, N>& environments, int ind
   environments.episode_return[index] = typename E::Scalar(0);
 }
 
-// observation (ObservationDim) of environment `index`, which is in its episode's first state.
+// observation (CriticObservationDim) of environment `index`, which is in its episode's first state.
 template <class Device, class E, int N>
 void observe_first(Device device, const VectorEnvironment<E, N>& environments, int index,
                    std::uint32_t seed, typename E::Scalar* observation) {
@@ -175,7 +175,7 @@ template <class Device, class E, int N>
   }
 }
 
-// observations (count, ObservationDim) of their states (count).
+// observations (count, CriticObservationDim) of their states (count).
 template <class Device, class E, int N>
 [[gnu::flatten]] void observe_states(Device device, const VectorEnvironment<E, N>& environments,
                                      int first, int count, std::uint32_t seed,
@@ -185,7 +185,7 @@ template <class Device, class E, int N>
   for (int i = 0; i < count; i++) {
     const auto number = static_cast<std::uint32_t>(first + i);
     observe(device, E{}, environments.at(first + i), states[i],
-            observations + static_cast<std::ptrdiff_t>(i) * E::kObservationDim,
+            observations + static_cast<std::ptrdiff_t>(i) * kCriticObservationDim<E>,
             RandomStream{seed, Purpose::observation, step_number, number});
   }
 }
@@ -196,7 +196,7 @@ void step_block(Device device, VectorEnvironment<E, N>& environments, int first,
                 std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
                 const typename E::Scalar* action, Store& store) {
   using T = typename E::Scalar;
-  constexpr int kObservation = E::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<E>;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
   auto* states = environments.state + first;

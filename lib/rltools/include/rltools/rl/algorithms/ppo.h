@@ -112,7 +112,7 @@ struct Ppo : OnPolicy {
     AdamState<typename E::Critic> critic_optimizer;
     AdamState<LogStd<T, kAction>> log_std_optimizer;
     T learning_rate;
-    Normaliser<T, E::Environment::kObservationDim> normaliser;
+    Normaliser<T, kCriticObservationDim<typename E::Environment>> normaliser;
     Environments<E> environments;
     Progress<T> progress;
     std::uint32_t iteration;    // complete ones
@@ -170,7 +170,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_all(device, learner.environments, hyper.seed, [&](int index) {
-    return training.replay.present_observation + index * E::Environment::kObservationDim;
+    return training.replay.present_observation + index * training.replay.kObservationDim;
   });
 }
 
@@ -259,12 +259,13 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
     for (int row = 0; row < kTile; row++) {
       normalise(
           learner.normaliser,
-          training.replay.observation + scratch.row[first + row] * E::Environment::kObservationDim,
+          training.replay.observation + scratch.row[first + row] * training.replay.kObservationDim,
           scratch.observation.row(row));
     }
-    forward(device, learner.actor, scratch.observation, scratch.tile_mean, scratch.actor_buffer);
+    const auto& seen = policy_part(scratch.observation, scratch);
+    forward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer);
     policy_loss_of_tile(training, of, first, sums);
-    backward(device, learner.actor, scratch.observation, scratch.tile_mean, scratch.actor_buffer,
+    backward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
              scratch.mean_gradient.data(), scratch.actor_gradient, nullptr,
              scratch.gradient_buffer);
     forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);

@@ -222,7 +222,8 @@ void compute_target_values(Device device, Training<E>& training) {
       scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    sample_policy(device, training, next_observation, scratch.target_noise.row(first));
+    sample_policy(device, training, policy_part(next_observation, scratch),
+                  scratch.target_noise.row(first));
     set_critic_input<E>(next_observation, scratch);
     evaluate_target_critics(device, training);
     for (int row = 0; row < E::kTileRows; row++) {
@@ -245,7 +246,7 @@ struct ActorReport {
 template <class Device, class E>
 void compute_action_gradient(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
   auto& scratch = training.scratch;
   for (int row = 0; row < E::kTileRows; row++) {
@@ -282,7 +283,8 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto observation = rows<E::kTileRows>(scratch.observation, first);
     const T* noise = scratch.policy_noise.row(first);
-    sample_policy(device, training, observation, noise);
+    const auto& seen = policy_part(observation, scratch);
+    sample_policy(device, training, seen, noise);
     set_critic_input<E>(observation, scratch);
     for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
       forward(one_device, work.critic, scratch.critic_input, work.value, work.buffer);
@@ -297,7 +299,7 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
     sample_actions_backward<E::kTileRows, kAction>(
         device, scratch.actor_output.data(), noise, scratch.action.data(),
         scratch.action_gradient.data(), alpha / kBatch, scratch.actor_output_gradient.data());
-    backward(device, learner.actor, observation, scratch.actor_output, scratch.actor_buffer,
+    backward(device, learner.actor, seen, scratch.actor_output, scratch.actor_buffer,
              scratch.actor_output_gradient.data(), scratch.actor_gradient, nullptr,
              scratch.gradient_buffer[Scratch<E>::kSharedGradient]);
   }

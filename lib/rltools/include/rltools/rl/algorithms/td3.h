@@ -136,7 +136,8 @@ void compute_target_values(Device device, Training<E>& training) {
                        scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    forward(device, learner.actor_target, next_observation, scratch.action, scratch.actor_buffer);
+    forward(device, learner.actor_target, policy_part(next_observation, scratch), scratch.action,
+            scratch.actor_buffer);
     for (int row = 0; row < E::kTileRows; row++) {
       for (int i = 0; i < E::Environment::kActionDim; i++) {
         const T noise = static_cast<T>(hyper.policy_noise) * scratch.target_noise(first + row, i);
@@ -154,7 +155,7 @@ void compute_target_values(Device device, Training<E>& training) {
 template <class Device, class E>
 typename E::Scalar update_actor(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = E::Environment::kObservationDim;
+  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
   auto& learner = training.learner;
   auto& scratch = training.scratch;
@@ -163,7 +164,8 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
   set_zero(scratch.actor_gradient);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto observation = rows<E::kTileRows>(scratch.observation, first);
-    forward(device, learner.actor, observation, scratch.action, scratch.actor_buffer);
+    const auto& seen = policy_part(observation, scratch);
+    forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
     set_critic_input<E>(observation, scratch);
     forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
     for (int row = 0; row < E::kTileRows; row++) {
@@ -178,7 +180,7 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
         scratch.action_gradient(row, i) = critic.input_gradient(row, kObservation + i);
       }
     }
-    backward(device, learner.actor, observation, scratch.action, scratch.actor_buffer,
+    backward(device, learner.actor, seen, scratch.action, scratch.actor_buffer,
              scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);
   }

@@ -141,9 +141,11 @@ void observe(Device device, const WithActionHistory<E, K>& environment,
              RandomStream random) {
   observe(device, static_cast<const E&>(environment), parameters,
           static_cast<const typename E::State&>(state), observation, random);
-  for (int i = 0; i < K * E::kActionDim; i++) {
-    observation[E::kObservationDim + i] = state.last_actions[i];
+  constexpr int kHistory = K * E::kActionDim;
+  for (int i = kCriticObservationDim<E> - 1; i >= E::kObservationDim; i--) {
+    observation[kHistory + i] = observation[i];  // what critics see besides comes last
   }
+  for (int i = 0; i < kHistory; i++) observation[E::kObservationDim + i] = state.last_actions[i];
 }
 
 }  // namespace rlt
