@@ -27,7 +27,7 @@ struct AntPpo {
   };
   static constexpr int kEnvironments = 64;
   static constexpr int kRolloutSteps = 64;
-  static constexpr int kEpisodeSteps = 1000;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 2048;
   static constexpr int kTileRows = 256;
 };

@@ -31,7 +31,7 @@ struct PendulumPpo {
   };
   static constexpr int kEnvironments = 8;
   static constexpr int kRolloutSteps = 256;
-  static constexpr int kEpisodeSteps = 200;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 256;
   static constexpr int kTileRows = 16;
 };

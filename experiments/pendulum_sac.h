@@ -19,7 +19,7 @@ struct PendulumSac {
       Mlp<Scalar, Dimensions<Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>,
           Activation::relu, Activation::identity>;
   using Hyperparameters = SacHyperparameters;
-  static constexpr int kEpisodeSteps = 200;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100;
   static constexpr int kTileRows = 20;
   static constexpr int kReplayCapacity = 10000;

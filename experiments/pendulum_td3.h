@@ -20,7 +20,7 @@ struct PendulumTd3 {
       Mlp<Scalar, Dimensions<Environment::kObservationDim + Environment::kActionDim, 64, 64, 1>,
           Activation::relu, Activation::identity>;
   using Hyperparameters = Td3Hyperparameters;
-  static constexpr int kEpisodeSteps = 200;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 100;
   static constexpr int kTileRows = 20;
   static constexpr int kReplayCapacity = 10000;

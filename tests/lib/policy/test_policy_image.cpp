@@ -165,6 +165,22 @@ TEST_CASE("a normalised action maps to its range, and is clamped") {
   CHECK(physical_action(0.3f, -2.0f, 2.0f) == 0.3f * 2.0f);
 }
 
+TEST_CASE("a normalised action is the way back from a physical one") {
+  for (int i = -1000; i <= 1000; i++) {
+    const float action = static_cast<float>(i) * 1e-3f;
+    CHECK(normalised_action(physical_action(action, -2.0f, 2.0f), -2.0f, 2.0f) == action);
+    CHECK(normalised_action(physical_action(action, -1.0f, 1.0f), -1.0f, 1.0f) == action);
+    const float back = normalised_action(physical_action(action, -0.4f, 0.4f), -0.4f, 0.4f);
+    CHECK(math::absolute(back - action) <= 0x1p-23f * math::absolute(action));
+    CHECK(math::absolute(normalised_action(physical_action(action, 1.0f, 4.0f), 1.0f, 4.0f) -
+                         action) <= 0x1p-22f);
+  }
+  CHECK(normalised_action(3.0f, -2.0f, 2.0f) == 1.0f);
+  CHECK(normalised_action(-3.0f, -2.0f, 2.0f) == -1.0f);
+  CHECK(normalised_action(0.0f, 0.0f, 4.0f) == -1.0f);
+  CHECK(normalised_action(1.5, -2.0f, 2.0f) == 0.75);
+}
+
 TEST_CASE("what is no image is refused by name") {
   const Bytes image = image_of<Default>();
   CHECK(accept(image).accepted());

@@ -222,6 +222,93 @@ TEST_CASE("a rollout has what each environment does alone, also at the end of se
   CHECK(most >= 3);
 }
 
+// Arrays for environments whose number is known at run time, and the observations that they give.
+struct AtRunTime {
+  explicit AtRunTime(int count)
+      : states(count),
+        parameters(count),
+        episodes(count, 99),
+        episode_step(count, 99),
+        episode_return(count, 99),
+        observations(3 * count),
+        final_observations(3 * count) {
+    environments.environment_count = count;
+    environments.state = states.data();
+    environments.values = parameters.data();
+    environments.episodes = episodes.data();
+    environments.episode_step = episode_step.data();
+    environments.episode_return = episode_return.data();
+  }
+
+  float* reached(int index, const Transition<float>& transition) {
+    transitions[index] = transition;
+    return (transition.ended() ? final_observations : observations).data() + 3 * index;
+  }
+  float* begun(int index) { return observations.data() + 3 * index; }
+
+  VectorEnvironment<RandomPoint, kAtRunTime> environments;
+  std::vector<RandomPoint::State> states;
+  std::vector<RandomPoint::Parameters> parameters;
+  std::vector<std::uint32_t> episodes, episode_step;
+  std::vector<float> episode_return, observations, final_observations;
+  std::map<int, Transition<float>> transitions;
+};
+
+void check_at_run_time(int count) {
+  constexpr std::uint32_t kSeed = 31, kCut = 7;
+  AtRunTime together(count);
+  begin_all(Generic{}, together.environments, kSeed, [&](int i) { return together.begun(i); });
+  std::vector<rlt::Alone<RandomPoint>> alone;
+  for (int i = 0; i < count; i++) alone.emplace_back(kSeed, i, kCut);
+  std::vector<float> actions(2 * count);
+  int ended = 0;
+  for (std::uint32_t number = 0; number < 60; number++) {
+    fill_uniform(Generic{}, RandomStream{1, Purpose::warmup_action, number}, actions.data(),
+                 2 * count, -1.0f, 1.0f);
+    step_all(Generic{}, together.environments, kSeed, number, kCut, actions.data(), together);
+    for (int i = 0; i < count; i++) {
+      const auto expected = alone[i].take(number, &actions[2 * i]);
+      const auto& transition = together.transitions[i];
+      REQUIRE(transition.reward == expected.reward);
+      REQUIRE(transition.terminated == expected.terminated);
+      REQUIRE(transition.truncated == expected.truncated);
+      REQUIRE(together.parameters[i].strength == alone[i].strength());
+      REQUIRE(observation_at(together.observations.data(), static_cast<std::uint32_t>(i)) ==
+              alone[i].present());
+      if (!expected.ended()) continue;
+      REQUIRE(observation_at(together.final_observations.data(), static_cast<std::uint32_t>(i)) ==
+              expected.reached);
+      REQUIRE(transition.episode_return == alone[i].returns.back());
+      ended++;
+    }
+  }
+  CHECK(ended > 8 * count);
+  CHECK(episodes_ended(together.environments) == static_cast<std::uint32_t>(ended));
+}
+
+TEST_CASE("environments whose number is known at run time have the bits of each alone") {
+  check_at_run_time(5);
+  check_at_run_time(70);  // in lanes, a block of 64 and the rest
+}
+
+TEST_CASE("an environment that is stepped alone stays where its episode has ended") {
+  AtRunTime one(1);
+  begin_all(Generic{}, one.environments, 32u, [&](int i) { return one.begun(i); });
+  rlt::Alone<RandomPoint> alone(32, 0, 4);
+  const float action[2] = {0.25f, -0.5f};
+  for (std::uint32_t number = 0;; number++) {
+    const bool has_ended =
+        step_and_observe(Generic{}, one.environments, 0, 32u, number, 4u, action, one);
+    const auto expected = alone.take(number, action);
+    CHECK(has_ended == expected.ended());
+    if (!has_ended) continue;
+    CHECK(observation_at(one.final_observations.data(), 0) == expected.reached);
+    CHECK(one.episode_step[0] == number + 1);
+    CHECK(one.episodes[0] == 0);
+    break;
+  }
+}
+
 TEST_CASE("episodes have parameters of their own, which are part of the state") {
   Run<RandomPointPpo> run(24), other(24);
   initialize(Generic{}, run.training);

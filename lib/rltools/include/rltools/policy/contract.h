@@ -97,4 +97,14 @@ inline float physical_action(float action, float minimum, float maximum) {
   return math::clamp(physical, minimum, maximum);
 }
 
+// The way back: the normalised action of a physical one, which beyond its range counts as its
+// bound. Exact for a range whose half is a power of two about zero, such as [-2, 2] or [-1, 1].
+template <class T>
+T normalised_action(T physical, float minimum, float maximum) {
+  const T low = static_cast<T>(minimum), high = static_cast<T>(maximum);
+  const T middle = static_cast<T>(middle_of(minimum, maximum));
+  const T half_range = static_cast<T>(0.5f * (maximum - minimum));
+  return math::clamp((math::clamp(physical, low, high) - middle) / half_range, T(-1), T(1));
+}
+
 }  // namespace rlt

@@ -17,9 +17,15 @@
 //   const char* unavailable(device, environment)     a sentence, or null where nothing is
 // One that knows more than its policy is to see states how many values that are, `kPrivilegedDim`:
 // observe() writes them behind the kObservationDim of the policy, and critics learn from all.
-// It may state `kSolvedReturn`, the mean return from which on it counts as solved, `kSafeAction[]`
-// (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's processor busy,
-// where that is long enough for several threads to share the environments of a run.
+// It may state `kEpisodeSteps`, the number of steps after which an episode is cut off unless
+// somebody asks for another, `kSolvedReturn`, the mean return from which on it counts as solved,
+// `kSafeAction[]` (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's
+// processor busy, where that is long enough for several threads to share the environments of a run.
+//
+// Its header is rl/environments/<name>.h, or lies in a folder there, and has the name in PascalCase
+// for the struct, a template over the Scalar: half_cheetah.h has HalfCheetah<T>. Tools find it
+// there by the lines that define kName and kEpisodeSteps; one that needs MuJoCo has a line
+// `// Requires: mujoco`.
 //
 // E itself has no data. Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
@@ -166,6 +172,18 @@ void draw_parameters(Device device, const E& environment, typename E::Parameters
   parameters = {};
   if constexpr (kSamplesParameters<E>) sample_parameters(device, environment, parameters, random);
 }
+
+// The steps of an episode where the environment says so, else kUnlimitedSteps.
+constexpr std::uint32_t kUnlimitedSteps = 0xffffffffu;
+template <class E, class = void>
+struct EpisodeSteps {
+  static constexpr std::uint32_t kValue = kUnlimitedSteps;
+};
+template <class E>
+struct EpisodeSteps<E, detail::VoidType<decltype(E::kEpisodeSteps)>> {
+  static constexpr auto kValue = static_cast<std::uint32_t>(E::kEpisodeSteps);
+  static_assert(E::kEpisodeSteps > 0, "kEpisodeSteps must be at least 1");
+};
 
 // The mean return from which on an environment counts as solved; it need not say.
 template <class E, class = void>

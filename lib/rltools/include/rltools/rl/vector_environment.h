@@ -26,6 +26,9 @@ struct EnvironmentCount<E, detail::VoidType<decltype(E::kEnvironments)>> {
 template <class E>
 constexpr int kEnvironmentCount = EnvironmentCount<E>::kValue;
 
+// In place of N: as many environments as is known at run time, whose arrays lie elsewhere.
+constexpr int kAtRunTime = 0;
+
 // The parameters of N environments: no data where all have the nominal ones.
 template <class E, int N, bool Sampled = kSamplesParameters<E>>
 struct ParameterSets {
@@ -37,6 +40,11 @@ struct ParameterSets<E, N, true> {
   typename E::Parameters values[N];
   const typename E::Parameters& at(int index) const { return values[index]; }
 };
+template <class E>
+struct ParameterSets<E, kAtRunTime, true> {
+  typename E::Parameters* values;
+  const typename E::Parameters& at(int index) const { return values[index]; }
+};
 
 // N environments, and where their episodes stand: how many have ended, steps done in the present
 // one and the sum of its rewards. Part of the training state.
@@ -44,7 +52,7 @@ template <class E, int N>
 struct VectorEnvironment : ParameterSets<E, N> {
   using Environment = E;
   using T = typename E::Scalar;
-  static constexpr int kCount = N;
+  static constexpr int count() { return N; }
 
   typename E::State state[N];
   std::uint32_t episodes[N];
@@ -52,20 +60,31 @@ struct VectorEnvironment : ParameterSets<E, N> {
   T episode_return[N];
 };
 
-namespace detail {
+// The same for arrays that lie elsewhere.
+template <class E>
+struct VectorEnvironment<E, kAtRunTime> : ParameterSets<E, kAtRunTime> {
+  using Environment = E;
+  using T = typename E::Scalar;
+  int count() const { return environment_count; }
+
+  int environment_count;
+  typename E::State* state;
+  std::uint32_t* episodes;
+  std::uint32_t* episode_step;
+  T* episode_return;
+};
 
 // function(worker, index) for every environment, shared where the steps are enough work.
-template <class E, int N, class Device, class Function>
-void for_each_environment(Device device, Function&& function) {
+template <class E, class Device, class Function>
+void for_each_environment(Device device, int count, Function&& function) {
   constexpr int kLeastToShare_us = 20;
-  if constexpr (N * StepWork<E>::kMicroseconds >= kLeastToShare_us) {
-    for_each_index(device, N, function);
-  } else {
-    for (int index = 0; index < N; index++) function(device, index);
+  if constexpr (StepWork<E>::kMicroseconds > 0) {
+    if (count * StepWork<E>::kMicroseconds >= kLeastToShare_us) {
+      return for_each_index(device, count, function);
+    }
   }
+  for (int index = 0; index < count; index++) function(device, index);
 }
-
-}  // namespace detail
 
 // What a step of one environment gave. Of an episode that ended, `episode_return` is the sum of its
 // rewards.
@@ -122,9 +141,8 @@ Transition<typename E::Scalar> step_environment(Device device,
   return {result.reward, result.terminated, truncated, environments.episode_return[index]};
 }
 
-namespace detail {
-
-// A new episode of environment `index`, whose episode has ended.
+// A new episode of environment `index`, whose episode has ended; T* store.begun(index) is where its
+// first observation goes.
 template <class Device, class E, int N, class Store>
 void begin_next_episode(Device device, VectorEnvironment<E, N>& environments, int index,
                         std::uint32_t seed, Store& store) {
@@ -133,19 +151,23 @@ void begin_next_episode(Device device, VectorEnvironment<E, N>& environments, in
   observe_first(device, environments, index, seed, store.begun(index));
 }
 
-// Step, observation and, where an episode ends, the next one, of one environment after the other.
+// Environment `index` takes its row of `action` (N, ActionDim), as by step_environment(), and is
+// observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended;
+// a new one is not begun.
 template <class Device, class E, int N, class Store>
-void step_one(Device device, VectorEnvironment<E, N>& environments, int index, std::uint32_t seed,
-              std::uint32_t step_number, std::uint32_t episode_steps,
-              const typename E::Scalar* action, Store& store) {
+bool step_and_observe(Device device, VectorEnvironment<E, N>& environments, int index,
+                      std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
+                      const typename E::Scalar* action, Store& store) {
   const auto transition =
       step_environment(device, environments, index, seed, step_number, episode_steps,
                        action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
   observe(device, E{}, environments.at(index), environments.state[index],
           store.reached(index, transition),
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
-  if (transition.ended()) begin_next_episode(device, environments, index, seed, store);
+  return transition.ended();
 }
+
+namespace detail {
 
 // Cheap environments from this many on are stepped in lanes: in loops whose passes are independent,
 // straight-line code, which compilers turn into vector instructions, an environment in each lane,
@@ -153,7 +175,8 @@ void step_one(Device device, VectorEnvironment<E, N>& environments, int index, s
 constexpr int kFewestLanes = 16, kMostInBlock = 64;
 
 template <class E, int N>
-constexpr bool kStepsInLanes = N >= kFewestLanes && StepWork<E>::kMicroseconds == 0;
+constexpr bool kStepsInLanes =
+    (N >= kFewestLanes || N == kAtRunTime) && StepWork<E>::kMicroseconds == 0;
 
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.
@@ -190,7 +213,8 @@ template <class Device, class E, int N>
   }
 }
 
-// step_one() for `count` environments from `first` on, all steps before all observations.
+// Step, observation and, where an episode ends, the next one, of `count` environments from `first`
+// on, all steps before all observations.
 template <int Count, class Device, class E, int N, class Store>
 void step_block(Device device, VectorEnvironment<E, N>& environments, int first, int count,
                 std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
@@ -229,25 +253,30 @@ void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_
               std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
   if constexpr (detail::kStepsInLanes<E, N>) {
-    constexpr int kBlock = N < detail::kMostInBlock ? N : detail::kMostInBlock;
-    for (int first = 0; first < N; first += kBlock) {
-      const int count = N - first < kBlock ? N - first : kBlock;
-      detail::step_block<kBlock>(device, environments, first, count, seed, step_number,
-                                 episode_steps, action, store);
+    constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMostInBlock;
+    constexpr int kBlock = kIsOneBlock ? N : detail::kMostInBlock;
+    const int whole = environments.count();
+    if (N != kAtRunTime || whole >= detail::kFewestLanes) {
+      for (int first = 0; first < whole; first += kBlock) {
+        const int count = whole - first < kBlock ? whole - first : kBlock;
+        detail::step_block<kBlock>(device, environments, first, count, seed, step_number,
+                                   episode_steps, action, store);
+      }
+      return;
     }
-  } else {
-    detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
-      detail::step_one(worker, environments, index, seed, step_number, episode_steps, action,
-                       store);
-    });
   }
+  for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
+    const bool ended = step_and_observe(worker, environments, index, seed, step_number,
+                                        episode_steps, action, store);
+    if (ended) begin_next_episode(worker, environments, index, seed, store);
+  });
 }
 
 // The first episode of every environment; T* begun(i) is where its first observation goes.
 template <class Device, class E, int N, class Begun>
 void begin_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
                Begun&& begun) {
-  detail::for_each_environment<E, N>(device, [&](auto worker, int index) {
+  for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
     environments.episodes[index] = 0;
     begin_episode(worker, environments, index, seed);
     observe_first(worker, environments, index, seed, begun(index));
@@ -258,7 +287,7 @@ void begin_all(Device device, VectorEnvironment<E, N>& environments, std::uint32
 template <class E, int N>
 std::uint32_t episodes_ended(const VectorEnvironment<E, N>& environments) {
   std::uint32_t sum = 0;
-  for (int index = 0; index < N; index++) sum += environments.episodes[index];
+  for (int index = 0; index < environments.count(); index++) sum += environments.episodes[index];
   return sum;
 }
 

@@ -28,6 +28,7 @@ template <class T>
 struct Pendulum : contracts::Pendulum {
   using Scalar = T;
   static constexpr const char* kName = "Pendulum-v1";
+  static constexpr int kEpisodeSteps = 200;
   static constexpr float kSolvedReturn = -200.0f;  // customary; the task itself has no threshold
 
   RLT_DEFINE_FIELDS(State, RLT_PENDULUM_STATE)

@@ -1,4 +1,5 @@
 // Gymnasium's Ant-v4: four legs, to run along x. Without contact forces, as v4 is by default.
+// Requires: mujoco
 #pragma once
 
 #include "rltools/rl/environments/mujoco/task.h"
@@ -17,6 +18,7 @@ namespace mujoco {
 struct AntTask : Task {
   using TaskType = AntTask;
   static constexpr const char* kName = "Ant-v4";
+  static constexpr int kEpisodeSteps = 1000;
   static constexpr float kSolvedReturn = 6000.0f;
   static constexpr const char* kModelFile = "ant.xml";
   static constexpr int kBodyCount = 14;

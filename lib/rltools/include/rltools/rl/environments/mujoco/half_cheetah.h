@@ -1,5 +1,6 @@
 // Gymnasium's HalfCheetah-v4: a planar body with two legs, to run along x. It never ends an
 // episode.
+// Requires: mujoco
 #pragma once
 
 #include "rltools/rl/environments/mujoco/task.h"
@@ -16,6 +17,7 @@ namespace mujoco {
 struct HalfCheetahTask : Task {
   using TaskType = HalfCheetahTask;
   static constexpr const char* kName = "HalfCheetah-v4";
+  static constexpr int kEpisodeSteps = 1000;
   static constexpr float kSolvedReturn = 4800.0f;
   static constexpr const char* kModelFile = "half_cheetah.xml";
   static constexpr int kBodyCount = 8;

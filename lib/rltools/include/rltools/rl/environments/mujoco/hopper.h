@@ -1,4 +1,5 @@
 // Gymnasium's Hopper-v4: a planar body on one leg, to hop along x.
+// Requires: mujoco
 #pragma once
 
 #include "rltools/rl/environments/mujoco/task.h"
@@ -19,6 +20,7 @@ namespace mujoco {
 struct HopperTask : Task {
   using TaskType = HopperTask;
   static constexpr const char* kName = "Hopper-v4";
+  static constexpr int kEpisodeSteps = 1000;
   static constexpr float kSolvedReturn = 3800.0f;
   static constexpr const char* kModelFile = "hopper.xml";
   static constexpr int kBodyCount = 5;

@@ -1,5 +1,6 @@
 // Gymnasium's Humanoid-v4: to run along x. Its 376 observations are the joints' positions and
 // velocities and what MuJoCo derives of them, so that its state holds all of these.
+// Requires: mujoco
 #pragma once
 
 #include "rltools/rl/environments/mujoco/humanoid_channels.h"
@@ -27,6 +28,7 @@ namespace mujoco {
 struct HumanoidTask : Task {
   using TaskType = HumanoidTask;
   static constexpr const char* kName = "Humanoid-v4";
+  static constexpr int kEpisodeSteps = 1000;
   static constexpr const char* kModelFile = "humanoid.xml";
   static constexpr int kBodyCount = kHumanoidBodyCount;
   static constexpr int kFrameSkip = 5;

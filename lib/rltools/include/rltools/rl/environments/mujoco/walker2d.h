@@ -1,4 +1,5 @@
 // Gymnasium's Walker2d-v4: a planar body on two legs, to walk along x.
+// Requires: mujoco
 #pragma once
 
 #include "rltools/rl/environments/mujoco/task.h"
@@ -19,6 +20,7 @@ namespace mujoco {
 struct Walker2dTask : Task {
   using TaskType = Walker2dTask;
   static constexpr const char* kName = "Walker2d-v4";
+  static constexpr int kEpisodeSteps = 1000;
   static constexpr const char* kModelFile = "walker2d.xml";
   static constexpr int kBodyCount = 8;
   static constexpr int kFrameSkip = 4;
