@@ -11,6 +11,7 @@ import pytest
 from rltools_host import paths
 
 PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
+PUBLIC_PACKAGE = paths.REPOSITORY / "host" / "rlt"  # imports the rooms, and no room imports it
 # Each room may import those before it, and itself. The first are modules of their own.
 ORDER = (
     "errors",
@@ -26,6 +27,7 @@ ORDER = (
     "clients",
     "runs",
     "policies",
+    "environments",
     "training",
     "ui",
     "hil",
@@ -44,7 +46,8 @@ def room_of(module: Path, package: Path) -> str:
 
 
 def imported_rooms(source: str) -> list[tuple[int, str]]:
-    """Line and room of each import of the package, also of those inside functions."""
+    """Line and room of each import of the package, also of those inside functions; "rlt" for one of
+    the public package."""
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -59,6 +62,8 @@ def imported_rooms(source: str) -> list[tuple[int, str]]:
             parts = name.split(".")
             if parts[0] == "rltools_host" and len(parts) > 1:
                 found.append((node.lineno, parts[1]))
+            elif parts[0] == PUBLIC_PACKAGE.name:
+                found.append((node.lineno, parts[0]))
     return found
 
 
@@ -78,11 +83,12 @@ def violations(package: Path) -> list[str]:
     return found
 
 
-def modules_of_a_circle(package: Path) -> list[str]:
+def modules_of_a_circle(package: Path, package_name: str = "rltools_host") -> list[str]:
     """Modules that import each other, directly or through others."""
     graph: dict[str, set[str]] = {}
     for module in package.rglob("*.py"):
-        name = ".".join(("rltools_host", *module.relative_to(package).with_suffix("").parts))
+        inner = module.relative_to(package).with_suffix("").parts
+        name = ".".join((package_name, *(part for part in inner if part != "__init__")))
         tree = ast.parse(module.read_text(encoding="utf-8"))
         graph[name] = set()
         for node in ast.walk(tree):
@@ -122,6 +128,18 @@ def test_a_file_is_read_in_one_go() -> None:
 
 def test_no_module_imports_itself_through_others() -> None:
     assert modules_of_a_circle(PACKAGE) == []
+    assert modules_of_a_circle(PUBLIC_PACKAGE, PUBLIC_PACKAGE.name) == []
+
+
+def test_the_public_package_is_thin() -> None:
+    """It has no rooms: what it does is in the host package, which other programs may call too."""
+    assert [
+        path for path in PUBLIC_PACKAGE.iterdir() if path.is_dir() and list(path.glob("*.py"))
+    ] == []
+    lines = sum(
+        len(path.read_text(encoding="utf-8").splitlines()) for path in PUBLIC_PACKAGE.glob("*.py")
+    )
+    assert 0 < lines <= MOST_LINES
 
 
 @pytest.mark.parametrize(
@@ -130,6 +148,7 @@ def test_no_module_imports_itself_through_others() -> None:
         ("link/a.py", "from rltools_host.clients import session", "link imports clients"),
         ("boards/a.py", "def f():\n    from rltools_host import build", "boards imports build"),
         ("errors.py", "import rltools_host.paths", "errors imports paths"),
+        ("bench/a.py", "from rlt.policy import Policy", "bench imports rlt"),
         ("attic/a.py", "", "attic: no place"),
     ],
 )

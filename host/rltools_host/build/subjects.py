@@ -53,7 +53,11 @@ def names(subject: str, board: Board | None = None) -> list[str]:
 
 def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
     """What its header's lines `// Requires: hosted` say that a board must provide."""
-    header = header_of(name, subject)
+    return requirements_of(header_of(name, subject))
+
+
+def requirements_of(header: Path) -> tuple[str, ...]:
+    """What a header's lines `// Requires: hosted` say."""
     found: list[str] = []
     for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
         if match := REQUIRES.match(line):

@@ -1,0 +1,38 @@
+"""Reinforcement learning that runs on the microcontroller, from Python.
+
+    import rlt
+
+    run = rlt.train("pendulum-td3", board="host", seed=0)
+    print(rlt.evaluate(run.policy, "Pendulum-v1").mean())
+
+The compiled environments come from rlt.make(name, num_envs), or from gymnasium.make("rlt/" + name).
+Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.errors.
+"""
+
+from rlt.environments import list_environments, make
+from rlt.evaluation import evaluate
+from rlt.policy import Policy
+from rlt.training import Run, list_experiments, train
+from rltools_host import __version__
+from rltools_host.environments.single import CompiledEnv, register
+from rltools_host.environments.vector import CompiledVectorEnv
+from rltools_host.errors import Interrupted, RltError
+from rltools_host.policies.contract import Channel
+
+__all__ = [
+    "Channel",
+    "CompiledEnv",
+    "CompiledVectorEnv",
+    "Interrupted",
+    "Policy",
+    "RltError",
+    "Run",
+    "__version__",
+    "evaluate",
+    "list_environments",
+    "list_experiments",
+    "make",
+    "train",
+]
+
+register()

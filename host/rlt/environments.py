@@ -1,0 +1,36 @@
+"""The compiled environments, by their names."""
+
+from __future__ import annotations
+
+from rltools_host.environments import catalogue
+from rltools_host.environments.vector import CompiledVectorEnv
+
+
+def list_environments() -> list[str]:
+    """Names that make() takes; each is also Gymnasium's, with rlt/ before it."""
+    return [environment.name for environment in catalogue.list_environments()]
+
+
+def make(
+    name: str,
+    num_envs: int = 1,
+    *,
+    max_episode_steps: int | None = None,
+    copy: bool = True,
+    threads: int = 1,
+) -> CompiledVectorEnv:
+    """`num_envs` environments of the core behind gymnasium.vector.VectorEnv, stepped in one call.
+
+    name: one of list_environments(), such as "Pendulum-v1".
+    max_episode_steps: after so many steps an episode is truncated; None: the environment's own
+        number, 200 of Pendulum-v1.
+    copy: False returns the same arrays at each call, which the next call overwrites.
+    threads: 1 to 64 that share the environments, where a step takes some microseconds (MuJoCo's);
+        no bit depends on their number.
+
+    It is compiled where it is not up to date. RltError: there is no such environment, or what it
+    needs cannot be had; MuJoCo's need Python 3.11.
+    """
+    return CompiledVectorEnv(
+        name, num_envs, max_episode_steps=max_episode_steps, copy=copy, threads=threads
+    )

@@ -1,0 +1,107 @@
+"""A trained policy as a function of observations."""
+
+from __future__ import annotations
+
+import threading
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rltools_host.errors import UsageError
+from rltools_host.policies.contract import Channel
+from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
+
+
+class RunWithPath(Protocol):
+    """What Policy.load needs of an rlt.Run."""
+
+    @property
+    def path(self) -> Path: ...
+
+
+class Policy:
+    """Computes actions, with the bits of a board that has this policy.
+
+    `observations` and `actions` are the channels: name, unit, minimum and maximum of each element.
+    """
+
+    def __init__(self, image: PolicyImage) -> None:
+        """VerificationError where this machine computes other bits than the image's examples."""
+        image.verify()
+        self.image = image
+        self._lock = threading.Lock()  # a pass has one scratch memory
+
+    @classmethod
+    def load(cls, run: str | PathLike[str] | RunWithPath) -> Policy:
+        """The policy of a run, or a policy image.
+
+        run: what rlt.train returned, a run's folder, its name under runs/, "latest", or a file
+        policy.rltp.
+
+        RltError: there is none, it is damaged, or this machine computes other bits with it than the
+        device that wrote it.
+        """
+        place = Path(getattr(run, "path", run))  # type: ignore[arg-type]
+        return cls(read_policy(place) if place.is_file() else read_run_policy(place))
+
+    @property
+    def observations(self) -> tuple[Channel, ...]:
+        return self.image.observations
+
+    @property
+    def actions(self) -> tuple[Channel, ...]:
+        return self.image.actions
+
+    @property
+    def experiment(self) -> str:
+        return self.image.experiment
+
+    @property
+    def environment(self) -> str:
+        return self.image.environment
+
+    @property
+    def step(self) -> int:
+        """The step of training whose policy it is."""
+        return self.image.step
+
+    @property
+    def seed(self) -> int:
+        """That of the training run."""
+        return self.image.seed
+
+    @property
+    def step_interval_s(self) -> float:
+        """The time between two actions that it was trained for."""
+        return self.image.step_interval_us / 1e6
+
+    @property
+    def shape(self) -> str:
+        """The widths of its layers, for example 3-64-64-1."""
+        return self.image.shape
+
+    def __call__(self, observation: ArrayLike) -> NDArray[np.float32]:
+        """Actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
+
+        observation: real numbers of shape (observations,) or (n, observations), in the units of
+        `observations`, rounded to float32. Where one is not finite, the action is the middle of
+        each range. UsageError where the shape or the type is another.
+        """
+        try:
+            values = np.asarray(observation)
+        except ValueError:
+            raise UsageError("an observation is an array of numbers, this one is ragged") from None
+        width = len(self.observations)
+        if values.ndim not in (1, 2) or values.shape[-1] != width or values.dtype.kind not in "fiu":
+            raise UsageError(
+                f"the policy of {self.experiment} takes numbers of shape ({width},) or "
+                f"(n, {width}), not {values.dtype} of shape {values.shape}"
+            )
+        with self._lock, np.errstate(over="ignore"):
+            return self.image.evaluate(values)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.experiment}, step {self.step}, {self.shape}, {self.environment})"

@@ -1,0 +1,1 @@
+"""Compiled environments for Python: which there are, their libraries, Gymnasium's interface."""

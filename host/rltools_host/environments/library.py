@@ -1,0 +1,272 @@
+"""An environment's library (host/native/environment_library.cpp), and a batch that it steps.
+
+The library allocates nothing: states and results are NumPy's arrays, a row for each environment.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
+from rltools_host.environments.catalogue import Environment, find_environment
+from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError
+from rltools_host.policies.contract import Channel
+from rltools_host.toolchain import tools
+
+UNLIMITED_STEPS = 2**32 - 1
+SEEDS = 2**32
+Array = NDArray[Any]
+
+
+class ChannelRecord(ctypes.Structure):
+    """Channel of policy/contract.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("unit", ctypes.c_char_p),
+        ("minimum", ctypes.c_float),
+        ("maximum", ctypes.c_float),
+    )
+
+
+class StateFieldRecord(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("offset", ctypes.c_uint32),
+        ("elements", ctypes.c_uint32),
+    )
+
+
+class DescriptionRecord(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("observations", ctypes.POINTER(ChannelRecord)),
+        ("actions", ctypes.POINTER(ChannelRecord)),
+        ("state_fields", ctypes.POINTER(StateFieldRecord)),
+        *(
+            (name, ctypes.c_uint32)
+            for name in (
+                *("observation_dim", "action_dim", "state_field_count"),
+                *("state_bytes", "parameter_bytes", "scalar_bytes"),
+                *("step_interval_us", "episode_steps", "most_threads"),
+            )
+        ),
+    )
+
+
+class BatchRecord(ctypes.Structure):
+    _fields_ = (
+        *(
+            (name, ctypes.c_uint32)
+            for name in (
+                *("count", "threads", "episode_steps", "begins_anew", "seed", "step_number"),
+            )
+        ),
+        *(
+            (name, ctypes.c_void_p)
+            for name in (
+                *("state", "parameters", "episodes", "episode_step", "episode_return"),
+                *("action", "observation", "final_observation"),
+                *("reward", "terminated", "truncated"),
+            )
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Library:
+    """A loaded library, and what it says of its environment."""
+
+    name: str
+    functions: ctypes.CDLL
+    observations: tuple[Channel, ...]
+    actions: tuple[Channel, ...]
+    step_interval_us: int
+    episode_steps: int | None
+    most_threads: int
+    scalar: np.dtype[Any]
+    state: np.dtype[Any]  # the fields of State, by their names
+    parameter_bytes: int
+
+
+def load_library(name: str, double: bool = False) -> Library:
+    """The library of an environment, built where it is not up to date; `double` is for tests.
+
+    MissingToolError where it needs what cannot be had, such as MuJoCo on an old Python.
+    """
+    return loaded(find_environment(name), double)
+
+
+@cache
+def loaded(environment: Environment, double: bool) -> Library:
+    require_packages(environment)
+    target = environment.library + ("-f64" if double else "")
+    folder = cmake.build_targets(load_board("host"), [target])
+    library = described(ctypes.CDLL(str(folder / f"lib{target}.so")))
+    if (library.name, library.episode_steps) != (environment.name, environment.episode_steps):
+        raise BuildError(
+            f"{environment.header} says {environment.name} with {environment.episode_steps} steps "
+            f"an episode, and its compiled code {library.name} with {library.episode_steps}: "
+            "write kName and kEpisodeSteps as numbers and texts in this header"
+        )
+    library.functions.rlt_environment_unavailable.restype = ctypes.c_char_p
+    if reason := library.functions.rlt_environment_unavailable():
+        raise RltError(reason.decode())
+    return library
+
+
+def require_packages(environment: Environment) -> None:
+    """Installs the groups of Python packages that it needs, as `rlt train` does."""
+    for group in environment.requirements:
+        if group not in tools.GROUPS:
+            continue
+        try:
+            tools.ensure_group(group)
+        except MissingToolError as error:
+            raise MissingToolError(f"{environment.name} needs {group}: {error}") from None
+        importlib.invalidate_caches()
+        if importlib.util.find_spec(group) is None:
+            raise MissingToolError(
+                f"{environment.name} needs the Python package {group}, which is not to be had for "
+                "this Python: use Python 3.11 or newer, RLT_PYTHON=python3.12 ./rlt sets it up"
+            )
+
+
+def described(functions: ctypes.CDLL) -> Library:
+    record = DescriptionRecord()
+    functions.rlt_environment_describe(ctypes.byref(record))
+    fields = [record.state_fields[i] for i in range(record.state_field_count)]
+    state = np.dtype(
+        {
+            "names": [field.name.decode() for field in fields],
+            "formats": [
+                (field.type.decode(), (field.elements,) if field.elements else ())
+                for field in fields
+            ],
+            "offsets": [field.offset for field in fields],
+            "itemsize": record.state_bytes,
+        }
+    )
+    functions.rlt_environment_step.restype = ctypes.c_uint32
+    for name in ("reset", "begin_next", "observe"):
+        getattr(functions, f"rlt_environment_{name}").restype = None
+    steps = record.episode_steps
+    return Library(
+        name=record.name.decode(),
+        functions=functions,
+        observations=channels(record.observations, record.observation_dim),
+        actions=channels(record.actions, record.action_dim),
+        step_interval_us=record.step_interval_us,
+        episode_steps=None if steps == UNLIMITED_STEPS else steps,
+        most_threads=record.most_threads,
+        scalar=np.dtype(f"f{record.scalar_bytes}"),
+        state=state,
+        parameter_bytes=record.parameter_bytes,
+    )
+
+
+def channels(records: Any, count: int) -> tuple[Channel, ...]:
+    return tuple(
+        Channel(
+            records[i].name.decode(),
+            records[i].unit.decode(),
+            records[i].minimum,
+            records[i].maximum,
+        )
+        for i in range(count)
+    )
+
+
+class Batch:
+    """`count` environments and the arrays that the library works on.
+
+    A caller writes `actions`, in the channels' units, which step() overwrites; all others are
+    the library's to write. `states` has the fields of the environment's State by their names: who
+    writes there calls observe() behind it. terminated and truncated tell of the last step; where an
+    episode has ended and `begins_anew`, `observations` has the first one of the next episode, and
+    `final_observations` the last one of that which ended.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        count: int,
+        *,
+        episode_steps: int | None = None,
+        begins_anew: bool = True,
+        threads: int = 1,
+    ) -> None:
+        if count < 1:
+            raise UsageError(f"{count} environments: at least 1 is needed")
+        if not 1 <= threads <= library.most_threads:
+            raise UsageError(f"{threads} threads: choose 1 to {library.most_threads}")
+        if episode_steps is not None and not 1 <= episode_steps < UNLIMITED_STEPS:
+            raise UsageError(f"an episode of {episode_steps} steps: at least 1 is needed")
+        self.library = library
+        scalar = library.scalar
+        observation_shape = (count, len(library.observations))
+        self.states: Array = np.zeros(count, library.state)
+        self.episodes = np.zeros(count, np.uint32)  # that have ended
+        self.episode_steps = np.zeros(count, np.uint32)  # done in the present episode
+        self.episode_returns: Array = np.zeros(count, scalar)  # of the present episode
+        self.actions: Array = np.zeros((count, len(library.actions)), scalar)
+        self.observations: Array = np.zeros(observation_shape, scalar)
+        self.final_observations: Array = np.zeros(observation_shape, scalar)
+        self.rewards: Array = np.zeros(count, scalar)
+        self.terminated = np.zeros(count, np.bool_)
+        self.truncated = np.zeros(count, np.bool_)
+        self._parameters = np.zeros(count * library.parameter_bytes, np.uint8)
+        self._record = BatchRecord(
+            count,
+            threads,
+            UNLIMITED_STEPS if episode_steps is None else episode_steps,
+            begins_anew,
+            0,
+            0,
+            *(
+                array.ctypes.data
+                for array in (
+                    *(self.states, self._parameters, self.episodes, self.episode_steps),
+                    *(self.episode_returns, self.actions, self.observations),
+                    *(self.final_observations, self.rewards, self.terminated, self.truncated),
+                )
+            ),
+        )
+        self._pointer = ctypes.byref(self._record)
+        self._step = library.functions.rlt_environment_step
+
+    @property
+    def seed(self) -> int:
+        return int(self._record.seed)
+
+    def reset(self, seed: int) -> None:
+        """The first episode of every environment, which this seed and its row decide."""
+        self.library.functions.rlt_environment_reset(self._pointer, ctypes.c_uint32(seed))
+
+    def begin_next(self) -> None:
+        """The next episode of every environment."""
+        self.library.functions.rlt_environment_begin_next(self._pointer)
+
+    def observe(self) -> None:
+        """Writes the observations of the present states."""
+        self.library.functions.rlt_environment_observe(self._pointer)
+
+    def step(self) -> int:
+        """Every environment takes its row of `actions`; returns how many episodes have ended."""
+        ended: int = self._step(self._pointer)
+        return ended
+
+
+def checked_seed(seed: int) -> int:
+    if not 0 <= seed < SEEDS:
+        raise UsageError(f"seed {seed}: a seed lies between 0 and {SEEDS - 1}")
+    return int(seed)

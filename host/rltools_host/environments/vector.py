@@ -1,0 +1,172 @@
+"""Many of a compiled environment behind gymnasium.vector.VectorEnv, stepped in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from rltools_host.environments.catalogue import NAMESPACE
+from rltools_host.environments.library import Batch, Library, checked_seed, load_library
+from rltools_host.errors import UsageError
+from rltools_host.policies.contract import Channel
+
+Float32Array = NDArray[np.float32]
+BoolArray = NDArray[np.bool_]
+
+
+def space_of(channels: tuple[Channel, ...]) -> gymnasium.spaces.Box:
+    """The channels' ranges, float32 of shape (number of channels,)."""
+    low = np.array([channel.minimum for channel in channels], np.float32)
+    high = np.array([channel.maximum for channel in channels], np.float32)
+    return gymnasium.spaces.Box(low, high, dtype=np.float32)
+
+
+def require_no_options(options: dict[str, Any] | None) -> None:
+    if options:
+        raise UsageError(f"reset has no option {next(iter(options))}: it takes a seed only")
+
+
+class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+    """`num_envs` environments of the core, each in an episode of its own.
+
+    Observations and actions are float32, (num_envs, channels), in the units and ranges of
+    `observation_channels` and `action_channels`; an action beyond its range counts as its bound.
+    Rewards are float32, (num_envs), terminations and truncations bool, (num_envs).
+
+    Where an episode ends, the next one begins in the same step (AutoresetMode.SAME_STEP): the
+    observation returned is the new episode's first, and infos["final_obs"][i] the last one of the
+    episode that ended, where infos["_final_obs"][i].
+
+    What environment i draws depends on the seed, on i and on its episode's number or the step: the
+    episodes are those of training with this seed, and the first ones those of a larger number of
+    environments. reset() without a seed goes on with the next episode of each.
+
+    With copy=False all arrays returned are the same ones at each call, and the next call
+    overwrites them; nothing is allocated where no episode ends.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        copy: bool = True,
+        threads: int = 1,
+    ) -> None:
+        library = load_library(name)
+        self._batch = Batch(
+            library,
+            num_envs,
+            episode_steps=max_episode_steps or library.episode_steps,
+            threads=threads,
+        )
+        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.copy = copy
+        self.num_envs = num_envs
+        self.single_observation_space = space_of(library.observations)
+        self.single_action_space = space_of(library.actions)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.spec = gymnasium.registry.get(NAMESPACE + library.name)
+        self._actions = self._batch.actions
+        self._was_reset = False
+
+    @property
+    def library(self) -> Library:
+        return self._batch.library
+
+    @property
+    def observation_channels(self) -> tuple[Channel, ...]:
+        """Name, unit and range of each element of an observation."""
+        return self.library.observations
+
+    @property
+    def action_channels(self) -> tuple[Channel, ...]:
+        """Name, unit and range of each element of an action."""
+        return self.library.actions
+
+    @property
+    def states(self) -> NDArray[Any]:
+        """The simulators' states, (num_envs), with the fields of the environment's State by their
+        names; who writes there calls observe() behind it."""
+        return self._batch.states
+
+    @property
+    def final_observations(self) -> Float32Array:
+        """(num_envs, channels); the rows whose episode ended in the last step count."""
+        return self._batch.final_observations
+
+    def observe(self) -> Float32Array:
+        """The observations of the present states."""
+        self._batch.observe()
+        return self._batch.observations.copy() if self.copy else self._batch.observations
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Float32Array, dict[str, Any]]:
+        """First observations; UsageError where the seed is not below 2^32."""
+        require_no_options(options)
+        if seed is not None:
+            if not isinstance(seed, int | np.integer):
+                raise UsageError("seed is one whole number for all environments, or None")
+            seed = checked_seed(int(seed))
+        super().reset(seed=seed)
+        begin(self._batch, seed, self._was_reset, self.np_random)
+        self._was_reset = True
+        observations = self._batch.observations
+        return (observations.copy() if self.copy else observations), {}
+
+    def step(
+        self, actions: Float32Array
+    ) -> tuple[Float32Array, Float32Array, BoolArray, BoolArray, dict[str, Any]]:
+        """Observations, rewards, terminations, truncations and infos; UsageError where the actions
+        are not (num_envs, channels)."""
+        if not self._was_reset:
+            raise gymnasium.error.ResetNeeded("call reset() before step()")
+        if np.shape(actions) != self._actions.shape:
+            raise UsageError(
+                f"{self.library.name} takes actions of shape {self._actions.shape}, "
+                f"not {np.shape(actions)}"
+            )
+        self._actions[...] = actions
+        batch = self._batch
+        infos = self._final_infos() if batch.step() else {}
+        if not self.copy:
+            return batch.observations, batch.rewards, batch.terminated, batch.truncated, infos
+        return (
+            batch.observations.copy(),
+            batch.rewards.copy(),
+            batch.terminated.copy(),
+            batch.truncated.copy(),
+            infos,
+        )
+
+    def _final_infos(self) -> dict[str, Any]:
+        """As Gymnasium's vector environments have them: an array of rows, or None."""
+        ended = self._batch.terminated | self._batch.truncated
+        final = np.full(self.num_envs, None, object)
+        rows = self._batch.final_observations
+        for i in np.flatnonzero(ended):
+            final[i] = rows[i].copy() if self.copy else rows[i]
+        return {
+            "final_obs": final,
+            "_final_obs": ended,
+            "final_info": {},
+            "_final_info": ended.copy(),
+        }
+
+
+def begin(batch: Batch, seed: int | None, was_reset: bool, random: np.random.Generator) -> None:
+    """Episodes of this seed; without one the next episodes, or at first those of any seed."""
+    if seed is not None:
+        batch.reset(seed)
+    elif was_reset:
+        batch.begin_next()
+    else:
+        batch.reset(int(random.integers(2**32)))
