@@ -63,7 +63,9 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._batch = Batch(
             library,
             num_envs,
-            episode_steps=max_episode_steps or library.episode_steps,
+            episode_steps=(
+                library.episode_steps if max_episode_steps is None else max_episode_steps
+            ),
             threads=threads,
         )
         self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
 
-from rltools_host.build import cmake, experiments
+from rltools_host.build import experiments
+from rltools_host.environments.library import Batch, load_library
 
 EPISODES = 1000
 STEPS = 200
@@ -20,41 +20,29 @@ Array = npt.NDArray[Any]
 
 
 class Simulator:
-    """The core's pendulum through host/native/simulator_library.cpp, for many states at once."""
+    """The core's pendulum through host/native/environment_library.cpp, for many states at once."""
 
     def __init__(self, dtype: type[np.floating[Any]]) -> None:
-        self.dtype = dtype
-        self.library = ctypes.CDLL(str(cmake.host_library("simulator")))
-        self.suffix = "f32" if dtype is np.float32 else "f64"
+        self.library = load_library("Pendulum-v1", double=dtype is np.float64)
+        assert self.library.scalar == dtype
 
-    def _call(self, name: str, *arguments: Array | int) -> None:
-        function = getattr(self.library, f"rlt_pendulum_{name}_{self.suffix}")
-        function.restype = None
-        function(
-            *(
-                ctypes.c_size_t(argument)
-                if isinstance(argument, int)
-                else argument.ctypes.data_as(ctypes.c_void_p)
-                for argument in arguments
-            )
-        )
+    def batch_in(self, states: Array) -> Batch:
+        batch = Batch(self.library, len(states), begins_anew=False)
+        batch.states["angle_rad"], batch.states["velocity_rad_s"] = states.T
+        return batch
 
     def step(self, states: Array, torques: Array) -> tuple[Array, Array]:
         """Next states and rewards; torques in N*m, as gymnasium's actions are."""
-        count = len(states)
-        states = np.ascontiguousarray(states, self.dtype)
-        actions = np.ascontiguousarray(torques / 2, self.dtype)
-        next_states, rewards = np.empty((count, 2), self.dtype), np.empty(count, self.dtype)
-        terminations = np.empty(count, np.uint8)
-        self._call("step", states, actions, count, next_states, rewards, terminations)
-        assert not terminations.any()
-        return next_states, rewards
+        batch = self.batch_in(states)
+        batch.actions[:, 0] = torques
+        assert batch.step() == 0
+        fields = (batch.states["angle_rad"], batch.states["velocity_rad_s"])
+        return np.column_stack(fields), batch.rewards
 
     def observe(self, states: Array) -> Array:
-        states = np.ascontiguousarray(states, self.dtype)
-        observations = np.empty((len(states), 3), self.dtype)
-        self._call("observe", states, len(states), observations)
-        return observations
+        batch = self.batch_in(states)
+        batch.observe()
+        return batch.observations
 
 
 @dataclass(frozen=True)

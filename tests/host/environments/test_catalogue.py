@@ -1,0 +1,79 @@
+"""Which environments there are, and what is said where one cannot be had."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host.environments import catalogue, library
+from rltools_host.environments.catalogue import find_environment, list_environments
+from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.toolchain import tools
+
+PENDULUM = find_environment("Pendulum-v1")
+
+
+def test_every_environment_of_the_core_is_there() -> None:
+    names = [environment.name for environment in list_environments()]
+    assert {"Pendulum-v1", "Ant-v4", "HalfCheetah-v4", "Hopper-v4"} < set(names)
+    assert {"Walker2d-v4", "Humanoid-v4"} < set(names)
+    assert names == sorted(names)
+    assert PENDULUM.episode_steps == 200
+    assert PENDULUM.library == "environment-pendulum"
+    assert find_environment("rlt/HalfCheetah-v4").library == "environment-half-cheetah"
+
+
+def test_headers_that_need_mujoco_say_so() -> None:
+    for environment in list_environments():
+        needs = environment.header.parent.name == "mujoco"
+        assert environment.requirements == (("mujoco",) if needs else ())
+
+
+def test_a_new_header_appears_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "motors").mkdir()
+    (tmp_path / "motors" / "brushed_motor.h").write_text(
+        "// Requires: hosted\n"
+        "struct BrushedMotor {\n"
+        '  static constexpr const char* kName = "Motor-v0";\n'
+        "  static constexpr int kEpisodeSteps = 30;\n};\n"
+    )
+    (tmp_path / "cart.h").write_text('  static constexpr const char* kName = "Cart-v0";\n')
+    (tmp_path / "shared.h").write_text("// What kName is: a name.\n")
+    cart, motor = list_environments(tmp_path)
+    assert (cart.name, cart.episode_steps, cart.requirements) == ("Cart-v0", None, ())
+    assert (motor.name, motor.episode_steps) == ("Motor-v0", 30)
+    assert (motor.library, motor.requirements) == ("environment-brushed-motor", ("hosted",))
+
+
+def test_an_unknown_name_is_one_sentence() -> None:
+    with pytest.raises(UnknownNameError, match=r'^unknown environment "Pendulm-v1": did you mean'):
+        find_environment("Pendulm-v1")
+
+
+def test_a_header_that_says_what_is_not_compiled_is_refused() -> None:
+    other = catalogue.Environment("Pendulum-v1", PENDULUM.header, 300)
+    with pytest.raises(BuildError, match="with 300 steps an episode, and its compiled code"):
+        library.loaded(other, False)
+
+
+def test_mujoco_that_cannot_be_had_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = catalogue.Environment("Ant-v4", find_environment("Ant-v4").header, 999)
+    monkeypatch.setattr(tools, "ensure_group", lambda _: None)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MissingToolError) as caught:
+        library.loaded(environment, False)
+    assert str(caught.value).startswith("Ant-v4 needs the Python package mujoco, which is not")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_installation_that_fails_names_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = catalogue.Environment("Ant-v4", find_environment("Ant-v4").header, 998)
+
+    def fail(_: str) -> None:
+        raise MissingToolError("pip could not install it: check the network")
+
+    monkeypatch.setattr(tools, "ensure_group", fail)
+    with pytest.raises(MissingToolError, match=r"^Ant-v4 needs mujoco: pip could not install it"):
+        library.loaded(environment, False)
