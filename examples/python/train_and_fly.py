@@ -1,0 +1,10 @@
+"""Trains a policy on this machine, and lets it act in Gymnasium's own Pendulum-v1."""
+
+import sys
+
+import rlt
+
+folder = sys.argv[1] if len(sys.argv) > 1 else None  # None: a new one under runs/
+run = rlt.train("pendulum-td3", board="host", seed=0, out=folder, settings={"gamma": 0.98})
+returns = rlt.evaluate(run.policy, "Pendulum-v1", episodes=10)
+print(f"{run.policy}: mean return {returns.mean():.1f} of {returns.size} episodes")

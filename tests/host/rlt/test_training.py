@@ -1,0 +1,175 @@
+"""rlt.train, on fake boards and on this machine; rlt.evaluate; where the package is found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import rlt
+import rlt.training
+from rltools_host import paths
+from rltools_host.commands import train as train_command
+from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.runs.folder import RunFolder
+from training_bench import PAUSED_BOARD, Bench, interrupt_at, is_valid, saved_checkpoint
+
+
+def train_fake(out: Path | None = None, **options: Any) -> rlt.Run:
+    options = {"board": "host", "quiet": True, **options}
+    if "resume" not in options:
+        options = {"experiment": "fake-td3", "seed": 3, "out": out, **options}
+    return rlt.train(**options)
+
+
+def test_a_run_and_its_summary(
+    bench: Bench, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = train_fake(tmp_path / "run", settings={"report_every": 50, "learning_rate": 2e-3})
+    assert run.path == tmp_path / "run"
+    assert run.summary["step"] == 1000
+    assert run.summary["state_sha256"] == saved_checkpoint(run.path).state_sha256
+    values = is_valid(run.path)["hyperparameters"]
+    assert (values["report_every"], values["learning_rate"]) == (50, 0.002)
+    assert capfd.readouterr() == ("", "")
+    assert list(run.path.glob("events*"))
+    assert bench.built == 1
+
+
+def test_it_shows_what_the_command_shows(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train_fake(tmp_path / "run", quiet=False, tensorboard=False, steps=300)
+    output = capsys.readouterr().out
+    assert "step 200 of 300" in output
+    assert "finished 300 steps" in output
+    assert not list((tmp_path / "run").glob("events*"))
+    assert len(bench.boards) == 1
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_ctrl_c_saves_a_checkpoint_to_go_on_from(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
+    whole = train_fake(tmp_path / "whole")
+    bench.options = PAUSED_BOARD
+    with monkeypatch.context() as patch:
+        patch.setattr(rlt.training, "Screen", lambda view: interrupt_at(200)(view, sys.stdout))
+        patch.setattr(train_command, "make_screen", interrupt_at(200))
+        with pytest.raises(rlt.Interrupted, match="checkpoint saved") as caught:
+            train_fake(tmp_path / "run", quiet=quiet, settings={"report_every": 20})
+    bench.options = {}
+    assert caught.value.details["run"] == str(tmp_path / "run")
+    assert 200 <= saved_checkpoint(tmp_path / "run").step < 1000
+    for resume in (caught.value.details["run"], rlt.Run(tmp_path / "run", {})):
+        if resume == caught.value.details["run"]:
+            assert train_fake(resume=resume).summary["step"] == 1000
+        else:
+            assert train_fake(resume=resume, steps=1100).summary["step"] == 1100
+    again = train_fake(tmp_path / "again", steps=1100)
+    assert again.summary["state_sha256"] == saved_checkpoint(tmp_path / "run").state_sha256
+    assert whole.summary["step"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"experiment": "fake-td4"}, 'unknown experiment "fake-td4"'),
+        ({"board": "hots"}, 'unknown board "hots": did you mean'),
+        ({"settings": {"learning_rat": 1}}, 'unknown hyperparameter "learning_rat"'),
+        ({"settings": {"learning_rate": "fast"}}, "learning_rate=fast is out of bounds"),
+        ({"settings": {"seed": 4}}, "seed is given twice"),
+        ({"threads": 2}, "--threads does not go with board host"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(
+    bench: Bench, tmp_path: Path, options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(rlt.RltError, match=sentence) as caught:
+        train_fake(tmp_path / "run", **options)
+    assert isinstance(caught.value, UnknownNameError | UsageError)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    assert bench.boards == []
+
+
+def test_a_policy_that_was_trained_here_acts(tmp_path: Path) -> None:
+    run = rlt.train("pendulum-td3", board="host", seed=1, steps=200, out=tmp_path / "r", quiet=True)
+    assert run.policy.step == 200
+    assert run.policy.image.state_sha256 == run.summary["state_sha256"]
+    assert RunFolder.open(run.path).metadata["state"] == "finished"
+    env = rlt.make("Pendulum-v1", num_envs=5, threads=2)
+    observations, _ = env.reset(seed=0)
+    actions = run.policy(observations)
+    assert actions.shape == env.action_space.shape
+    assert env.action_space.contains(actions)
+
+
+# -- returns ---------------------------------------------------------------------------------------
+
+
+def test_returns_are_those_of_gymnasium_s_episodes() -> None:
+    def policy(observation: Any) -> Any:
+        return -observation[2:]
+
+    returns = rlt.evaluate(policy, "Pendulum-v1", episodes=3, seed=10)
+    for i in range(3):
+        env = gymnasium.make("Pendulum-v1")
+        observation, _ = env.reset(seed=10 + i)
+        rewards = []
+        for _ in range(200):
+            observation, reward, _, truncated, _ = env.step(policy(observation))
+            rewards.append(reward)
+        assert truncated
+        assert returns[i] == pytest.approx(sum(rewards))
+    env = gymnasium.make("rlt/Pendulum-v1", max_episode_steps=20)
+    short = rlt.evaluate(policy, env, 2)
+    assert short.shape == (2,)
+    assert (short > -20 * 16.3).all()
+    env.reset()  # is not closed: it is the caller's
+    with pytest.raises(rlt.RltError, match="at least one is needed"):
+        rlt.evaluate(policy, env, 0)
+
+
+def test_core_and_gymnasium_agree_on_a_policy_s_returns() -> None:
+    """The same episodes: the core's environment is put into the states of Gymnasium's."""
+    random = np.random.default_rng(0)
+    torques = random.uniform(-2, 2, (50, 1)).astype(np.float32)
+    reference: Any = gymnasium.make("Pendulum-v1")
+    env = rlt.make("Pendulum-v1", 4)
+    env.reset(seed=0)
+    expected = np.zeros(4)
+    for i in range(4):
+        reference.reset(seed=i)
+        env.states["angle_rad"][i], env.states["velocity_rad_s"][i] = reference.unwrapped.state
+        expected[i] = sum(reference.step(torque)[1] for torque in torques)
+    actual = sum(env.step(np.repeat(torque[None], 4, 0))[1].astype(float) for torque in torques)
+    assert actual == pytest.approx(expected, rel=1e-3)
+
+
+# -- the package -----------------------------------------------------------------------------------
+
+
+def test_it_is_found_beside_the_host_package(tmp_path: Path) -> None:
+    """Anywhere, by the path file that the set-up writes into .venv."""
+    code = "import rlt, gymnasium; print(rlt.__file__); gymnasium.spec('rlt/Pendulum-v1')"
+    command = [sys.executable, "-I", "-c", code]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+    assert (
+        Path(result.stdout.strip()).resolve() == paths.REPOSITORY / "host" / "rlt" / "__init__.py"
+    )
+    code = "import gymnasium; gymnasium.make('rlt:rlt/Pendulum-v1').reset(seed=0)"
+    subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, check=True, timeout=250)
+
+
+def test_names() -> None:
+    assert "pendulum-td3" in rlt.list_experiments()
+    assert "Pendulum-v1" in rlt.list_environments()
+    for name in rlt.__all__:
+        assert getattr(rlt, name) is not None
