@@ -18,7 +18,7 @@ namespace {
 using T = RLT_SCALAR;
 using Environment = rlt::RLT_ENVIRONMENT<T>;
 using State = Environment::State;
-constexpr int kObservationDim = Environment::kObservationDim;
+constexpr int kRow = rlt::kCriticObservationDim<Environment>;  // the policy's come first
 constexpr int kActionDim = Environment::kActionDim;
 static_assert(rlt::EnvironmentContract<Environment>::kKept);
 
@@ -34,18 +34,22 @@ struct Description {
   const rlt::Channel* observations;
   const rlt::Channel* actions;
   const StateField* state_fields;
-  std::uint32_t observation_dim, action_dim, state_field_count;
+  std::uint32_t observation_dim, privileged_dim, action_dim, state_field_count;
   std::uint32_t state_bytes, parameter_bytes, scalar_bytes;
   std::uint32_t step_interval_us, episode_steps;
   std::uint32_t most_threads;
 };
+
+// What is done where an episode has ended: nothing until the next reset; a new one is begun in the
+// same step, or in the next one in place of stepping.
+enum Autoreset : std::uint32_t { kDisabled, kSameStep, kNextStep };
 
 // `count` environments and what came of their last step.
 struct Batch {
   std::uint32_t count;
   std::uint32_t threads;
   std::uint32_t episode_steps;
-  std::uint32_t begins_anew;  // whether step() begins a new episode where one has ended
+  Autoreset autoreset;
   std::uint32_t seed;
   std::uint32_t step_number;  // since the seed was given
   State* state;
@@ -54,8 +58,8 @@ struct Batch {
   std::uint32_t* episode_step;
   T* episode_return;
   T* action;             // (count, kActionDim), as the caller gives them; step() normalises them
-  T* observation;        // (count, kObservationDim), of the present state
-  T* final_observation;  // the same, of the state in which an episode has ended
+  T* observation;        // (count, kRow), of the present state
+  T* final_observation;  // the same, of the state in which an episode has ended (kSameStep)
   T* reward;
   std::uint8_t* terminated;
   std::uint8_t* truncated;
@@ -74,7 +78,7 @@ rlt::VectorEnvironment<E, rlt::kAtRunTime> environments_of(const Batch& batch) {
 }
 
 T* observation_of(const Batch& batch, int index) {
-  return batch.observation + static_cast<std::ptrdiff_t>(index) * kObservationDim;
+  return batch.observation + static_cast<std::ptrdiff_t>(index) * kRow;
 }
 
 // Where step_all() puts what it finds.
@@ -85,22 +89,54 @@ struct Store {
     batch.reward[index] = transition.reward;
     batch.terminated[index] = transition.terminated;
     batch.truncated[index] = transition.truncated;
-    if (!transition.ended() || !batch.begins_anew) return observation_of(batch, index);
-    return batch.final_observation + static_cast<std::ptrdiff_t>(index) * kObservationDim;
+    if (!transition.ended() || batch.autoreset != kSameStep) return observation_of(batch, index);
+    return batch.final_observation + static_cast<std::ptrdiff_t>(index) * kRow;
   }
   T* begun(int index) const { return observation_of(batch, index); }
 };
+
+std::atomic<std::uint32_t> present_threads{0};  // of the pool, which all batches share
 
 // function(device), with the threads that the batch asks for.
 template <class Function>
 void with_device(const Batch& batch, Function&& function) {
   if (batch.threads < 2) return function(rlt::Generic{});
-  static std::atomic<std::uint32_t> present_threads{0};  // all batches have the same pool
   const rlt::HostThreads device{};
   if (present_threads.exchange(batch.threads) != batch.threads) {
     set_threads(device, static_cast<int>(batch.threads));
   }
   function(device);
+}
+
+// A row as it is in an episode's first state.
+void nothing_has_happened(const Batch& batch, int index) {
+  batch.reward[index] = T(0);
+  batch.terminated[index] = batch.truncated[index] = 0;
+}
+
+template <class Device, class Environments>
+void begin_next(Device device, const Batch& batch, Environments& environments, int index) {
+  const Store store{batch};
+  begin_next_episode(device, environments, index, batch.seed, store);
+  nothing_has_happened(batch, index);
+}
+
+template <class Device>
+void step_with(Device device, const Batch& batch) {
+  const Store store{batch};
+  auto environments = environments_of(batch);
+  if (batch.autoreset == kSameStep) {
+    return step_all(device, environments, batch.seed, batch.step_number, batch.episode_steps,
+                    batch.action, store);
+  }
+  rlt::for_each_environment<Environment>(device, environments.count(), [&](auto worker, int index) {
+    const bool has_ended = batch.terminated[index] || batch.truncated[index];
+    if (batch.autoreset == kNextStep && has_ended) {
+      return begin_next(worker, batch, environments, index);
+    }
+    step_and_observe(worker, environments, index, batch.seed, batch.step_number,
+                     batch.episode_steps, batch.action, store);
+  });
 }
 
 void normalise_actions(const Batch& batch) {
@@ -147,7 +183,8 @@ void rlt_environment_describe(Description* description) {
                   Environment::kObservations,
                   Environment::kActions,
                   state_fields.fields,
-                  kObservationDim,
+                  Environment::kObservationDim,
+                  rlt::kPrivilegedDim<Environment>,
                   kActionDim,
                   state_fields.count,
                   sizeof(State),
@@ -168,17 +205,15 @@ void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
   with_device(*batch, [&](auto device) {
     auto environments = environments_of(*batch);
     begin_all(device, environments, seed, [&](int index) { return observation_of(*batch, index); });
+    for (int index = 0; index < environments.count(); index++) nothing_has_happened(*batch, index);
   });
 }
 
 // The next episode of every environment.
 void rlt_environment_begin_next(Batch* batch) {
-  const rlt::Generic device{};
   auto environments = environments_of(*batch);
   for (int index = 0; index < environments.count(); index++) {
-    environments.episodes[index]++;
-    begin_episode(device, environments, index, batch->seed);
-    observe_first(device, environments, index, batch->seed, observation_of(*batch, index));
+    begin_next(rlt::Generic{}, *batch, environments, index);
   }
 }
 
@@ -194,19 +229,7 @@ void rlt_environment_observe(Batch* batch) {
 // Every environment takes its action. Returns how many episodes have ended.
 std::uint32_t rlt_environment_step(Batch* batch) {
   normalise_actions(*batch);
-  const Store store{*batch};
-  auto environments = environments_of(*batch);
-  if (batch->begins_anew) {
-    with_device(*batch, [&](auto device) {
-      step_all(device, environments, batch->seed, batch->step_number, batch->episode_steps,
-               batch->action, store);
-    });
-  } else {
-    for (int index = 0; index < environments.count(); index++) {
-      step_and_observe(rlt::Generic{}, environments, index, batch->seed, batch->step_number,
-                       batch->episode_steps, batch->action + index * kActionDim, store);
-    }
-  }
+  with_device(*batch, [&](auto device) { step_with(device, *batch); });
   batch->step_number++;
   std::uint32_t ended = 0;
   for (std::uint32_t i = 0; i < batch->count; i++) {

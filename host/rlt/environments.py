@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gymnasium.vector import AutoresetMode
+
 from rltools_host.environments import catalogue
 from rltools_host.environments.vector import CompiledVectorEnv
 
@@ -16,6 +18,7 @@ def make(
     num_envs: int = 1,
     *,
     max_episode_steps: int | None = None,
+    autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
     copy: bool = True,
     threads: int = 1,
 ) -> CompiledVectorEnv:
@@ -24,6 +27,8 @@ def make(
     name: one of list_environments(), such as "Pendulum-v1".
     max_episode_steps: after so many steps an episode is truncated; None: the environment's own
         number, 200 of Pendulum-v1.
+    autoreset_mode: "SameStep" (see CompiledVectorEnv), or "NextStep", which Gymnasium's vector
+        wrappers of observations want.
     copy: False returns the same arrays at each call, which the next call overwrites.
     threads: 1 to 64 that share the environments, where a step takes some microseconds (MuJoCo's);
         no bit depends on their number.
@@ -32,5 +37,10 @@ def make(
     needs cannot be had; MuJoCo's need Python 3.11.
     """
     return CompiledVectorEnv(
-        name, num_envs, max_episode_steps=max_episode_steps, copy=copy, threads=threads
+        name,
+        num_envs,
+        max_episode_steps=max_episode_steps,
+        autoreset_mode=autoreset_mode,
+        copy=copy,
+        threads=threads,
     )

@@ -22,6 +22,7 @@ from rltools_host.policies.contract import Channel
 from rltools_host.toolchain import tools
 
 UNLIMITED_STEPS = 2**32 - 1
+DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
 SEEDS = 2**32
 Array = NDArray[Any]
 
@@ -55,7 +56,7 @@ class DescriptionRecord(ctypes.Structure):
         *(
             (name, ctypes.c_uint32)
             for name in (
-                *("observation_dim", "action_dim", "state_field_count"),
+                *("observation_dim", "privileged_dim", "action_dim", "state_field_count"),
                 *("state_bytes", "parameter_bytes", "scalar_bytes"),
                 *("step_interval_us", "episode_steps", "most_threads"),
             )
@@ -68,7 +69,7 @@ class BatchRecord(ctypes.Structure):
         *(
             (name, ctypes.c_uint32)
             for name in (
-                *("count", "threads", "episode_steps", "begins_anew", "seed", "step_number"),
+                *("count", "threads", "episode_steps", "autoreset", "seed", "step_number"),
             )
         ),
         *(
@@ -96,6 +97,7 @@ class Library:
     scalar: np.dtype[Any]
     state: np.dtype[Any]  # the fields of State, by their names
     parameter_bytes: int
+    privileged_dim: int  # values that observations have behind those of the channels
 
 
 def load_library(name: str, double: bool = False) -> Library:
@@ -171,6 +173,7 @@ def described(functions: ctypes.CDLL) -> Library:
         scalar=np.dtype(f"f{record.scalar_bytes}"),
         state=state,
         parameter_bytes=record.parameter_bytes,
+        privileged_dim=record.privileged_dim,
     )
 
 
@@ -191,9 +194,10 @@ class Batch:
 
     A caller writes `actions`, in the channels' units, which step() overwrites; all others are
     the library's to write. `states` has the fields of the environment's State by their names: who
-    writes there calls observe() behind it. terminated and truncated tell of the last step; where an
-    episode has ended and `begins_anew`, `observations` has the first one of the next episode, and
-    `final_observations` the last one of that which ended.
+    writes there calls observe() behind it. terminated and truncated tell of the last step. What
+    comes where an episode has ended is `autoreset`: with SAME_STEP `observations` has the first one
+    of the next episode, and `final_observations` the last one of that which ended.
+    `privileged_observations` is what critics see beside (kPrivilegedDim), mostly nothing.
     """
 
     def __init__(
@@ -202,7 +206,7 @@ class Batch:
         count: int,
         *,
         episode_steps: int | None = None,
-        begins_anew: bool = True,
+        autoreset: int = DISABLED,
         threads: int = 1,
     ) -> None:
         if count < 1:
@@ -213,14 +217,17 @@ class Batch:
             raise UsageError(f"an episode of {episode_steps} steps: at least 1 is needed")
         self.library = library
         scalar = library.scalar
-        observation_shape = (count, len(library.observations))
+        policy_width = len(library.observations)
+        rows: Array = np.zeros((count, policy_width + library.privileged_dim), scalar)
+        final_rows = np.zeros_like(rows)
         self.states: Array = np.zeros(count, library.state)
         self.episodes = np.zeros(count, np.uint32)  # that have ended
         self.episode_steps = np.zeros(count, np.uint32)  # done in the present episode
         self.episode_returns: Array = np.zeros(count, scalar)  # of the present episode
         self.actions: Array = np.zeros((count, len(library.actions)), scalar)
-        self.observations: Array = np.zeros(observation_shape, scalar)
-        self.final_observations: Array = np.zeros(observation_shape, scalar)
+        self.observations = rows[:, :policy_width]
+        self.privileged_observations = rows[:, policy_width:]
+        self.final_observations = final_rows[:, :policy_width]
         self.rewards: Array = np.zeros(count, scalar)
         self.terminated = np.zeros(count, np.bool_)
         self.truncated = np.zeros(count, np.bool_)
@@ -229,18 +236,19 @@ class Batch:
             count,
             threads,
             UNLIMITED_STEPS if episode_steps is None else episode_steps,
-            begins_anew,
+            autoreset,
             0,
             0,
             *(
                 array.ctypes.data
                 for array in (
                     *(self.states, self._parameters, self.episodes, self.episode_steps),
-                    *(self.episode_returns, self.actions, self.observations),
-                    *(self.final_observations, self.rewards, self.terminated, self.truncated),
+                    *(self.episode_returns, self.actions, rows, final_rows),
+                    *(self.rewards, self.terminated, self.truncated),
                 )
             ),
         )
+        self._rows = (rows, final_rows)  # whose memory the views above and the library have
         self._pointer = ctypes.byref(self._record)
         self._step = library.functions.rlt_environment_step
 

@@ -26,7 +26,7 @@ class CompiledEnv(gymnasium.Env[Any, Any]):
 
     def __init__(self, name: str) -> None:
         library = load_library(name)
-        self._batch = Batch(library, 1, begins_anew=False)
+        self._batch = Batch(library, 1)
         self.metadata = {"render_modes": []}
         self.observation_space = space_of(library.observations)
         self.action_space = space_of(library.actions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import gymnasium
@@ -11,12 +12,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from rltools_host.environments.catalogue import NAMESPACE
-from rltools_host.environments.library import Batch, Library, checked_seed, load_library
+from rltools_host.environments.library import (
+    NEXT_STEP,
+    SAME_STEP,
+    Batch,
+    Library,
+    checked_seed,
+    load_library,
+)
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import Channel
 
 Float32Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]
+AUTORESETS = {AutoresetMode.SAME_STEP: SAME_STEP, AutoresetMode.NEXT_STEP: NEXT_STEP}
 
 
 def space_of(channels: tuple[Channel, ...]) -> gymnasium.spaces.Box:
@@ -24,6 +33,14 @@ def space_of(channels: tuple[Channel, ...]) -> gymnasium.spaces.Box:
     low = np.array([channel.minimum for channel in channels], np.float32)
     high = np.array([channel.maximum for channel in channels], np.float32)
     return gymnasium.spaces.Box(low, high, dtype=np.float32)
+
+
+def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    with contextlib.suppress(ValueError):
+        if (known := AutoresetMode(mode)) in AUTORESETS:
+            return known
+    names = " or ".join(known.value for known in AUTORESETS)
+    raise UsageError(f"autoreset_mode {mode}: choose {names}")
 
 
 def require_no_options(options: dict[str, Any] | None) -> None:
@@ -40,7 +57,8 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     Where an episode ends, the next one begins in the same step (AutoresetMode.SAME_STEP): the
     observation returned is the new episode's first, and infos["final_obs"][i] the last one of the
-    episode that ended, where infos["_final_obs"][i].
+    episode that ended, where infos["_final_obs"][i]. With NEXT_STEP that last one is returned, and
+    the next step ignores the row's action and begins the new episode, with reward 0.
 
     What environment i draws depends on the seed, on i and on its episode's number or the step: the
     episodes are those of training with this seed, and the first ones those of a larger number of
@@ -56,9 +74,11 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         num_envs: int = 1,
         *,
         max_episode_steps: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         copy: bool = True,
         threads: int = 1,
     ) -> None:
+        mode = checked_mode(autoreset_mode)
         library = load_library(name)
         self._batch = Batch(
             library,
@@ -66,9 +86,11 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             episode_steps=(
                 library.episode_steps if max_episode_steps is None else max_episode_steps
             ),
+            autoreset=AUTORESETS[mode],
             threads=threads,
         )
-        self.metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
+        self.metadata = {"render_modes": [], "autoreset_mode": mode}
+        self._has_final = mode is AutoresetMode.SAME_STEP
         self.copy = copy
         self.num_envs = num_envs
         self.single_observation_space = space_of(library.observations)
@@ -101,8 +123,15 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     @property
     def final_observations(self) -> Float32Array:
-        """(num_envs, channels); the rows whose episode ended in the last step count."""
+        """(num_envs, channels), with SAME_STEP; the rows whose episode ended in the last step
+        count."""
         return self._batch.final_observations
+
+    @property
+    def privileged_observations(self) -> Float32Array:
+        """(num_envs, n), what the core's critics see beside the policy's observations; n is 0 for
+        most environments."""
+        return self._batch.privileged_observations
 
     def observe(self) -> Float32Array:
         """The observations of the present states."""
@@ -138,7 +167,7 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             )
         self._actions[...] = actions
         batch = self._batch
-        infos = self._final_infos() if batch.step() else {}
+        infos = self._final_infos() if batch.step() and self._has_final else {}
         if not self.copy:
             return batch.observations, batch.rewards, batch.terminated, batch.truncated, infos
         return (

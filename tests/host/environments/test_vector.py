@@ -197,10 +197,52 @@ def test_episodes_are_cut_off_and_begun_anew_in_the_same_step() -> None:
         assert observations[:, 2] == pytest.approx(new[:, 1], abs=1e-6)
 
 
-def test_final_observations_are_there_for_the_rows_that_ended() -> None:
-    env = CompiledVectorEnv("Pendulum-v1", 2, max_episode_steps=5)
-    env.reset(seed=0)
-    assert [env.step(np.zeros((2, 1)))[3].any() for _ in range(10)] == ([False] * 4 + [True]) * 2
+@pytest.mark.parametrize("threads", [1, 2])
+def test_episodes_are_begun_anew_in_the_next_step_where_that_is_asked_for(threads: int) -> None:
+    """The same steps and the same starts as in the same step, one step later."""
+    name = "Hopper-v4" if sys.version_info >= (3, 11) else "Pendulum-v1"
+    env = CompiledVectorEnv(
+        name, 3, max_episode_steps=30, autoreset_mode="NextStep", threads=threads
+    )
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    same = CompiledVectorEnv(name, 3, max_episode_steps=30)
+    actions = actions_of(env, 60)
+    env.reset(seed=6)
+    same.reset(seed=6)
+    for action in actions:
+        observations, rewards, terminated, truncated, infos = env.step(action)
+        expected = same.step(action)
+        assert infos == {}
+        for array, other in zip((rewards, terminated, truncated), expected[1:4], strict=True):
+            assert np.array_equal(array, other)
+        ended = terminated | truncated
+        kept = expected[0]
+        assert np.array_equal(observations[~ended], kept[~ended])
+        assert np.array_equal(observations[ended], same.final_observations[ended])
+        if ended.any():
+            break
+    assert ended.any()
+    observations, rewards, terminated, truncated, _ = env.step(actions[-1])
+    assert np.array_equal(observations[ended], kept[ended])
+    assert not rewards[ended].any()
+    assert not (terminated | truncated)[ended].any()
+    if not ended.all():
+        assert rewards[~ended].all()
+    env = CompiledVectorEnv(name, 3, max_episode_steps=1, autoreset_mode="NextStep")
+    env.reset(seed=6)
+    env.step(actions[0])
+    env.reset(seed=6)  # where an episode has just ended: the next step is one
+    again = CompiledVectorEnv(name, 3, max_episode_steps=30)
+    again.reset(seed=6)
+    assert np.array_equal(env.step(actions[0])[0], again.step(actions[0])[0])
+
+
+def test_gymnasium_s_vector_wrappers_take_the_next_step_mode() -> None:
+    env = CompiledVectorEnv("Pendulum-v1", 4, max_episode_steps=3, autoreset_mode="NextStep")
+    wrapped = gymnasium.wrappers.vector.NormalizeObservation(env)
+    wrapped.reset(seed=0)
+    ends = [wrapped.step(np.zeros((4, 1)))[3].all() for _ in range(8)]
+    assert ends == [False, False, True, False, False, False, True, False]
 
 
 @MUJOCO_PYTHON
@@ -293,6 +335,10 @@ def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
         (lambda env: env.reset(options={"low": 1}), "reset has no option low"),
         (lambda _: CompiledVectorEnv("Pendulum-v1", 0), "0 environments: at least 1"),
         (lambda _: CompiledVectorEnv("Pendulum-v1", threads=65), "65 threads: choose 1 to 64"),
+        (
+            lambda _: CompiledVectorEnv("Pendulum-v1", autoreset_mode="Disabled"),
+            "autoreset_mode Disabled: choose SameStep or NextStep",
+        ),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=-1),
             "an episode of -1 steps",

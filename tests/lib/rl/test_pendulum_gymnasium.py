@@ -27,7 +27,7 @@ class Simulator:
         assert self.library.scalar == dtype
 
     def batch_in(self, states: Array) -> Batch:
-        batch = Batch(self.library, len(states), begins_anew=False)
+        batch = Batch(self.library, len(states))
         batch.states["angle_rad"], batch.states["velocity_rad_s"] = states.T
         return batch
 
