@@ -174,6 +174,7 @@ class Episode:
     observations: Float32Array  # (steps, observation_dim)
     actions: Float32Array  # (steps, action_dim), in the contract's units
     rewards: NDArray[np.float64]  # (steps)
+    seed: int  # of the reset
 
     @property
     def episode_return(self) -> float:
@@ -206,7 +207,8 @@ def gymnasium_episodes(image: PolicyImage, count: int, seed: int) -> list[Episod
     for environment in environments:
         environment.close()
     return [
-        Episode(np.array(seen[i]), np.array(done[i]), np.array(rewards[i])) for i in range(count)
+        Episode(np.array(seen[i]), np.array(done[i]), np.array(rewards[i]), seed + i)
+        for i in range(count)
     ]
 
 

@@ -1,4 +1,5 @@
-"""The moving picture that an environment may have: a module of pictures/ with its name.
+"""The moving picture that an environment may have: a module of pictures/ with its name, or with that
+of its family in Gymnasium (mujoco is that of Ant-v4).
 
 A module has one function, draw(image, episode), which returns None for a policy with other
 channels than those that it knows.
@@ -24,17 +25,28 @@ class Picture:
 
     figure: str  # HTML
     style: str  # CSS
+    wide: bool = False  # above the panels instead of beside them
     panels: tuple[Panel, ...] = ()
     replaced: tuple[str, ...] = ()  # observations that the panels stand for
 
 
 def picture_of(image: PolicyImage, episode: Episode) -> Picture | None:
-    name = module_name(image.environment)
-    if not (PICTURES / f"{name}.py").is_file():
-        return None
-    module = importlib.import_module(f"rltools_host.report.pictures.{name}")
-    picture: Picture | None = module.draw(image, episode)
-    return picture
+    for name in (module_name(image.environment), family_of(image.environment)):
+        if name and (PICTURES / f"{name}.py").is_file():
+            module = importlib.import_module(f"rltools_host.report.pictures.{name}")
+            picture: Picture | None = module.draw(image, episode)
+            return picture
+    return None
+
+
+def family_of(environment: str) -> str:
+    """The folder in Gymnasium that has the environment; empty for what it does not have."""
+    import gymnasium
+
+    specification = gymnasium.registry.get(environment)
+    entry = str(specification.entry_point) if specification else ""
+    found = re.match(r"gymnasium\.envs\.(\w+)", entry)
+    return found[1] if found else ""
 
 
 def module_name(environment: str) -> str:

@@ -19,7 +19,9 @@ from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
 from rltools_host.runs.folder import RunFolder
 
-EVALUATION_EPISODES = 100
+MOST_EPISODES = 100
+FEWEST_EPISODES = 10
+EVALUATION_STEPS = 20_000  # of all episodes together; those of Ant-v4 take some 7 s
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class RunData:
     metrics: Sequence[Mapping[str, Any]]
     image: PolicyImage | None
     evaluation: Evaluation | None
-    episode: Episode | None  # the first of the evaluation
+    episode: Episode | None  # that of the evaluation with the median return
     board: Board | None  # as it is described here now
     hyperparameters: Sequence[experiments.Hyperparameter]  # as the experiment has them here now
     metrics_described: Sequence[experiments.Metric]  # likewise
@@ -89,11 +91,26 @@ def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Ep
     """In gymnasium where it has the environment, else in the core's simulator."""
     if not evaluation.gymnasium_has(image.environment):
         core = evaluation.evaluate_policy(
-            image, str(folder.path), EVALUATION_EPISODES, 0, evaluation.CORE
+            image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE
         )
         return core, None
-    episodes = evaluation.gymnasium_episodes(image, EVALUATION_EPISODES, 0)
-    return evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes), episodes[0]
+    episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment), 0)
+    outcome = evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes)
+    return outcome, typical(episodes)
+
+
+def episodes_of(environment: str) -> int:
+    """How many are run: fewer of an environment with long ones."""
+    import gymnasium
+
+    longest = gymnasium.registry[environment].max_episode_steps or EVALUATION_STEPS
+    return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))
+
+
+def typical(episodes: Sequence[Episode]) -> Episode:
+    """That with the median return; of an even number, with the lower of the two."""
+    by_return = sorted(episodes, key=lambda episode: episode.episode_return)
+    return by_return[(len(episodes) - 1) // 2]
 
 
 def experiment_here(folder: RunFolder) -> ExperimentDescription | None:

@@ -31,8 +31,8 @@ def section(data: RunData) -> Section | None:
     picture = picture_of(image, episode)
     panels = episode_panels(panels_of(image, episode, picture), step_s)
     lead = (
-        f"The first of the {data.evaluation.episodes} evaluation episodes, from gymnasium's reset "
-        f"with seed {data.evaluation.seed}: {len(episode.rewards)} steps of "
+        f"Of the {data.evaluation.episodes} evaluation episodes that with the median return, from "
+        f"gymnasium's reset with seed {episode.seed}: {len(episode.rewards)} steps of "
         f"{number(step_s * 1000)}\N{NO-BREAK SPACE}ms, return {number(episode.episode_return, 1)}. "
         "The actions are those that the board would take, bit for bit."
     )
@@ -41,6 +41,8 @@ def section(data: RunData) -> Section | None:
         lead += f" Of the {count} observations the first {MOST_OBSERVATIONS} are shown."
     if picture is None:
         return Section("One episode", lead, panels)
+    if picture.wide:
+        return Section("One episode", lead, picture.figure + panels, picture.style)
     body = f'<div class="beside">{picture.figure}<div>{panels}</div></div>'
     return Section("One episode", lead, body, picture.style)
 

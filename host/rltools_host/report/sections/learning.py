@@ -10,7 +10,7 @@ import numpy as np
 from rltools_host.report import plot
 from rltools_host.report.markup import Section, number
 from rltools_host.report.plot import Curve, Values, thousands
-from rltools_host.report.run_data import EVALUATION_EPISODES, RunData, values_of
+from rltools_host.report.run_data import RunData, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,9 +50,10 @@ def learning_data(data: RunData) -> LearningData:
     mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
     episodes = values_of(progress, "episodes")
     is_new = np.diff(episodes, prepend=0) > 0  # an episode ended since the row before
-    final = None
+    final, final_label = None, ""
     if data.evaluation is not None:
         final = (float(data.steps_done), data.evaluation.mean, data.evaluation.std)
+        final_label = f"{data.evaluation.episodes} episodes afterwards"
     return LearningData(
         training=Curve(
             values_of(progress, "step")[is_new], values_of(progress, "last_return")[is_new]
@@ -61,7 +62,7 @@ def learning_data(data: RunData) -> LearningData:
         evaluation_low=np.maximum(mean - std, values_of(evaluations, "return_min")),
         evaluation_high=np.minimum(mean + std, values_of(evaluations, "return_max")),
         final=final,
-        final_label=f"{EVALUATION_EPISODES} episodes afterwards",
+        final_label=final_label,
         goal=data.goal,
     )
 
