@@ -35,14 +35,10 @@ Frame = NDArray[np.uint8]
 
 
 def main(environment_name: str, seed: str, folder: Path) -> int:
-    import gymnasium
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
-        environment = gymnasium.make(environment_name, disable_env_checker=True).unwrapped
     try:
-        renderer = make_renderer(environment.model)  # type: ignore[attr-defined]
-    except Exception:  # ImportError, AttributeError, RuntimeError ...: whatever is missing
+        environment = make_environment(environment_name)
+        renderer = make_renderer(environment.model)
+    except Exception:  # AttributeError, RuntimeError ...: MuJoCo loads the library when imported
         return NO_OPENGL
     with np.load(folder / INPUT) as episode:
         actions, rewards, steps = episode["actions"], episode["rewards"], episode["steps"]
@@ -52,12 +48,20 @@ def main(environment_name: str, seed: str, folder: Path) -> int:
     environment.reset(seed=int(seed))
     for step, action in enumerate(actions):
         if step in wanted:
-            frames.append(drawn(renderer, environment.data))  # type: ignore[attr-defined]
+            frames.append(drawn(renderer, environment.data))
         if environment.step(action)[1] != rewards[step]:
             return ANOTHER_EPISODE
     write_clip(folder / CLIP, frames, interval_s)
     write_strip(folder / STRIP, [frames[index] for index in in_strip])
     return 0
+
+
+def make_environment(name: str) -> Any:
+    import gymnasium
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
+        return gymnasium.make(name, disable_env_checker=True).unwrapped
 
 
 def make_renderer(model: Any) -> Any:

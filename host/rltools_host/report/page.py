@@ -16,6 +16,7 @@ from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import SECTIONS
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE_SHEET = Path(__file__).with_name("report.css")
 
 
@@ -39,7 +40,7 @@ def page(data: RunData) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <title>{experiment} on {board}</title>
 <style>
 {style}</style>

@@ -1,5 +1,7 @@
-"""The moving picture that an environment may have: a module of pictures/ with its name, or with that
-of its family in Gymnasium (mujoco is that of Ant-v4).
+"""The moving picture that an environment may have.
+
+It is a module of pictures/ with the environment's name, or with that of its family in Gymnasium
+(mujoco is that of Ant-v4).
 
 A module has one function, draw(image, episode), which returns None for a policy with other
 channels than those that it knows.

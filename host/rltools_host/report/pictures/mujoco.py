@@ -28,7 +28,8 @@ STRIP_EVERY = 2  # of the clip's frames
 START_S = (1.0, 3.0)  # the clip begins in between: the body runs, and has not yet come to rest
 CLIP_S = (2.0, 3.0)  # shortest, longest
 STYLE = """\
-.movement .clip { display: grid; grid-template-columns: minmax(0, 480px) 1fr; gap: 20px; align-items: end; }
+.movement .clip { display: grid; gap: 20px; align-items: end; }
+.movement .clip { grid-template-columns: minmax(0, 480px) 1fr; }
 .movement img { display: block; width: 100%; height: auto; border-radius: 8px; }
 .movement .strip { margin: 14px 0 22px; border-radius: 0; }
 @media (max-width: 720px) { .movement .clip { grid-template-columns: 1fr; gap: 8px; } }
