@@ -31,8 +31,8 @@ def section(data: RunData) -> Section | None:
     picture = picture_of(image, episode)
     panels = episode_panels(panels_of(image, episode, picture), step_s)
     lead = (
-        f"Of the {data.evaluation.episodes} evaluation episodes that with the median return, from "
-        f"gymnasium's reset with seed {episode.seed}: {len(episode.rewards)} steps of "
+        f"That of the {data.evaluation.episodes} evaluation episodes whose return is the median, "
+        f"from gymnasium's reset with seed {episode.seed}: {len(episode.rewards)} steps of "
         f"{number(step_s * 1000)}\N{NO-BREAK SPACE}ms, return {number(episode.episode_return, 1)}. "
         "The actions are those that the board would take, bit for bit."
     )
