@@ -59,6 +59,7 @@ def main(environment_name: str, seed: str, folder: Path) -> int:
 def make_environment(name: str) -> Any:
     import gymnasium
 
+    silence_mujoco()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
         return gymnasium.make(name, disable_env_checker=True).unwrapped
@@ -67,7 +68,6 @@ def make_environment(name: str) -> Any:
 def make_renderer(model: Any) -> Any:
     import mujoco
 
-    silence_mujoco()
     renderer = mujoco.Renderer(model, HEIGHT, WIDTH)
     # They speckle a body that is far from where it began: the light stays there.
     renderer.scene.flags[mujoco.mjtRndFlag.mjRND_SHADOW] = False

@@ -145,13 +145,15 @@ def figure(clip: bytes, strip: bytes, frames: Frames, image: PolicyImage) -> str
     step_s = image.step_interval_us * 1e-6
     begin_s = frames.steps[0] * step_s
     seconds = len(frames.steps) * frames.interval_s
+    width = 100 * len(frames.in_strip) / STRIP_FRAMES
     name = text(image.environment)
     return f"""<figure class="movement"><div class="clip">
 <img src="{data_uri(clip)}" alt="{name} moves as in the episode">
 <figcaption>{number(seconds, 1)}\N{NO-BREAK SPACE}s of this episode from
 {number(begin_s, 1)}\N{NO-BREAK SPACE}s on, in real time; the camera follows. Below, frames from
 there on, {number(frames.strip_interval_s, 2)}\N{NO-BREAK SPACE}s apart.</figcaption></div>
-<img class="strip" src="{data_uri(strip)}" alt="{name} in {len(frames.in_strip)} frames">
+<img class="strip" style="width:{width:g}%" src="{data_uri(strip)}"
+ alt="{name} in {len(frames.in_strip)} frames">
 </figure>"""
 
 
