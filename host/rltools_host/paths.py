@@ -9,6 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BOARDS_DIRECTORY = REPOSITORY / "boards"
 BUILD_DIRECTORY = REPOSITORY / "build"
 EXPERIMENTS_DIRECTORY = REPOSITORY / "experiments"
+STUDIES_DIRECTORY = EXPERIMENTS_DIRECTORY / "studies"
 FIRMWARE_BUILD_FILE = REPOSITORY / "firmware" / "build.json"
 PROTOCOL_DIRECTORY = BUILD_DIRECTORY / "protocol"
 PROTOCOL_GENERATOR = REPOSITORY / "lib" / "protocol" / "generate.py"

@@ -1,11 +1,14 @@
-"""`rlt report`: one self-contained HTML page about a run."""
+"""`rlt report`: one self-contained HTML page about a run, or a group of runs."""
 
 from __future__ import annotations
 
 import json
 
 from rltools_host.commands.options import Json, Output, RunArgument
+from rltools_host.report.group_page import write_group_report
 from rltools_host.report.page import write_report
+from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.names import find_group
 
 EXAMPLE = "rlt report latest --output report.html"
 
@@ -15,7 +18,10 @@ def command(
     output: Output = None,
     json_output: Json = False,
 ) -> None:
-    path = write_report(run_name, output)
+    if find_group(run_name) is not None:
+        path, _ = write_group_report(GroupFolder.open(run_name), output)
+    else:
+        path = write_report(run_name, output)
     print(f"wrote {path}")
     if json_output:
         print(json.dumps({"run": run_name, "path": str(path)}))

@@ -11,11 +11,11 @@ from typing import IO, Annotated, Any, cast
 import typer
 
 from rltools_host.commands.options import Json
-from rltools_host.errors import DiskError, RltError
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
-from rltools_host.ui.output import Output
+from rltools_host.training.seeds import means_group
+from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
 
 
@@ -32,12 +32,6 @@ def run(
     if output.error is not None:
         raise lost(output.error, near_path(Path(document["run"])))
     return document
-
-
-def lost(error: OSError, run_path: Path) -> RltError:
-    """What a script, or the person who closed a pipe, must know: the run itself is whole."""
-    reason = error.strerror or str(error)
-    return DiskError(f"the output could not be written ({reason}), but run {run_path} is complete")
 
 
 def closing_lines(document: Mapping[str, Any]) -> str:
@@ -95,7 +89,8 @@ def command(
         typer.Option(metavar="DIR", help="The run's folder. [default: a new one under runs/]"),
     ] = None,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Go on with a run that was paused.")
+        str | None,
+        typer.Option(metavar="RUN", help="Go on with a run, or a group, that was paused."),
     ] = None,
     port: Annotated[
         str | None,
@@ -106,6 +101,14 @@ def command(
         typer.Option(
             metavar="N", help="Threads that compute, with --board host-threads. [default: 2]"
         ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="SEEDS", help="A run for each, several at once: 0-9, or 0,3,5-7."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Runs at once. [default: what the processors are for]"),
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
@@ -118,4 +121,9 @@ def command(
     request = TrainingRequest(
         experiment, board, seed, steps, tuple(settings or ()), out, resume, port, threads
     )
-    run(request, tensorboard, json_output)
+    if means_group(resume, seeds, jobs):
+        from rltools_host.commands import groups
+
+        groups.run_seeds(request, seeds, jobs, tensorboard, json_output)
+    else:
+        run(request, tensorboard, json_output)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Any
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+STYLE_SHEET = Path(__file__).with_name("report.css")
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -53,3 +57,42 @@ def tile(name: str, value: str, note: str) -> str:
         f'<div class="tile"><div class="name">{name}</div><div class="value">{value}</div>'
         f'<div class="note">{note}</div></div>\n'
     )
+
+
+def document(
+    *,
+    title: str,
+    kicker: str,
+    heading: str,
+    verdict: str,
+    tiles: str,
+    sections: Sequence[Section],
+    folder: str,
+) -> str:
+    """A whole page, self-contained; all but the folder's name is HTML."""
+    style = STYLE_SHEET.read_text(encoding="utf-8") + "".join(shown.style for shown in sections)
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<p class="kicker">{kicker}</p>
+<h1>{heading}</h1>
+<p class="verdict">{verdict}</p>
+</header>
+<div class="tiles">
+{tiles}
+</div>
+{"".join(shown.html() for shown in sections)}
+<footer>Written by <code>rlt report</code> from the run folder
+<code>{text(folder)}</code>. This page needs no network.</footer>
+</body>
+</html>
+"""

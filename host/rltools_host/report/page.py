@@ -11,13 +11,10 @@ from pathlib import Path
 
 from rltools_host.files import write_atomically
 from rltools_host.policies.evaluation import GYMNASIUM, Evaluation
-from rltools_host.report.markup import duration, number, text, tile
+from rltools_host.report.markup import document, duration, number, text, tile
 from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import SECTIONS
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-STYLE_SHEET = Path(__file__).with_name("report.css")
 
 
 def write_report(run_name: str | Path | RunFolder, output: Path | None = None) -> Path:
@@ -34,32 +31,15 @@ def page(data: RunData) -> str:
     experiment = text(data.metadata.get("experiment", "unknown experiment"))
     board = text(data.metadata.get("board", "unknown board"))
     sections = [shown for section in SECTIONS if (shown := section(data)) is not None]
-    style = STYLE_SHEET.read_text(encoding="utf-8") + "".join(shown.style for shown in sections)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{experiment} on {board}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header>
-<p class="kicker">Training report · {text(data.board_title)}</p>
-<h1>{experiment} <span class="on">on {board}</span></h1>
-<p class="verdict">{verdict(data)}</p>
-</header>
-<div class="tiles">
-{"".join(tiles(data))}
-</div>
-{"".join(shown.html() for shown in sections)}
-<footer>Written by <code>rlt report</code> from the run folder
-<code>{text(data.folder.name)}</code>. This page needs no network.</footer>
-</body>
-</html>
-"""
+    return document(
+        title=f"{experiment} on {board}",
+        kicker=f"Training report · {text(data.board_title)}",
+        heading=f'{experiment} <span class="on">on {board}</span>',
+        verdict=verdict(data),
+        tiles="".join(tiles(data)),
+        sections=sections,
+        folder=data.folder.name,
+    )
 
 
 def verdict(data: RunData) -> str:

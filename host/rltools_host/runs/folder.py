@@ -8,7 +8,6 @@ run.json is what counts: a save belongs to the run from the run.json on that nam
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from rltools_host.hints import command_line, near_path
 from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import saves, schema
 from rltools_host.runs.checkpoint import state_of_checkpoint
+from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import RUN_FILE, find_run, require_empty
 
 METRICS_FILE = "metrics.jsonl"
@@ -41,7 +41,7 @@ class RunFolder:
         self.path = path
         self.metadata = metadata
         self._metrics_descriptor: int | None = None
-        self._lock_descriptor: int | None = None
+        self._lock = FolderLock(path)
 
     @property
     def name(self) -> str:
@@ -115,16 +115,7 @@ class RunFolder:
 
     def lock(self) -> None:
         """Keeps other processes from writing to this run; the system lets go when this one ends."""
-        try:
-            self._lock_descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-            fcntl.flock(self._lock_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise UsageError(
-                f"another rlt is training in {self.path}: wait for it or stop it first"
-            ) from None
-        except OSError as error:
-            raise disk_error(self.path, error) from None
+        self._lock.take()
 
     def require_unchanged(self) -> None:
         """UsageError where another process has written run.json since this one read it."""
@@ -234,9 +225,7 @@ class RunFolder:
     def close(self) -> None:
         """Closes files and lets others write; a second time does nothing."""
         self._close_metrics()
-        if self._lock_descriptor is not None:
-            os.close(self._lock_descriptor)
-            self._lock_descriptor = None
+        self._lock.release()
 
     def _close_metrics(self) -> None:
         if self._metrics_descriptor is not None:

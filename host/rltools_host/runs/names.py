@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
@@ -13,6 +14,7 @@ from rltools_host.files import disk_error
 from rltools_host.paths import RUNS_DIRECTORY
 
 RUN_FILE = "run.json"
+GROUP_FILE = "group.json"  # of a folder of runs
 LATEST = "latest"
 DATED = re.compile(r"\d{8}-\d{6}-")
 
@@ -27,9 +29,7 @@ def find_run(run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path:
     if str(run) and is_run(path):
         return path
     if path.name == LATEST:
-        folder = path.parent
-        if folder == Path() or (folder == Path(runs_directory.name) and not run_names(folder)):
-            folder = runs_directory
+        folder = folder_of_latest(path, (RUN_FILE,), runs_directory)
         if names := run_names(folder):
             return folder / names[-1]
         raise UnknownNameError(f"there is no run in {folder}: train one first, or name its folder")
@@ -37,17 +37,54 @@ def find_run(run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path:
         for candidate in (runs_directory / path, runs_directory.parent / path):
             if is_run(candidate):
                 return candidate
+        if (group := find_group(run, runs_directory)) is not None:
+            raise UsageError(f"{group} is a group of runs: name one of them{example_of(group)}")
     raise unknown_name("run", str(run), run_names(runs_directory)[-5:])
+
+
+def find_group(name: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path | None:
+    """Where a group of this name lies; None where the name is a run's or nothing's.
+
+    `latest` is a group where the newest of runs and groups is one.
+    """
+    path = Path(name)
+    if not str(name):
+        return None
+    if path.name == LATEST and not is_group(path):
+        files = (RUN_FILE, GROUP_FILE)
+        folder = folder_of_latest(path, files, runs_directory)
+        path = folder / run_names(folder, files)[-1] if run_names(folder, files) else path
+    candidates = (path, runs_directory / path, runs_directory.parent / path)
+    return next((candidate for candidate in candidates if is_group(candidate)), None)
+
+
+def folder_of_latest(path: Path, files: Sequence[str], runs_directory: Path) -> Path:
+    folder = path.parent
+    is_runs = folder == Path(runs_directory.name) and not run_names(folder, files)
+    return runs_directory if folder == Path() or is_runs else folder
 
 
 def is_run(path: Path) -> bool:
     return os.path.isfile(path / RUN_FILE)
 
 
-def run_names(runs_directory: Path = RUNS_DIRECTORY) -> list[str]:
+def is_group(path: Path) -> bool:
+    return os.path.isfile(path / GROUP_FILE)
+
+
+def example_of(group: Path) -> str:
+    """A clause with a run of the group."""
+    for found in sorted(group.rglob(RUN_FILE)):
+        return f", such as {shlex.quote(str(found.parent))}"
+    return ""
+
+
+def run_names(
+    runs_directory: Path = RUNS_DIRECTORY, files: Sequence[str] = (RUN_FILE,)
+) -> list[str]:
     """The runs in a folder, oldest first: by the date in their names, or when they were written."""
     dated = []
-    for path in runs_directory.glob(f"*/{RUN_FILE}"):
+    for path in (found for file in files for found in runs_directory.glob(f"*/{file}")):
         name = path.parent.name
         written = ""
         if not DATED.match(name):
@@ -64,7 +101,11 @@ def require_empty(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"{path} is not a folder: choose another with --out")
     if path.is_dir() and any(path.iterdir()):
-        go_on = f", or go on with --resume {shlex.quote(str(path))}" if is_run(path) else ""
+        go_on = (
+            f", or go on with --resume {shlex.quote(str(path))}"
+            if is_run(path) or is_group(path)
+            else ""
+        )
         raise UsageError(f"{path} is not empty: choose another folder with --out{go_on}")
 
 

@@ -1,4 +1,4 @@
-"""What run.json, metrics.jsonl and a checkpoint's header must look like to be read.
+"""What run.json, group.json, metrics.jsonl and a checkpoint's header must look like to be read.
 
 A check takes a value and returns nothing, or raises Unfit with a clause such as `steps is "10", not
 a whole number from 0 to 4294967295`. Keys that are not known are left alone.
@@ -210,6 +210,31 @@ RUN = record(
     }
 )
 
+VARIANT_NAME = text(r"([a-z0-9][a-z0-9-]{0,59})?", "a name of small letters, digits and hyphens")
+VARIANT = record(
+    {"name": VARIANT_NAME, "label": text(), "settings": list_of(text())}, required=True
+)
+GROUP_ASKED = record(
+    {
+        "format": whole(1),
+        **dict.fromkeys(("kind", "title", "experiment", "board", "state"), text()),
+        "seeds": list_of(whole()),
+        "variants": list_of(VARIANT),
+        "x_axis": text(),
+        "y_axis": text(),
+        "tensorboard": flag,
+    },
+    required=True,
+)
+GROUP_KNOWN = record(
+    {
+        "study": text(),
+        "port": optional(text()),
+        **dict.fromkeys(("steps", "threads", "jobs"), optional(whole(1))),
+        **dict.fromkeys(("started", "ended"), text()),
+    }
+)
+
 RETURNS = ("return_mean", "return_std", "return_min", "return_max")
 AT = {"time_s": number(0), "step": whole()}
 PROGRESS: Keys = {
@@ -253,6 +278,14 @@ def check_run(document: Any) -> None:
     if not isinstance(document, dict):
         raise Unfit("it is not one object")
     RUN("", document)
+
+
+def check_group(document: Any) -> None:
+    """Unfit unless this is the content of a group.json. How its runs stood is for people only."""
+    if not isinstance(document, dict):
+        raise Unfit("it is not one object")
+    GROUP_ASKED("", document)
+    GROUP_KNOWN("", document)
 
 
 def check_row(row: Any) -> None:

@@ -24,6 +24,14 @@ SET_ON_RESUME = ("steps", "report_every")
 
 
 @dataclass(frozen=True)
+class Built:
+    """What was built for a request before: its runs share it, and none builds anew."""
+
+    description: ExperimentDescription
+    program: Path | None  # None: the board is flashed
+
+
+@dataclass(frozen=True)
 class TrainingRequest:
     """What a user asks for; None where the default, or the resumed run, decides."""
 
@@ -36,6 +44,7 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
+    built: Built | None = None
 
 
 @dataclass
@@ -114,7 +123,7 @@ def make_plan(request: TrainingRequest) -> Plan:
         require_empty(request.out)
     require_threads(request, chosen)
     cmake.require_program(chosen)
-    description = experiments.describe(request.experiment, chosen)
+    description = describe(request, request.experiment, chosen)
     values = default_values(description)
     values["report_every"] = report_interval(description, chosen)
     values |= given_values(description, request.seed, request.steps, request.settings)
@@ -124,6 +133,12 @@ def make_plan(request: TrainingRequest) -> Plan:
 def report_interval(description: ExperimentDescription, board: Board) -> int:
     """Steps from one progress message to the next, unless somebody says."""
     return board.report_every * description.environments
+
+
+def describe(request: TrainingRequest, experiment: str, board: Board) -> ExperimentDescription:
+    if request.built is not None and request.built.description.name == experiment:
+        return request.built.description
+    return experiments.describe(experiment, board)
 
 
 def board_of(experiment: str) -> Board:
@@ -166,7 +181,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     chosen = load_board(board)
     require_threads(request, chosen)
     cmake.require_program(chosen)
-    description = experiments.describe(experiment, chosen)
+    description = describe(request, experiment, chosen)
     given = given_values(description, request.seed, request.steps, request.settings)
     if fixed := [name for name in given if name not in SET_ON_RESUME]:
         raise UsageError(

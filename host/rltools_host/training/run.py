@@ -41,7 +41,9 @@ def train(
 ) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `rlt train --json` prints."""
     plan = make_plan(request)
-    if not plan.board.is_flashed:
+    if request.built is not None:
+        plan.program = request.built.program
+    elif not plan.board.is_flashed:
         plan.program = firmware.build_firmware(plan.board, plan.description.name)
     link = open_board(plan)
     with contextlib.closing(link), Interruption() as interruption:

@@ -6,7 +6,10 @@ import contextlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import IO, TextIO
+
+from rltools_host.errors import DiskError, RltError
 
 
 class Output(io.TextIOBase):
@@ -43,6 +46,12 @@ class Output(io.TextIOBase):
     @property
     def encoding(self) -> str:  # type: ignore[override]  # which is a variable there
         return getattr(self._stream, "encoding", None) or "utf-8"
+
+
+def lost(error: OSError, run_path: Path) -> RltError:
+    """What a script, or the person who closed a pipe, must know: the run itself is whole."""
+    reason = error.strerror or str(error)
+    return DiskError(f"the output could not be written ({reason}), but run {run_path} is complete")
 
 
 def open_missing_streams() -> None:

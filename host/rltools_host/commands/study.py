@@ -1,0 +1,125 @@
+"""`rlt study`: an experiment's learning with and without parts of it, over several seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rltools_host.commands import groups
+from rltools_host.commands.options import Json
+from rltools_host.hints import command_line
+from rltools_host.runs.group import STUDY
+from rltools_host.training.group import GroupRequest
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.seeds import parse_seeds, spoken
+from rltools_host.training.study import Study, load_study, study_names
+from rltools_host.ui.table import aligned
+
+
+def request_of(
+    study: Study,
+    board: str | None = None,
+    seeds: str | None = None,
+    steps: int | None = None,
+    jobs: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    tensorboard: bool = True,
+) -> GroupRequest:
+    """What the study asks for, unless something else is given."""
+    own_threads = study.threads if board in (None, study.board) else None
+    return GroupRequest(
+        TrainingRequest(
+            study.experiment,
+            board or study.board,
+            steps=study.steps if steps is None else steps,
+            out=out,
+            threads=own_threads if threads is None else threads,
+        ),
+        study.seeds if seeds is None else parse_seeds(seeds),
+        study.variants,
+        jobs,
+        tensorboard,
+        {
+            "kind": STUDY,
+            "study": study.name,
+            "title": study.title,
+            "x_axis": study.x_axis,
+            "y_axis": study.y_axis,
+        },
+    )
+
+
+def list_studies(json_output: bool) -> None:
+    """Which studies there are; with one that is broken its sentence, in place of the list."""
+    studies = [load_study(name) for name in study_names()]
+    if json_output:
+        fields = [
+            {
+                "study": study.name,
+                "title": study.title,
+                "experiment": study.experiment,
+                "variants": [variant.name for variant in study.variants],
+                "seeds": list(study.seeds),
+            }
+            for study in studies
+        ]
+        print(json.dumps({"studies": fields}))
+        return
+    rows = [
+        (
+            study.name,
+            study.experiment,
+            f"{len(study.variants)} variants, seeds {spoken(study.seeds)}",
+            study.title,
+        )
+        for study in studies
+    ]
+    print("\n".join(aligned(rows)))
+    print(f"\ntrain one with `{command_line('study', studies[0].name)}`")
+
+
+EXAMPLE = "rlt study pendulum-ppo-ablation --seeds 0-4"
+
+
+def command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="A study; without it, they are listed.")
+    ] = None,
+    board: Annotated[
+        str | None, typer.Option(metavar="BOARD", help="Where to train. [default: the study's]")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option(metavar="SEEDS", help="Of each variant: 0-9, or 0,3,5-7.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Environment steps of each run.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Runs at once. [default: what the processors are for]"),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads of a run, where the board takes them.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Its folder. [default: a new one in runs/]")
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
+    ] = True,
+    json_output: Json = False,
+) -> None:
+    """A study is a file of experiments/studies: variants of an experiment's settings, each trained
+    with several seeds. It ends with a table, a page with the learning curves (mean and deviation)
+    and these as CSV. Ctrl-C pauses all and says how to go on.
+    """
+    if name is None:
+        list_studies(json_output)
+        return
+    study = load_study(name)
+    request = request_of(study, board, seeds, steps, jobs, threads, out, tensorboard)
+    groups.run(request, json_output)

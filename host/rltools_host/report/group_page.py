@@ -1,0 +1,248 @@
+"""The page about a group of runs: learning curves over its seeds, what variants and runs end at.
+
+Everything comes from the folders of the group and of its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rltools_host.files import write_atomically
+from rltools_host.report import plot
+from rltools_host.report.curves import VariantCurve, as_csv, run_of, variant_curves
+from rltools_host.report.markup import Section, document, number, text, tile
+from rltools_host.report.sections.learning import legend
+from rltools_host.runs.folder import REPORT_FILE
+from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.training.seeds import spoken
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# One after the other; who cannot tell two colours apart has the dashes.
+COLOURS = (plot.FIRST, plot.SECOND, plot.INK, plot.THIRD, plot.GOAL)
+DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (6, 2.5)),
+    (0, (1.2, 1.8)),
+    (0, (7, 2, 1.5, 2)),
+    (0, (3, 2)),
+)
+MANY_POINTS = 40  # from which on points are not marked
+SHORT, TALL = 380, 400  # CSS pixels, for a wide and a narrow page
+
+
+def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[Path, Path]:
+    """Writes the page, by default into the group's folder, and the curves; returns their paths."""
+    path = output or group.report_path
+    if path.is_dir():
+        path = path / REPORT_FILE
+    curves = variant_curves(group)
+    write_atomically(group.curves_path, as_csv(curves).encode())
+    write_atomically(path, page(group, curves).encode())
+    return path, group.curves_path
+
+
+def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
+    metadata = group.metadata
+    finished = finished_runs(group)
+    sections = [learning(group, curves), final_returns(group, finished), runs(group)]
+    title = text(group.title)
+    seeds = text(spoken(metadata["seeds"]))
+    experiment, board = text(metadata["experiment"]), text(metadata["board"])
+    return document(
+        title=title,
+        kicker=f"Training report · {experiment} on {board}, seeds {seeds}",
+        heading=title,
+        verdict=verdict(group, finished),
+        tiles="".join(tiles(group, finished)),
+        sections=[section for section in sections if section is not None],
+        folder=group.name,
+    )
+
+
+def finished_runs(group: GroupFolder) -> dict[RunName, Mapping[str, Any]]:
+    """run.json of those that have finished."""
+    found: dict[RunName, Mapping[str, Any]] = {}
+    for name in group.run_names():
+        run = run_of(group, name)
+        if run is not None and run.metadata.get("state") == "finished":
+            found[name] = run.metadata
+    return found
+
+
+def returns_of(finished: Mapping[RunName, Mapping[str, Any]], variant: str) -> list[float]:
+    return [
+        float(metadata["return_mean"])
+        for name, metadata in finished.items()
+        if name.variant == variant and metadata.get("return_mean") is not None
+    ]
+
+
+def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> str:
+    """One sentence: how many have finished, and what they end at."""
+    names = list(group.run_names())
+    told = f"{len(finished)} of {len(names)} runs have finished"
+    if len(group.variants) > 1:
+        means = [
+            (statistics_of(returns)["mean"], variant["label"])
+            for variant in group.variants
+            if (returns := returns_of(finished, variant["name"]))
+        ]
+        if not means:
+            return f"{told}."
+        mean, label = max(means)
+        return (
+            f"{told}. The highest mean of final returns, <strong>{number(float(mean or 0), 1)}"
+            f"</strong>, is that of “{text(label)}”."
+        )
+    figures = statistics_of(returns_of(finished, group.variants[0]["name"]))
+    if not figures["runs"]:
+        return f"{told}."
+    mean, std = float(figures["mean"] or 0), float(figures["std"] or 0)
+    return (
+        f"{told}; the last evaluations of their training returned "
+        f"<strong>{number(mean, 1)}</strong> ± {number(std, 1)}, mean and standard deviation "
+        "over the seeds."
+    )
+
+
+def tiles(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> list[str]:
+    shown = [tile("runs finished", number(len(finished)), f"of {len(list(group.run_names()))}")]
+    if len(group.variants) == 1:
+        figures = statistics_of(returns_of(finished, group.variants[0]["name"]))
+        if figures["runs"]:
+            for name, key in (("mean return", "mean"), ("median", "median"), ("worst", "worst")):
+                note = f"over {figures['runs']} seeds"
+                shown.append(tile(name, number(float(figures[key] or 0), 1), note))
+    steps = {int(metadata.get("step", 0)) for metadata in finished.values()}
+    if steps:
+        shown.append(tile("training steps", number(max(steps)), "each"))
+    train_s = sum(float(metadata.get("train_s") or 0.0) for metadata in finished.values())
+    if train_s:
+        note = f"seconds of training, {group.metadata.get('jobs') or 'several'} at once"
+        shown.append(tile("computed", number(train_s), text(note)))
+    return shown
+
+
+def learning(group: GroupFolder, curves: Sequence[VariantCurve]) -> Section | None:
+    if not curves:
+        return None
+    counts = {len(curve.seeds) for curve in curves}
+    seeds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(counts.pop())
+    lead = (
+        "Return of the deterministic evaluations during training: the line is the mean over "
+        f"{seeds} seeds, the band one standard deviation to both sides."
+    )
+    if len(curves) == 1:
+        lead += " Thin lines are the seeds."
+    body = learning_curves(curves, group.metadata["x_axis"], group.metadata["y_axis"])
+    return Section("Learning curves", lead, body)
+
+
+def learning_curves(curves: Sequence[VariantCurve], x_axis: str, y_axis: str) -> str:
+    """A line and a band for each variant."""
+
+    def draw(figure: Figure, is_wide: bool) -> None:
+        axes = figure.add_subplot()
+        for index, curve in enumerate(curves):
+            colour = COLOURS[index % len(COLOURS)]
+            if len(curves) == 1:
+                for values in curve.returns:
+                    axes.plot(curve.steps, values, color=colour, linewidth=0.8, alpha=0.45)
+            mean, std = curve.mean, curve.std
+            axes.fill_between(
+                curve.steps, mean - std, mean + std, color=colour, alpha=0.15, linewidth=0
+            )
+            axes.plot(
+                curve.steps,
+                mean,
+                color=colour,
+                linewidth=2.2,
+                linestyle=DASHES[index % len(DASHES)],
+                marker="o" if curve.steps.size < MANY_POINTS else "",
+                markersize=4,
+                label=curve.label or "mean ± deviation",
+                zorder=3,
+            )
+        plot.use_thousands(axes, is_wide)
+        axes.set_xlabel(x_axis)
+        plot.title(axes, y_axis)
+        if len(curves) > 1:
+            below_the_plot(figure, axes, is_wide)
+        else:
+            legend(figure, axes, is_wide)
+
+    label = f"Learning curves: {y_axis} over {x_axis}, a line for each variant"
+    return plot.responsive(draw, (SHORT, TALL), label)
+
+
+def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
+    """Labels of variants are long, and their dashes are to be seen."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower left",
+        ncols=2 if is_wide else 1,
+        frameon=False,
+        labelcolor=plot.INK,
+        handlelength=4,
+    )
+
+
+def final_returns(
+    group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]
+) -> Section | None:
+    """The table of what the variants end at."""
+    rows = []
+    for variant in group.variants:
+        figures = statistics_of(returns_of(finished, variant["name"]))
+        if figures["runs"]:
+            cells = (figures[key] for key in ("mean", "std", "median", "worst"))
+            numbers = "".join(
+                f'<td class="number">{number(float(value or 0), 1)}</td>' for value in cells
+            )
+            label = text(variant["label"] or "all seeds")
+            rows.append(
+                f'<tr><th>{label}</th><td class="number">{figures["runs"]}</td>{numbers}</tr>'
+            )
+    if not rows:
+        return None
+    head = "".join(
+        f"<th>{name}</th>" for name in ("", "seeds", "mean", "deviation", "median", "worst")
+    )
+    lead = "The last evaluation of each run's training; deviations are between the seeds."
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return Section("Final returns", lead, body)
+
+
+def runs(group: GroupFolder) -> Section:
+    """Every run: how it stands, and the hash of the state that it ends in."""
+    rows = []
+    for name in group.run_names():
+        run = run_of(group, name)
+        metadata = run.metadata if run is not None else {}
+        mean = metadata.get("return_mean")
+        digest = str(metadata.get("state_sha256") or "")
+        rows.append(
+            f"<tr><th>{text(name.folder)}</th><td>{text(metadata.get('state', 'not begun'))}</td>"
+            f'<td class="number">{number(float(metadata.get("step", 0)))}</td>'
+            f'<td class="number">{number(float("nan") if mean is None else float(mean), 1)}</td>'
+            f'<td class="mono" title="{text(digest)}">{text(digest[:12])}</td></tr>'
+        )
+    head = "".join(f"<th>{name}</th>" for name in ("run", "", "steps", "return", "state SHA-256"))
+    settings = [
+        f"<strong>{text(variant['label'])}</strong>: "
+        + (", ".join(f"<code>{text(each)}</code>" for each in variant["settings"]) or "as it is")
+        for variant in group.variants
+        if variant["label"]
+    ]
+    lead = "Each is an ordinary run: <code>rlt report</code> and the others take its folder."
+    if settings:
+        lead += f" Settings: {'; '.join(settings)}."
+    return Section(
+        "Runs", lead, f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )

@@ -1,0 +1,140 @@
+"""The folder of a group of runs, which differ in their seeds, or in a study in settings too.
+
+Each run is an ordinary run's folder, `s<seed>` or `<variant>/s<seed>`. group.json says what the
+group was asked for, from which `rlt train --resume` goes on, and sums up how its runs stand.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.files import disk_error, parse_json, plain_json, write_atomically
+from rltools_host.paths import RUNS_DIRECTORY
+from rltools_host.runs import schema
+from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
+from rltools_host.runs.lock import FolderLock
+from rltools_host.runs.names import GROUP_FILE, find_group, require_empty
+
+CURVES_FILE = "curves.csv"
+FORMAT = 1  # of group.json
+SEEDS, STUDY = "seeds", "study"  # kinds
+
+
+class RunName(NamedTuple):
+    """One run of a group: of which variant, empty where there are none, and of which seed."""
+
+    variant: str
+    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Within the group's folder."""
+        return Path(self.variant) / f"s{self.seed}"
+
+
+class GroupFolder:
+    """A group's folder; `metadata` is the content of group.json, written by `update`."""
+
+    def __init__(self, path: Path, metadata: Mapping[str, Any]) -> None:
+        self.path = path
+        self.metadata = dict(metadata)
+        self._lock = FolderLock(path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def report_path(self) -> Path:
+        return self.path / REPORT_FILE
+
+    @property
+    def curves_path(self) -> Path:
+        return self.path / CURVES_FILE
+
+    @property
+    def title(self) -> str:
+        return str(self.metadata["title"])
+
+    @property
+    def variants(self) -> list[Mapping[str, Any]]:
+        """name, label and settings of each; one without a name where there is but one."""
+        return list(self.metadata["variants"])
+
+    def run_names(self) -> Iterator[RunName]:
+        for variant in self.variants:
+            for seed in self.metadata["seeds"]:
+                yield RunName(variant["name"], seed)
+
+    @classmethod
+    def create(cls, path: Path, metadata: Mapping[str, Any]) -> GroupFolder:
+        """A new folder; an existing one must be empty."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            pass  # no folder: `require_empty` says so
+        except OSError as error:
+            raise disk_error(path, error) from None
+        require_empty(path)
+        folder = cls(path.resolve(), {"format": FORMAT, **metadata})
+        folder.update({})
+        return folder
+
+    @classmethod
+    def open(cls, name: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> GroupFolder:
+        path = find_group(name, runs_directory)
+        if path is None:
+            raise UnknownNameError(f"{name} is no group of runs: give its folder")
+        return cls(path.resolve(), read_group_file(path / GROUP_FILE))
+
+    def lock(self) -> None:
+        self._lock.take()
+
+    def close(self) -> None:
+        self._lock.release()
+
+    def update(self, changes: Mapping[str, Any]) -> None:
+        """Writes group.json with these changes."""
+        metadata = {**self.metadata, **changes}
+        text = json.dumps(plain_json(metadata), indent=2) + "\n"
+        write_atomically(self.path / GROUP_FILE, text.encode())
+        self.metadata = metadata
+
+
+def read_group_file(path: Path) -> dict[str, Any]:
+    """The content of a group.json, checked."""
+    try:
+        document = parse_json(path.read_bytes())
+        schema.check_group(document)
+    except OSError as error:
+        raise cannot_read(path, error) from None
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{path} is damaged{reason_of(error)}; restore it, or go on with each run of the "
+            "folder by itself"
+        ) from None
+    metadata: dict[str, Any] = document
+    if metadata["format"] > FORMAT:
+        raise DamagedFileError(
+            f"{path} has format {metadata['format']}, this host reads {FORMAT}: "
+            "use the host tools that wrote it"
+        )
+    return metadata
+
+
+def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
+    """Of the runs' final returns; the deviation is the population's, as boards report it."""
+    if not returns:
+        return {"runs": 0, "mean": None, "median": None, "std": None, "worst": None}
+    return {
+        "runs": len(returns),
+        "mean": statistics.fmean(returns),
+        "median": statistics.median(returns),
+        "std": statistics.pstdev(returns),
+        "worst": min(returns),
+    }

@@ -1,0 +1,352 @@
+"""Trains a group of runs: one experiment with several seeds, or a study's variants with each.
+
+Each run is trained by `rlt train`'s own code in a process of its own; firmware is built once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rltools_host.build import firmware
+from rltools_host.errors import Interrupted, RltError, UsageError
+from rltools_host.files import plain_json
+from rltools_host.hints import command_line, near_path
+from rltools_host.runs.group import SEEDS, GroupFolder, statistics_of
+from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.provenance import timestamp
+from rltools_host.training.crew import Crew
+from rltools_host.training.group_view import (
+    FAILED,
+    FINISHED,
+    PAUSED,
+    WAITING,
+    GroupScreen,
+    GroupView,
+    Member,
+)
+from rltools_host.training.interruption import Interruption
+from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
+from rltools_host.training.seeds import jobs_on
+from rltools_host.training.standing import counted, stand
+from rltools_host.training.worker import Job
+
+MakeScreen = Callable[[GroupView], GroupScreen]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Settings with which each seed is trained; without a name where there is but one."""
+
+    name: str = ""
+    label: str = ""
+    settings: tuple[str, ...] = ()  # name=value, as of --set
+    place: str = ""  # where it is written, for what is wrong with it
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """What a user asks for; `training` has what all runs share, and no seed."""
+
+    training: TrainingRequest
+    seeds: tuple[int, ...] = ()
+    variants: tuple[Variant, ...] = (Variant(),)
+    jobs: int | None = None
+    tensorboard: bool = True
+    # What group.json says besides: kind, title, study, axes.
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any]:
+    """Trains as the request says; returns the keys that `--json` prints."""
+    if request.training.resume is None:
+        group, plan = begin(request)
+    else:
+        group, plan = go_on(request)
+    with contextlib.closing(group):
+        return GroupTraining(request, group, plan).train(make_screen)
+
+
+def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
+    """A new group, after all has been checked and built."""
+    training = request.training
+    if training.out is not None:
+        require_empty(training.out)
+    plan: Plan | None = None
+    for variant in request.variants:
+        plan = checked(training, request.seeds[0], variant)
+        built = Built(plan.description, None)
+        training = replace(training, experiment=plan.description.name, built=built)
+    assert plan is not None
+    training = with_steps_apart(training, plan)
+    jobs_on(plan.board, training.port, training.threads, request.jobs)
+    build(plan)
+    name = request.about.get("study")
+    stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-seeds"
+    path = training.out or new_run_path(f"{datetime.now():%Y%m%d-%H%M%S}-{stem}")
+    metadata = {
+        "kind": SEEDS,
+        "title": f"{plan.description.name} on {plan.board.name}",
+        "x_axis": "environment steps",
+        "y_axis": "return",
+        **request.about,
+        "experiment": plan.description.name,
+        "board": plan.board.name,
+        "steps": training.steps,
+        "threads": training.threads,
+        "port": training.port,
+        "jobs": request.jobs,
+        "tensorboard": request.tensorboard,
+        "seeds": list(request.seeds),
+        "variants": [
+            {
+                "name": variant.name,
+                "label": variant.label,
+                "settings": [*training.settings, *variant.settings],
+            }
+            for variant in request.variants
+        ],
+        "started": timestamp(),
+        "state": "training",
+    }
+    group = GroupFolder.create(path, metadata)
+    group.lock()
+    return group, plan
+
+
+def with_steps_apart(training: TrainingRequest, plan: Plan) -> TrainingRequest:
+    """`--set steps=N` is `--steps N`: when the group is gone on with there may be another total."""
+    others = tuple(s for s in training.settings if s.partition("=")[0].strip() != "steps")
+    return (
+        training
+        if others == training.settings
+        else replace(training, settings=others, steps=plan.steps)
+    )
+
+
+def checked(training: TrainingRequest, seed: int, variant: Variant) -> Plan:
+    """The plan of a variant's run, which says what is wrong before anything is trained."""
+    settings = (*training.settings, *variant.settings)
+    try:
+        return make_plan(replace(training, seed=seed, settings=settings))
+    except RltError as error:
+        raise (type(error)(f"{variant.place}: {error}") if variant.place else error) from None
+
+
+def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
+    """A group that was begun before: what it was asked for holds."""
+    training = request.training
+    assert training.resume is not None
+    group = GroupFolder.open(training.resume)
+    refused = {
+        "--out": (training.out is not None, "stays in its folder"),
+        "--set": (bool(training.settings), "keeps its settings"),
+        "--seed": (training.seed is not None, "keeps its seeds"),
+        "--seeds": (bool(request.seeds), "keeps its seeds"),
+    }
+    for option, (given, why) in refused.items():
+        if given:
+            raise UsageError(f"{option} does not go with --resume: a resumed group {why}")
+    asked = group.metadata
+    if training.experiment not in (None, asked["experiment"]):
+        raise UsageError(f"{group.path} is of {asked['experiment']}, not of {training.experiment}")
+    group.lock()
+    try:
+        resumed = {
+            name: getattr(training, name) or asked.get(name)
+            for name in ("board", "steps", "port", "threads")
+        }
+        if training.board not in (None, asked["board"]):  # another one has its own
+            resumed |= {"port": training.port, "threads": training.threads}
+        first = group.variants[0]
+        plan = make_plan(
+            TrainingRequest(
+                asked["experiment"],
+                seed=asked["seeds"][0],
+                settings=tuple(first["settings"]),
+                **resumed,
+            )
+        )
+        jobs = request.jobs or asked.get("jobs")
+        jobs_on(plan.board, plan.port, plan.threads, jobs)
+        build(plan)
+        tensorboard = request.tensorboard and bool(asked["tensorboard"])
+        changes = {**resumed, "jobs": jobs, "tensorboard": tensorboard, "state": "training"}
+        group.update(changes)
+    except BaseException:
+        group.close()
+        raise
+    return group, plan
+
+
+def build(plan: Plan) -> None:
+    if not plan.board.is_flashed:
+        plan.program = firmware.build_firmware(plan.board, plan.description.name)
+
+
+class GroupTraining:
+    """One session of training a group."""
+
+    def __init__(self, request: GroupRequest, group: GroupFolder, plan: Plan) -> None:
+        self._more_steps = request.training.steps if request.training.resume else None
+        self._group = group
+        self._plan = plan
+        self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.metadata["jobs"])
+        self._settings = {v["name"]: tuple(v["settings"]) for v in group.variants}
+        labels = {v["name"]: v["label"] for v in group.variants}
+        self._members = [
+            Member(name, labels[name.variant], group.path / name.folder, plan.steps)
+            for name in group.run_names()
+        ]
+
+    def train(self, make_screen: MakeScreen) -> dict[str, Any]:
+        """Trains what is not finished; every way out leaves a group that can be gone on with."""
+        for member in self._members:
+            stand(member)
+        view = GroupView(
+            self._group.title,
+            self._plan.board.name,
+            near_path(self._group.path),
+            self._members,
+            self._jobs,
+        )
+        with tempfile.TemporaryDirectory(prefix="rlt-group-") as scratch:
+            folder = Path(scratch)
+            built = Built(self._plan.description, self._copy_of_program(folder))
+            work = [
+                (member, Job(request, bool(self._group.metadata["tensorboard"])))
+                for member in self._members
+                if (request := self._request_of(member, built)) is not None
+            ]
+            if not work:
+                raise UsageError(
+                    f"all {len(self._members)} runs of {near_path(self._group.path)} have "
+                    "finished: give a larger total with --steps"
+                )
+            self._update("training")
+            screen = make_screen(view)
+            try:
+                with Interruption() as interruption:
+                    interruption.armed = True
+                    crew = Crew(self._jobs, folder, screen, interruption, self._ended)
+                    crew.train(work)
+            except KeyboardInterrupt:
+                for member in self._members:
+                    if member.is_running:
+                        stand(member)
+                self._update("interrupted")
+                raise self._interrupted("quit without saving what was training") from None
+            finally:
+                screen.close()
+        return self._result()
+
+    def _copy_of_program(self, folder: Path) -> Path | None:
+        """So that all runs are of one program, whatever is built meanwhile."""
+        program = self._plan.program
+        if program is None:
+            return None
+        link_map = program.with_suffix(".map")  # which says what it occupies
+        for file in (program, link_map):
+            if file.is_file():
+                shutil.copy(file, folder)
+        return folder / program.name
+
+    def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
+        """What its process is asked for; None for what has finished."""
+        plan, asked = self._plan, self._group.metadata
+        shared = TrainingRequest(
+            plan.description.name,
+            plan.board.name,
+            steps=asked.get("steps"),
+            port=plan.port,
+            threads=plan.threads,
+            built=built,
+        )
+        if member.state == PAUSED or (
+            member.state == FINISHED and self._more_steps and member.step < self._more_steps
+        ):
+            member.steps = self._more_steps or member.steps
+            member.state = WAITING
+            return replace(shared, resume=str(member.path))
+        if member.state != WAITING:
+            return None
+        shutil.rmtree(member.path, ignore_errors=True)  # of a run that left no checkpoint
+        settings = self._settings[member.name.variant]
+        return replace(shared, seed=member.seed, settings=settings, out=member.path)
+
+    def _ended(self, member: Member) -> None:
+        failed = member.state == FAILED
+        stand(member)
+        if failed:
+            member.state = FAILED
+        self._update("training")
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    @property
+    def _resume_command(self) -> str:
+        return command_line("train", "--resume", near_path(self._group.path))
+
+    def _update(self, state: str) -> None:
+        ended = {} if state == "training" else {"ended": timestamp()}
+        self._group.update({"state": state, **ended, **self._standing()})
+
+    def _standing(self) -> dict[str, Any]:
+        runs = [member.document() for member in self._members]
+        summary = []
+        for variant in self._group.variants:
+            finished = [m for m in self._members if m.state == FINISHED]
+            returns = [
+                m.return_mean
+                for m in finished
+                if m.name.variant == variant["name"] and m.return_mean == m.return_mean
+            ]
+            label = {"variant": variant["name"], "label": variant["label"]}
+            summary.append({**label, **statistics_of(returns)})
+        document: dict[str, Any] = plain_json({"runs": runs, "summary": summary})
+        return document
+
+    def _document(self) -> dict[str, Any]:
+        metadata = self._group.metadata
+        keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
+        about = {key: metadata[key] for key in keys} | {"jobs": self._jobs}
+        document = {"group": str(self._group.path), **about, **self._standing()}
+        paths = [{"run": str(member.path)} for member in self._members]
+        document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
+        return document
+
+    def _result(self) -> dict[str, Any]:
+        states = [member.state for member in self._members]
+        unfinished = [state for state in states if state in (PAUSED, WAITING)]
+        self._update("paused" if unfinished else "failed" if FAILED in states else "finished")
+        if unfinished:
+            raise self._interrupted(counted(states))
+        failed = [member for member in self._members if member.state == FAILED]
+        if failed:
+            error: RltError = GroupFailed(failed, len(states), self._resume_command)
+            error.details = self._document()
+            raise error
+        return self._document()
+
+    def _interrupted(self, what: str) -> Interrupted:
+        command = self._resume_command
+        error = Interrupted(f"{what}; go on with all of them with `{command}`")
+        error.details = self._document() | {"resume": command}
+        return error
+
+
+class GroupFailed(RltError):
+    """Some runs of a group failed; the exit code is that of the first one."""
+
+    def __init__(self, failed: Sequence[Member], of: int, resume: str) -> None:
+        super().__init__(
+            f"{len(failed)} of {of} runs failed ({'; '.join(m.title for m in failed)}): "
+            f"try them again with `{resume}`"
+        )
+        self.exit_code = failed[0].exit_code or 1  # type: ignore[misc]

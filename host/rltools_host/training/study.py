@@ -1,0 +1,129 @@
+"""Studies as data: experiments/studies/<name>.json, an experiment with variants of its settings.
+
+A file has `title`, `experiment`, `seeds` (as `--seeds` takes them) and `variants`, each with `name`
+(its folder), `label` and `settings` by hyperparameter; and may have `board`, `steps`, `threads`,
+`x_axis`, `y_axis` and `about`, a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltools_host.errors import DamagedFileError, UsageError, unknown_name
+from rltools_host.files import parse_json
+from rltools_host.paths import STUDIES_DIRECTORY
+from rltools_host.runs import schema
+from rltools_host.runs.schema import Unfit
+from rltools_host.training.group import Variant
+from rltools_host.training.seeds import parse_seeds
+
+NAME = schema.text(r"[a-z0-9][a-z0-9-]{0,59}", "a name of small letters, digits and hyphens")
+VARIANT: schema.Keys = {
+    "name": NAME,
+    "label": schema.text(r".+", "a text in one line"),
+    "settings": schema.values_of(schema.number()),
+}
+REQUIRED: schema.Keys = {
+    **dict.fromkeys(("title", "experiment", "seeds"), schema.text(r".+", "a text in one line")),
+    "variants": schema.list_of(schema.record(VARIANT, required=True)),
+}
+OPTIONAL: schema.Keys = {
+    **dict.fromkeys(("about", "board", "x_axis", "y_axis"), schema.text()),
+    **dict.fromkeys(("steps", "threads"), schema.whole(1)),
+}
+OF_ALL = ("seed", "steps")  # what a variant may not set
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a study's file says."""
+
+    name: str
+    title: str
+    about: str
+    experiment: str
+    board: str | None
+    seeds: tuple[int, ...]
+    steps: int | None
+    threads: int | None
+    variants: tuple[Variant, ...]
+    x_axis: str
+    y_axis: str
+
+
+def study_names(directory: Path = STUDIES_DIRECTORY) -> list[str]:
+    return sorted(path.stem.replace("_", "-") for path in directory.glob("*.json"))
+
+
+def load_study(name: str, directory: Path = STUDIES_DIRECTORY) -> Study:
+    """The study of a name; one sentence names the place where its file is wrong."""
+    if name not in study_names(directory):
+        raise unknown_name("study", name, study_names(directory))
+    path = directory / f"{name.replace('-', '_')}.json"
+    try:
+        document = parse_json(path.read_bytes())
+        check(document)
+        return parse_study(name, document, path)
+    except json.JSONDecodeError as error:
+        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
+    except (ValueError, UsageError) as error:
+        reason = str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
+    raise DamagedFileError(f"{path} is no study: {reason}")
+
+
+def check(document: Any) -> None:
+    """Unfit, with the place, unless this is what a study's file has, and nothing else."""
+    if not isinstance(document, dict):
+        raise Unfit("it is not one object")
+    known_keys(document, {**REQUIRED, **OPTIONAL}, "")
+    schema.record(REQUIRED, required=True)("", document)
+    schema.record(OPTIONAL)("", document)
+    variants = document["variants"]
+    if not variants:
+        raise Unfit("variants is empty")
+    for index, variant in enumerate(variants):
+        known_keys(variant, VARIANT, f"variants[{index}].")
+        for name in OF_ALL:
+            if name in variant["settings"]:
+                raise Unfit(f"variants[{index}].settings.{name} is for the whole study")
+    for key in ("name", "label"):
+        given = [variant[key] for variant in variants]
+        twice = [index for index, value in enumerate(given) if value in given[:index]]
+        if twice:
+            raise Unfit(f'variants[{twice[0]}].{key} is "{given[twice[0]]}" once more')
+
+
+def known_keys(document: Mapping[str, Any], keys: schema.Keys, prefix: str) -> None:
+    if unknown := [key for key in document if key not in keys]:
+        raise Unfit(f"{prefix}{unknown[0]} is none of {', '.join(keys)}")
+
+
+def parse_study(name: str, document: Mapping[str, Any], path: Path) -> Study:
+    variants = tuple(
+        Variant(
+            variant["name"],
+            variant["label"],
+            tuple(f"{key}={value}" for key, value in variant["settings"].items()),
+            f"{path}, variants[{index}] ({variant['name']})",
+        )
+        for index, variant in enumerate(document["variants"])
+    )
+    return Study(
+        name,
+        document["title"],
+        document.get("about", ""),
+        document["experiment"],
+        document.get("board"),
+        parse_seeds(document["seeds"]),
+        document.get("steps"),
+        document.get("threads"),
+        variants,
+        document.get("x_axis", "environment steps"),
+        document.get("y_axis", "return"),
+    )

@@ -1,0 +1,260 @@
+"""What a group of runs shows: a table that stays in place on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
+
+from rltools_host.training.group_view import (
+    FAILED,
+    FINISHED,
+    PAUSED,
+    STARTING,
+    TRAINING,
+    WAITING,
+    GroupScreen,
+    GroupView,
+    Member,
+)
+from rltools_host.ui.training_screen import (
+    DRAWING_SHARE,
+    NARROWEST,
+    PLAIN_LINE_S,
+    REFRESH_S,
+    Pace,
+    duration,
+    number,
+    open_live,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", PAUSED: "yellow"}
+# What is shown first where not all lines fit.
+SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING)
+WIDEST = 120
+LEAST_BAR, MOST_BAR = 6, 30
+LONGEST_LABEL = 32
+
+
+class PlainGroupScreen(GroupScreen):
+    """A line for each change of a run, and one of all now and then."""
+
+    def __init__(self, view: GroupView, stream: IO[str]) -> None:
+        super().__init__(view)
+        self._stream = stream
+        self._line_at = view.clock()
+        self._print(heading(view))
+
+    def changed(self, member: Member) -> None:
+        self._line_at = self.view.clock()
+        if member.state != STARTING:
+            self._print(f"  {change_of(member)}")
+
+    def refresh(self) -> None:
+        if self.view.clock() - self._line_at > PLAIN_LINE_S:
+            self._line_at = self.view.clock()
+            self._print(f"  {plain_line(self.view)}")
+
+    def activity(self, text: str) -> None:
+        if text and text != self.view.activity:
+            self._print(f"  {text}")
+        super().activity(text)
+
+    def _print(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+def heading(view: GroupView) -> str:
+    """`pendulum-td3 on host: 10 runs, 2 at once, in runs/x`."""
+    count = f"{len(view.members)} run{'s' * (len(view.members) != 1)}"
+    return f"{view.title}: {count}, {view.jobs} at once, in {view.path}"
+
+
+def change_of(member: Member) -> str:
+    """`seed 3: finished at step 10,000, return -149.1 ± 80.2`."""
+    text = f"{member.title}: {member.state}"
+    if member.state == FAILED:
+        return f"{text}: {member.error}"
+    if member.state in (FINISHED, PAUSED):
+        text += f" at step {member.step:,}"
+        if math.isfinite(member.return_mean):
+            text += f", return {returned(member)}"
+    return text
+
+
+def plain_line(view: GroupView) -> str:
+    """`3 finished, 1 training, 5 waiting   seed 3 at step 2,000   left 0:12`."""
+    running = [f"{m.title} at step {m.step:,}" for m in view.members if m.state == TRAINING]
+    now = f"   {'; '.join(running)}" if running else ""
+    return f"{view.standing()}{now}   left {duration(view.left_s)}"
+
+
+def returned(member: Member) -> str:
+    if not math.isfinite(member.return_mean):
+        return "-"
+    return f"{member.return_mean:.1f} ± {member.return_std:.1f}"
+
+
+class LiveGroupScreen(GroupScreen):
+    """A table that stays in place, drawn at most twice a second."""
+
+    def __init__(self, view: GroupView, stream: IO[str]) -> None:
+        super().__init__(view)
+        self._stream = stream
+        self._live: Live | None = None
+        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        print(heading(view), file=stream, flush=True)
+        self.refresh()
+
+    def refresh(self) -> None:
+        if self._pace.is_due(self.view.clock()):
+            self._draw()
+
+    def activity(self, text: str) -> None:
+        super().activity(text)
+        self._pace.hurry()
+        self.refresh()
+
+    def close(self) -> None:
+        self.view.activity = ""
+        self._draw()
+        if self._live is not None:
+            self._live.stop()
+
+    def _draw(self) -> None:
+        if self._live is None:
+            self._live = open_live(self._stream)
+        began = time.thread_time()
+        width, height = self._live.console.size
+        self._live.update(picture(self.view, width, height), refresh=True)
+        self._pace.done(self.view.clock(), time.thread_time() - began)
+
+
+def make_group_screen(view: GroupView, stream: IO[str]) -> GroupScreen:
+    """The live table where `stream` is a terminal that can show it, else plain lines."""
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return PlainGroupScreen(view, stream)
+    with contextlib.suppress(OSError):
+        if 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST:
+            return PlainGroupScreen(view, stream)
+    return LiveGroupScreen(view, stream)
+
+
+def picture(view: GroupView, width: int, height: int) -> Group:
+    """A line for each run, as many as fit, and one for all."""
+    from rich.console import Group
+    from rich.text import Text
+
+    width = min(width, WIDEST) - 1
+    room = max(2, height - 4)  # beside heading, names of columns, last line
+    shown, left_out = chosen(view.members, room)
+    lines = table(shown, width)
+    if left_out:
+        text = f"and {len(left_out)} more: {GroupView.standing_of(left_out)}"
+        lines.append(Text(f" {text}"[:width], "dim", no_wrap=True))
+    lines.append(footer(view, width))
+    return Group(*lines)
+
+
+def chosen(members: Sequence[Member], room: int) -> tuple[list[Member], list[Member]]:
+    """Those that are shown, in their order, and those that do not fit."""
+    if len(members) <= room:
+        return list(members), []
+    by_state = sorted(range(len(members)), key=lambda i: SHOWN_FIRST.index(members[i].state))
+    first = set(by_state[: room - 1])
+    return (
+        [member for index, member in enumerate(members) if index in first],
+        [member for index, member in enumerate(members) if index not in first],
+    )
+
+
+def table(members: Sequence[Member], width: int) -> list[Text]:
+    """The columns that fit: of return, speed and time left those come first that say most."""
+    from rich.text import Text
+
+    labels = [member.label for member in members]
+    columns: list[tuple[str, list[str]]] = [("seed", [str(member.seed) for member in members])]
+    if any(labels):
+        shortened = [
+            label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
+            for label in labels
+        ]
+        columns.insert(0, ("variant", shortened))
+    columns.append(("state", [member.state for member in members]))
+    optional = [
+        ("step", [f"{member.step:,}" for member in members]),
+        ("return", [returned(member) for member in members]),
+        ("left", [left_of(member) for member in members]),
+        ("steps/s", [speed_of(member) for member in members]),
+    ]
+    widths = [column_width(*column) for column in columns]
+    fitting = []
+    for column in optional:
+        if sum(widths) + column_width(*column) + 2 * (len(widths) + 1) <= width:
+            fitting.append(column)
+            widths.append(column_width(*column))
+    bar = min(MOST_BAR, width - sum(widths) - 2 * (len(widths) + 1))
+    head, rows = columns, fitting
+    lines = [Text(no_wrap=True, overflow="ellipsis")]
+    lines += [Text(no_wrap=True, overflow="ellipsis") for _ in members]
+
+    def add(name: str, texts: Sequence[str], to_right: bool) -> None:
+        size = column_width(name, texts)
+        for line, text in zip(lines, (name, *texts), strict=True):
+            padded = f"{text:>{size}}" if to_right else f"{text:<{size}}"
+            style = "dim" if line is lines[0] else STYLES.get(text, "")
+            line.append(f" {padded} ", style)
+
+    for name, texts in head:
+        add(name, texts, name == "seed")
+    if bar >= LEAST_BAR:
+        lines[0].append(" " * (bar + 2))
+        for line, member in zip(lines[1:], members, strict=True):
+            add_bar(line, member, bar)
+    for name, texts in rows:
+        add(name, texts, True)
+    return lines
+
+
+def column_width(name: str, texts: Sequence[str]) -> int:
+    return max(len(name), *map(len, texts))
+
+
+def add_bar(line: Text, member: Member, width: int) -> None:
+    full = int(2 * width * member.share)
+    line.append(" ")
+    line.append("━" * (full // 2) + "╸" * (full % 2), STYLES.get(member.state, "dim"))
+    line.append("─" * (width - full // 2 - full % 2), "dim")
+    line.append(" ")
+
+
+def left_of(member: Member) -> str:
+    return duration(member.left_s) if member.state == TRAINING else ""
+
+
+def speed_of(member: Member) -> str:
+    return number(member.steps_per_s) if math.isfinite(member.steps_per_s) else ""
+
+
+def footer(view: GroupView, width: int) -> Text:
+    """How many have finished, how long it takes yet, what Ctrl-C does."""
+    from rich.text import Text
+
+    if view.activity:
+        return Text(f" {view.activity}"[:width], "cyan", no_wrap=True)
+    told = f" {view.standing()}   elapsed {duration(view.elapsed_s)}"
+    if not any(member.is_running for member in view.members):
+        return Text(told[:width], "dim", no_wrap=True)
+    told += f"   left {duration(view.left_s)}"
+    hint = "Ctrl-C pauses and saves"
+    if len(told) + len(hint) + 2 <= width:
+        told += f"{' ' * (width - len(told) - len(hint))}{hint}"
+    return Text(told[:width], "dim", no_wrap=True)
