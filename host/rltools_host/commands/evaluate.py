@@ -15,6 +15,7 @@ from rltools_host.policies.evaluation import CORE, Evaluation, evaluate_policy
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.learning import difference
+from rltools_host.runs.names import find_group
 
 
 def run(
@@ -25,11 +26,7 @@ def run(
     as_json: bool = False,
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
-    folder = RunFolder.open(run_name)
-    image = read_run_policy(folder)
-    image.verify()
-    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator)
-    notes = notes_on(folder, image, simulator)
+    evaluation, notes = evaluated(RunFolder.open(run_name), episodes, seed, simulator)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
@@ -37,6 +34,16 @@ def run(
     else:
         print("\n".join(evaluation.lines()))
     return evaluation
+
+
+def evaluated(
+    folder: RunFolder, episodes: int, seed: int, simulator: str
+) -> tuple[Evaluation, list[str]]:
+    """The evaluation of a run's policy, and what must be known to read it."""
+    image = read_run_policy(folder)
+    image.verify()
+    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator)
+    return evaluation, notes_on(folder, image, simulator)
 
 
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
@@ -72,4 +79,9 @@ def command(
     ] = CORE,
     json_output: Json = False,
 ) -> None:
-    run(run_name, episodes, seed, simulator, json_output)
+    if find_group(run_name) is not None:
+        from rltools_host.commands.evaluate_group import evaluate_group
+
+        evaluate_group(run_name, episodes, seed, simulator, json_output)
+    else:
+        run(run_name, episodes, seed, simulator, json_output)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,9 @@ from rltools_host.ui.group_screen import make_group_screen
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.table import aligned
 from rltools_host.ui.training_screen import duration
+
+UNLIMITED = 10_000  # columns, of what is no terminal
+SHORTEST_NAME = 16
 
 
 def run_seeds(
@@ -46,16 +51,26 @@ def run(request: GroupRequest, json_output: bool = False) -> dict[str, Any]:
         document = train_group(request, lambda view: make_group_screen(view, cast(IO[str], stream)))
     except RltError as error:
         if "runs" in error.details:
-            print("\n".join(result_lines(error.details)), file=stream, flush=True)
+            lines = result_lines(error.details, columns(stream))
+            print("\n".join(lines), file=stream, flush=True)
         raise
     group = GroupFolder.open(document["group"])
     document |= write_results(group)
-    print("\n".join([*result_lines(document), *next_lines(document)]), file=stream, flush=True)
+    lines = [*result_lines(document, columns(stream)), *next_lines(document)]
+    print("\n".join(lines), file=stream, flush=True)
     if json_output:
         print(json.dumps(document), file=output, flush=True)
     if output.error is not None:
         raise lost(output.error, near_path(group.path))
     return document
+
+
+def columns(stream: Output) -> int:
+    """Of a terminal."""
+    with contextlib.suppress(OSError, ValueError):
+        if stream.isatty():
+            return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
+    return UNLIMITED
 
 
 def write_results(group: GroupFolder) -> dict[str, str]:
@@ -66,44 +81,56 @@ def write_results(group: GroupFolder) -> dict[str, str]:
     return {"report": str(report), "curves": str(curves)}
 
 
-def result_lines(document: Mapping[str, Any]) -> list[str]:
-    """A row for each run, what they come to, and a sentence for each that failed."""
+def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
+    """A row for each run, a sentence for each that failed, and what they come to."""
     runs: Sequence[Mapping[str, Any]] = document["runs"]
-    labels = {entry["variant"]: entry["label"] for entry in document["summary"]}
+    labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
-    rows = [(*(("variant",) * has_variants), "seed", "state", "step", "return", "time")]
-    for run_of in runs:
-        variant = (labels[run_of["variant"]],) * has_variants
-        rows.append(
-            (
-                *variant,
-                str(run_of["seed"]),
-                run_of["state"],
-                f"{run_of['step']:,}",
-                with_deviation(run_of["return_mean"], run_of["return_std"]),
-                duration(math.nan if run_of["train_s"] is None else run_of["train_s"]),
-            )
-        )
-    lines = [f"  {line}" for line in aligned(rows)]
-    lines += ["", *summary_lines(document["summary"])]
-    for run_of in runs:
-        if run_of["error"]:
-            label = f"{labels[run_of['variant']]}, " if has_variants else ""
-            lines.append(f"  {label}seed {run_of['seed']}: {run_of['error']}")
-    return lines
+    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "step", "return", "time")]
+    failed = []
+    for each in runs:
+        label, seed = labels[each["variant"]], str(each["seed"])
+        train_s = math.nan if each["train_s"] is None else each["train_s"]
+        returned = with_deviation(each["return_mean"], each["return_std"])
+        step = f"{each['step']:,}"
+        rows.append((label, seed, each["state"], step, returned, duration(train_s)))
+        if each["error"]:
+            name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
+            failed.append(f"  {name}: {each['error']}")
+    if not has_variants:
+        rows = [row[1:] for row in rows]
+    return [*fitted(rows, width), "", *failed, *summary_lines(document["summary"], width)]
 
 
-def summary_lines(summary: Sequence[Mapping[str, Any]]) -> list[str]:
+def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
     """What the final returns of the runs come to, a row for each variant."""
     known = [entry for entry in summary if entry["runs"]]
     if not known:
         return ["  no run has a final return yet"]
-    rows = [("final return", "runs", "mean", "median", "deviation", "worst")]
+    rows: list[tuple[str, ...]] = [("return", "runs", "mean", "deviation", "worst", "median")]
     for entry in known:
-        numbers = (entry[key] for key in ("mean", "median", "std", "worst"))
+        numbers = (entry[key] for key in ("mean", "std", "worst", "median"))
         label = entry["label"] or "all seeds"
         rows.append((label, str(entry["runs"]), *(f"{value:.1f}" for value in numbers)))
-    return [f"  {line}" for line in aligned(rows)]
+    return fitted(rows, width)
+
+
+def fitted(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """The table without a line that is wrapped: a long name gives way, then the last columns."""
+    while True:
+        lines = [f"  {line}" for line in aligned(rows)]
+        too_much = max(map(len, lines)) - width
+        if too_much <= 0 or len(rows[0]) == 1:
+            return lines
+        longest = max(len(row[0]) for row in rows)
+        if longest - too_much >= SHORTEST_NAME:
+            rows = [(shortened(row[0], longest - too_much), *row[1:]) for row in rows]
+        else:
+            rows = [row[:-1] for row in rows]
+
+
+def shortened(name: str, room: int) -> str:
+    return name if len(name) <= room else f"{name[: room - 1]}…"
 
 
 def with_deviation(mean: float | None, std: float | None) -> str:

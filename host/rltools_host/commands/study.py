@@ -36,6 +36,7 @@ def request_of(
             study.experiment,
             board or study.board,
             steps=study.steps if steps is None else steps,
+            settings=study.settings,
             out=out,
             threads=own_threads if threads is None else threads,
         ),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rltools_host.files import write_atomically
 from rltools_host.report import plot
 from rltools_host.report.curves import VariantCurve, as_csv, run_of, variant_curves
-from rltools_host.report.markup import Section, document, number, text, tile
+from rltools_host.report.markup import Section, document, duration, number, text, tile
 from rltools_host.report.sections.learning import legend
 from rltools_host.runs.folder import REPORT_FILE
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
@@ -31,6 +31,13 @@ DASHES: tuple[Any, ...] = (
     (0, (3, 2)),
 )
 MANY_POINTS = 40  # from which on points are not marked
+# Numbers stay in one line; on a narrow page the last two columns give way.
+NARROW_TABLE = """
+table.figures td.number { white-space: nowrap; }
+@media (max-width: 480px) {
+  table.figures th:nth-child(n + 5), table.figures td:nth-child(n + 5) { display: none; }
+}
+"""
 SHORT, TALL = 380, 400  # CSS pixels, for a wide and a narrow page
 
 
@@ -87,16 +94,17 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -
     told = f"{len(finished)} of {len(names)} runs have finished"
     if len(group.variants) > 1:
         means = [
-            (statistics_of(returns)["mean"], variant["label"])
+            (float(statistics_of(returns)["mean"] or 0), variant["label"])
             for variant in group.variants
             if (returns := returns_of(finished, variant["name"]))
         ]
         if not means:
             return f"{told}."
-        mean, label = max(means)
+        (low, low_label), (high, high_label) = min(means), max(means)
         return (
-            f"{told}. The highest mean of final returns, <strong>{number(float(mean or 0), 1)}"
-            f"</strong>, is that of “{text(label)}”."
+            f"{told}. The means of their final returns lie between "
+            f"<strong>{number(low, 1)}</strong> ({text(low_label)}) and "
+            f"<strong>{number(high, 1)}</strong> ({text(high_label)})."
         )
     figures = statistics_of(returns_of(finished, group.variants[0]["name"]))
     if not figures["runs"]:
@@ -122,8 +130,7 @@ def tiles(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> 
         shown.append(tile("training steps", number(max(steps)), "each"))
     train_s = sum(float(metadata.get("train_s") or 0.0) for metadata in finished.values())
     if train_s:
-        note = f"seconds of training, {group.metadata.get('jobs') or 'several'} at once"
-        shown.append(tile("computed", number(train_s), text(note)))
+        shown.append(tile("training time", text(duration(train_s)), "of all runs together"))
     return shown
 
 
@@ -215,8 +222,11 @@ def final_returns(
         f"<th>{name}</th>" for name in ("", "seeds", "mean", "deviation", "median", "worst")
     )
     lead = "The last evaluation of each run's training; deviations are between the seeds."
-    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return Section("Final returns", lead, body)
+    body = (
+        f"<table class='figures'><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
+    )
+    return Section("Final returns", lead, body, NARROW_TABLE)
 
 
 def runs(group: GroupFolder) -> Section:
@@ -234,15 +244,23 @@ def runs(group: GroupFolder) -> Section:
             f'<td class="mono" title="{text(digest)}">{text(digest[:12])}</td></tr>'
         )
     head = "".join(f"<th>{name}</th>" for name in ("run", "", "steps", "return", "state SHA-256"))
-    settings = [
-        f"<strong>{text(variant['label'])}</strong>: "
-        + (", ".join(f"<code>{text(each)}</code>" for each in variant["settings"]) or "as it is")
-        for variant in group.variants
-        if variant["label"]
-    ]
     lead = "Each is an ordinary run: <code>rlt report</code> and the others take its folder."
-    if settings:
-        lead += f" Settings: {'; '.join(settings)}."
+    shared = group.metadata["settings"]
+    if shared:
+        lead += f" All have {settings_in_words(shared)}."
+    if len(group.variants) > 1:
+        each = [
+            f"<strong>{text(variant['label'])}</strong> has "
+            + settings_in_words(variant["settings"])
+            for variant in group.variants
+        ]
+        lead += f" Of the variants, {', '.join(each)}."
     return Section(
         "Runs", lead, f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
+
+
+def settings_in_words(settings: Sequence[str]) -> str:
+    if not settings:
+        return "no settings of its own"
+    return ", ".join(f"<code>{text(setting)}</code>" for setting in settings)

@@ -219,6 +219,7 @@ GROUP_ASKED = record(
         "format": whole(1),
         **dict.fromkeys(("kind", "title", "experiment", "board", "state"), text()),
         "seeds": list_of(whole()),
+        "settings": list_of(text()),
         "variants": list_of(VARIANT),
         "x_axis": text(),
         "y_axis": text(),

@@ -104,11 +104,12 @@ def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         "jobs": request.jobs,
         "tensorboard": request.tensorboard,
         "seeds": list(request.seeds),
+        "settings": list(training.settings),
         "variants": [
             {
                 "name": variant.name,
                 "label": variant.label,
-                "settings": [*training.settings, *variant.settings],
+                "settings": list(variant.settings),
             }
             for variant in request.variants
         ],
@@ -169,7 +170,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
             TrainingRequest(
                 asked["experiment"],
                 seed=asked["seeds"][0],
-                settings=tuple(first["settings"]),
+                settings=(*asked["settings"], *first["settings"]),
                 **resumed,
             )
         )
@@ -198,7 +199,8 @@ class GroupTraining:
         self._group = group
         self._plan = plan
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.metadata["jobs"])
-        self._settings = {v["name"]: tuple(v["settings"]) for v in group.variants}
+        shared = group.metadata["settings"]
+        self._settings = {v["name"]: (*shared, *v["settings"]) for v in group.variants}
         labels = {v["name"]: v["label"] for v in group.variants}
         self._members = [
             Member(name, labels[name.variant], group.path / name.folder, plan.steps)
@@ -336,7 +338,7 @@ class GroupTraining:
 
     def _interrupted(self, what: str) -> Interrupted:
         command = self._resume_command
-        error = Interrupted(f"{what}; go on with all of them with `{command}`")
+        error = Interrupted(f"{what}; go on with `{command}`")
         error.details = self._document() | {"resume": command}
         return error
 
@@ -345,8 +347,9 @@ class GroupFailed(RltError):
     """Some runs of a group failed; the exit code is that of the first one."""
 
     def __init__(self, failed: Sequence[Member], of: int, resume: str) -> None:
+        which = "; ".join(member.title for member in failed)
+        pronoun = "it" if len(failed) == 1 else "them"
         super().__init__(
-            f"{len(failed)} of {of} runs failed ({'; '.join(m.title for m in failed)}): "
-            f"try them again with `{resume}`"
+            f"{len(failed)} of {of} runs failed ({which}): try {pronoun} again with `{resume}`"
         )
         self.exit_code = failed[0].exit_code or 1  # type: ignore[misc]

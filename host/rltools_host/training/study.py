@@ -2,7 +2,7 @@
 
 A file has `title`, `experiment`, `seeds` (as `--seeds` takes them) and `variants`, each with `name`
 (its folder), `label` and `settings` by hyperparameter; and may have `board`, `steps`, `threads`,
-`x_axis`, `y_axis` and `about`, a sentence.
+`settings` of all variants, `x_axis`, `y_axis` and `about`, a sentence.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ REQUIRED: schema.Keys = {
 OPTIONAL: schema.Keys = {
     **dict.fromkeys(("about", "board", "x_axis", "y_axis"), schema.text()),
     **dict.fromkeys(("steps", "threads"), schema.whole(1)),
+    "settings": schema.values_of(schema.number()),
 }
 OF_ALL = ("seed", "steps")  # what a variant may not set
 
@@ -50,6 +51,7 @@ class Study:
     seeds: tuple[int, ...]
     steps: int | None
     threads: int | None
+    settings: tuple[str, ...]  # of all variants: name=value
     variants: tuple[Variant, ...]
     x_axis: str
     y_axis: str
@@ -87,9 +89,13 @@ def check(document: Any) -> None:
     variants = document["variants"]
     if not variants:
         raise Unfit("variants is empty")
+    shared = document.get("settings", {})
+    for name in OF_ALL:
+        if name in shared:
+            raise Unfit(f"settings.{name} has a place of its own in the study")
     for index, variant in enumerate(variants):
         known_keys(variant, VARIANT, f"variants[{index}].")
-        for name in OF_ALL:
+        for name in (*OF_ALL, *shared):
             if name in variant["settings"]:
                 raise Unfit(f"variants[{index}].settings.{name} is for the whole study")
     for key in ("name", "label"):
@@ -104,12 +110,16 @@ def known_keys(document: Mapping[str, Any], keys: schema.Keys, prefix: str) -> N
         raise Unfit(f"{prefix}{unknown[0]} is none of {', '.join(keys)}")
 
 
+def settings_of(document: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{key}={value}" for key, value in document.get("settings", {}).items())
+
+
 def parse_study(name: str, document: Mapping[str, Any], path: Path) -> Study:
     variants = tuple(
         Variant(
             variant["name"],
             variant["label"],
-            tuple(f"{key}={value}" for key, value in variant["settings"].items()),
+            settings_of(variant),
             f"{path}, variants[{index}] ({variant['name']})",
         )
         for index, variant in enumerate(document["variants"])
@@ -123,6 +133,7 @@ def parse_study(name: str, document: Mapping[str, Any], path: Path) -> Study:
         parse_seeds(document["seeds"]),
         document.get("steps"),
         document.get("threads"),
+        settings_of(document),
         variants,
         document.get("x_axis", "environment steps"),
         document.get("y_axis", "return"),

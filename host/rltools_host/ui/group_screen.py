@@ -40,7 +40,7 @@ STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", 
 # What is shown first where not all lines fit.
 SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING)
 WIDEST = 120
-LEAST_BAR, MOST_BAR = 6, 30
+LEAST_BAR, MOST_BAR = 8, 32  # with a space to both sides
 LONGEST_LABEL = 32
 
 
@@ -104,7 +104,10 @@ def returned(member: Member) -> str:
 
 
 class LiveGroupScreen(GroupScreen):
-    """A table that stays in place, drawn at most twice a second."""
+    """A table that stays in place, drawn at most twice a second.
+
+    It goes when all is over: what came of the runs is printed for terminals and pipes alike.
+    """
 
     def __init__(self, view: GroupView, stream: IO[str]) -> None:
         super().__init__(view)
@@ -124,9 +127,8 @@ class LiveGroupScreen(GroupScreen):
         self.refresh()
 
     def close(self) -> None:
-        self.view.activity = ""
-        self._draw()
         if self._live is not None:
+            self._live.transient = True
             self._live.stop()
 
     def _draw(self) -> None:
@@ -177,55 +179,58 @@ def chosen(members: Sequence[Member], room: int) -> tuple[list[Member], list[Mem
 
 
 def table(members: Sequence[Member], width: int) -> list[Text]:
-    """The columns that fit: of return, speed and time left those come first that say most."""
+    """The columns that fit: of bar, return, time and speed those come first that say most."""
     from rich.text import Text
 
-    labels = [member.label for member in members]
-    columns: list[tuple[str, list[str]]] = [("seed", [str(member.seed) for member in members])]
-    if any(labels):
-        shortened = [
-            label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}…"
-            for label in labels
-        ]
-        columns.insert(0, ("variant", shortened))
-    columns.append(("state", [member.state for member in members]))
-    optional = [
+    columns: list[tuple[str, list[str]]] = [
+        ("seed", [str(member.seed) for member in members]),
+        ("state", [member.state for member in members]),
+    ]
+    if any(member.label for member in members):
+        columns.insert(0, ("variant", labels_of(members, width)))
+    room = width - sum(column_width(*column) for column in columns)
+    fitting: list[tuple[str, list[str]]] = []
+    for column in (
         ("step", [f"{member.step:,}" for member in members]),
         ("return", [returned(member) for member in members]),
         ("left", [left_of(member) for member in members]),
         ("steps/s", [speed_of(member) for member in members]),
-    ]
-    widths = [column_width(*column) for column in columns]
-    fitting = []
-    for column in optional:
-        if sum(widths) + column_width(*column) + 2 * (len(widths) + 1) <= width:
-            fitting.append(column)
-            widths.append(column_width(*column))
-    bar = min(MOST_BAR, width - sum(widths) - 2 * (len(widths) + 1))
-    head, rows = columns, fitting
-    lines = [Text(no_wrap=True, overflow="ellipsis")]
-    lines += [Text(no_wrap=True, overflow="ellipsis") for _ in members]
-
-    def add(name: str, texts: Sequence[str], to_right: bool) -> None:
-        size = column_width(name, texts)
-        for line, text in zip(lines, (name, *texts), strict=True):
-            padded = f"{text:>{size}}" if to_right else f"{text:<{size}}"
-            style = "dim" if line is lines[0] else STYLES.get(text, "")
-            line.append(f" {padded} ", style)
-
-    for name, texts in head:
-        add(name, texts, name == "seed")
-    if bar >= LEAST_BAR:
-        lines[0].append(" " * (bar + 2))
+    ):
+        least = LEAST_BAR if len(fitting) >= 2 else 0  # which comes before the last two
+        if column_width(*column) + least > room:
+            break
+        fitting.append(column)
+        room -= column_width(*column)
+    lines = [Text(no_wrap=True, overflow="ellipsis") for _ in range(len(members) + 1)]
+    for name, texts in columns:
+        add_column(lines, name, texts, to_right=name == "seed")
+    if room >= LEAST_BAR:
+        bar = min(MOST_BAR, room)
+        lines[0].append(" " * bar)
         for line, member in zip(lines[1:], members, strict=True):
-            add_bar(line, member, bar)
-    for name, texts in rows:
-        add(name, texts, True)
+            add_bar(line, member, bar - 2)
+    for name, texts in fitting:
+        add_column(lines, name, texts, to_right=True)
     return lines
 
 
+def labels_of(members: Sequence[Member], width: int) -> list[str]:
+    """At most a third of the width."""
+    room = max(8, min(LONGEST_LABEL, width // 3))
+    labels = [member.label for member in members]
+    return [label if len(label) <= room else f"{label[: room - 1]}…" for label in labels]
+
+
+def add_column(lines: Sequence[Text], name: str, texts: Sequence[str], to_right: bool) -> None:
+    size = column_width(name, texts) - 2
+    for line, text in zip(lines, (name, *texts), strict=True):
+        padded = f"{text:>{size}}" if to_right else f"{text:<{size}}"
+        line.append(f" {padded} ", "dim" if line is lines[0] else STYLES.get(text, ""))
+
+
 def column_width(name: str, texts: Sequence[str]) -> int:
-    return max(len(name), *map(len, texts))
+    """With a space to both sides."""
+    return max(len(name), *map(len, texts)) + 2
 
 
 def add_bar(line: Text, member: Member, width: int) -> None:

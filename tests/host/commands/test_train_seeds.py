@@ -1,0 +1,346 @@
+"""`rlt train --seeds`: many runs at once, with real ones on this machine."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host import cli, paths
+from rltools_host.errors import UsageError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from training_calls import train_here
+
+RLT = (sys.executable, "-m", "rltools_host")
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(paths.REPOSITORY / "host"),
+    "TERM": "dumb",
+    "RLT_COMMAND": str(paths.REPOSITORY / "rlt"),
+}
+TRAIN = ("train", "pendulum-ppo", "--board", "host")
+LONG = "250000"  # steps: seconds, in which a signal comes
+
+
+def rlt(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RLT, *map(str, words)], capture_output=True, text=True, env=ENVIRONMENT, timeout=200
+    )
+
+
+def started(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*RLT, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        **options,
+    )
+
+
+def wait_for(what: Callable[[], Any], limit_s: float = 100.0) -> None:
+    until = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < until, "it did not come to it"
+        time.sleep(0.01)
+
+
+def trains(run: Path) -> bool:
+    """Whether the run has reported, and is not at its end."""
+    metrics = run / "metrics.jsonl"
+    if not metrics.is_file() or not metrics.stat().st_size:
+        return False
+    return str(RunFolder.open(run).metadata["state"]) == "training"
+
+
+def is_state(run: Path, state: str) -> bool:
+    return (run / "run.json").is_file() and RunFolder.open(run).metadata["state"] == state
+
+
+def state_of(run: Path) -> str:
+    """The hash of a run that has finished."""
+    metadata = RunFolder.open(run).metadata
+    assert metadata["state"] == "finished"
+    return str(metadata["state_sha256"])
+
+
+def children_of(pid: int) -> list[int]:
+    text = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def command_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+
+
+# -- whole groups ----------------------------------------------------------------------------------
+
+
+def test_each_seed_is_an_ordinary_run(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--steps", "6000", "--set", "learning_rate=0.002", "--out", group)
+    result = rlt(*TRAIN, "--seeds", "0,3-4", *words, "--json")
+    assert result.returncode == 0, result.stderr
+    (line,) = result.stdout.splitlines()
+    document = json.loads(line)
+    assert document["state"] == "finished"
+    assert [run["seed"] for run in document["runs"]] == [0, 3, 4]
+    for run in document["runs"]:
+        path = Path(run["run"])
+        assert path == group / f"s{run['seed']}"
+        alone = train_here(
+            "pendulum-ppo",
+            "host",
+            seed=run["seed"],
+            steps=6000,
+            settings=["learning_rate=0.002"],
+            out=tmp_path / f"alone{run['seed']}",
+        )
+        names = {entry.name.split(".")[0] for entry in path.iterdir()}
+        assert names == {entry.name.split(".")[0] for entry in Path(alone["run"]).iterdir()}
+        assert run["state_sha256"] == alone["state_sha256"] == state_of(path)
+        assert run["return_mean"] == alone["return_mean"]
+    returns = sorted(run["return_mean"] for run in document["runs"])
+    (summary,) = document["summary"]
+    assert summary["mean"] == pytest.approx(sum(returns) / 3)
+    assert (summary["worst"], summary["median"], summary["runs"]) == (returns[0], returns[1], 3)
+    stored = GroupFolder.open(group).metadata
+    assert (stored["state"], stored["seeds"]) == ("finished", [0, 3, 4])
+    assert stored["summary"] == document["summary"]
+
+
+def test_plain_output(tmp_path: Path) -> None:
+    result = rlt(*TRAIN, "--seeds", "0-1", "--steps", "4000", "--out", tmp_path / "g")
+    assert result.returncode == 0, result.stderr
+    assert "\x1b" not in result.stdout, "control characters, though this is no terminal"
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("pendulum-ppo on host: 2 runs, ")
+    titles = ["seed", "state", "step", "return", "time"]
+    table = [line.split() for line in lines].index(titles)
+    assert [line.split()[:3] for line in lines[table + 1 : table + 3]] == [
+        ["0", "finished", "4,096"],
+        ["1", "finished", "4,096"],
+    ]
+    assert any(line.startswith("  all seeds  2     -") for line in lines)
+    assert lines[-2].endswith(f"report {tmp_path / 'g'}")
+    assert lines[-1].endswith(f"evaluate {tmp_path / 'g'} --in gymnasium")
+    evaluated = rlt("evaluate", tmp_path / "g", "--episodes", "2", "--json")
+    document = json.loads(evaluated.stdout)
+    assert [entry["training_seed"] for entry in document["evaluations"]] == [0, 1]
+    means = [entry["return_mean"] for entry in document["evaluations"]]
+    assert document["summary"][0]["mean"] == pytest.approx(sum(means) / 2)
+    shown = rlt("evaluate", tmp_path / "g", "--episodes", "2").stdout.splitlines()
+    assert [line.split()[:2] for line in shown[2:4]] == [
+        ["s0", f"{means[0]:.1f}"],
+        ["s1", f"{means[1]:.1f}"],
+    ]
+
+
+def test_as_many_at_once_as_is_said(tmp_path: Path) -> None:
+    """What trains together has begun before the other has ended."""
+    for jobs, together in ((1, False), (2, True)):
+        group = tmp_path / f"jobs{jobs}"
+        words = ("--steps", "150000", "--jobs", str(jobs), "--out", group, "--json")
+        document = json.loads(rlt(*TRAIN, "--seeds", "0-1", *words).stdout)
+        assert document["jobs"] == jobs
+        runs = [RunFolder.open(group / f"s{seed}").metadata for seed in (0, 1)]
+        began = [datetime.fromisoformat(run["sessions"][0]["training_began"]) for run in runs]
+        apart_s = abs((began[1] - began[0]).total_seconds())
+        assert (apart_s < min(run["train_s"] for run in runs)) == together
+
+
+# -- signals ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "1", "--out", group)
+    process = started(*TRAIN, *words)
+    wait_for(lambda: is_state(group / "s0", "finished") and trains(group / "s1"))
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    last = errors.splitlines()[-1]
+    sentence = "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on with `"
+    assert last.startswith(sentence)
+    command = last.split("`")[1].split()[1:]
+    assert command == ["train", "--resume", str(group)]
+    assert [line.split()[1] for line in output.splitlines() if line[:5] == "  1  "] == ["paused"]
+    assert GroupFolder.open(group).metadata["state"] == "paused"
+    assert not (group / "s2").exists()
+    before = (group / "s0" / "run.json").read_bytes()
+    paused = RunFolder.open(group / "s1").metadata["checkpoint_step"]
+    assert 0 < paused < int(LONG)
+
+    result = rlt(*command, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert [run["state"] for run in document["runs"]] == ["finished"] * 3
+    assert document["jobs"] == 1, "what was asked for holds"
+    assert (group / "s0" / "run.json").read_bytes() == before
+    sessions = RunFolder.open(group / "s1").metadata["sessions"]
+    assert [session["first_step"] for session in sessions] == [0, paused]
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
+    assert state_of(group / "s1") == whole["state_sha256"]
+
+    again = rlt("train", "--resume", group)
+    assert again.returncode == 2
+    assert "all 3 runs of" in again.stderr
+    assert "have finished: give a larger total with --steps" in again.stderr
+
+
+def test_second_interrupt_quits(tmp_path: Path) -> None:
+    """Nothing is saved, nothing is left running, and the same command goes on."""
+    group = tmp_path / "group"
+    process = started(*TRAIN, "--seeds", "5,6", "--steps", "4000000", "--jobs", "2", "--out", group)
+    wait_for(lambda: trains(group / "s5") and trains(group / "s6"))
+    boards = [board for worker in children_of(process.pid) for board in children_of(worker)]
+    assert len(boards) == 2
+    for pid in boards:
+        os.kill(pid, signal.SIGSTOP)  # a board that does not pause
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    wait_for(lambda: "pausing; Ctrl-C once more" in process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].startswith("quit without saving what was training; go on with `")
+    assert not any(Path(f"/proc/{pid}").exists() for pid in boards)
+    assert GroupFolder.open(group).metadata["state"] == "interrupted"
+    result = rlt("train", "--resume", group, "--steps", "6000")
+    assert result.returncode == 0, result.stderr
+    assert RunFolder.open(group / "s5").metadata["step"] == 6144
+
+
+def test_terminal_that_closes(tmp_path: Path) -> None:
+    """On a terminal there is a table; when it goes all are paused, whatever may be printed."""
+    group = tmp_path / "group"
+    main, side = pty.openpty()
+    process = subprocess.Popen(
+        [*RLT, *TRAIN, "--seeds", "0-1", "--steps", LONG, "--out", str(group)],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env={**ENVIRONMENT, "TERM": "xterm", "COLUMNS": "90", "LINES": "24"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(side)
+    shown = b""
+    while not (b"training" in shown and trains(group / "s0") and trains(group / "s1")):
+        shown += os.read(main, 4096)
+    os.close(main)
+    assert process.wait(60) == 130
+    assert b"steps/s" in shown
+    assert b"\x1b[" in shown
+    assert is_state(group / "s0", "paused")
+    assert is_state(group / "s1", "paused")
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "2", "--out", group)
+    process = started(*TRAIN, *words, "--json")
+    wait_for(lambda: trains(group / "s1"))
+    (worker,) = [pid for pid in children_of(process.pid) if "s1.job" in command_of(pid)]
+    (board,) = children_of(worker)
+    os.kill(board, signal.SIGKILL)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == 10
+    document = json.loads(output.splitlines()[-1])
+    assert [run["state"] for run in document["runs"]] == ["finished", "failed", "finished"]
+    assert document["state"] == "failed"
+    assert document["summary"][0]["runs"] == 2
+    sentence = document["runs"][1]["error"]
+    assert "it was ended by SIGKILL" in sentence
+    assert f"  seed 1: {sentence}" in errors.splitlines()
+    assert "\n" not in sentence
+    last = errors.splitlines()[-1]
+    assert last.startswith("error: 1 of 3 runs failed (seed 1): try it again with `")
+    result = rlt(*last.split("`")[1].split()[1:])
+    assert result.returncode == 0, result.stderr
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=int(LONG), out=tmp_path / "whole")
+    assert state_of(group / "s1") == whole["state_sha256"]
+
+
+def test_a_process_that_is_killed_is_a_run_that_failed(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    process = started(*TRAIN, "--seeds", "0-1", "--steps", LONG, "--jobs", "1", "--out", group)
+    wait_for(lambda: trains(group / "s0"))
+    (worker,) = children_of(process.pid)
+    os.kill(worker, signal.SIGKILL)
+    _, errors = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert "error: 1 of 2 runs failed (seed 0): try it again with `" in errors
+    assert is_state(group / "s1", "finished")
+    stored = GroupFolder.open(group).metadata["runs"]
+    assert stored[0]["error"] == "its process gave no result, it was ended by SIGKILL"
+    assert [run["state"] for run in stored] == ["failed", "finished"]
+
+
+def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    assert rlt(*TRAIN, "--seeds", "0-1", "--steps", "3000", "--out", group).returncode == 0
+    (group / "s0" / "run.json").write_text("{")
+    result = rlt("train", "--resume", group, "--steps", "5000")
+    assert result.returncode == 7
+    assert "run.json is damaged" in result.stdout
+    assert RunFolder.open(group / "s1").metadata["step"] == 6144
+
+
+# -- what makes no sense ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--seeds 3-1", "the range 3-1 runs backwards"),
+        ("--seeds x", 'seeds "x": write seeds'),
+        ("--seeds 0-1 --seed 2", "--seed does not go with --seeds"),
+        ("--seeds 0-1 --set seed=2", "seed is given twice"),
+        ("--seeds 0-1 --jobs 0", "--jobs 0: at least 1 is needed"),
+        ("--jobs 2", "--jobs goes with --seeds"),
+        ("--seeds 0-1 --threads 2", "--threads does not go with board host"),
+        ("--seeds 0-1 --steps 0", "steps=0 is out of bounds"),
+        ("--seeds 0-1 --out {full}", "is not empty: choose another folder with --out"),
+        ("--seeds 0-1 --port socket://127.0.0.1:1 --jobs 2", "--jobs 2 does not go with board"),
+        ("--seeds 0-1 --resume {group}", "--seeds does not go with --resume"),
+        ("--seed 1 --resume {group}", "--seed does not go with --seeds or a group"),
+        ("--out x --resume {group}", "--out does not go with --resume: a resumed group stays"),
+        ("--set gamma=0.9 --resume {group}", "--set does not go with --resume: a resumed group"),
+    ],
+)
+def test_what_makes_no_sense(
+    tmp_path: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("")
+    group = tmp_path / "group"
+    about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
+    asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
+    variants = [{"name": "", "label": "", "settings": []}]
+    GroupFolder.create(group, {**about, **asked, "variants": variants, "state": "paused"})
+    filled = words.format(full=tmp_path / "full", group=group).split()
+    assert cli.run([*TRAIN, *filled]) == UsageError.exit_code
+    error = capsys.readouterr().err.splitlines()
+    assert sentence in error[-1]
+    assert len([line for line in error if line.startswith("error: ")]) == 1
+    assert [path.name for path in group.iterdir()] == ["group.json"]

@@ -1,0 +1,151 @@
+"""The folder of a group of runs, and which group a name means."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.names import find_group, find_run, require_empty
+
+ASKED: dict[str, Any] = {
+    "kind": "study",
+    "title": "A title",
+    "experiment": "pendulum-ppo",
+    "board": "host",
+    "state": "training",
+    "seeds": [0, 7],
+    "settings": [],
+    "variants": [
+        {"name": "a", "label": "with", "settings": []},
+        {"name": "b", "label": "without", "settings": ["adapt_rate=0"]},
+    ],
+    "x_axis": "steps",
+    "y_axis": "return",
+    "tensorboard": True,
+}
+
+
+def made(path: Path, **changes: Any) -> Path:
+    GroupFolder.create(path, {**ASKED, **changes})
+    return path
+
+
+def test_runs_are_variants_times_seeds(tmp_path: Path) -> None:
+    group = GroupFolder.open(made(tmp_path / "g"))
+    assert list(group.run_names()) == [
+        RunName("a", 0),
+        RunName("a", 7),
+        RunName("b", 0),
+        RunName("b", 7),
+    ]
+    assert [str(name.folder) for name in group.run_names()] == ["a/s0", "a/s7", "b/s0", "b/s7"]
+    assert str(RunName("", 3).folder) == "s3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"seeds": "0-3"}, 'seeds is "0-3", not a list'),
+        ({"seeds": [-1]}, "seeds[0] is -1, not a whole number"),
+        ({"format": 0}, "format is 0, not a whole number"),
+        ({"variants": [{"name": "a"}]}, "variants[0].label is missing"),
+        (
+            {"variants": [{"name": "../x", "label": "", "settings": []}]},
+            'variants[0].name is "../x", not a name of small letters',
+        ),
+        ({"jobs": 0}, "jobs is 0, not a whole number from 1"),
+        ({"tensorboard": None}, "tensorboard is null, not true or false"),
+    ],
+)
+def test_damaged(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    path = made(tmp_path / "g") / "group.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(DamagedFileError) as caught:
+        GroupFolder.open(tmp_path / "g")
+    assert f"{path} is damaged ({reason}" in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", "null"])
+def test_no_group_file(tmp_path: Path, content: str) -> None:
+    path = made(tmp_path / "g") / "group.json"
+    path.write_text(content)
+    with pytest.raises(DamagedFileError, match="is damaged"):
+        GroupFolder.open(tmp_path / "g")
+
+
+def test_format_of_a_later_version(tmp_path: Path) -> None:
+    made(tmp_path / "g", format=2)
+    with pytest.raises(DamagedFileError, match="has format 2, this host reads 1"):
+        GroupFolder.open(tmp_path / "g")
+
+
+def test_one_at_a_time(tmp_path: Path) -> None:
+    one = GroupFolder.open(made(tmp_path / "g"))
+    second = GroupFolder.open(tmp_path / "g")
+    one.lock()
+    with pytest.raises(UsageError, match="another rlt is training in"):
+        second.lock()
+    one.close()
+    second.lock()
+    second.close()
+
+
+def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = tmp_path / "runs"
+    monkeypatch.chdir(tmp_path)
+    group = made(runs / "20260101-000000-x-seeds")
+    assert find_group("20260101-000000-x-seeds", runs) == group
+    assert find_group("runs/20260101-000000-x-seeds", runs) is not None
+    assert find_group(group, runs) == group
+    assert find_group("latest", runs) == group
+    assert find_group("nothing", runs) is None
+    assert find_group("", runs) is None
+    assert find_group(group / "a" / "s0", runs) is None
+    newer = runs / "20260102-000000-run"
+    newer.mkdir()
+    (newer / "run.json").write_text("{}")
+    assert find_group("latest", runs) is None, "a run is newer"
+    assert find_run("latest", runs) == newer
+
+
+def test_a_group_is_no_run(tmp_path: Path) -> None:
+    group = made(tmp_path / "g")
+    with pytest.raises(UsageError) as caught:
+        find_run(group, tmp_path)
+    assert str(caught.value) == f"{group} is a group of runs: name one of them"
+    (group / "a" / "s0").mkdir(parents=True)
+    (group / "a" / "s0" / "run.json").write_text("{}")
+    with pytest.raises(UsageError, match=rf"name one of them, such as {group}/a/s0$"):
+        find_run("g", tmp_path)
+    with pytest.raises(UnknownNameError, match="h is no group of runs"):
+        GroupFolder.open("h", tmp_path)
+
+
+def test_a_group_is_not_written_over(tmp_path: Path) -> None:
+    group = made(tmp_path / "g")
+    with pytest.raises(UsageError, match=r"is not empty: .*, or go on with --resume"):
+        require_empty(group)
+    with pytest.raises(UsageError, match="is not empty"):
+        made(group)
+
+
+def test_statistics() -> None:
+    assert statistics_of([]) == {
+        "runs": 0,
+        "mean": None,
+        "median": None,
+        "std": None,
+        "worst": None,
+    }
+    assert statistics_of([-4.0, -1.0, -1.0, 2.0]) == {
+        "runs": 4,
+        "mean": -1.0,
+        "median": -1.0,
+        "std": 4.5**0.5,
+        "worst": -4.0,
+    }
