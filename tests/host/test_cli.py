@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli, errors, paths
+from rltools_host.commands import groups
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -33,6 +34,7 @@ COMMANDS = (
     "doctor",
     "boards",
     "train",
+    "study",
     "evaluate",
     "export",
     "push",
@@ -110,6 +112,13 @@ def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.run(words.split()) == 0
     request = TrainingRequest(steps=5, settings=("a=1", "b=2"), out=Path("d"), resume="r", port="p")
     assert called == [(request, False, True)]
+
+
+def test_several_seeds_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(groups, "run_seeds", lambda *arguments: called.append(arguments))
+    assert cli.run(["train", "e", "--seeds", "0-3,7", "--jobs", "2", "--steps", "5", "--json"]) == 0
+    assert called == [(TrainingRequest("e", steps=5), "0-3,7", 2, True, True)]
 
 
 def test_help_loads_little() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.commands.evaluate import evaluated
-from rltools_host.commands.groups import summary_lines
 from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import near_path
 from rltools_host.policies.evaluation import Evaluation, one_decimal
+from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import is_run
+from rltools_host.ui.group_summary import summary_lines
 from rltools_host.ui.table import aligned
 
 

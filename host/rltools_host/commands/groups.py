@@ -1,13 +1,12 @@
-"""What `rlt train --seeds` and `rlt study` do with a group of runs: train it, sum it up."""
+"""What two commands do with a group of runs, `train` with several seeds and `study`."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -19,12 +18,8 @@ from rltools_host.training.group import GroupRequest, train_group
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.seeds import parse_seeds
 from rltools_host.ui.group_screen import make_group_screen
+from rltools_host.ui.group_summary import UNLIMITED, result_lines
 from rltools_host.ui.output import Output, lost
-from rltools_host.ui.table import aligned
-from rltools_host.ui.training_screen import duration
-
-UNLIMITED = 10_000  # columns, of what is no terminal
-SHORTEST_NAME = 16
 
 
 def run_seeds(
@@ -34,7 +29,7 @@ def run_seeds(
     tensorboard: bool = True,
     json_output: bool = False,
 ) -> dict[str, Any]:
-    """`rlt train --seeds`, and `--resume` of any group."""
+    """What `rlt train` does with several seeds, and with any group that it goes on with."""
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
     if seeds is not None and request.resume is not None:
@@ -79,64 +74,6 @@ def write_results(group: GroupFolder) -> dict[str, str]:
         return {}
     report, curves = write_group_report(group)
     return {"report": str(report), "curves": str(curves)}
-
-
-def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
-    """A row for each run, a sentence for each that failed, and what they come to."""
-    runs: Sequence[Mapping[str, Any]] = document["runs"]
-    labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
-    has_variants = any(labels.values())
-    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "step", "return", "time")]
-    failed = []
-    for each in runs:
-        label, seed = labels[each["variant"]], str(each["seed"])
-        train_s = math.nan if each["train_s"] is None else each["train_s"]
-        returned = with_deviation(each["return_mean"], each["return_std"])
-        step = f"{each['step']:,}"
-        rows.append((label, seed, each["state"], step, returned, duration(train_s)))
-        if each["error"]:
-            name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
-            failed.append(f"  {name}: {each['error']}")
-    if not has_variants:
-        rows = [row[1:] for row in rows]
-    return [*fitted(rows, width), "", *failed, *summary_lines(document["summary"], width)]
-
-
-def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
-    """What the final returns of the runs come to, a row for each variant."""
-    known = [entry for entry in summary if entry["runs"]]
-    if not known:
-        return ["  no run has a final return yet"]
-    rows: list[tuple[str, ...]] = [("return", "runs", "mean", "deviation", "worst", "median")]
-    for entry in known:
-        numbers = (entry[key] for key in ("mean", "std", "worst", "median"))
-        label = entry["label"] or "all seeds"
-        rows.append((label, str(entry["runs"]), *(f"{value:.1f}" for value in numbers)))
-    return fitted(rows, width)
-
-
-def fitted(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    """The table without a line that is wrapped: a long name gives way, then the last columns."""
-    while True:
-        lines = [f"  {line}" for line in aligned(rows)]
-        too_much = max(map(len, lines)) - width
-        if too_much <= 0 or len(rows[0]) == 1:
-            return lines
-        longest = max(len(row[0]) for row in rows)
-        if longest - too_much >= SHORTEST_NAME:
-            rows = [(shortened(row[0], longest - too_much), *row[1:]) for row in rows]
-        else:
-            rows = [row[:-1] for row in rows]
-
-
-def shortened(name: str, room: int) -> str:
-    return name if len(name) <= room else f"{name[: room - 1]}…"
-
-
-def with_deviation(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "-"
-    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
 
 
 def next_lines(document: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,7 @@
 """The folder of a group of runs, which differ in their seeds, or in a study in settings too.
 
 Each run is an ordinary run's folder, `s<seed>` or `<variant>/s<seed>`. group.json says what the
-group was asked for, from which `rlt train --resume` goes on, and sums up how its runs stand.
+group was asked for, from which `--resume` goes on, and sums up how its runs stand.
 """
 
 from __future__ import annotations

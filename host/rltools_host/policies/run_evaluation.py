@@ -1,0 +1,40 @@
+"""The evaluation of a run's policy, and what must be known of it."""
+
+from __future__ import annotations
+
+from rltools_host.build import experiments
+from rltools_host.errors import RltError
+from rltools_host.policies.evaluation import CORE, Evaluation, evaluate_policy
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.learning import difference
+
+
+def evaluated(
+    folder: RunFolder, episodes: int, seed: int, simulator: str
+) -> tuple[Evaluation, list[str]]:
+    """The evaluation of a run's policy, and what must be known to read it."""
+    image = read_run_policy(folder)
+    image.verify()
+    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator)
+    return evaluation, notes_on(folder, image, simulator)
+
+
+def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
+    """What must be known of the policy to read the figures: unfinished, or of other sources."""
+    notes = []
+    steps = int(folder.metadata.get("steps", 0))
+    if image.step < steps:
+        notes.append(
+            f"the policy is of step {image.step:,} of {steps:,}, where the run was saved last"
+        )
+    try:
+        present = experiments.describe(image.experiment)
+    except RltError:  # which matters to the core's simulator only, and that has said so
+        return notes
+    if present.fingerprint != image.fingerprint:
+        what = difference(folder.metadata.get("learning", {}), present.learning)
+        what = what or f"fingerprint {image.fingerprint:08x}, here {present.fingerprint:08x}"
+        where = ", and so does the simulator" if simulator == CORE else ""
+        notes.append(f"the run's {image.experiment} differs from this tree's{where}: {what}")
+    return notes

@@ -1,0 +1,119 @@
+"""Studies as data: what a file must have, and where it is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.build import experiments
+from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.training.study import load_study, study_names
+
+STUDY: dict[str, Any] = {
+    "title": "A title",
+    "experiment": "pendulum-ppo",
+    "seeds": "0-2,7",
+    "variants": [
+        {"name": "with", "label": "with it", "settings": {}},
+        {"name": "without", "label": "without it", "settings": {"adapt_rate": 0, "gamma": 0.9}},
+    ],
+}
+
+
+def written(folder: Path, text: str, name: str = "a_study") -> Path:
+    (folder / f"{name}.json").write_text(text)
+    return folder
+
+
+def test_what_a_file_says(tmp_path: Path) -> None:
+    folder = written(tmp_path, json.dumps(STUDY))
+    assert study_names(folder) == ["a-study"]
+    study = load_study("a-study", folder)
+    assert (study.name, study.title, study.experiment) == ("a-study", "A title", "pendulum-ppo")
+    assert study.seeds == (0, 1, 2, 7)
+    assert (study.board, study.steps, study.threads, study.settings) == (None, None, None, ())
+    assert (study.x_axis, study.y_axis) == ("environment steps", "return")
+    assert [variant.settings for variant in study.variants] == [
+        (),
+        ("adapt_rate=0", "gamma=0.9"),
+    ]
+    given = {"board": "host", "steps": 5, "threads": 2, "settings": {"eval_every": 7}}
+    study = load_study("a-study", written(tmp_path, json.dumps({**STUDY, **given})))
+    assert (study.board, study.steps, study.threads) == ("host", 5, 2)
+    assert study.settings == ("eval_every=7",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"titel": "x"}, "titel is none of title, experiment, seeds, variants, about"),
+        ({"title": ""}, 'title is "", not a text in one line'),
+        ({"seeds": [1]}, "seeds is [1], not a text in one line"),
+        ({"seeds": "5-3"}, "--seeds: the range 5-3 runs backwards"),
+        ({"steps": 0}, "steps is 0, not a whole number from 1"),
+        ({"variants": []}, "variants is empty"),
+        ({"variants": {}}, "variants is {}, not a list"),
+        ({"variants": [1]}, "variants[0] is 1, not an object"),
+        ({"variants": [{"name": "A", "label": "a", "settings": {}}]}, 'variants[0].name is "A"'),
+        ({"variants": [{"name": "", "label": "a", "settings": {}}]}, 'variants[0].name is ""'),
+        ({"variants": [{"name": "a", "settings": {}}]}, "variants[0].label is missing"),
+        (
+            {"variants": [{"name": "a", "label": "a", "settings": {"gamma": "no"}}]},
+            'variants[0].settings.gamma is "no", not a number',
+        ),
+        (
+            {"variants": [{"name": "a", "label": "a", "settings": {"seed": 3}}]},
+            "variants[0].settings.seed is for the whole study",
+        ),
+        (
+            {"variants": [{"name": "a", "label": "a", "setting": {}, "settings": {}}]},
+            "variants[0].setting is none of name, label, settings",
+        ),
+        ({"variants": [STUDY["variants"][0]] * 2}, 'variants[1].name is "with" once more'),
+        ({"settings": {"steps": 3}}, "settings.steps has a place of its own"),
+        ({"settings": {"gamma": 0.9}}, "variants[1].settings.gamma is for the whole study"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    folder = written(tmp_path, json.dumps({**STUDY, **changes}))
+    with pytest.raises(DamagedFileError) as caught:
+        load_study("a-study", folder)
+    assert str(caught.value).startswith(f"{tmp_path / 'a_study.json'} is no study: {reason}")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["title", "experiment", "seeds", "variants"])
+def test_what_is_missing_is_named(tmp_path: Path, key: str) -> None:
+    left = {name: value for name, value in STUDY.items() if name != key}
+    with pytest.raises(DamagedFileError, match=f"is no study: {key} is missing"):
+        load_study("a-study", written(tmp_path, json.dumps(left)))
+
+
+def test_the_place_of_what_is_no_json(tmp_path: Path) -> None:
+    folder = written(tmp_path, '{\n  "title": "x",\n  "seeds" 3\n}')
+    with pytest.raises(DamagedFileError, match="is no study: line 3, column 11: Expecting ':'"):
+        load_study("a-study", folder)
+    with pytest.raises(DamagedFileError, match="is no study: it is not one object"):
+        load_study("a-study", written(tmp_path, "[]"))
+
+
+def test_unknown_study() -> None:
+    with pytest.raises(UnknownNameError, match='unknown study "ant-ablaton": did you mean ant-abl'):
+        load_study("ant-ablaton")
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_our_studies(name: str) -> None:
+    """Each can be read, is of an experiment that there is, and has the four of an ablation."""
+    study = load_study(name)
+    assert study.experiment in experiments.list_experiments()
+    switches = {variant.name: set(variant.settings) for variant in study.variants}
+    assert switches == {
+        "both": set(),
+        "no-adaptive-rate": {"adapt_rate=0"},
+        "no-normalisation": {"normalise_obs=0"},
+        "neither": {"adapt_rate=0", "normalise_obs=0"},
+    }
