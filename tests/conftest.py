@@ -23,6 +23,7 @@ FIRST_FILES = (
     "device/test_processor.py",
     "fuzz/test_fuzz.py",
     "host/build/test_build.py",
+    "host/commands/test_train_seeds.py",
     "tree/test_compile_fail.py",
     "tree/test_layering.py",
     "host/report/test_report.py",

@@ -152,6 +152,8 @@ class Crew:
         member = heard.member
         member.state, message, code = heard.outcome()
         member.activity = ""
+        if self._is_pausing and heard.result is None:  # it had not yet come to training
+            member.state = WAITING
         if member.state == FAILED:
             member.error, member.exit_code = message, code
         self._ended(member)

@@ -211,42 +211,39 @@ class GroupTraining:
         """Trains what is not finished; every way out leaves a group that can be gone on with."""
         for member in self._members:
             stand(member)
-        view = GroupView(
-            self._group.title,
-            self._plan.board.name,
-            near_path(self._group.path),
-            self._members,
-            self._jobs,
-        )
-        with tempfile.TemporaryDirectory(prefix="rlt-group-") as scratch:
-            folder = Path(scratch)
-            built = Built(self._plan.description, self._copy_of_program(folder))
-            work = [
-                (member, Job(request, bool(self._group.metadata["tensorboard"])))
-                for member in self._members
-                if (request := self._request_of(member, built)) is not None
-            ]
-            if not work:
-                raise UsageError(
-                    f"all {len(self._members)} runs of {near_path(self._group.path)} have "
-                    "finished: give a larger total with --steps"
-                )
-            self._update("training")
-            screen = make_screen(view)
-            try:
-                with Interruption() as interruption:
-                    interruption.armed = True
-                    crew = Crew(self._jobs, folder, screen, interruption, self._ended)
-                    crew.train(work)
-            except KeyboardInterrupt:
-                for member in self._members:
-                    if member.is_running:
-                        stand(member)
-                self._update("interrupted")
-                raise self._interrupted("quit without saving what was training") from None
-            finally:
-                screen.close()
+        try:
+            with tempfile.TemporaryDirectory(prefix="rlt-group-") as scratch:
+                self._train_all(Path(scratch), make_screen)
+        except KeyboardInterrupt:
+            for member in self._members:
+                if member.is_running:
+                    stand(member)
+            self._update("interrupted")
+            raise self._interrupted("quit without saving what was training") from None
         return self._result()
+
+    def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
+        built = Built(self._plan.description, self._copy_of_program(scratch))
+        work = [
+            (member, Job(request, bool(self._group.metadata["tensorboard"])))
+            for member in self._members
+            if (request := self._request_of(member, built)) is not None
+        ]
+        path = near_path(self._group.path)
+        if not work:
+            raise UsageError(
+                f"all {len(self._members)} runs of {path} have finished: give a larger total "
+                "with --steps"
+            )
+        self._update("training")
+        title, board = self._group.title, self._plan.board.name
+        screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
+        try:
+            with Interruption() as interruption:
+                interruption.armed = True
+                Crew(self._jobs, scratch, screen, interruption, self._ended).train(work)
+        finally:
+            screen.close()
 
     def _copy_of_program(self, folder: Path) -> Path | None:
         """So that all runs are of one program, whatever is built meanwhile."""

@@ -32,7 +32,7 @@ ENVIRONMENT = {
     "RLT_COMMAND": str(paths.REPOSITORY / "rlt"),
 }
 TRAIN = ("train", "pendulum-ppo", "--board", "host")
-LONG = "250000"  # steps: seconds, in which a signal comes
+LONG = "150000"  # steps: seconds, in which a signal comes
 
 
 def rlt(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -202,6 +202,26 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signa
     assert again.returncode == 2
     assert "all 3 runs of" in again.stderr
     assert "have finished: give a larger total with --steps" in again.stderr
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5])
+def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
+    """Also while processes start, before there is anything to save."""
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", "120000", "--jobs", "2", "--out", group)
+    process = started(*TRAIN, *words)
+    wait_for((group / "group.json").is_file)
+    time.sleep(delay_s)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
+    states = [run["state"] for run in GroupFolder.open(group).metadata["runs"]]
+    assert set(states) <= {"waiting", "paused", "finished"}
+    result = rlt("train", "--resume", group)
+    assert result.returncode == 0, result.stderr
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
+    assert state_of(group / "s1") == whole["state_sha256"]
 
 
 def test_second_interrupt_quits(tmp_path: Path) -> None:
