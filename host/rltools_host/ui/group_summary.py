@@ -18,19 +18,20 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
     runs: Sequence[Mapping[str, Any]] = document["runs"]
     labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
-    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "step", "return", "time")]
+    rows: list[tuple[str, ...]] = [("variant", "seed", "state", "return", "step", "time")]
     failed = []
     for each in runs:
         label, seed = labels[each["variant"]], str(each["seed"])
         train_s = math.nan if each["train_s"] is None else each["train_s"]
         returned = with_deviation(each["return_mean"], each["return_std"])
         step = f"{each['step']:,}"
-        rows.append((label, seed, each["state"], step, returned, duration(train_s)))
+        rows.append((label, seed, each["state"], returned, step, duration(train_s)))
         if each["error"]:
             name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
             failed.append(f"  {name}: {each['error']}")
     if not has_variants:
         rows = [row[1:] for row in rows]
+    failed += [""] if failed else []
     return [*fitted(rows, width), "", *failed, *summary_lines(document["summary"], width)]
 
 

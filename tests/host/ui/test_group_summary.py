@@ -1,0 +1,71 @@
+"""What came of a group of runs, in lines that no terminal wraps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rltools_host.ui.group_summary import result_lines, summary_lines
+
+LONG = "without observation normalisation"
+
+
+def document(labels: tuple[str, ...] = ("",)) -> dict[str, Any]:
+    runs = [
+        {
+            "variant": label,
+            "seed": seed,
+            "state": "failed" if seed else "finished",
+            "step": 100_352,
+            "train_s": None if seed else 61.0,
+            "return_mean": None if seed else -123.456,
+            "return_std": None if seed else 7.89,
+            "error": "the board is gone" if seed else None,
+        }
+        for label in labels
+        for seed in (0, 11)
+    ]
+    figures = {"runs": 1, "mean": -123.456, "median": -123.4, "std": 7.89, "worst": -130.0}
+    summary = [{"variant": label, "label": label, **figures} for label in labels]
+    return {"runs": runs, "summary": summary}
+
+
+def test_all_of_it() -> None:
+    assert result_lines(document()) == [
+        "  seed  state     return        step     time",
+        "  0     finished  -123.5 ± 7.9  100,352  1:01",
+        "  11    failed    -             100,352  -",
+        "",
+        "  seed 11: the board is gone",
+        "",
+        "  return     runs  mean    deviation  worst   median",
+        "  all seeds  1     -123.5  7.9        -130.0  -123.4",
+    ]
+    lines = result_lines(document(("with", LONG)))
+    assert lines[3].split() == [
+        *LONG.split(),
+        "0",
+        "finished",
+        "-123.5",
+        "±",
+        "7.9",
+        *lines[1].split()[-2:],
+    ]
+    assert f"  {LONG}, seed 11: the board is gone" in lines
+
+
+@pytest.mark.parametrize("width", range(40, 100, 3))
+@pytest.mark.parametrize("labels", [("",), ("with", LONG)])
+def test_lines_fit(width: int, labels: tuple[str, ...]) -> None:
+    lines = [line for line in result_lines(document(labels), width) if "gone" not in line]
+    assert max(map(len, lines)) <= width
+    assert "state" in lines[0]
+    assert any("-123.5" in line for line in lines)
+    if len(labels) == 2 and width < 60:
+        assert any("without observa" in line and "…" in line for line in lines)
+
+
+def test_nothing_to_sum_up() -> None:
+    empty = {"variant": "", "label": "", "runs": 0, "mean": None}
+    assert summary_lines([empty]) == ["  no run has a final return yet"]
