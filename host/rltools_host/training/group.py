@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -70,7 +70,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
     else:
         group, plan = go_on(request)
     with contextlib.closing(group):
-        return GroupTraining(request, group, plan).train(make_screen)
+        return GroupTraining(group, plan).train(make_screen)
 
 
 def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
@@ -194,8 +194,7 @@ def build(plan: Plan) -> None:
 class GroupTraining:
     """One session of training a group."""
 
-    def __init__(self, request: GroupRequest, group: GroupFolder, plan: Plan) -> None:
-        self._more_steps = request.training.steps if request.training.resume else None
+    def __init__(self, group: GroupFolder, plan: Plan) -> None:
         self._group = group
         self._plan = plan
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.metadata["jobs"])
@@ -209,18 +208,20 @@ class GroupTraining:
 
     def train(self, make_screen: MakeScreen) -> dict[str, Any]:
         """Trains what is not finished; every way out leaves a group that can be gone on with."""
-        for member in self._members:
-            stand(member)
+        self._stand(self._members)
         try:
             with tempfile.TemporaryDirectory(prefix="rlt-group-") as scratch:
                 self._train_all(Path(scratch), make_screen)
         except KeyboardInterrupt:
-            for member in self._members:
-                if member.is_running:
-                    stand(member)
+            self._stand(m for m in self._members if m.is_running or m.state == WAITING)
             self._update("interrupted")
             raise self._interrupted("quit without saving what was training") from None
+        self._stand(member for member in self._members if member.state == WAITING)
         return self._result()
+
+    def _stand(self, members: Iterable[Member]) -> None:
+        for member in members:
+            stand(member, self._group.metadata["steps"])
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         built = Built(self._plan.description, self._copy_of_program(scratch))
@@ -267,10 +268,7 @@ class GroupTraining:
             threads=plan.threads,
             built=built,
         )
-        if member.state == PAUSED or (
-            member.state == FINISHED and self._more_steps and member.step < self._more_steps
-        ):
-            member.steps = self._more_steps or member.steps
+        if member.state == PAUSED:
             member.state = WAITING
             return replace(shared, resume=str(member.path))
         if member.state != WAITING:
@@ -281,7 +279,7 @@ class GroupTraining:
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED
-        stand(member)
+        self._stand([member])
         if failed:
             member.state = FAILED
         self._update("training")

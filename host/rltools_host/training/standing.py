@@ -21,8 +21,11 @@ def counted(states: Sequence[str]) -> str:
     return f"paused: {', '.join(parts)}"
 
 
-def stand(member: Member) -> None:
-    """Looks into its folder. A run without a checkpoint is begun anew, and has the same bits."""
+def stand(member: Member, steps: int | None) -> None:
+    """Looks into its folder. A run without a checkpoint is begun anew, and has the same bits.
+
+    `steps` is what was asked for, where anything was: a run that has finished may have to go on.
+    """
     member.state = WAITING
     if not is_run(member.path):
         return
@@ -36,6 +39,8 @@ def stand(member: Member) -> None:
     if not any((save / CHECKPOINT_FILE).is_file() for save in saves):
         return
     whole = is_whole(folder.save_path, str(metadata.get("state_sha256")))
-    member.state = FINISHED if metadata.get("state") == "finished" and whole else PAUSED
     member.take({"step": 0, "steps": member.steps, **metadata})
+    finished = metadata.get("state") == "finished" and whole and member.step >= (steps or 0)
+    member.state = FINISHED if finished else PAUSED
+    member.steps = max(member.steps, steps or 0)
     member.state_sha256 = str(metadata.get("state_sha256") or "")

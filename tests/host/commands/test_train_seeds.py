@@ -239,7 +239,7 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1].startswith("quit without saving what was training; go on with `")
-    assert not any(Path(f"/proc/{pid}").exists() for pid in boards)
+    wait_for(lambda: not any(is_running(pid) for pid in boards), 10)
     assert GroupFolder.open(group).metadata["state"] == "interrupted"
     result = rlt("train", "--resume", group, "--steps", "6000")
     assert result.returncode == 0, result.stderr
@@ -269,6 +269,48 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
     assert b"\x1b[" in shown
     assert is_state(group / "s0", "paused")
     assert is_state(group / "s1", "paused")
+
+
+def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
+    """A second pause, of a group with more steps than at first, while its first run goes on."""
+    group = tmp_path / "group"
+    assert rlt(*TRAIN, "--seeds", "0-2", "--steps", "3000", "--out", group).returncode == 0
+    process = started("train", "--resume", group, "--steps", LONG, "--jobs", "1")
+    wait_for(lambda: is_state(group / "s0", "training"))
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "paused: 0 of 3 runs have finished, 3 saved on the way; go on with" in errors
+    result = rlt("train", "--resume", group, "--board", "host-threads", "--threads", "1")
+    assert result.returncode == 0, result.stderr
+    metadata = RunFolder.open(group / "s2").metadata
+    assert [session["board"] for session in metadata["sessions"]] == ["host", "host-threads"]
+    whole = train_here("pendulum-ppo", "host", seed=2, steps=int(LONG), out=tmp_path / "whole")
+    assert metadata["steps"] == int(LONG)
+    assert metadata["step"] == whole["step"]
+
+
+def test_command_that_is_killed(tmp_path: Path) -> None:
+    """Nothing is left running, and the group can be gone on with."""
+    group = tmp_path / "group"
+    process = started(*TRAIN, "--seeds", "0-1", "--steps", "120000", "--jobs", "2", "--out", group)
+    wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
+    workers = children_of(process.pid)
+    everything = [*workers, *(board for worker in workers for board in children_of(worker))]
+    assert len(everything) == 4
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for(lambda: not any(is_running(pid) for pid in everything), 10)
+    result = rlt("train", "--resume", group)
+    assert result.returncode == 0, result.stderr
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
+    assert state_of(group / "s1") == whole["state_sha256"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in (Path("/proc") / str(pid) / "status").read_text()
+    except OSError:
+        return False
 
 
 # -- failures --------------------------------------------------------------------------------------
