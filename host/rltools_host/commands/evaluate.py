@@ -47,6 +47,7 @@ def command(
     ] = CORE,
     json_output: Json = False,
 ) -> None:
+    """Of a group of runs: of each one's policy, and what they come to."""
     if find_group(run_name) is not None:
         evaluate_group(run_name, episodes, seed, simulator, json_output)
     else:

@@ -101,7 +101,7 @@ def command(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Runs at once. [default: what the processors are for]"),
+        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="N", help="Threads of a run, where the board takes them.")

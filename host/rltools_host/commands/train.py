@@ -108,7 +108,7 @@ def command(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Runs at once. [default: what the processors are for]"),
+        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")

@@ -65,16 +65,20 @@ class GroupRequest:
 
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `--json` prints."""
+    begun = None
     if request.training.resume is None:
-        group, plan = begin(request)
+        request, plan = planned(request)
     else:
-        group, plan = go_on(request)
-    with contextlib.closing(group):
-        return GroupTraining(group, plan).train(make_screen)
+        begun, plan = go_on(request)
+    with Interruption() as interruption:
+        interruption.armed = True  # from here on there is what can be gone on with
+        group = begun or create(request, plan)
+        with contextlib.closing(group):
+            return GroupTraining(group, plan, interruption).train(make_screen)
 
 
-def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
-    """A new group, after all has been checked and built."""
+def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
+    """A new group's plan, after all has been checked and built, and its request as it holds."""
     training = request.training
     if training.out is not None:
         require_empty(training.out)
@@ -87,6 +91,12 @@ def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     training = with_steps_apart(training, plan)
     jobs_on(plan.board, training.port, training.threads, request.jobs)
     build(plan)
+    return replace(request, training=training), plan
+
+
+def create(request: GroupRequest, plan: Plan) -> GroupFolder:
+    """A new group's folder."""
+    training = request.training
     name = request.about.get("study")
     stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-seeds"
     path = training.out or new_run_path(f"{datetime.now():%Y%m%d-%H%M%S}-{stem}")
@@ -118,7 +128,7 @@ def begin(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     }
     group = GroupFolder.create(path, metadata)
     group.lock()
-    return group, plan
+    return group
 
 
 def with_steps_apart(training: TrainingRequest, plan: Plan) -> TrainingRequest:
@@ -160,8 +170,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     group.lock()
     try:
         resumed = {
-            name: getattr(training, name) or asked.get(name)
+            name: asked.get(name) if given is None else given
             for name in ("board", "steps", "port", "threads")
+            for given in (getattr(training, name),)
         }
         if training.board not in (None, asked["board"]):  # another one has its own
             resumed |= {"port": training.port, "threads": training.threads}
@@ -174,7 +185,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
                 **resumed,
             )
         )
-        jobs = request.jobs or asked.get("jobs")
+        jobs = asked.get("jobs") if request.jobs is None else request.jobs
         jobs_on(plan.board, plan.port, plan.threads, jobs)
         build(plan)
         tensorboard = request.tensorboard and bool(asked["tensorboard"])
@@ -194,8 +205,9 @@ def build(plan: Plan) -> None:
 class GroupTraining:
     """One session of training a group."""
 
-    def __init__(self, group: GroupFolder, plan: Plan) -> None:
+    def __init__(self, group: GroupFolder, plan: Plan, interruption: Interruption) -> None:
         self._group = group
+        self._interruption = interruption
         self._plan = plan
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.metadata["jobs"])
         shared = group.metadata["settings"]
@@ -240,9 +252,7 @@ class GroupTraining:
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            with Interruption() as interruption:
-                interruption.armed = True
-                Crew(self._jobs, scratch, screen, interruption, self._ended).train(work)
+            Crew(self._jobs, scratch, screen, self._interruption, self._ended).train(work)
         finally:
             screen.close()
 
