@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import json
 import os
 import signal
@@ -88,7 +89,7 @@ class LazyGroup(typer.core.TyperGroup):
 def load(name: str, entry: Command) -> Any:
     """The command of a module, as typer runs it."""
     module = import_module(f"rltools_host.commands.{entry.module}")
-    details = module.command.__doc__
+    details = inspect.getdoc(module.command)
     single = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
