@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 from rltools_host.build import firmware
 from rltools_host.errors import Interrupted, RltError, UsageError
-from rltools_host.files import plain_json
+from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.group import SEEDS, GroupFolder, statistics_of
 from rltools_host.runs.names import new_run_path, require_empty
@@ -37,6 +36,7 @@ from rltools_host.training.seeds import jobs_on
 from rltools_host.training.standing import counted, stand
 from rltools_host.training.worker import Job
 
+SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
 MakeScreen = Callable[[GroupView], GroupScreen]
 
 
@@ -202,6 +202,20 @@ def build(plan: Plan) -> None:
         plan.program = firmware.build_firmware(plan.board, plan.description.name)
 
 
+@contextlib.contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """An empty folder, also where a command that was killed has left it; it goes in the end."""
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        path.mkdir()
+    except OSError as error:
+        raise disk_error(path, error) from None
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 class GroupTraining:
     """One session of training a group."""
 
@@ -222,8 +236,8 @@ class GroupTraining:
         """Trains what is not finished; every way out leaves a group that can be gone on with."""
         self._stand(self._members)
         try:
-            with tempfile.TemporaryDirectory(prefix="rlt-group-") as scratch:
-                self._train_all(Path(scratch), make_screen)
+            with scratch_folder(self._group.path / SCRATCH) as scratch:
+                self._train_all(scratch, make_screen)
         except KeyboardInterrupt:
             self._stand(m for m in self._members if m.is_running or m.state == WAITING)
             self._update("interrupted")

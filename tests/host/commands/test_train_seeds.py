@@ -302,6 +302,7 @@ def test_command_that_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: not any(is_running(pid) for pid in everything), 10)
     result = rlt("train", "--resume", group)
     assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in group.iterdir()) == ["group.json", "s0", "s1"]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
 
