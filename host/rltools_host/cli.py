@@ -60,6 +60,8 @@ COMMANDS = {
 BENCHMARKS = {
     "roofline": Command("A TD3 step against the core's peak, by phase.", "bench_roofline"),
     "train": Command("Training time against other libraries.", "bench_train"),
+    "ppo": Command("PPO on Ant-v4: steps a second, against other libraries.", "bench_ppo"),
+    "environments": Command("Steps a second of every environment.", "bench_environments"),
     "build": Command("How long an experiment takes to build and to start.", "bench_build"),
     "inference": Command("Latency and throughput of a policy, 13-64-64-4.", "bench_inference"),
     "layers": Command("Dense layers by width, our kernels and OpenBLAS.", "bench_layers"),

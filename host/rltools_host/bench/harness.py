@@ -137,3 +137,9 @@ def run_to_end(
 
 def one_thread_environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **ONE_THREAD, **variables}
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """What holds numeric libraries to a number of threads."""
+    counts = {name: str(threads) for name in ONE_THREAD if name.endswith("_NUM_THREADS")}
+    return {**counts, "CUDA_VISIBLE_DEVICES": ""}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.bench import build_times, harness
+from rltools_host.bench.chart import Bar, draw_bars
 from rltools_host.ui.table import aligned
 
 OURS = "ours"
@@ -128,32 +129,15 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 
 def draw_chart(document: Mapping[str, Any], path: Path) -> None:
     """A bar for each contender, the fastest on top."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    entries = [entry for entry in document["summary"] if "train_s" in entry][::-1]
-    machine = document["machine"]
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 11}
-    with matplotlib.rc_context(style):
-        figure, axes = pyplot.subplots(figsize=(8, 0.8 + 0.42 * len(entries)), layout="constrained")
-        ours = (OURS, LOOP)
-        colours = ["#c2410c" if entry["name"] in ours else "#64748b" for entry in entries]
-        bars = axes.barh(
-            [entry["title"] for entry in entries],
-            [entry["train_s"] for entry in entries],
-            color=colours,
+    bars = [
+        Bar(
+            entry["title"],
+            entry["train_s"],
+            f"{entry['train_s']:.2f} s",
+            entry["name"] in (OURS, LOOP),
         )
-        axes.bar_label(bars, [f"{entry['train_s']:.2f} s" for entry in entries], padding=4)
-        axes.margins(x=0.12)
-        axes.set_xlabel("seconds")
-        figure.suptitle(
-            f"{title(document)}, one core of {machine['processor']}, {document['date']}",
-            fontsize=11,
-        )
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="svg", metadata={"Date": None})
-        pyplot.close(figure)
+        for entry in document["summary"]
+        if "train_s" in entry
+    ]
+    processor, date = document["machine"]["processor"], document["date"]
+    draw_bars(bars, f"{title(document)}, one core of {processor}, {date}", "seconds", path)

@@ -1,0 +1,101 @@
+"""What every peer of `rlt bench ppo` shares: the setting, EnvPool's environments, the turns.
+
+benchmarks/ppo_peers/<name>/run.py imports it first and calls begin().
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from turns import TrainingTurns, Turns
+
+TASK = "Ant-v4"
+OBSERVATION_DIM = 27
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Those of experiments/ant_ppo.h; with `published`, the library's own for this task instead."""
+
+    seed: int
+    threads: int
+    published: bool
+    steps: int  # that a whole run has, where something depends on it
+    environments: int = 64
+    rollout_steps: int = 64
+    batch_size: int = 2048
+    epochs: int = 4
+    hidden: tuple[int, int] = (256, 256)
+    learning_rate: float = 3e-4
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip_range: float = 0.2
+    value_weight: float = 0.5
+    max_grad_norm: float = 1.0
+    initial_log_std: float = -0.7
+    reward_scale: float = 0.1
+    kl_target: float = 0.008
+
+
+def settings() -> Settings:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--published", action="store_true")
+    arguments = parser.parse_args()
+    return Settings(arguments.seed, arguments.threads, arguments.published, arguments.steps)
+
+
+def hold_torch_to(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+
+
+def torch_threads() -> int:
+    import torch
+
+    return int(torch.get_num_threads())
+
+
+def introduce(
+    turns: Turns, package: str, environments: Any, threads: dict[str, int], settings: str
+) -> None:
+    """Says who takes part: version, observation, threads of each of its parts."""
+    turns.say(
+        {
+            "version": metadata.version(package),
+            "observation_dim": int(environments.observation_space.shape[-1]),
+            "action_dim": int(environments.action_space.shape[-1]),
+            "threads": {**threads, "EnvPool": int(environments.config["num_threads"])},
+            "simulator": simulator(),
+            "settings": settings,
+        }
+    )
+
+
+def simulator() -> str:
+    """EnvPool and the MuJoCo that is compiled into it."""
+    import envpool.mujoco
+
+    folder = Path(envpool.mujoco.__file__).parent
+    library = ctypes.CDLL(str(folder / "mujoco_gym_envpool.so"))
+    library.mj_versionString.restype = ctypes.c_char_p
+    version = library.mj_versionString().decode()
+    return f"EnvPool {metadata.version('envpool')} with MuJoCo {version}"
+
+
+def make_environments(count: int, threads: int, seed: int) -> Any:
+    import envpool
+
+    return envpool.make_gymnasium(TASK, num_envs=count, num_threads=threads, seed=seed)
+
+
+__all__ = ["TrainingTurns", "Turns"]

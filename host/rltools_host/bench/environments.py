@@ -1,0 +1,245 @@
+"""`rlt bench environments`: steps a second, ours against Gymnasium's and EnvPool's environments.
+
+All take turns, and the others are stopped meanwhile. Every step has its observation and reward, and
+an episode that ends is begun anew. MuJoCo's tasks are beside that compared with MuJoCo's own loop.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import rltools_host
+from rltools_host.bench import environments_result, harness, peer_environment
+from rltools_host.bench.environments_result import (
+    ENVPOOL,
+    ENVPOOL_THREADS,
+    GYMNASIUM,
+    OURS,
+    OURS_THREADS,
+    Row,
+)
+from rltools_host.bench.ppo import DIRECTORY as PEER_DIRECTORY
+from rltools_host.bench.ppo_contenders import PEERS_DIRECTORY
+from rltools_host.bench.turns import Contender
+from rltools_host.errors import RltError, unknown_name
+from rltools_host.files import write_atomically
+from rltools_host.toolchain import tools
+
+ROUNDS = 5
+LIMIT_S = 600.0
+TURN_S = 0.3  # about, where steps all take the same time
+STEPS_OF_EACH = 50  # of every environment in a turn, where they do not
+
+
+class Task(NamedTuple):
+    """What is measured of an environment, and the program that has it.
+
+    Where a step's time depends on the state all contenders do the same steps in a turn, as theirs
+    are then alike.
+    """
+
+    program: str
+    counts: tuple[int, ...]
+    depends_on_state: bool
+    needs: str | None  # a group of Python packages
+
+
+def mujoco_task() -> Task:
+    return Task("mujoco_environment_steps", (1, 64), True, "mujoco")
+
+
+TASKS = {
+    "Pendulum-v1": Task("environment_steps", (1, 64, 1024), False, None),
+    "Ant-v4": mujoco_task(),
+    "HalfCheetah-v4": mujoco_task(),
+    "Hopper-v4": mujoco_task(),
+    "Walker2d-v4": mujoco_task(),
+    "Humanoid-v4": mujoco_task(),
+}
+Starter = Callable[[], Contender]
+
+
+def run(
+    json_output: bool = False,
+    tasks: str | None = None,
+    threads: int = 2,
+    rounds: int = ROUNDS,
+    directory: Path = harness.ENVIRONMENTS_DIRECTORY,
+    with_envpool: bool = True,
+) -> dict[str, Any]:
+    """Measures, prints the tables, returns what `--json` prints."""
+    harness.require_positive(threads=threads, rounds=rounds)
+    names = chosen_tasks(tasks)
+    rows: list[Row] = []
+    failures: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    with harness.pinned(threads):
+        for program in dict.fromkeys(TASKS[name].program for name in names):
+            mine = [name for name in names if TASKS[name].program == program]
+            known = starters(program, TASKS[mine[0]].needs, threads, directory, with_envpool)
+            rows += measured(known, mine, rounds, failures, versions)
+    loops = own_loops([name for name in names if TASKS[name].depends_on_state], rounds, failures)
+    document = {
+        "threads": threads,
+        "rounds": rounds,
+        "rows": rows,
+        "loops": loops,
+        "versions": versions,
+        "errors": failures,
+        "summary": environments_result.summary(rows),
+        "machine": harness.machine(),
+        "load_average": harness.load_average(),
+        "date": datetime.now(timezone.utc).date().isoformat(),
+    }
+    print("\n".join(environments_result.lines(document)))
+    content = json.dumps(document, indent=2) + "\n"
+    write_atomically(directory / "environments.json", content.encode())
+    if json_output:
+        print(json.dumps(document))
+    return document
+
+
+def chosen_tasks(tasks: str | None) -> list[str]:
+    if tasks is None:
+        return list(TASKS)
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    for name in names:
+        if name not in TASKS:
+            raise unknown_name("task", name, TASKS)
+    return list(dict.fromkeys(names))
+
+
+def starters(
+    program: str, group: str | None, threads: int, directory: Path, with_envpool: bool
+) -> dict[str, Starter]:
+    """How each contender is started, in the order of their turns."""
+
+    def ours(name: str, board: str, count: int) -> Contender:
+        if group is not None:
+            tools.ensure_group(group)
+        path = harness.build_program(program, board)
+        variables = {"RLT_THREADS": str(count)}
+        contender = Contender(name, [str(path)], variables, directory / f"{name}.log", LIMIT_S)
+        contender.introduction["version"] = rltools_host.__version__
+        return contender
+
+    def script(name: str, command: Sequence[object], count: int) -> Contender:
+        variables = {
+            **harness.thread_variables(count),
+            "PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY),
+        }
+        words = ["env", "-C", str(directory), *map(str, command)]  # MuJoCo writes warnings there
+        return Contender(name, words, variables, directory / f"{name}.log", LIMIT_S)
+
+    def gymnasium() -> Contender:
+        if group is not None:
+            tools.ensure_group(group)
+        return script(
+            GYMNASIUM, [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_steps.py"], 1
+        )
+
+    def envpool(name: str, count: int) -> Contender:
+        folder = PEERS_DIRECTORY / "envpool"
+        requirements = folder / "requirements.txt"
+        python = peer_environment.python_of("envpool", requirements, PEER_DIRECTORY)
+        return script(name, [python, folder / "environments.py", count], count)
+
+    known: dict[str, Starter] = {
+        OURS: lambda: ours(OURS, "host", 1),
+        GYMNASIUM: gymnasium,
+        OURS_THREADS: lambda: ours(OURS_THREADS, "host-threads", threads),
+    }
+    if with_envpool:
+        known[ENVPOOL] = lambda: envpool(ENVPOOL, 1)
+        known[ENVPOOL_THREADS] = lambda: envpool(ENVPOOL_THREADS, threads)
+    if threads == 1:
+        known = {name: start for name, start in known.items() if name not in THREADED}
+    return known
+
+
+THREADED = (OURS_THREADS, ENVPOOL_THREADS)
+
+
+def measured(
+    known: Mapping[str, Starter],
+    tasks: Sequence[str],
+    rounds: int,
+    failures: dict[str, str],
+    versions: dict[str, str],
+) -> list[Row]:
+    """Every contender once for a task and a number of environments, then all again."""
+    rows: list[Row] = []
+    contenders: dict[str, Contender] = {}
+    try:
+        for name, start in known.items():
+            try:
+                contenders[name] = start()
+                said = contenders[name].introduction
+                versions[name] = str(said.get("simulator", said.get("version", "")))
+            except RltError as error:
+                failures[name] = str(error)
+        for task in tasks:
+            for count in TASKS[task].counts:
+                rows += turns_of(contenders, task, count, rounds, failures)
+    finally:
+        for contender in contenders.values():
+            contender.end()
+    return rows
+
+
+def turns_of(
+    contenders: Mapping[str, Contender],
+    task: str,
+    count: int,
+    rounds: int,
+    failures: dict[str, str],
+) -> list[Row]:
+    """Turn 0 warms up, and says how many steps the others have where that is not fixed."""
+    rows: list[Row] = []
+    steps = dict.fromkeys(contenders, steps_of_turn(count, None))
+    for turn in range(rounds + 1):
+        for name, contender in contenders.items():
+            if name in failures or (name in THREADED and count == 1):
+                continue
+            try:
+                answer = contender.turn(f"{task} {count} {steps[name]}", LIMIT_S)
+                row = {key: answer[key] for key in ("steps", "wall_s", "cpu_s")}
+            except (KeyError, RltError) as error:
+                failures[name] = f"{task}: {error}"
+                continue
+            if turn:
+                rows.append({"task": task, "count": count, "name": name, "turn": turn, **row})
+            elif not TASKS[task].depends_on_state:
+                steps[name] = steps_of_turn(count, row["wall_s"] / row["steps"])
+    print(f"{task}, {count}: measured", file=sys.stderr, flush=True)
+    return rows
+
+
+def steps_of_turn(count: int, step_s: float | None) -> int:
+    """A multiple of `count`: a fixed number of each environment, or as many as TURN_S has."""
+    least = STEPS_OF_EACH * (count if count > 1 else 20)
+    if step_s is None:
+        return least
+    return max(least, int(TURN_S / step_s) // count * count)
+
+
+def own_loops(tasks: Sequence[str], rounds: int, failures: dict[str, str]) -> dict[str, Any]:
+    """Of each task the environment against MuJoCo's own loop, by turns within one program."""
+    if not tasks:
+        return {}
+    try:
+        tools.ensure_group("mujoco")
+        found, _ = harness.run_program("mujoco_steps", rounds)
+    except RltError as error:
+        failures["MuJoCo's own loop"] = str(error)
+        return {}
+    for task, row in found.items():
+        if not row["same_positions"]:
+            failures["MuJoCo's own loop"] = f"{task} comes to other positions"
+            return {}
+    return {task: found[task] for task in tasks if task in found}

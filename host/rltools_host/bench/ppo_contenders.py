@@ -1,0 +1,108 @@
+"""Who takes part in `rlt bench ppo`: this repository's loop, peers, and what only simulates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import rltools_host
+from rltools_host.bench import harness, peer_environment
+from rltools_host.bench.turns import Contender
+from rltools_host.toolchain import tools
+
+OURS = "ours"
+ROLLOUT = "mujoco.rollout"
+ENVPOOL = "envpool"
+SIMULATORS = (ENVPOOL, ROLLOUT)  # they learn nothing
+PEERS_DIRECTORY = harness.BENCHMARKS_DIRECTORY / "ppo_peers"
+OBSERVATION_DIM, ACTION_DIM = 27, 8  # of Ant-v4, without contact forces
+SETUP_LIMIT_S = 600.0
+BOARD = "host-threads"
+
+
+class Setting(NamedTuple):
+    threads: int
+    seed: int
+    steps: int  # of a whole run
+    published: bool  # with each library's own settings for the task
+
+
+def start_ours(setting: Setting, directory: Path) -> Contender:
+    tools.ensure_group("mujoco")
+    program = harness.build_program("ppo_loop", BOARD)
+    command = [str(program), str(setting.seed), str(setting.steps)]
+    variables = {"RLT_THREADS": str(setting.threads)}
+    contender = Contender(OURS, command, variables, directory / "ours.log", SETUP_LIMIT_S)
+    contender.introduction["version"] = rltools_host.__version__
+    return contender
+
+
+def start_rollout(setting: Setting, directory: Path) -> Contender:
+    tools.ensure_group("mujoco")
+    script = harness.BENCHMARKS_DIRECTORY / "mujoco_rollout.py"
+    command = [sys.executable, str(script), "--threads", str(setting.threads)]
+    return Contender(
+        ROLLOUT, command, script_variables(setting), directory / "rollout.log", SETUP_LIMIT_S
+    )
+
+
+def start_peer(name: str, setting: Setting, directory: Path, peers: Path) -> Contender:
+    """A peer in its own environment, which is made here and now."""
+    folder = peers / name
+    python = peer_environment.python_of(name, folder / "requirements.txt", directory)
+    command = [
+        *(str(python), str(folder / "run.py"), "--threads", str(setting.threads)),
+        *("--seed", str(setting.seed), "--steps", str(setting.steps)),
+        *(("--published",) if setting.published else ()),
+    ]
+    temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
+    temporary.mkdir(exist_ok=True)
+    variables = {**script_variables(setting), "TMPDIR": str(temporary)}
+    log = directory / f"{name}.log"
+    return Contender(name, ["env", "-C", str(temporary), *command], variables, log, SETUP_LIMIT_S)
+
+
+def script_variables(setting: Setting) -> dict[str, str]:
+    path = {"PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY)}
+    return {**harness.thread_variables(setting.threads), **path}
+
+
+def starters(
+    names: list[str], setting: Setting, directory: Path, peers: Path
+) -> dict[str, Callable[[], Contender]]:
+    """How each contender is started, in the order of their turns."""
+
+    def starter(name: str) -> Callable[[], Contender]:
+        return lambda: start_peer(name, setting, directory, peers)
+
+    learning = {name: starter(name) for name in names if name not in SIMULATORS}
+    simulating = {name: starter(name) for name in names if name in SIMULATORS}
+    return {
+        OURS: lambda: start_ours(setting, directory),
+        **learning,
+        **simulating,
+        ROLLOUT: lambda: start_rollout(setting, directory),
+    }
+
+
+def require_the_task(contender: Contender, setting: Setting) -> None:
+    """Refuses a contender that does something else, or with other threads than all."""
+    said = contender.introduction
+    try:
+        observation, action = said["observation_dim"], said["action_dim"]
+        threads = dict(said["threads"])
+        _ = said["version"], said["simulator"], said["settings"]
+    except (KeyError, TypeError, ValueError):
+        raise harness.MeasurementError(f"{contender.name} did not say who it is") from None
+    if observation not in (OBSERVATION_DIM, None) or action != ACTION_DIM:
+        raise harness.MeasurementError(
+            f"{contender.name} has {observation} observations and {action} actions, "
+            f"Ant-v4 {OBSERVATION_DIM} and {ACTION_DIM}"
+        )
+    other = {part: count for part, count in threads.items() if count != setting.threads}
+    if other and not setting.published:  # a library's own may be a single environment
+        raise harness.MeasurementError(
+            f"{contender.name} computes with other threads than {setting.threads}: {other}"
+        )

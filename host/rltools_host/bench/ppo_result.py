@@ -1,0 +1,259 @@
+"""What `rlt bench ppo` measured: medians of the turns, ratios within a turn, table and chart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rltools_host.bench import harness
+from rltools_host.bench.chart import Bar, draw_bars
+from rltools_host.bench.ppo_contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS
+from rltools_host.ui.table import aligned
+
+TITLES = {
+    OURS: "this repository",
+    "rl_games": "rl_games",
+    "stable_baselines3": "Stable-Baselines3",
+    "pytorch": "PyTorch, single file",
+    ENVPOOL: "EnvPool alone, random actions",
+    ROLLOUT: "mujoco.rollout alone, random actions",
+}
+
+Row = dict[str, Any]
+
+
+def rate(row: Mapping[str, Any]) -> float:
+    return float(row["steps"] / row["wall_s"])
+
+
+def rates_by_turn(rows: Sequence[Row], name: str) -> dict[int, float]:
+    return {row["turn"]: rate(row) for row in rows if row["name"] == name}
+
+
+def ratio_of_turns(of: Mapping[int, float], to: Mapping[int, float]) -> float | None:
+    """The median ratio of neighbours in time: the machine may have changed from turn to turn."""
+    ratios = [of[turn] / to[turn] for turn in of if turn in to]
+    return harness.median(ratios) if ratios else None
+
+
+def summary(
+    rows: Sequence[Row],
+    introductions: Mapping[str, Mapping[str, Any]],
+    failures: Mapping[str, str],
+) -> list[Row]:
+    """An entry for each contender, the fastest first, those that learn before the simulators."""
+    rates = {name: rates_by_turn(rows, name) for name in introductions}
+    limit = rates.get(ROLLOUT, {})
+    ours = rates.get(OURS, {})
+    entries: list[Row] = []
+    for name, mine in rates.items():
+        if not mine or name in failures:
+            continue
+        processor_s = [row["cpu_s"] / row["steps"] for row in rows if row["name"] == name]
+        entries.append(
+            {
+                "name": name,
+                "title": TITLES.get(name, name),
+                "learns": name not in SIMULATORS,
+                "version": introductions[name]["version"],
+                "simulator": introductions[name]["simulator"],
+                "turns": len(mine),
+                "steps_s": harness.median(list(mine.values())),
+                "cpu_us_a_step": 1e6 * harness.median(processor_s),
+                "of_rollout": ratio_of_turns(mine, limit),
+                "ours_times": ratio_of_turns(ours, mine),
+            }
+        )
+    entries.sort(key=lambda entry: (not entry["learns"], -entry["steps_s"]))
+    for name, reason in failures.items():
+        entries.append({"name": name, "title": TITLES.get(name, name), "error": reason})
+    return entries
+
+
+def best_peer(entries: Sequence[Row]) -> Row | None:
+    """The fastest one that learns and is not ours."""
+    peers = [entry for entry in entries if entry.get("learns") and entry["name"] != OURS]
+    return max(peers, key=lambda entry: float(entry["steps_s"]), default=None)
+
+
+def title(document: Mapping[str, Any]) -> str:
+    return f"PPO on Ant-v4, {document['threads']} threads each"
+
+
+def machine_line(document: Mapping[str, Any]) -> str:
+    machine = document["machine"]
+    return (
+        f"{machine['processor']} ({machine['cores']} cores, load average at the start "
+        f"{document['load_average']})"
+    )
+
+
+def reasons(entries: Sequence[Row]) -> list[str]:
+    return [f"{entry['title']}: {entry['error']}" for entry in entries if "error" in entry]
+
+
+def times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    entries = document["summary"]
+    table = [
+        (
+            *("library", "version", "simulator", "steps/s", "of mujoco.rollout"),
+            *("ours is", "processor time a step"),
+        )
+    ]
+    for entry in entries:
+        if "error" in entry:
+            table.append((entry["title"], *6 * ("-",)))
+            continue
+        share = entry["of_rollout"]
+        table.append(
+            (
+                entry["title"],
+                str(entry["version"]),
+                entry["simulator"],
+                f"{entry['steps_s']:,.0f}",
+                "-" if share is None else f"{100 * share:.0f} %",
+                f"{times(entry['ours_times'])} x",
+                f"{entry['cpu_us_a_step']:.0f} us",
+            )
+        )
+    best = best_peer(entries)
+    ours: Row = next((entry for entry in entries if entry["name"] == OURS), {})
+    against = []
+    if best is not None and best["ours_times"] is not None:
+        against.append(f"Against the fastest library, {best['title']}: {best['ours_times']:.2f} x.")
+    if ours.get("of_rollout") is not None:
+        share = 100 * ours["of_rollout"]
+        against.append(f"Against mujoco.rollout, which only simulates: {share:.0f} %.")
+    return [
+        f"{title(document)}: 64 environments x 64 steps, 4 epochs in minibatches of 2,048, two "
+        f"layers of 256; steps of the whole loop, median of {document['rounds']} turns of "
+        f"{document['turn_steps']:,} steps; {machine_line(document)}",
+        "",
+        *aligned(table),
+        *reasons(entries),
+        "",
+        *against,
+    ]
+
+
+def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+    """A bar for each contender: those that learn, then those that only simulate."""
+    bars = [
+        Bar(entry["title"], entry["steps_s"], f"{entry['steps_s']:,.0f}", entry["name"] == OURS)
+        for entry in document["summary"]
+        if "steps_s" in entry
+    ]
+    processor, date = document["machine"]["processor"], document["date"]
+    draw_bars(bars, f"{title(document)}, {processor}, {date}", "steps a second", path)
+
+
+# ---- Time to a return ---------------------------------------------------------------------------
+
+
+def reached(curve: Sequence[Row], wanted: float) -> Row | None:
+    """The first iteration whose mean training return is as large."""
+    for point in curve:
+        if point["return_mean"] is not None and point["return_mean"] >= wanted:
+            return point
+    return None
+
+
+def is_done(curve: Sequence[Row], steps: int, returns: Sequence[float]) -> bool:
+    if not curve:
+        return False
+    return int(curve[-1]["steps"]) >= steps or reached(curve, max(returns)) is not None
+
+
+def returns_summary(
+    rows: Sequence[Row],
+    introductions: Mapping[str, Mapping[str, Any]],
+    failures: Mapping[str, str],
+    returns: Sequence[float],
+) -> list[Row]:
+    """For each contender what it took to each of the returns; None where it did not get there."""
+    entries: list[Row] = []
+    for row in rows:
+        name, curve = row["name"], row["curve"]
+        if name in failures or not curve:
+            continue
+        means = [point["return_mean"] for point in curve if point["return_mean"] is not None]
+        entries.append(
+            {
+                "name": name,
+                "title": TITLES.get(name, name),
+                "version": introductions[name]["version"],
+                "settings": introductions[name]["settings"],
+                "reached": [
+                    None
+                    if point is None
+                    else {"return": wanted, "train_s": point["train_s"], "steps": point["steps"]}
+                    for wanted in returns
+                    for point in [reached(curve, wanted)]
+                ],
+                "best_return": max(means, default=None),
+                "train_s": row["train_s"],
+                "steps": curve[-1]["steps"],
+            }
+        )
+    for name, reason in failures.items():
+        entries.append({"name": name, "title": TITLES.get(name, name), "error": reason})
+    return entries
+
+
+def returns_lines(document: Mapping[str, Any]) -> list[str]:
+    returns = document["returns"]
+    table = [
+        ("library", "settings", *(f"to {wanted:,.0f}" for wanted in returns), "best mean", "in all")
+    ]
+    for entry in document["summary"]:
+        if "error" in entry:
+            table.append((entry["title"], *(len(returns) + 3) * ("-",)))
+            continue
+        best = entry["best_return"]
+        table.append(
+            (
+                entry["title"],
+                entry["settings"],
+                *(
+                    "not reached"
+                    if point is None
+                    else f"{point['train_s']:,.0f} s, {point['steps']:,} steps"
+                    for point in entry["reached"]
+                ),
+                "-" if best is None else f"{best:,.0f}",
+                f"{entry['train_s']:,.0f} s, {entry['steps']:,} steps",
+            )
+        )
+    return [
+        f"{title(document)}, each library with its own settings for the task, seed "
+        f"{document['seed']}, {document['steps']:,} steps at most: training time until the mean "
+        f"return of the last 100 episodes of training is reached; {machine_line(document)}",
+        "",
+        *aligned(table),
+        *reasons(document["summary"]),
+    ]
+
+
+def draw_returns(document: Mapping[str, Any], path: Path) -> None:
+    """A bar for each contender that reached the first return: the seconds that it took."""
+    wanted = document["returns"][0]
+    there = [e for e in document["summary"] if "error" not in e and e["reached"][0] is not None]
+    there.sort(key=lambda entry: float(entry["reached"][0]["train_s"]))
+    bars = [
+        Bar(
+            entry["title"],
+            entry["reached"][0]["train_s"],
+            f"{entry['reached'][0]['train_s']:,.0f} s",
+            entry["name"] == OURS,
+        )
+        for entry in there
+    ]
+    what = f"{title(document)}: to a mean training return of {wanted:,.0f}"
+    processor, date = document["machine"]["processor"], document["date"]
+    draw_bars(bars, f"{what}, {processor}, {date}", "seconds", path)

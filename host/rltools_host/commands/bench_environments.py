@@ -1,0 +1,27 @@
+"""`rlt bench environments`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rltools_host.bench import environments
+from rltools_host.commands.options import Json
+
+EXAMPLE = "rlt bench environments --tasks Ant-v4,Pendulum-v1"
+
+
+def command(
+    tasks: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Names of Gymnasium's. [default: all]")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Of the rows that have more than one thread.")
+    ] = 2,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", help="Turns of each, whose median counts.")
+    ] = environments.ROUNDS,
+    json_output: Json = False,
+) -> None:
+    environments.run(json_output, tasks, threads, rounds)

@@ -1,0 +1,46 @@
+"""`rlt bench ppo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rltools_host.bench import ppo
+from rltools_host.commands.options import Json
+
+EXAMPLE = "rlt bench ppo --peers rl_games --threads 2"
+
+
+def command(
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/ppo_peers. [default: all]"),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Threads, and cores, that each may use.")
+    ] = 2,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", help="Turns of each, whose median counts.")
+    ] = ppo.ROUNDS,
+    turn_steps: Annotated[
+        int, typer.Option(metavar="N", help="Environment steps of a turn.")
+    ] = ppo.TURN_STEPS,
+    to_return: Annotated[
+        bool,
+        typer.Option(
+            "--to-return",
+            help="Time to a mean return of 2,000 and 4,000, each with its own best settings.",
+        ),
+    ] = False,
+    steps: Annotated[
+        int, typer.Option(metavar="N", help="With --to-return: steps after which one gives up.")
+    ] = ppo.RETURN_STEPS,
+    seed: Annotated[int, typer.Option(metavar="N", help="Of every contender.")] = 0,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    ppo.run(json_output, peers, threads, rounds, turn_steps, to_return, steps, seed, chart)
