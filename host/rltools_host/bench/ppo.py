@@ -37,6 +37,11 @@ RETURN_STEPS = 3_000_000
 TURN_LIMIT_S = 1800.0
 
 
+def result_path(directory: Path = DIRECTORY, to_return: bool = False) -> Path:
+    """Where this machine's newest result lies."""
+    return directory / ("result-returns.json" if to_return else "result.json")
+
+
 def run(
     json_output: bool = False,
     peers: str | None = None,
@@ -87,7 +92,7 @@ def run(
         document.update(rounds=rounds, rows=rows, summary=summary)
         lines = ppo_result.lines(document)
     print("\n".join(lines))
-    path = directory / ("result-returns.json" if to_return else "result.json")
+    path = result_path(directory, to_return)
     write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
     if chart is not None:
         draw = ppo_result.draw_returns if to_return else ppo_result.draw_chart

@@ -142,15 +142,18 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+def bars(document: Mapping[str, Any]) -> list[Bar]:
     """A bar for each contender: those that learn, then those that only simulate."""
-    bars = [
+    return [
         Bar(entry["title"], entry["steps_s"], f"{entry['steps_s']:,.0f}", entry["name"] == OURS)
         for entry in document["summary"]
         if "steps_s" in entry
     ]
+
+
+def draw_chart(document: Mapping[str, Any], path: Path) -> None:
     processor, date = document["machine"]["processor"], document["date"]
-    draw_bars(bars, f"{title(document)}, {processor}, {date}", "steps a second", path)
+    draw_bars(bars(document), f"{title(document)}, {processor}, {date}", "steps a second", path)
 
 
 # ---- Time to a return ---------------------------------------------------------------------------

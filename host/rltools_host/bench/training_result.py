@@ -127,9 +127,9 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+def bars(document: Mapping[str, Any]) -> list[Bar]:
     """A bar for each contender, the fastest on top."""
-    bars = [
+    return [
         Bar(
             entry["title"],
             entry["train_s"],
@@ -139,5 +139,9 @@ def draw_chart(document: Mapping[str, Any], path: Path) -> None:
         for entry in document["summary"]
         if "train_s" in entry
     ]
+
+
+def draw_chart(document: Mapping[str, Any], path: Path) -> None:
     processor, date = document["machine"]["processor"], document["date"]
-    draw_bars(bars, f"{title(document)}, one core of {processor}, {date}", "seconds", path)
+    heading = f"{title(document)}, one core of {processor}, {date}"
+    draw_bars(bars(document), heading, "seconds", path)

@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 from rltools_host import cli, paths
-from rltools_host.bench import build_times, harness, training_contenders, training_result
+from rltools_host.bench import (
+    build_times,
+    harness,
+    ppo_result,
+    training_contenders,
+    training_result,
+)
 from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
@@ -34,6 +40,7 @@ PHASES = [
     "optimiser",
     "targets",
 ]
+COMMANDS = ["roofline", "train", "ppo", "environments", "build", "inference", "layers"]
 BUILD_TIMES = {
     "from_nothing_s": 6.0,
     "unchanged_start_s": 0.2,
@@ -440,7 +447,7 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
-    assert folder.name in {**training_result.TITLES, **bench_inference.TITLES}
+    assert folder.name in {**training_result.TITLES, **bench_inference.TITLES, **ppo_result.TITLES}
 
 
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -449,7 +456,7 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "roofline", "--repetitions", "0"]) == 2
 
 
-@pytest.mark.parametrize("command", ["roofline", "train", "build", "inference", "layers"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", command, "--help"]) == 0
     assert f"Example: rlt bench {command}" in capsys.readouterr().out

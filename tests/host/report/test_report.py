@@ -30,7 +30,14 @@ from rltools_host.report.markup import Section
 from rltools_host.report.memory_map import MemoryPart, memory_map, section_sizes
 from rltools_host.report.plot import Panel
 from rltools_host.report.run_data import collect
-from rltools_host.report.sections import SECTIONS, benchmark, episode, metrics, same_bits
+from rltools_host.report.sections import (
+    SECTIONS,
+    benchmark,
+    benchmark_ppo,
+    episode,
+    metrics,
+    same_bits,
+)
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -186,6 +193,7 @@ def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     directory = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(benchmark, "BENCHMARK_RESULTS", directory)
+        patch.setattr(benchmark_ppo, "BENCHMARK_RESULT", directory / "ppo.json")
         yield directory
 
 
@@ -639,3 +647,35 @@ def test_no_benchmark_no_section(text: str | None, tmp_path: Path, benchmark_res
     finally:
         stored.unlink(missing_ok=True)
     assert HEADING not in page
+
+
+def test_newest_benchmark_of_ppo_is_on_its_experiment_s_page(
+    tmp_path: Path, benchmark_results: Path
+) -> None:
+    stored = benchmark_results / "ppo.json"
+    entry = {"learns": True, "version": "0.1.0", "simulator": "MuJoCo & Co.", "cpu_us_a_step": 9.0}
+    summary = [
+        {**entry, "name": "ours", "title": "this", "steps_s": 8123.4, "of_rollout": 0.85},
+        {"name": "lost", "title": "lost", "error": "no <network>"},
+    ]
+    summary[0]["ours_times"] = 1.0
+    kept = ("machine", "load_average", "date")
+    document = {key: BENCHMARK[key] for key in kept}
+    document.update(threads=2, rounds=7, turn_steps=20480, summary=summary)
+    stored.write_text(json.dumps(document))
+    heading = "Steps a second against other libraries"
+    try:
+        run = make_run(tmp_path / "run", None, experiment="ant-ppo")
+        page = page_module.write_report(run).read_text()
+        other = page_module.write_report(make_run(tmp_path / "other", None)).read_text()
+        stored.write_text(json.dumps({**document, "summary": summary[1:]}))
+        empty = page_module.write_report(run).read_text()
+    finally:
+        stored.unlink()
+    section = page[page.index(heading) :]
+    section = section[: section.index("</section>")]
+    for part in ("8,123 steps/s", "85 % of mujoco.rollout", "MuJoCo &amp; Co.", "2026-02-03"):
+        assert part in section
+    assert "not measured: no &lt;network&gt;" in section
+    assert heading not in other
+    assert heading not in empty

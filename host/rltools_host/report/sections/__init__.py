@@ -9,6 +9,7 @@ from rltools_host.report.markup import Section
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections import (
     benchmark,
+    benchmark_ppo,
     episode,
     hardware_in_loop,
     hyperparameters,
@@ -30,6 +31,7 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     timings.section,
     hardware_in_loop.section,
     benchmark.section,
+    benchmark_ppo.section,
     metrics.section,
     hyperparameters.section,
     provenance.section,

@@ -10,6 +10,7 @@ import numpy as np
 
 from rltools_host.bench import harness, training_result
 from rltools_host.bench import training as bench_training
+from rltools_host.bench.chart import Bar
 from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData
@@ -37,8 +38,7 @@ def section(data: RunData) -> Section | None:
     if document is None:
         return None
     entries = document["summary"]
-    ours = (training_result.OURS, training_result.LOOP)
-    bars = [(e["title"], e["train_s"], e["name"] in ours) for e in entries if "train_s" in e]
+    bars = training_result.bars(document)
     rows = "".join(benchmark_row(entry) for entry in entries)
     machine, load = document["machine"], document["load_average"]
     lead = (
@@ -50,7 +50,7 @@ def section(data: RunData) -> Section | None:
         "of this page is not part of it."
     )
     table = f'<table class="stacked"><tbody>{rows}</tbody></table>'
-    chart = training_time_bars(bars)
+    chart = library_bars(bars, "seconds", f"Training time of {len(bars)} libraries")
     return Section("Training time against other libraries", lead, chart + table)
 
 
@@ -72,31 +72,29 @@ def benchmark_row(entry: Mapping[str, Any]) -> str:
     return name + "".join(f' <td class="number">{cell}</td>' for cell in cells) + "</tr>"
 
 
-def training_time_bars(bars: Sequence[tuple[str, float, bool]]) -> str:
-    """A bar for each library's seconds, the shortest on top: (name, seconds, is ours)."""
+def library_bars(bars: Sequence[Bar], unit: str, name: str) -> str:
+    """A bar for each library, the first on top."""
 
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
         places = np.arange(len(bars))[::-1]
         drawn = axes.barh(
             places,
-            [seconds for _, seconds, _ in bars],
+            [bar.value for bar in bars],
             height=0.62 if is_wide else 0.4,
-            color=[plot.FIRST if is_ours else plot.SOFT for _, _, is_ours in bars],
+            color=[plot.FIRST if bar.is_ours else plot.SOFT for bar in bars],
         )
-        axes.bar_label(
-            drawn, [f"{seconds:.2f} s" for _, seconds, _ in bars], padding=5, color=plot.INK
-        )
+        axes.bar_label(drawn, [bar.label for bar in bars], padding=5, color=plot.INK)
         if is_wide:
-            axes.set_yticks(places, [name for name, _, _ in bars], color=plot.INK)
+            axes.set_yticks(places, [bar.title for bar in bars], color=plot.INK)
         else:  # the names stand above their bars, as they would take half of the page's width
             axes.set_yticks([])
-            for place, (name, _, _) in zip(places, bars, strict=True):
-                axes.text(0, place + 0.26, name, color=plot.INK, va="bottom")
+            for place, bar in zip(places, bars, strict=True):
+                axes.text(0, place + 0.26, bar.title, color=plot.INK, va="bottom")
         axes.margins(x=0.14 if is_wide else 0.24, y=0.04 if is_wide else 0.06)
         axes.grid(False)
         axes.xaxis.set_major_formatter(plot.short_number)
-        axes.set_xlabel("seconds")
+        axes.set_xlabel(unit)
 
     heights = (round(56 + 32 * len(bars)), round(56 + 44 * len(bars)))
-    return plot.responsive(draw, heights, f"Training time of {len(bars)} libraries")
+    return plot.responsive(draw, heights, name)
