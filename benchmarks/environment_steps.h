@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <type_traits>
 
 #include "host/thread_count.h"
 #include "rltools/rl/vector_environment.h"

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 PR_SET_PDEATHSIG = 1
@@ -36,10 +37,11 @@ def start_child(
     stdout: int | IO[Any] = subprocess.DEVNULL,
     stderr: int | IO[Any] = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
 ) -> subprocess.Popen[bytes]:
     """Starts a program that ends with this process (exactly: with the thread that calls this).
 
-    `environment` is added to that of this process.
+    `environment` is added to that of this process; `directory` is where it runs.
     """
     return subprocess.Popen(
         command,
@@ -47,6 +49,7 @@ def start_child(
         stdout=stdout,
         stderr=stderr,
         env={**os.environ, **(environment or {})},
+        cwd=directory,
         start_new_session=True,
         preexec_fn=_dying_with(os.getpid()),
     )

@@ -133,14 +133,14 @@ def starters(
             **harness.thread_variables(count),
             "PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY),
         }
-        words = ["env", "-C", str(directory), *map(str, command)]  # MuJoCo writes warnings there
+        words = list(map(str, command))
         return Contender(name, words, variables, directory / f"{name}.log", LIMIT_S)
 
     def gymnasium() -> Contender:
         if group is not None:
             tools.ensure_group(group)
         return script(
-            GYMNASIUM, [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_steps.py"], 1
+            GYMNASIUM, [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_environments.py"], 1
         )
 
     def envpool(name: str, count: int) -> Contender:

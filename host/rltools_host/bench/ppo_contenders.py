@@ -60,8 +60,7 @@ def start_peer(name: str, setting: Setting, directory: Path, peers: Path) -> Con
     temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
     temporary.mkdir(exist_ok=True)
     variables = {**script_variables(setting), "TMPDIR": str(temporary)}
-    log = directory / f"{name}.log"
-    return Contender(name, ["env", "-C", str(temporary), *command], variables, log, SETUP_LIMIT_S)
+    return Contender(name, command, variables, temporary / f"{name}.log", SETUP_LIMIT_S)
 
 
 def script_variables(setting: Setting) -> dict[str, str]:

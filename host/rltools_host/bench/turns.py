@@ -10,6 +10,7 @@ import json
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +23,10 @@ LONGEST_ANSWER = 1 << 24
 
 
 class Contender:
-    """A process that is stopped whenever it is not its turn."""
+    """A process that is stopped whenever it is not its turn.
+
+    It runs where its log lies, so that what a library leaves behind lies there too.
+    """
 
     def __init__(
         self,
@@ -39,7 +43,12 @@ class Contender:
         with log.open("wb") as stream:
             try:
                 self._process = start_child(
-                    command, stdin=-1, stdout=-1, stderr=stream, environment=environment
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stream,
+                    environment=environment,
+                    directory=log.parent,
                 )
             except OSError as error:
                 raise harness.MeasurementError(f"{name} cannot be run: {error.strerror}") from None
