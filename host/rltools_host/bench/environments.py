@@ -140,7 +140,9 @@ def starters(
         if group is not None:
             tools.ensure_group(group)
         return script(
-            GYMNASIUM, [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_environments.py"], 1
+            GYMNASIUM,
+            [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_environments.py"],
+            1,
         )
 
     def envpool(name: str, count: int) -> Contender:

@@ -18,13 +18,14 @@ from rltools_host.bench import harness, ppo_result
 from rltools_host.bench.ppo_contenders import (
     PEERS_DIRECTORY,
     SIMULATORS,
+    TRAIN,
     Setting,
     require_the_task,
     starters,
 )
 from rltools_host.bench.ppo_result import Row
 from rltools_host.bench.training import chosen_peers
-from rltools_host.bench.turns import Contender
+from rltools_host.bench.turns import TakesTurns
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 
@@ -63,7 +64,8 @@ def run(
     setting = Setting(threads, seed, whole, to_return)
     known = starters(names, setting, directory, peers_directory)
     if to_return:
-        known = {name: start for name, start in known.items() if name not in SIMULATORS}
+        left_out = (*SIMULATORS, TRAIN)
+        known = {name: start for name, start in known.items() if name not in left_out}
     common = {
         "threads": threads,
         "turn_steps": turn_steps,
@@ -104,10 +106,10 @@ def run(
 
 
 def started(
-    known: Mapping[str, Callable[[], Contender]], setting: Setting
-) -> tuple[dict[str, Contender], dict[str, str]]:
+    known: Mapping[str, Callable[[], TakesTurns]], setting: Setting
+) -> tuple[dict[str, TakesTurns], dict[str, str]]:
     """Every contender that can be had, and of the others the reason."""
-    contenders: dict[str, Contender] = {}
+    contenders: dict[str, TakesTurns] = {}
     failures: dict[str, str] = {}
     for name, start in known.items():
         try:
@@ -129,11 +131,13 @@ def started(
     return contenders, failures
 
 
-def one_turn(contender: Contender, steps: int, number: int, failures: dict[str, str]) -> Row | None:
+def one_turn(
+    contender: TakesTurns, steps: int, number: int, failures: dict[str, str]
+) -> Row | None:
     """None, and the reason among the failures, where it did not answer as it should."""
     try:
         row = {"name": contender.name, "turn": number, **contender.turn(str(steps), TURN_LIMIT_S)}
-        if int(row["steps"]) < steps or float(row["cpu_s"]) < 0:
+        if int(row["steps"]) < steps or "cpu_s" not in row:
             raise harness.MeasurementError(f"{contender.name} did {row['steps']} of {steps} steps")
         said = f"{row['steps'] / row['wall_s']:,.0f} steps a second"
     except (KeyError, TypeError, ValueError):
@@ -147,7 +151,7 @@ def one_turn(contender: Contender, steps: int, number: int, failures: dict[str, 
 
 
 def equal_turns(
-    contenders: Mapping[str, Contender], steps: int, rounds: int, failures: dict[str, str]
+    contenders: Mapping[str, TakesTurns], steps: int, rounds: int, failures: dict[str, str]
 ) -> list[Row]:
     """Turn 0 is an iteration to warm up (compilers, caches) and does not count; then the turns."""
     rows = []
@@ -157,13 +161,13 @@ def equal_turns(
                 continue
             row = one_turn(contender, steps if number else ITERATION_STEPS, number, failures)
             if row is not None and number:
-                del row["iterations"]
+                row.pop("iterations", None)
                 rows.append(row)
     return rows
 
 
 def turns_to_returns(
-    contenders: Mapping[str, Contender], turn_steps: int, steps: int, failures: dict[str, str]
+    contenders: Mapping[str, TakesTurns], turn_steps: int, steps: int, failures: dict[str, str]
 ) -> list[Row]:
     """Turns until all have reached the largest return or done the steps: a curve for each."""
     rows: list[Row] = [{"name": name, "curve": [], "train_s": 0.0} for name in contenders]

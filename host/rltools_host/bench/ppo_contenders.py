@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import rltools_host
 from rltools_host.bench import harness, peer_environment
-from rltools_host.bench.turns import Contender
+from rltools_host.bench.training_contenders import train_on_a_terminal
+from rltools_host.bench.turns import Contender, TakesTurns
+from rltools_host.boards.description import load_board
+from rltools_host.build import firmware
 from rltools_host.toolchain import tools
 
 OURS = "ours"
+TRAIN = "ours, rlt train"
 ROLLOUT = "mujoco.rollout"
 ENVPOOL = "envpool"
 SIMULATORS = (ENVPOOL, ROLLOUT)  # they learn nothing
 PEERS_DIRECTORY = harness.BENCHMARKS_DIRECTORY / "ppo_peers"
 OBSERVATION_DIM, ACTION_DIM = 27, 8  # of Ant-v4, without contact forces
 SETUP_LIMIT_S = 600.0
-BOARD = "host-threads"
+BOARD, EXPERIMENT = "host-threads", "ant-ppo"
 
 
 class Setting(NamedTuple):
@@ -37,6 +42,39 @@ def start_ours(setting: Setting, directory: Path) -> Contender:
     contender = Contender(OURS, command, variables, directory / "ours.log", SETUP_LIMIT_S)
     contender.introduction["version"] = rltools_host.__version__
     return contender
+
+
+class Train:
+    """`rlt train` as users run it, from the beginning in every turn; evaluations do not count."""
+
+    name = TRAIN
+
+    def __init__(self, setting: Setting, introduction: dict[str, Any]) -> None:
+        self._setting = setting
+        self.introduction = introduction
+
+    def turn(self, order: str, limit_s: float) -> dict[str, Any]:
+        del limit_s  # the run has its own
+        words = ["--board", BOARD, "--threads", str(self._setting.threads)]
+        words += ["--seed", str(self._setting.seed), "--steps", order]
+        words += ["--set", f"eval_every={self._setting.steps}", "--set", "eval_episodes=1"]
+        variables = harness.thread_variables(self._setting.threads)
+        with tempfile.TemporaryDirectory() as directory:
+            folder = Path(directory) / "run"
+            said = train_on_a_terminal(EXPERIMENT, words, folder, variables)
+        done = int(said["step"])
+        return {"steps": done, "wall_s": done / said["steps_per_s"], "cpu_s": None}
+
+    def end(self) -> None:
+        """Nothing is left of a turn."""
+
+
+def start_train(setting: Setting, directory: Path) -> TakesTurns:
+    """What our loop says of itself is true of it too."""
+    loop = start_ours(setting, directory)
+    loop.end()
+    firmware.build_firmware(load_board(BOARD), EXPERIMENT)
+    return Train(setting, loop.introduction)
 
 
 def start_rollout(setting: Setting, directory: Path) -> Contender:
@@ -70,23 +108,24 @@ def script_variables(setting: Setting) -> dict[str, str]:
 
 def starters(
     names: list[str], setting: Setting, directory: Path, peers: Path
-) -> dict[str, Callable[[], Contender]]:
+) -> dict[str, Callable[[], TakesTurns]]:
     """How each contender is started, in the order of their turns."""
 
-    def starter(name: str) -> Callable[[], Contender]:
+    def starter(name: str) -> Callable[[], TakesTurns]:
         return lambda: start_peer(name, setting, directory, peers)
 
     learning = {name: starter(name) for name in names if name not in SIMULATORS}
     simulating = {name: starter(name) for name in names if name in SIMULATORS}
     return {
         OURS: lambda: start_ours(setting, directory),
+        TRAIN: lambda: start_train(setting, directory),
         **learning,
         **simulating,
         ROLLOUT: lambda: start_rollout(setting, directory),
     }
 
 
-def require_the_task(contender: Contender, setting: Setting) -> None:
+def require_the_task(contender: TakesTurns, setting: Setting) -> None:
     """Refuses a contender that does something else, or with other threads than all."""
     said = contender.introduction
     try:

@@ -8,11 +8,12 @@ from typing import Any
 
 from rltools_host.bench import harness
 from rltools_host.bench.chart import Bar, draw_bars
-from rltools_host.bench.ppo_contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS
+from rltools_host.bench.ppo_contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS, TRAIN
 from rltools_host.ui.table import aligned
 
 TITLES = {
-    OURS: "this repository",
+    OURS: "this repository, loop alone",
+    TRAIN: "this repository, rlt train",
     "rl_games": "rl_games",
     "stable_baselines3": "Stable-Baselines3",
     "pytorch": "PyTorch, single file",
@@ -50,7 +51,11 @@ def summary(
     for name, mine in rates.items():
         if not mine or name in failures:
             continue
-        processor_s = [row["cpu_s"] / row["steps"] for row in rows if row["name"] == name]
+        processor_s = [
+            row["cpu_s"] / row["steps"]
+            for row in rows
+            if row["name"] == name and row["cpu_s"] is not None
+        ]
         entries.append(
             {
                 "name": name,
@@ -60,7 +65,7 @@ def summary(
                 "simulator": introductions[name]["simulator"],
                 "turns": len(mine),
                 "steps_s": harness.median(list(mine.values())),
-                "cpu_us_a_step": 1e6 * harness.median(processor_s),
+                "cpu_us_a_step": 1e6 * harness.median(processor_s) if processor_s else None,
                 "of_rollout": ratio_of_turns(mine, limit),
                 "ours_times": ratio_of_turns(ours, mine),
             }
@@ -73,7 +78,7 @@ def summary(
 
 def best_peer(entries: Sequence[Row]) -> Row | None:
     """The fastest one that learns and is not ours."""
-    peers = [entry for entry in entries if entry.get("learns") and entry["name"] != OURS]
+    peers = [e for e in entries if e.get("learns") and e["name"] not in (OURS, TRAIN)]
     return max(peers, key=lambda entry: float(entry["steps_s"]), default=None)
 
 
@@ -103,14 +108,14 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     table = [
         (
             *("library", "version", "simulator", "steps/s", "of mujoco.rollout"),
-            *("ours is", "processor time a step"),
+            *("our loop is", "processor time a step"),
         )
     ]
     for entry in entries:
         if "error" in entry:
             table.append((entry["title"], *6 * ("-",)))
             continue
-        share = entry["of_rollout"]
+        share, processor_us = entry["of_rollout"], entry["cpu_us_a_step"]
         table.append(
             (
                 entry["title"],
@@ -119,7 +124,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 f"{entry['steps_s']:,.0f}",
                 "-" if share is None else f"{100 * share:.0f} %",
                 f"{times(entry['ours_times'])} x",
-                f"{entry['cpu_us_a_step']:.0f} us",
+                "-" if processor_us is None else f"{processor_us:.0f} us",
             )
         )
     best = best_peer(entries)
@@ -145,7 +150,12 @@ def lines(document: Mapping[str, Any]) -> list[str]:
 def bars(document: Mapping[str, Any]) -> list[Bar]:
     """A bar for each contender: those that learn, then those that only simulate."""
     return [
-        Bar(entry["title"], entry["steps_s"], f"{entry['steps_s']:,.0f}", entry["name"] == OURS)
+        Bar(
+            entry["title"],
+            entry["steps_s"],
+            f"{entry['steps_s']:,.0f}",
+            entry["name"] in (OURS, TRAIN),
+        )
         for entry in document["summary"]
         if "steps_s" in entry
     ]

@@ -12,7 +12,7 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -31,25 +31,12 @@ TERMINAL_SIZE = (40, 120)  # lines, columns
 
 def train_ours(experiment: str, seed: int, steps: int, episodes: int) -> Row:
     """`rlt train --board host` as users run it: with the live screen, log and checkpoint."""
-    with tempfile.TemporaryDirectory() as directory, terminal() as screen:
+    with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory) / "run"
-        command = [
-            *(sys.executable, "-m", "rltools_host", "train", experiment, "--board", "host"),
-            *("--seed", str(seed), "--steps", str(steps), "--out", str(folder), "--json"),
-        ]
-        variables = {"PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm-256color"}
+        words = ["--board", "host", "--seed", str(seed), "--steps", str(steps)]
         started = time.monotonic()
-        result = harness.run_to_end(
-            "rlt train",
-            command,
-            PEER_LIMIT_S,
-            harness.one_thread_environment(variables),
-            error_stream=screen,
-        )
+        document = train_on_a_terminal(experiment, words, folder, harness.ONE_THREAD)
         total_s = time.monotonic() - started
-        document = last_document(result.stdout)
-        if result.returncode != 0:
-            raise harness.MeasurementError(f"rlt train: {document.get('error', 'it said nothing')}")
         image = read_run_policy(RunFolder.open(str(folder)))
         outcome = evaluation.evaluate_policy(image, str(folder), episodes, 0, evaluation.GYMNASIUM)
     return {
@@ -61,6 +48,26 @@ def train_ours(experiment: str, seed: int, steps: int, episodes: int) -> Row:
         "seed": seed,
         "steps": steps,
     }
+
+
+def train_on_a_terminal(
+    experiment: str, words: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> dict[str, Any]:
+    """What `rlt train --json` says of a run, which has the live screen."""
+    command = [
+        *(sys.executable, "-m", "rltools_host", "train", experiment),
+        *(*words, "--out", str(folder), "--json"),
+    ]
+    own = {"PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm-256color"}
+    environment = {**os.environ, **variables, **own}
+    with terminal() as screen:
+        result = harness.run_to_end(
+            "rlt train", command, PEER_LIMIT_S, environment, error_stream=screen
+        )
+    document = last_document(result.stdout)
+    if result.returncode != 0:
+        raise harness.MeasurementError(f"rlt train: {document.get('error', 'it said nothing')}")
+    return document
 
 
 def last_document(output: str) -> dict[str, Any]:

@@ -14,12 +14,20 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rltools_host.bench import harness, peer_environment
 from rltools_host.child_process import end_child, ending, start_child
 
 LONGEST_ANSWER = 1 << 24
+
+
+class TakesTurns(Protocol):
+    name: str
+    introduction: dict[str, Any]
+
+    def turn(self, order: str, limit_s: float) -> dict[str, Any]: ...
+    def end(self) -> None: ...
 
 
 class Contender:

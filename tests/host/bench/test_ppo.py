@@ -11,7 +11,7 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.bench import harness, ppo, ppo_contenders, ppo_result
-from rltools_host.bench.ppo_contenders import OURS, ROLLOUT, Setting
+from rltools_host.bench.ppo_contenders import OURS, ROLLOUT, TRAIN, Setting
 from rltools_host.bench.turns import Contender
 from rltools_host.build import experiments
 
@@ -55,7 +55,7 @@ def add_peer(root: Path, name: str, script: str) -> None:
 
 def with_stubs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of what needs MuJoCo: peers of these names."""
-    for name in (OURS, ROLLOUT):
+    for name in (OURS, TRAIN, ROLLOUT):
         add_peer(root / "own", name, stub())
 
     def starter(name: str) -> Any:
@@ -66,6 +66,7 @@ def with_stubs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return start
 
     monkeypatch.setattr(ppo_contenders, "start_ours", starter(OURS))
+    monkeypatch.setattr(ppo_contenders, "start_train", starter(TRAIN))
     monkeypatch.setattr(ppo_contenders, "start_rollout", starter(ROLLOUT))
     monkeypatch.setattr(ppo, "ITERATION_STEPS", 30)
 
@@ -95,7 +96,7 @@ def test_contenders_take_turns_and_who_fails_is_left_out(
     out = capsys.readouterr().out
     assert json.loads(out.splitlines()[-1]) == json.loads(json.dumps(document))
     order = [(row["turn"], row["name"]) for row in document["rows"]]
-    names = [OURS, "pytorch", "envpool", ROLLOUT]
+    names = [OURS, TRAIN, "pytorch", "envpool", ROLLOUT]
     assert order == [(turn, name) for turn in (1, 2) for name in names]
     assert {row["steps"] for row in document["rows"]} == {60}, "whole iterations of 30"
     errors = document["errors"]
@@ -159,11 +160,14 @@ def test_ratios_are_those_of_neighbours() -> None:
         *rows_of("fast", [2.0, 4.0, 4.0]),
         *rows_of("slow", [10.0, 20.0, 10.0]),
         *rows_of(ROLLOUT, [0.8, 1.6, 0.5]),
+        *({**row, "cpu_s": None} for row in rows_of(TRAIN, [1.5, 3.0, 1.5])),
     ]
-    said = {name: {"version": "1", "simulator": "x"} for name in (ROLLOUT, "slow", "fast", OURS)}
+    said = {
+        name: {"version": "1", "simulator": "x"} for name in (ROLLOUT, "slow", "fast", TRAIN, OURS)
+    }
     entries = ppo_result.summary(rows, said, {"lost": "why"})
-    assert [entry["name"] for entry in entries] == [OURS, "fast", "slow", ROLLOUT, "lost"]
-    ours, fast, slow, rollout, lost = entries
+    assert [entry["name"] for entry in entries] == [OURS, TRAIN, "fast", "slow", ROLLOUT, "lost"]
+    ours, train, fast, slow, rollout, lost = entries
     assert ours["steps_s"] == 100
     assert ours["of_rollout"] == pytest.approx(0.8)
     assert fast["ours_times"] == pytest.approx(2)
@@ -171,8 +175,9 @@ def test_ratios_are_those_of_neighbours() -> None:
     assert rollout["of_rollout"] == 1
     assert ours["cpu_us_a_step"] == pytest.approx(2e4)
     assert lost == {"name": "lost", "title": "lost", "error": "why"}
+    assert train["cpu_us_a_step"] is None
     assert ppo_result.best_peer(entries) == fast
-    assert ppo_result.best_peer([ours, rollout, lost]) is None
+    assert ppo_result.best_peer([ours, train, rollout, lost]) is None
 
 
 def test_a_return_is_reached_once() -> None:
@@ -229,7 +234,7 @@ def test_our_loop_and_the_rollout_do_what_they_say(tmp_path: Path) -> None:
         directory=tmp_path / "ppo",
     )
     assert document["errors"] == {}
-    assert [row["name"] for row in document["rows"]] == [OURS, ROLLOUT]
+    assert [row["name"] for row in document["rows"]] == [OURS, TRAIN, ROLLOUT]
     for row in document["rows"]:
         assert row["steps"] == 2 * ppo.ITERATION_STEPS
     ours = document["contenders"][OURS]
