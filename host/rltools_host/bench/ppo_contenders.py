@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -102,8 +103,14 @@ def start_peer(name: str, setting: Setting, directory: Path, peers: Path) -> Con
 
 
 def script_variables(setting: Setting) -> dict[str, str]:
-    path = {"PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY)}
-    return {**harness.thread_variables(setting.threads), **path}
+    """For scripts. PyTorch's threads sleep while they wait, unless the caller's OMP_WAIT_POLICY says
+    something else: where they spin, as they do by default, they take the cores from EnvPool's.
+    """
+    return {
+        **harness.thread_variables(setting.threads),
+        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
+        "PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY),
+    }
 
 
 def starters(

@@ -146,6 +146,17 @@ def test_time_to_a_return_is_that_of_the_iteration_that_has_it(
     assert ppo.result_path(tmp_path / "ppo", to_return=True).is_file()
 
 
+def test_threads_of_peers_sleep_unless_the_caller_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setting = Setting(threads=3, seed=0, steps=1, published=False)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    variables = ppo_contenders.script_variables(setting)
+    assert (variables["OMP_WAIT_POLICY"], variables["OMP_NUM_THREADS"]) == ("PASSIVE", "3")
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    assert ppo_contenders.script_variables(setting)["OMP_WAIT_POLICY"] == "ACTIVE"
+
+
 def rows_of(name: str, seconds: list[float]) -> list[dict[str, Any]]:
     return [
         {"name": name, "turn": turn, "steps": 100, "wall_s": wall_s, "cpu_s": 2 * wall_s}
