@@ -103,7 +103,7 @@ def start_peer(name: str, setting: Setting, directory: Path, peers: Path) -> Con
 
 
 def script_variables(setting: Setting) -> dict[str, str]:
-    """For scripts. PyTorch's threads sleep while they wait, unless the caller's OMP_WAIT_POLICY says
+    """For scripts. PyTorch's threads sleep while they wait unless the caller's environment says
     something else: where they spin, as they do by default, they take the cores from EnvPool's.
     """
     return {
