@@ -1,8 +1,8 @@
 """`mujoco.rollout` on Ant's model: what this machine's threads simulate, and nothing else.
 
-Random actions, each for the five steps of a step of Ant-v4; the 64 ants go on for 64 steps of the
-environment at a time, and those that are then out of the heights in which an episode goes on begin
-anew. No observation, no reward, no policy.
+Actions as a policy draws them that has learnt nothing, each for the five steps of a step of Ant-v4;
+the 64 ants go on for 16 steps of the environment at a time, and those that are then out of the
+heights in which an episode goes on begin anew. No observation, no reward, no policy.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ppo_run import actions_of_a_new_policy
 from turns import TrainingTurns
 
-ENVIRONMENTS, ROLLOUT_STEPS, FRAME_SKIP = 64, 64, 5
+ENVIRONMENTS, FRAME_SKIP = 64, 5
+ROLLOUT_STEPS, ROLLOUTS = 16, 4  # of an iteration
 HEALTHY_HEIGHT_M = (0.2, 1.0)
 RESET_NOISE = 0.1
 
@@ -43,8 +45,8 @@ def main() -> None:
 
     if size != 1 + model.nq + model.nv:
         raise SystemExit("Ant's model has another state than time, positions and velocities")
-    actions = generator.uniform(-1.0, 1.0, (ENVIRONMENTS, ROLLOUT_STEPS, model.nu))
-    controls = np.ascontiguousarray(np.repeat(actions, FRAME_SKIP, axis=1))
+    actions = actions_of_a_new_policy((ROLLOUTS, ENVIRONMENTS, ROLLOUT_STEPS, model.nu))
+    controls = np.ascontiguousarray(np.repeat(actions, FRAME_SKIP, axis=2))
     states = begun(ENVIRONMENTS)
     reached = np.empty((ENVIRONMENTS, ROLLOUT_STEPS * FRAME_SKIP, size))
     turns = TrainingTurns(ENVIRONMENTS)
@@ -55,7 +57,7 @@ def main() -> None:
             "action_dim": int(model.nu),
             "threads": {"mujoco.rollout": arguments.threads},
             "simulator": f"MuJoCo {mujoco.__version__}",
-            "settings": f"{ENVIRONMENTS} environments, random actions",
+            "settings": f"{ENVIRONMENTS} environments",
         }
     )
     nothing = np.zeros(ENVIRONMENTS), np.zeros(ENVIRONMENTS, bool)
@@ -63,13 +65,14 @@ def main() -> None:
     with rollout.Rollout(nthread=arguments.threads if arguments.threads > 1 else 0) as pool:
         while True:
             turns.begin_iteration()
-            pool.rollout([model], data, states, controls, state=reached)
-            states = reached[:, -1].copy()
-            height_m = states[:, 3]
-            fallen = ~((height_m >= HEALTHY_HEIGHT_M[0]) & (height_m <= HEALTHY_HEIGHT_M[1]))
-            states[fallen] = begun(int(fallen.sum()))
-            for _ in range(ROLLOUT_STEPS):
-                turns.add_step(*nothing)
+            for part in controls:
+                pool.rollout([model], data, states, part, state=reached)
+                states = reached[:, -1].copy()
+                height_m = states[:, 3]
+                fallen = ~((height_m >= HEALTHY_HEIGHT_M[0]) & (height_m <= HEALTHY_HEIGHT_M[1]))
+                states[fallen] = begun(int(fallen.sum()))
+                for _ in range(ROLLOUT_STEPS):
+                    turns.add_step(*nothing)
 
 
 if __name__ == "__main__":

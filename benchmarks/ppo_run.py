@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from turns import TrainingTurns, Turns
+from turns import TrainingTurns as TrainingTurns  # the peers take it from here
+from turns import Turns
 
 TASK = "Ant-v4"
 OBSERVATION_DIM = 27
@@ -98,4 +99,9 @@ def make_environments(count: int, threads: int, seed: int) -> Any:
     return envpool.make_gymnasium(TASK, num_envs=count, num_threads=threads, seed=seed)
 
 
-__all__ = ["TrainingTurns", "Turns"]
+def actions_of_a_new_policy(shape: tuple[int, ...]) -> Any:
+    """What PPO begins with: normal about zero with its first deviation, within the bounds."""
+    import numpy as np
+
+    deviation = np.exp(Settings.initial_log_std)
+    return np.clip(deviation * np.random.default_rng(0).standard_normal(shape), -1.0, 1.0)

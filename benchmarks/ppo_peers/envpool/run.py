@@ -1,18 +1,15 @@
-"""EnvPool alone: random actions, nothing learnt."""
+"""EnvPool alone: actions as a policy draws them that has learnt nothing, and learns nothing."""
 
 import ppo_run
 
 
 def sample(settings: ppo_run.Settings) -> None:
-    import numpy as np
-
     count, length = settings.environments, settings.rollout_steps
     environments = ppo_run.make_environments(count, settings.threads, settings.seed)
     space = environments.action_space
     turns = ppo_run.TrainingTurns(count)
-    ppo_run.introduce(turns, "envpool", environments, {}, f"{count} environments, random actions")
-    generator = np.random.default_rng(settings.seed)
-    actions = generator.uniform(space.low, space.high, (length, count, *space.shape))
+    ppo_run.introduce(turns, "envpool", environments, {}, f"{count} environments")
+    actions = ppo_run.actions_of_a_new_policy((length, count, *space.shape))
     environments.reset()
     while True:
         turns.begin_iteration()

@@ -1,8 +1,8 @@
 """`rlt bench ppo`: the whole loop of PPO on MuJoCo's Ant-v4, ours against other libraries.
 
 All have the same number of environments, steps, networks and threads, and take turns; the others
-are stopped meanwhile. Beside them EnvPool alone and `mujoco.rollout` alone, with random actions:
-what the simulator would give if nothing else took time.
+are stopped meanwhile. Beside them EnvPool alone and `mujoco.rollout` alone, with the actions of a
+policy that has learnt nothing: what the simulator would give if nothing else took time.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ TITLES = {
     "rl_games": "rl_games",
     "stable_baselines3": "Stable-Baselines3",
     "pytorch": "PyTorch, single file",
-    ENVPOOL: "EnvPool alone, random actions",
-    ROLLOUT: "mujoco.rollout alone, random actions",
+    ENVPOOL: "EnvPool alone",
+    ROLLOUT: "mujoco.rollout alone",
 }
 
 Row = dict[str, Any]

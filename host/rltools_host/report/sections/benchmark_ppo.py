@@ -34,8 +34,8 @@ def section(data: RunData) -> Section | None:
         f"{text(ppo_result.title(document))}, by <code>rlt bench ppo</code> on "
         f"{text(document['date'])}: steps of the whole loop, collection and learning, median of "
         f"{text(document['rounds'])} turns; {text(ppo_result.machine_line(document))}. EnvPool "
-        "alone and <code>mujoco.rollout</code> alone take random actions and learn nothing. The "
-        "policy of this page is not part of it."
+        "alone and <code>mujoco.rollout</code> alone learn nothing. The policy of this page is not "
+        "part of it."
     )
     bars = ppo_result.bars(document)
     chart = library_bars(bars, "steps a second", f"Steps a second of {len(bars)} libraries")
