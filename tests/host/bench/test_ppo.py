@@ -202,6 +202,36 @@ def test_a_return_is_reached_once() -> None:
     assert not ppo_result.is_done([], 3, (1.0,))
 
 
+def test_compiling_in_the_first_iteration_is_setup() -> None:
+    def answers(*ends_s: float) -> list[dict[str, Any]]:
+        return [{"wall_s": end_s} for end_s in ends_s]
+
+    assert ppo.first_iteration_more_s(answers(31.0, 33.0, 35.5)) == 29.0
+    assert ppo.first_iteration_more_s(answers(1.0, 3.0)) == 0.0, "it was the faster one"
+    assert ppo.first_iteration_more_s(answers(31.0)) == 0.0
+
+    class Compiles:
+        name = OURS
+
+        def __init__(self) -> None:
+            self.turns = 0
+
+        def turn(self, order: str, _: float) -> dict[str, Any]:
+            self.turns += 1
+            ends_s = (11.0, 13.0) if self.turns == 1 else (4.0, 6.0)
+            points = [
+                {"wall_s": end_s, "steps": 200 * (self.turns - 1) + done, "return_mean": None}
+                for end_s, done in zip(ends_s, (100, 200), strict=True)
+            ]
+            steps = int(order)
+            return {"steps": steps, "wall_s": ends_s[1] + 0.5, "cpu_s": 1.0, "iterations": points}
+
+    contenders: dict[str, Any] = {OURS: Compiles()}
+    (row,) = ppo.turns_to_returns(contenders, 200, 400, {})
+    assert [point["train_s"] for point in row["curve"]] == [2.0, 4.0, 8.5, 10.5]
+    assert row["train_s"] == 11.0
+
+
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "ppo", "--peers", "rl_game"]) == 2
     assert "did you mean rl_games?" in capsys.readouterr().err
