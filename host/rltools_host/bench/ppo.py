@@ -98,8 +98,7 @@ def run(
     write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
     if chart is not None:
         draw = ppo_result.draw_returns if to_return else ppo_result.draw_chart
-        draw(document, chart)
-        print(f"wrote {chart}")
+        print(f"wrote {chart}" if draw(document, chart) else "no chart: there is nothing to draw")
     if json_output:
         print(json.dumps(document))
     return document
@@ -193,8 +192,7 @@ def turns_to_returns(
             compiling_s = 0.0 if row["curve"] else first_iteration_more_s(answer["iterations"])
             began_s = row["train_s"] - compiling_s
             row["curve"] += [
-                {**point, "train_s": began_s + point["wall_s"]}
-                for point in answer["iterations"]
+                {**point, "train_s": began_s + point["wall_s"]} for point in answer["iterations"]
             ]
             row["train_s"] = began_s + answer["wall_s"]
 

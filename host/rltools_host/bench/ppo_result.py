@@ -161,9 +161,13 @@ def bars(document: Mapping[str, Any]) -> list[Bar]:
     ]
 
 
-def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+def draw_chart(document: Mapping[str, Any], path: Path) -> bool:
+    """False where there is nothing to draw."""
     processor, date = document["machine"]["processor"], document["date"]
-    draw_bars(bars(document), f"{title(document)}, {processor}, {date}", "steps a second", path)
+    drawn = bars(document)
+    if drawn:
+        draw_bars(drawn, f"{title(document)}, {processor}, {date}", "steps a second", path)
+    return bool(drawn)
 
 
 # ---- Time to a return ---------------------------------------------------------------------------
@@ -253,12 +257,15 @@ def returns_lines(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def draw_returns(document: Mapping[str, Any], path: Path) -> None:
-    """A bar for each contender that reached the first return: the seconds that it took."""
+def draw_returns(document: Mapping[str, Any], path: Path) -> bool:
+    """A bar for each contender that reached the first return: the seconds that it took.
+
+    False where none did.
+    """
     wanted = document["returns"][0]
     there = [e for e in document["summary"] if "error" not in e and e["reached"][0] is not None]
     there.sort(key=lambda entry: float(entry["reached"][0]["train_s"]))
-    bars = [
+    drawn = [
         Bar(
             entry["title"],
             entry["reached"][0]["train_s"],
@@ -269,4 +276,6 @@ def draw_returns(document: Mapping[str, Any], path: Path) -> None:
     ]
     what = f"{title(document)}: to a mean training return of {wanted:,.0f}"
     processor, date = document["machine"]["processor"], document["date"]
-    draw_bars(bars, f"{what}, {processor}, {date}", "seconds", path)
+    if drawn:
+        draw_bars(drawn, f"{what}, {processor}, {date}", "seconds", path)
+    return bool(drawn)

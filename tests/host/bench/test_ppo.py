@@ -144,6 +144,12 @@ def test_time_to_a_return_is_that_of_the_iteration_that_has_it(
     out = capsys.readouterr().out
     assert "not reached" in out
     assert ppo.result_path(tmp_path / "ppo", to_return=True).is_file()
+    chart = tmp_path / "chart.svg"
+    assert ppo_result.draw_returns(document, chart)
+    assert "to a mean training return of 200" in chart.read_text()
+    chart.unlink()
+    assert not ppo_result.draw_returns({**document, "summary": []}, chart)
+    assert not chart.exists()
 
 
 def test_threads_of_peers_sleep_unless_the_caller_says_otherwise(
