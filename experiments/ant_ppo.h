@@ -26,9 +26,9 @@ struct AntPpo {
     }
   };
   static constexpr int kEnvironments = 64;
-  static constexpr int kRolloutSteps = 64;
+  static constexpr int kRolloutSteps = 32;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
-  static constexpr int kBatchSize = 2048;
+  static constexpr int kBatchSize = 1024;
   static constexpr int kTileRows = 256;
 };
 
