@@ -21,7 +21,8 @@ OBSERVATION_DIM = 27
 
 @dataclass(frozen=True)
 class Settings:
-    """Those of experiments/ant_ppo.h; with `published`, the library's own for this task instead."""
+    """Those of experiments/ant_ppo.h, but for longer rollouts and minibatches, with which the
+    libraries are quicker; with `published`, the library's own for this task instead."""
 
     seed: int
     threads: int

@@ -262,8 +262,8 @@ def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -
         default = description.hyperparameter(name).default
         assert getattr(settings, name) == pytest.approx(default), name
     document = description.document
-    assert settings.rollout_steps == document["sizes"]["rollout_steps"]
-    assert settings.batch_size == document["sizes"]["batch_size"]
+    assert settings.rollout_steps == 2 * document["sizes"]["rollout_steps"]
+    assert settings.batch_size == 2 * document["sizes"]["batch_size"]
     for network in ("actor", "critic"):
         assert settings.hidden == tuple(document["networks"][network]["dimensions"][1:-1])
     assert settings.environments * settings.rollout_steps == ppo.ITERATION_STEPS
