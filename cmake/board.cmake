@@ -153,9 +153,10 @@ function(rlt_requirements result file)
 endfunction()
 
 # Headers of the experiments, or of another subject of programs, that fit the board: all that they require is among
-# RLT_PROVIDES. CMake runs again when one of the headers changes.
+# RLT_PROVIDES. CMake runs again when one of the headers changes. Those that the host tools write for tasks of
+# Gymnasium's (rlt_is_generated) are built when something asks for them.
 function(rlt_subjects result subject)
-  rlt_glob(headers "${RLT_SUBJECT_FOLDER_${subject}}/*.h")
+  rlt_glob(headers "${RLT_SUBJECT_FOLDER_${subject}}/*.h" "build/gymnasium_tasks/${subject}s/*.h")
   list(JOIN RLT_PROVIDES "|" provided)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
   set(fitting)
@@ -167,6 +168,13 @@ function(rlt_subjects result subject)
     endif()
   endforeach()
   set(${result} "${fitting}" PARENT_SCOPE)
+endfunction()
+
+function(rlt_is_generated result header)
+  set(${result} OFF PARENT_SCOPE)
+  if(header MATCHES "/build/gymnasium_tasks/[a-z]+/[^/]*$")
+    set(${result} ON PARENT_SCOPE)
+  endif()
 endfunction()
 
 # Each word is one that some board or toolchain provides.

@@ -22,7 +22,7 @@ sys.path.insert(0, str(repository / "host"))
 
 from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
-from rltools_host.build.subjects import header_of, require_subject  # noqa: E402
+from rltools_host.build.subjects import header_of, is_generated, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
 
 try:
@@ -39,7 +39,10 @@ def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
         require_subject(subject, name, board)
     except RltError as error:
         sys.exit(str(error))
-    header = common["subjects"][subject]["include"] + header_of(name, subject).name
+    path = header_of(name, subject)
+    header = common["subjects"][subject]["include"] + path.name
+    if is_generated(name, subject):
+        header = str(path)
     struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
     define = f"RLT_{subject.upper()}"
     return {f"{define}_HEADER": f'"{header}"', define: struct}

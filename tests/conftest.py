@@ -26,6 +26,7 @@ FIRST_FILES = (
     "host/commands/test_train_seeds.py",
     "tree/test_compile_fail.py",
     "tree/test_layering.py",
+    "host/gymnasium_tasks/test_training.py",
     "host/report/test_report.py",
     "host/toolchain/test_toolchain.py",
     "host/toolchain/test_set_up.py",

@@ -108,7 +108,9 @@ rlt::Scratch<Experiment> scratch;
 int main() {
   rlt::Training<Experiment> training{{}, learner, replay, scratch};
   using Environment = Experiment::Environment;
-  if (const char* reason = rlt::unavailable_here<Environment>()) {
+  const char* reason =
+      rlt::kIsElsewhere<Environment> ? nullptr : rlt::unavailable_here<Environment>();
+  if (reason != nullptr) {
     std::fprintf(stderr, "%s\n", reason);
     return 1;
   }

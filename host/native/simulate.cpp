@@ -38,8 +38,8 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
   reset(device, environment, parameters, state,
         rlt::RandomStream{seed, rlt::Purpose::evaluation_reset, episode});
   Scalar episode_return = Scalar(0);
-  bool terminated = false;
-  for (std::uint32_t i = 0; i < Experiment::kEpisodeSteps && !terminated; i++) {
+  bool ended = false;
+  for (std::uint32_t i = 0; i < Experiment::kEpisodeSteps && !ended; i++) {
     const auto random = [&](rlt::Purpose purpose) {
       return rlt::RandomStream{seed, purpose, i, episode};
     };
@@ -53,7 +53,7 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
     const auto result =
         step(device, environment, parameters, state, action, random(rlt::Purpose::evaluation_step));
     episode_return += result.reward;
-    terminated = result.terminated;
+    ended = result.terminated || result.truncated || result.lost;
   }
   return episode_return;
 }

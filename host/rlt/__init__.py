@@ -5,14 +5,15 @@
     run = rlt.train("pendulum-td3", board="host", seed=0)
     print(rlt.evaluate(run.policy, "Pendulum-v1").mean())
 
-The compiled environments come from rlt.make(name, num_envs), or from gymnasium.make("rlt/" + name).
+A task of your own, with Gymnasium's interface, is learnt by rlt.train_gymnasium(make_env). The
+compiled environments come from rlt.make(name, num_envs), or from gymnasium.make("rlt/" + name).
 Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.errors.
 """
 
 from rlt.environments import list_environments, make
 from rlt.evaluation import evaluate
 from rlt.policy import Policy
-from rlt.training import Run, list_experiments, train
+from rlt.training import Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
 from rltools_host.environments.single import CompiledEnv, register
 from rltools_host.environments.vector import CompiledVectorEnv
@@ -33,6 +34,7 @@ __all__ = [
     "list_experiments",
     "make",
     "train",
+    "train_gymnasium",
 ]
 
 register()

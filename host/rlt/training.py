@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -11,9 +12,12 @@ from typing import Any
 
 from rlt.policy import Policy
 from rltools_host.build import experiments
+from rltools_host.gymnasium_tasks.task import MakeEnvironment
+from rltools_host.training import gymnasium_runs
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_quietly
 from rltools_host.training.view import Screen
+from rltools_host.ui.training_screen import make_screen
 
 
 @dataclass(frozen=True)
@@ -83,4 +87,60 @@ def train(
         from rltools_host.commands import train as command
 
         document = command.run(request, tensorboard)
+    return Run(Path(document["run"]), document)
+
+
+def train_gymnasium(
+    make_env: MakeEnvironment | str,
+    *,
+    algorithm: str = "sac",
+    hidden: Sequence[int] = (64, 64),
+    environments: int | None = None,
+    seed: int | None = None,
+    steps: int | None = None,
+    name: str | None = None,
+    channels: Mapping[str, Any] | None = None,
+    episode_steps: int | None = None,
+    settings: Mapping[str, float] | None = None,
+    sizes: Mapping[str, int] | None = None,
+    out: str | PathLike[str] | None = None,
+    resume: str | PathLike[str] | Run | None = None,
+    threads: int | None = None,
+    tensorboard: bool = True,
+    quiet: bool = False,
+) -> Run:
+    """Trains on a task of Gymnasium's, stepped in Python and learnt in C++, on this machine.
+
+    make_env: a function without arguments (a class, too) that makes the environment, or
+        Gymnasium's id of it, such as "HalfCheetah-v5". Its spaces are Box.
+    algorithm: "sac", "td3" or "ppo". hidden: widths of the layers between.
+    environments: how many are stepped at once; None: 1, of PPO 8.
+    name: of the environment in the policy's image; None: the function's.
+    channels: `observations` and `actions`, lists of names, or of mappings with name, unit, minimum
+        and maximum, and `step_interval_us`; what is missing comes from the spaces.
+    episode_steps: the longest episode; None: the task's own, else 1,000.
+    sizes: batch_size, replay_capacity (of sac and td3), rollout_steps (of ppo).
+    The others are those of train(). docs/gymnasium_tasks.md has the whole.
+
+    RltError with one sentence says what is wrong with the environment. A step in which it raises,
+    or gives a number that is not finite, is counted and left out.
+    """
+    document = gymnasium_runs.train_gymnasium(
+        make_env,
+        algorithm=algorithm,
+        hidden=hidden,
+        environments=environments,
+        seed=seed,
+        steps=steps,
+        name=name,
+        channels=channels,
+        episode_steps=episode_steps,
+        hyperparameters=settings,
+        sizes=sizes,
+        out=None if out is None else Path(out),
+        resume=None if resume is None else str(getattr(resume, "path", resume)),
+        threads=threads,
+        make_screen=Screen if quiet else lambda view: make_screen(view, sys.stdout),
+        tensorboard=tensorboard,
+    )
     return Run(Path(document["run"]), document)

@@ -95,6 +95,12 @@ class RefusedError(RltError):
     exit_code = 14
 
 
+class EnvironmentLostError(RltError):
+    """What plays the episodes has ended, or given up; the run was saved."""
+
+    exit_code = 15
+
+
 class Interrupted(RltError):
     """The user pressed Ctrl-C; the message says how to go on."""
 

@@ -10,6 +10,7 @@ BOARDS_DIRECTORY = REPOSITORY / "boards"
 BUILD_DIRECTORY = REPOSITORY / "build"
 EXPERIMENTS_DIRECTORY = REPOSITORY / "experiments"
 STUDIES_DIRECTORY = EXPERIMENTS_DIRECTORY / "studies"
+GENERATED_DIRECTORY = BUILD_DIRECTORY / "gymnasium_tasks"  # headers of Gymnasium's tasks
 FIRMWARE_BUILD_FILE = REPOSITORY / "firmware" / "build.json"
 PROTOCOL_DIRECTORY = BUILD_DIRECTORY / "protocol"
 PROTOCOL_GENERATOR = REPOSITORY / "lib" / "protocol" / "generate.py"

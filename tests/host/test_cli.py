@@ -178,6 +178,7 @@ def test_exit_codes_are_distinct() -> None:
         "VerificationError": 12,
         "PythonVersionError": 13,
         "RefusedError": 14,
+        "EnvironmentLostError": 15,
         "Interrupted": 130,
     }
 

@@ -41,6 +41,10 @@ THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/th
 # none includes them but each other and the experiments that say that they require it.
 MUJOCO_ROOM = "rltools/rl/environments/mujoco/"
 MUJOCO_HEADERS = {"mujoco/mujoco.h", "cstdio"}
+# Environments that another program plays: nothing else of the library opens a socket, and none but
+# experiments includes them, which the host tools write.
+EXTERNAL_ROOM = "rltools/rl/environments/external/"
+EXTERNAL_HEADERS = {"cerrno", "cstdio", "cstdlib", "sys/socket.h", "sys/un.h", "unistd.h"}
 REQUIRES = re.compile(r"^\s*//\s*requires\s*:", re.MULTILINE | re.IGNORECASE)
 REQUIRES_MUJOCO = re.compile(r"^\s*//\s*requires\s*:.*\bmujoco\b", re.MULTILINE | re.IGNORECASE)
 # A main of its own, doctest's, Arduino's, or the functions of a library that Python loads.
@@ -64,6 +68,7 @@ FOLDERS = (
 HOST_ONLY = (
     *("kernels/simd/", "kernels/threads/", "kernels/blas/", "devices/host"),
     MUJOCO_ROOM.removeprefix("rltools/rl/"),
+    EXTERNAL_ROOM.removeprefix("rltools/rl/"),
 )
 
 
@@ -128,6 +133,8 @@ def library_violations(path: Path, layer: str, text: str) -> Iterator[str]:
                 allowed = allowed | THREAD_HEADERS
             if MUJOCO_ROOM in path.as_posix():
                 allowed = allowed | MUJOCO_HEADERS
+            if EXTERNAL_ROOM in path.as_posix():
+                allowed = allowed | EXTERNAL_HEADERS
             own_experiment = layer == "experiments" and include.quoted and "/" not in include.quoted
             if name not in allowed and not own_experiment:
                 yield f"{path}: {layer} may not include {name}, which is not part of the library"
@@ -146,6 +153,15 @@ def mujoco_violations(path: Path, text: str) -> Iterator[str]:
         yield f"{path}: may not include {included[0]}, which is for experiments"
     elif not REQUIRES_MUJOCO.search(text):
         yield f"{path}: includes {included[0]} without a line `// Requires: mujoco`"
+
+
+def external_violations(path: Path, text: str) -> Iterator[str]:
+    """No board's program meets a socket."""
+    if EXTERNAL_ROOM in path.as_posix() or path.parts[0] not in ("lib", "firmware", "experiments"):
+        return
+    for include in includes(text):
+        if include.quoted and include.quoted.startswith(EXTERNAL_ROOM):
+            yield f"{path}: may not include {include.quoted}, which is for tasks of Gymnasium's"
 
 
 def firmware_layer(name: str) -> str | None:
@@ -247,6 +263,7 @@ def violations(tree: Path) -> list[str]:
             if layer:
                 found += library_violations(path, layer, text)
             found += mujoco_violations(path, text)
+            found += external_violations(path, text)
             room = firmware_layer("/".join(path.parts[1:])) if path.parts[0] == "firmware" else None
             if room in FIRMWARE_LAYERS:
                 found += firmware_violations(path, room, text)

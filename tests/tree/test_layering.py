@@ -26,6 +26,7 @@ HOST_ONLY = (
     "rltools/kernels/simd/",
     "rltools/kernels/threads/",
     "rltools/devices/host",
+    "rltools/rl/environments/external/",
     *BLAS_ONLY,
     *MUJOCO_ONLY,
 )
@@ -189,6 +190,13 @@ def test_tree_follows_the_include_rules() -> None:
             "rl/environments/mujoco/a.h",
             "#include <mujoco/mjspec.h>",
             "rl may not include mujoco/mjspec.h",
+        ),
+        ("rl/a.h", "#include <sys/socket.h>", "rl may not include sys/socket.h"),
+        ("rl/environments/external/a.h", "#include <fstream>", "rl may not include fstream"),
+        (
+            "rl/environments/a.h",
+            '#include "rltools/rl/environments/external/task.h"',
+            "may not include rltools/rl/environments/external/task.h, which is for tasks",
         ),
         (
             "rl/environments/a.h",

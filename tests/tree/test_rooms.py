@@ -26,6 +26,7 @@ ORDER = (
     "link",
     "clients",
     "runs",
+    "gymnasium_tasks",
     "policies",
     "environments",
     "training",

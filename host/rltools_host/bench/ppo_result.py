@@ -136,9 +136,9 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         share = 100 * ours["of_rollout"]
         against.append(f"Against mujoco.rollout, which only simulates: {share:.0f} %.")
     return [
-        f"{title(document)}: 64 environments, 4 epochs, two layers of 256; the libraries in rollouts "
-        "of 64 steps and minibatches of 2,048, with which they are quicker, ours in its own of 32 "
-        f"and 1,024; steps of the whole loop, median of {document['rounds']} turns of "
+        f"{title(document)}: 64 environments, 4 epochs, two layers of 256; the libraries in "
+        "rollouts of 64 steps and minibatches of 2,048, with which they are quicker, ours in its "
+        f"own of 32 and 1,024; steps of the whole loop, median of {document['rounds']} turns of "
         f"{document['turn_steps']:,} steps; {machine_line(document)}",
         "",
         *aligned(table),

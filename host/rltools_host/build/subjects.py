@@ -19,6 +19,7 @@ from rltools_host.toolchain.description import list_toolchains
 
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
+GENERATED_NAME = re.compile(r"gym(-[a-z0-9]+)+")
 REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
 
 
@@ -42,7 +43,19 @@ def folder_of(subject: str) -> Path:
 
 def header_of(name: str, subject: str = EXPERIMENT) -> Path:
     """experiments/pendulum_td3.h is pendulum-td3."""
+    if is_generated(name, subject):
+        return generated_header(name, subject)
     return folder_of(subject) / f"{name.replace('-', '_')}.h"
+
+
+def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
+    """Of what the host tools write for a task of Gymnasium's; cmake/board.cmake has the same."""
+    return paths.GENERATED_DIRECTORY / f"{subject}s" / f"{name.replace('-', '_')}.h"
+
+
+def is_generated(name: str, subject: str = EXPERIMENT) -> bool:
+    """Whether it is such an experiment or contract, and its header is there."""
+    return bool(GENERATED_NAME.fullmatch(name)) and generated_header(name, subject).is_file()
 
 
 def names(subject: str, board: Board | None = None) -> list[str]:
@@ -95,7 +108,7 @@ def install_requirements(name: str, subject: str = EXPERIMENT) -> None:
 def require_subject(subject: str, name: str, board: Board | None = None) -> None:
     """That there is one of this name, and that it fits the board."""
     known = names(subject)
-    if name not in known:
+    if name not in known and not is_generated(name, subject):
         raise unknown_name(subject, name, known)
     if board is not None and (missing := lacking(name, board, subject)):
         fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]

@@ -24,7 +24,7 @@ EXAMPLE = "rlt confirm --board qemu-cortex-m7 --port /dev/pts/3"
 def command(
     board: BoardOption,
     port: Port = None,
-    contract: ContractOption = DEFAULT_CONTRACT,
+    contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    run(PolicyPlace(board, port, contract), json_output)
+    run(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)

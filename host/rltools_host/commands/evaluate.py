@@ -10,7 +10,7 @@ import typer
 
 from rltools_host.commands.evaluate_group import evaluate_group
 from rltools_host.commands.options import Json, RunArgument
-from rltools_host.policies.evaluation import CORE, Evaluation
+from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import find_group
@@ -20,7 +20,7 @@ def run(
     run_name: str,
     episodes: int = 100,
     seed: int = 0,
-    simulator: str = CORE,
+    simulator: str | None = None,
     as_json: bool = False,
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
@@ -42,9 +42,13 @@ def command(
     episodes: Annotated[int, typer.Option(metavar="N", help="How many.")] = 100,
     seed: Annotated[int, typer.Option(metavar="N", help="Of the initial states.")] = 0,
     simulator: Annotated[
-        str,
-        typer.Option("--in", metavar="SIMULATOR", help="core, or gymnasium for the reference."),
-    ] = CORE,
+        str | None,
+        typer.Option(
+            "--in",
+            metavar="SIMULATOR",
+            help="core, or gymnasium for the reference. [default: core; gymnasium for its tasks]",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Of a group of runs: of each one's policy, and what they come to."""

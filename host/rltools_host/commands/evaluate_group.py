@@ -19,7 +19,9 @@ from rltools_host.ui.group_summary import summary_lines
 from rltools_host.ui.table import aligned
 
 
-def evaluate_group(name: str, episodes: int, seed: int, simulator: str, as_json: bool) -> None:
+def evaluate_group(
+    name: str, episodes: int, seed: int, simulator: str | None, as_json: bool
+) -> None:
     """Evaluates the policy of each run that has one, and prints a table."""
     group = GroupFolder.open(name)
     found: dict[RunName, Evaluation] = {}

@@ -32,6 +32,8 @@ def run_seeds(
     """What `rlt train` does with several seeds, and with any group that it goes on with."""
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
+    if request.task is not None:
+        raise UsageError("--seeds does not go with a task of Gymnasium's: train one seed at a time")
     if seeds is not None and request.resume is not None:
         raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
     parsed = () if seeds is None else parse_seeds(seeds)

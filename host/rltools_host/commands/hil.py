@@ -16,7 +16,7 @@ from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Result, histogram_lines, lines
-from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
+from rltools_host.policies.board import PolicyPlace, contract_for
 from rltools_host.ui.table import aligned
 
 
@@ -124,7 +124,7 @@ def command(
     layers: Annotated[
         bool, typer.Option("--layers", help="Print the layers' checksums, the board's and ours.")
     ] = False,
-    contract: ContractOption = DEFAULT_CONTRACT,
+    contract: ContractOption = None,
     json_output: Json = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
@@ -135,5 +135,5 @@ def command(
     Every bit of actions and layers must be this machine's, and every status of the executor what
     docs/executor.md says. Emulated boards count instructions, which are not time.
     """
-    place = PolicyPlace(board, port, contract)
+    place = PolicyPlace(board, port, contract_for(run_name, contract))
     run(HilRequest(place, run_name, samples, inputs), layers, json_output, out)

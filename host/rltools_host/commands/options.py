@@ -20,7 +20,12 @@ Port = Annotated[
     typer.Option("--port", metavar="PORT", help="Serial device, pty or socket://HOST:PORT."),
 ]
 ContractOption = Annotated[
-    str, typer.Option("--contract", metavar="NAME", help="Of the firmware that is started.")
+    str | None,
+    typer.Option(
+        "--contract",
+        metavar="NAME",
+        help="Of the firmware that is started. [default: pendulum; the task's of a run of gym:…]",
+    ),
 ]
 Program = Annotated[
     str, typer.Option("--program", metavar="NAME", help="train, or infer for pushed policies.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
-from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace
+from rltools_host.policies.board import PolicyPlace, contract_for
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import DEFAULT_TRIAL_S, PushRequest, push
 
@@ -72,9 +72,9 @@ def command(
     no_confirm: Annotated[
         bool, typer.Option("--no-confirm", help="Leave it in trial; see `rlt confirm`.")
     ] = False,
-    contract: ContractOption = DEFAULT_CONTRACT,
+    contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
     """The board checks the policy before it acts and drops it unless it is confirmed in time."""
-    place = PolicyPlace(board, port, contract)
+    place = PolicyPlace(board, port, contract_for(run_name, contract))
     run(PushRequest(run_name, place, trial_s, not no_confirm), json_output)

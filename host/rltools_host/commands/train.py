@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,10 @@ from typing import IO, Annotated, Any, cast
 import typer
 
 from rltools_host.commands.options import Json
+from rltools_host.errors import UsageError
+from rltools_host.files import parse_json
+from rltools_host.gymnasium_tasks.opening import is_task
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
@@ -48,6 +53,7 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += [
+        *fault_lines(document),
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
         f"  next  {command_line('evaluate', run_path, '--in', 'gymnasium')}",
@@ -56,13 +62,55 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def fault_lines(document: Mapping[str, Any]) -> list[str]:
+    """What an environment of the user's did that no environment may."""
+    if not document.get("environment_faults"):
+        return []
+    count = document["environment_faults"]
+    times = "once" if count == 1 else f"{count} times"
+    return [
+        f"  the environment failed {times}, and was begun anew; first: "
+        f"{document['environment_fault']}"
+    ]
+
+
+def task_request(
+    name: str,
+    algorithm: str | None,
+    hidden: str | None,
+    environments: int | None,
+    episode_steps: int | None,
+    channels: Path | None,
+) -> TaskRequest:
+    """What is asked for by `rlt train gym:ID` and its options."""
+    given: dict[str, Any] = {}
+    if algorithm is not None:
+        given["algorithm"] = algorithm
+    if hidden is not None:
+        if not re.fullmatch(r"\d+(,\d+)*", hidden):
+            raise UsageError(f'--hidden "{hidden}": write widths such as 64,64')
+        given["hidden"] = tuple(map(int, hidden.split(",")))
+    if channels is not None:
+        try:
+            given["channels"] = parse_json(channels.read_bytes())
+        except OSError as error:
+            raise UsageError(f"cannot read --channels {channels}: {error.strerror}") from None
+        except ValueError as error:
+            raise UsageError(f"--channels {channels} is not JSON: {error}") from None
+    return TaskRequest(name, environments=environments, episode_steps=episode_steps, **given)
+
+
 EXAMPLE = "rlt train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
 
 
 def command(
     experiment: Annotated[
         str | None,
-        typer.Argument(metavar="[EXPERIMENT]", help="An experiment, such as pendulum-td3."),
+        typer.Argument(
+            metavar="[EXPERIMENT]",
+            help="An experiment, such as pendulum-td3, or a task of Gymnasium's: gym:Hopper-v5, "
+            "gym:MODULE:ID, gym:FILE.py:CLASS.",
+        ),
     ] = None,
     board: Annotated[
         str | None,
@@ -110,6 +158,26 @@ def command(
         int | None,
         typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
     ] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of gym:…: sac, td3 or ppo. [default: sac]"),
+    ] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(metavar="N,N", help="Of gym:…: widths of the layers. [default: 64,64]"),
+    ] = None,
+    environments: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of gym:…: stepped at once. [default: 1; ppo: 8]"),
+    ] = None,
+    episode_steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of gym:…: longest episode. [default: the task's, or 1000]"),
+    ] = None,
+    channels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of gym:…: names, units and ranges, in JSON."),
+    ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
     ] = True,
@@ -118,8 +186,19 @@ def command(
     """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
     board, saves a checkpoint and says how to go on.
     """
+    options = (algorithm, hidden, environments, episode_steps, channels)
+    task = None
+    if experiment is not None and is_task(experiment) and resume is None:
+        task = task_request(experiment, *options)
+    elif any(option is not None for option in options):
+        raise UsageError(
+            "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new "
+            "run of a task of Gymnasium's, gym:ID: an experiment's file says what is compiled"
+        )
+    if task is not None or is_task(experiment):
+        experiment = None
     request = TrainingRequest(
-        experiment, board, seed, steps, tuple(settings or ()), out, resume, port, threads
+        experiment, board, seed, steps, tuple(settings or ()), out, resume, port, threads, task
     )
     if means_group(resume, seeds, jobs):
         from rltools_host.commands import groups

@@ -12,6 +12,7 @@ from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, open_li
 EMULATOR_LIMIT_S = 6 * 3600.0
 STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
 THREADS_VARIABLE = "RLT_THREADS"  # firmware/host/thread_count.h
+ENVIRONMENTS_VARIABLE = "RLT_ENVIRONMENT_SERVER"  # rl/environments/external/connection.h
 
 
 def open_board_link(
@@ -21,17 +22,22 @@ def open_board_link(
     remedy: str,
     storage: Path | None = None,
     threads: int | None = None,
+    environments: Path | None = None,
 ) -> Link:
     """A link to the given port; else `program` is started, or the connected board taken.
 
     `remedy` says what to do where none is connected; `storage` is the file in which a board that is
     started here keeps its policies, in place of memory; `threads` is how many compute in a process,
-    in place of its own choice.
+    in place of its own choice; `environments` is the socket of who plays its episodes.
     """
     if port is not None:
         return open_link(port, board.link.baud or DEFAULT_BAUD)
     if program is not None and board.link.kind == "process":
-        environment = {STORAGE_VARIABLE: str(storage or ""), THREADS_VARIABLE: str(threads or "")}
+        environment = {
+            STORAGE_VARIABLE: str(storage or ""),
+            THREADS_VARIABLE: str(threads or ""),
+            ENVIRONMENTS_VARIABLE: str(environments or ""),
+        }
         return ProcessLink([str(program)], f"the program of board {board.name}", environment)
     if program is not None and board.emulator is not None:
         from rltools_host.boards.emulator import Emulator

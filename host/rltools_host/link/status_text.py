@@ -9,6 +9,8 @@ from rltools_host.link.framing import Message, payload_of
 PIECE_BYTES = 50
 SEVERITY_CRITICAL = 2  # MAV_SEVERITY: smaller numbers are worse
 SEVERITY_ERROR = 3
+SEVERITY_WARNING = 4
+SEVERITY_NOTICE = 5
 GAP = "…"  # stands for pieces that were lost
 UNFINISHED_LIMIT = 8  # texts whose last piece has not come
 

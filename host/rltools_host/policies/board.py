@@ -13,8 +13,10 @@ from rltools_host.build import cmake, firmware, protocol, subjects
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import UsageError
+from rltools_host.gymnasium_tasks.opening import contract_of_run
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
+from rltools_host.runs.folder import RunFolder
 
 PROGRAM = "infer"
 DEFAULT_CONTRACT = "pendulum"
@@ -66,6 +68,13 @@ class PolicyPlace:
     def keeps_policies(self, board: Board) -> bool:
         """Whether its policies are there for the next command."""
         return not self.ends_with_command(board) or board.has_storage
+
+
+def contract_for(run: str | None, contract: str | None) -> str:
+    """The contract that was asked for, else that of a run of one of Gymnasium's tasks."""
+    if contract is None and run is not None:
+        contract = contract_of_run(RunFolder.open(run).metadata)
+    return contract or DEFAULT_CONTRACT
 
 
 def storage_file(board: Board, contract: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -25,8 +25,10 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.gymnasium_tasks.maker import silence_mujoco
 from rltools_host.policies.image import Float32Array, PolicyImage
 
+MakeEnvironment = Callable[[], Any]
 CORE = "core"
 
 
@@ -112,8 +114,14 @@ def one_decimal(value: float) -> str:
 
 
 def evaluate_policy(
-    image: PolicyImage, run_name: str, episodes: int, seed: int, simulator: str
+    image: PolicyImage,
+    run_name: str,
+    episodes: int,
+    seed: int,
+    simulator: str,
+    make: MakeEnvironment | None = None,
 ) -> Evaluation:
+    """`make` makes the environments in gymnasium, where they are not those of the image's name."""
     if episodes < 1:
         raise UsageError(f"--episodes {episodes}: at least one episode is needed")
     if not 0 <= seed < 2**32:
@@ -122,7 +130,7 @@ def evaluate_policy(
         raise UsageError(f'unknown simulator "{simulator}": known are {" and ".join(SIMULATORS)}')
     if simulator == GYMNASIUM:
         return gymnasium_evaluation(
-            image, run_name, seed, gymnasium_episodes(image, episodes, seed)
+            image, run_name, seed, gymnasium_episodes(image, episodes, seed, make)
         )
     return Evaluation(
         run=run_name,
@@ -152,13 +160,18 @@ def gymnasium_evaluation(
 
 def solved_return(image: PolicyImage) -> float | None:
     """What the policy's environment calls solved; None where its experiment is not here."""
-    if image.experiment not in experiments.list_experiments():
+    if not is_here(image.experiment):
         return None
     environment = experiments.describe(image.experiment).environment
     if environment["name"] != image.environment:
         return None
     value = environment["solved_return"]
     return None if value is None else float(value)
+
+
+def is_here(experiment: str) -> bool:
+    """Whether its header is in this tree, or was written for a task of Gymnasium's."""
+    return experiment in experiments.list_experiments() or subjects.is_generated(experiment)
 
 
 def gymnasium_has(environment: str) -> bool:
@@ -181,9 +194,12 @@ class Episode:
         return float(self.rewards.sum())
 
 
-def gymnasium_episodes(image: PolicyImage, count: int, seed: int) -> list[Episode]:
+def gymnasium_episodes(
+    image: PolicyImage, count: int, seed: int, make: MakeEnvironment | None = None
+) -> list[Episode]:
     """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
-    environments = [make_gymnasium_environment(image) for _ in range(count)]
+    make = make or (lambda: make_gymnasium_environment(image))
+    environments = [make() for _ in range(count)]
     observations = np.array(
         [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
         np.float32,
@@ -210,13 +226,6 @@ def gymnasium_episodes(image: PolicyImage, count: int, seed: int) -> list[Episod
         Episode(np.array(seen[i]), np.array(done[i]), np.array(rewards[i]), seed + i)
         for i in range(count)
     ]
-
-
-def silence_mujoco() -> None:
-    """It would append its warnings to a file in the user's folder."""
-    import mujoco
-
-    mujoco.set_mju_user_warning(lambda _: None)
 
 
 def make_gymnasium_environment(image: PolicyImage) -> Any:

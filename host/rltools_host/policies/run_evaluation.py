@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from rltools_host.build import experiments
-from rltools_host.errors import RltError
-from rltools_host.policies.evaluation import CORE, Evaluation, evaluate_policy
+from rltools_host.errors import RltError, UsageError
+from rltools_host.gymnasium_tasks.flat import flat_maker
+from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation, evaluate_policy
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.learning import difference
 
 
 def evaluated(
-    folder: RunFolder, episodes: int, seed: int, simulator: str
+    folder: RunFolder, episodes: int, seed: int, simulator: str | None
 ) -> tuple[Evaluation, list[str]]:
-    """The evaluation of a run's policy, and what must be known to read it."""
+    """The evaluation of a run's policy, and what must be known to read it.
+
+    simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
+    """
     image = read_run_policy(folder)
     image.verify()
-    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator)
+    task = task_of_run(folder.metadata)
+    if simulator is None:
+        simulator = CORE if task is None else GYMNASIUM
+    elif simulator == CORE and task is not None:
+        raise UsageError(
+            f"--in core: {task.environment} is played by Gymnasium, and the core has no simulator "
+            "of it: leave --in out"
+        )
+    make = flat_maker(task) if task is not None and simulator == GYMNASIUM else None
+    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make)
     return evaluation, notes_on(folder, image, simulator)
 
 

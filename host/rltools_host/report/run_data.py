@@ -13,6 +13,9 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.errors import RltError
+from rltools_host.gymnasium_tasks.flat import flat_maker
+from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
@@ -87,23 +90,34 @@ def collect(folder: RunFolder) -> RunData:
     )
 
 
-def evaluate_here(image: PolicyImage, folder: RunFolder) -> tuple[Evaluation, Episode | None]:
-    """In gymnasium where it has the environment, else in the core's simulator."""
-    if not evaluation.gymnasium_has(image.environment):
+def evaluate_here(
+    image: PolicyImage, folder: RunFolder
+) -> tuple[Evaluation | None, Episode | None]:
+    """In gymnasium where it has the environment, else in the core's simulator; nowhere where only a
+    Python program of the user's makes it."""
+    task = task_of_run(folder.metadata)
+    if task is not None and not task.is_named:
+        return None, None
+    make = flat_maker(task) if task is not None else None
+    if make is None and not evaluation.gymnasium_has(image.environment):
         core = evaluation.evaluate_policy(
             image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE
         )
         return core, None
-    episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment), 0)
+    episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment, task), 0, make)
     outcome = evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes)
     return outcome, typical(episodes)
 
 
-def episodes_of(environment: str) -> int:
+def episodes_of(environment: str, task: Task | None) -> int:
     """How many are run: fewer of an environment with long ones."""
     import gymnasium
 
-    longest = gymnasium.registry[environment].max_episode_steps or EVALUATION_STEPS
+    longest = (
+        task.episode_steps
+        if task is not None
+        else gymnasium.registry[environment].max_episode_steps or EVALUATION_STEPS
+    )
     return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))
 
 

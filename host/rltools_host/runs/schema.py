@@ -151,6 +151,7 @@ SESSION = record(
         "revision": string,
         "sources": optional(text(r"sources-[0-9a-f]{12}\.tar\.gz", "the name of an archive")),
         "threads": whole(1),
+        "environment_faults": whole(),
         "first_step": whole(),
         "last_step": whole(),
         "train_s": number(0),
@@ -178,6 +179,31 @@ IDENTITY = record(
         "counts_instructions": flag,
     }
 )
+CHANNELS = list_of(
+    record(
+        {"name": text(), "unit": text(), "minimum": number(), "maximum": number()}, required=True
+    )
+)
+TASK = record(  # of Gymnasium's
+    {
+        **dict.fromkeys(("source", "environment"), text()),
+        "experiment": text(r"gym(-[a-z0-9]+)+", "the name of a task's experiment"),
+        "algorithm": text(r"sac|td3|ppo", "sac, td3 or ppo"),
+        "hidden": list_of(whole(1)),
+        "sizes": record(
+            dict.fromkeys(
+                ("environments", "batch_size", "replay_capacity", "rollout_steps"), whole(1)
+            ),
+            required=True,
+        ),
+        "episode_steps": whole(1),
+        "step_interval_us": whole(1),
+        **dict.fromkeys(("observation_shape", "action_shape"), list_of(whole(1))),
+        **dict.fromkeys(("observations", "actions"), CHANNELS),
+        "solved_return": optional(number()),
+    },
+    required=True,
+)
 RUN = record(
     {
         "format": whole(1),
@@ -196,6 +222,7 @@ RUN = record(
         "versions": VERSIONS,
         "memory": list_of(MEMORY),
         "sessions": list_of(SESSION),
+        "gymnasium": TASK,
         "save": text(SAVE_NAME, "the name of a save"),
         "state_sha256": optional(DIGEST),
         "checkpoint_step": whole(),

@@ -11,6 +11,8 @@ from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, subjects
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
@@ -44,6 +46,8 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
+    task: TaskRequest | None = None  # of Gymnasium's, in place of an experiment
+    server: EnvironmentServer | None = None  # which plays the episodes of such a task
     built: Built | None = None
 
 
@@ -61,6 +65,7 @@ class Plan:
     save: Path | None = None  # where the checkpoint lies
     program: Path | None = None
     threads: int | None = None  # None: the board's own choice
+    server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     table: dict[str, Hyperparameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -106,6 +111,10 @@ class Plan:
         options = ["--port", self.port] if self.port else []
         options += ["--threads", str(self.threads)] if self.threads else []
         experiment, board = self.description.name, self.board.name
+        if self.server is not None:
+            if not self.server.task.is_named:
+                return f"rlt.train_gymnasium(make_env, resume={str(near_path(run))!r})"
+            return command_line("train", "--board", board, *options, "--resume", near_path(run))
         return command_line(
             "train", experiment, "--board", board, *options, "--resume", near_path(run)
         )
@@ -118,6 +127,7 @@ def make_plan(request: TrainingRequest) -> Plan:
     if request.experiment is None:
         listed = ", ".join(experiments.list_experiments())
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
+    require_server(request, request.experiment)
     chosen = board_of(request.experiment) if request.board is None else load_board(request.board)
     if request.out is not None:
         require_empty(request.out)
@@ -127,7 +137,30 @@ def make_plan(request: TrainingRequest) -> Plan:
     values = default_values(description)
     values["report_every"] = report_interval(description, chosen)
     values |= given_values(description, request.seed, request.steps, request.settings)
-    return Plan(description, chosen, values, request.port, request.out, threads=request.threads)
+    return Plan(
+        description,
+        chosen,
+        values,
+        request.port,
+        request.out,
+        threads=request.threads,
+        server=request.server,
+    )
+
+
+def require_server(request: TrainingRequest, experiment: str) -> None:
+    """That a task's episodes are played by somebody, and by a program that is started for them."""
+    if request.server is None:
+        if subjects.is_generated(experiment):
+            raise UsageError(
+                f"{experiment} was compiled for a task of Gymnasium's: name the task, as in "
+                f"`{command_line('train', 'gym:HalfCheetah-v5')}`"
+            )
+    elif request.port is not None:
+        raise UsageError(
+            "--port does not go with a task of Gymnasium's: its program is started here, beside "
+            "the environment"
+        )
 
 
 def report_interval(description: ExperimentDescription, board: Board) -> int:
@@ -144,7 +177,8 @@ def describe(request: TrainingRequest, experiment: str, board: Board) -> Experim
 def board_of(experiment: str) -> Board:
     """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
     default = load_board(DEFAULT_BOARD)
-    if experiment not in experiments.list_experiments():
+    known = experiments.list_experiments()
+    if experiment not in known and not subjects.is_generated(experiment):
         return default
     boards = [default, *(board for board in list_boards() if board.takes_threads)]
     fitting = [board for board in boards if not subjects.lacking(experiment, board)]
@@ -178,6 +212,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
     board = folder.required("board") if request.board is None else request.board
     experiment = folder.required("experiment") if request.experiment is None else request.experiment
+    require_server(request, experiment)
     chosen = load_board(board)
     require_threads(request, chosen)
     cmake.require_program(chosen)
@@ -211,6 +246,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         checkpoint=checkpoint,
         save=save,
         threads=request.threads,
+        server=request.server,
     )
 
 

@@ -45,6 +45,7 @@ def beginning(
         "versions": package_versions(),
         "memory": memory.memory_usage(plan.board, plan.program) if plan.program else [],
         "sessions": [*(earlier.get("sessions") or []), this_session],
+        **({"gymnasium": plan.server.task.document()} if plan.server is not None else {}),
         "state": "starting",
     }
 

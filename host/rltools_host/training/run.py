@@ -17,7 +17,14 @@ from rltools_host.clients.messages import (
     StatusText,
 )
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import DiskError, Interrupted, LinkLostError, TrainingFaultError
+from rltools_host.errors import (
+    DiskError,
+    EnvironmentLostError,
+    Interrupted,
+    LinkLostError,
+    RltError,
+    TrainingFaultError,
+)
 from rltools_host.hints import near_path
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
@@ -29,6 +36,7 @@ from rltools_host.training.board_link import open_board
 from rltools_host.training.home import fetch, put_on_board
 from rltools_host.training.interruption import Interruption
 from rltools_host.training.plan import Plan, TrainingRequest, make_plan
+from rltools_host.training.playing import EpisodeNotes, playing
 from rltools_host.training.record import beginning, standing
 from rltools_host.training.reports import row_of, scalars_of
 from rltools_host.training.view import Screen, TrainingView
@@ -40,6 +48,13 @@ def train(
     tensorboard: bool = True,
 ) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `rlt train --json` prints."""
+    with playing(request) as complete:
+        return train_on_board(complete, make_screen, tensorboard)
+
+
+def train_on_board(
+    request: TrainingRequest, make_screen: Callable[[TrainingView], Screen], tensorboard: bool
+) -> dict[str, Any]:
     plan = make_plan(request)
     if request.built is not None:
         plan.program = request.built.program
@@ -82,6 +97,7 @@ class TrainingRun:
         self._metric_names = [metric.name for metric in plan.description.metrics]
         self._rows: list[dict[str, Any]] = []
         self._log: TensorBoardLog | None = None
+        self._notes = EpisodeNotes(plan)
         self._screen: Screen
         self._folder: RunFolder
 
@@ -127,6 +143,7 @@ class TrainingRun:
         self._began = self._clock()
         self._training_began = timestamp("milliseconds")
         view.begin()
+        self._take_all(self._notes.of_beginning())
         cpu_began = time.process_time()
         self._interruption.armed = True
         for event in session.training.events(self._idle, gather=self._gather):
@@ -136,6 +153,7 @@ class TrainingRun:
                 view.end()
                 self._evaluation_s = self._train_s * share_of_evaluations(event)
                 self._host_cpu_s = time.process_time() - cpu_began
+                self._take_all(self._notes.new())
                 self._flush()
                 return event
         raise AssertionError("events end with a result")
@@ -156,6 +174,7 @@ class TrainingRun:
 
     def _idle(self) -> None:
         """Between the board's reports, at least five times a second."""
+        self._take_all(self._notes.new())
         self._flush()
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
@@ -168,6 +187,10 @@ class TrainingRun:
         if self._interruption.requested or not left_s > 0.0:  # also where it is not a number
             return
         time.sleep(min(longest_s, left_s))
+
+    def _take_all(self, texts: Sequence[StatusText]) -> None:
+        for text in texts:
+            self._take(text)
 
     def _take(self, event: Event) -> None:
         if isinstance(event, Result):
@@ -258,6 +281,7 @@ class TrainingRun:
             this_session["training_began"] = self._training_began
         if self._identity.counts_instructions:
             this_session["guest_instructions"] = self._counter
+        this_session |= self._notes.of_session()
         return standing(
             self._folder.metadata,
             state,
@@ -304,11 +328,13 @@ class TrainingRun:
                 return f"; go on from step {step:,} with `{command}`"
         return ""
 
-    def _paused(self, result: Result) -> Interrupted:
+    def _paused(self, result: Result) -> RltError:
         command = self._plan.resume_command(self._folder.path)
-        error = Interrupted(
-            f"paused at step {result.step:,} of {self._plan.steps:,}, checkpoint saved; "
-            f"go on with `{command}`"
+        lost = self._notes.failure()
+        kind = EnvironmentLostError if lost else Interrupted
+        error = kind(
+            f"{lost}{'; ' if lost else ''}paused at step {result.step:,} of {self._plan.steps:,}, "
+            f"checkpoint saved; go on with `{command}`"
         )
         error.details = self._document(result) | {"state": "paused", "resume": command}
         return error
@@ -331,6 +357,7 @@ class TrainingRun:
             "host_cpu_s": self._host_cpu_s,
             "guest_instructions": metadata["guest_instructions"],
             "messages_lost": metadata["messages_lost"],
+            **self._notes.document(),
         }
 
 

@@ -90,6 +90,18 @@ TEST_CASE("after a truncated episode comes its last state's value, and nothing e
   CHECK(c.asked == std::vector<std::pair<int, int>>{{0, 3}, {0, 1}, {1, 0}});
 }
 
+TEST_CASE("a step that was lost has no advantage, and its state cuts off the episode before it") {
+  Case c;
+  c.rollout.ending[2 * 2 + 0] = Rollout::kLost;
+  c.rollout.ending[3 * 2 + 1] = Rollout::kLost;
+  c.compute(0.5, 0.5);
+  // Step 1: 2 + 3 / 2 - 2, and nothing of later steps.
+  c.check(0, {1 + 1.5 / 4, 1.5, 0, 8});
+  // Step 2: 30 + 8 / 2 - 7 ends there.
+  c.check(1, {8 + (17.5 + 27.0 / 4) / 4, 17.5 + 27.0 / 4, 27, 0});
+  CHECK(c.asked.empty());
+}
+
 TEST_CASE("lambda is the share of later steps, and rewards are scaled, not values") {
   Case one_step, all_steps, scaled;
   one_step.compute(0.5, 0);

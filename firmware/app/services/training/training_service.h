@@ -95,6 +95,7 @@ class TrainingService : public link::Service {
   void upload_restored() {
     files_.publish(device_);
     state_ = RLT_STATE_PAUSED;
+    is_restored_ = true;
   }
   void upload_refused(CheckpointReason reason) {
     sender_.say_text(MAV_SEVERITY_ERROR, checkpoint_reason_text(reason));
@@ -116,6 +117,7 @@ class TrainingService : public link::Service {
     start_token_ = command.parameter();
     server_.close();
     initialize(device_, training_);
+    is_restored_ = false;
     counted_ = evaluated_ = 0;
     enter_training();
   }
@@ -140,6 +142,8 @@ class TrainingService : public link::Service {
       return send_result();
     }
     server_.close();
+    if (is_restored_) begin_lost_episodes_anew(device_, training_);
+    is_restored_ = false;
     enter_training();
   }
 
@@ -153,6 +157,12 @@ class TrainingService : public link::Service {
     }
     if (refusal != nullptr) sender_.say_text(MAV_SEVERITY_CRITICAL, refusal);
     return refusal == nullptr;
+  }
+
+  // What plays the episodes has gone: the state is whole, and training goes on where it is again.
+  static bool environment_is_lost() {
+    if constexpr (!kIsElsewhere<typename E::Environment>) return false;
+    return unavailable_here<typename E::Environment>() != nullptr;
   }
 
   void enter_training() {
@@ -170,6 +180,7 @@ class TrainingService : public link::Service {
     const std::uint32_t before = steps_done(training_);
     const StepReport<E> report = train_step(device_, training_);
     metrics_.add(report.metrics);
+    if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
     if (!report.finite) {
       metrics_.clear();  // means without what was not finite would look sound
       return fail("training stopped: a loss is not finite");
@@ -192,7 +203,9 @@ class TrainingService : public link::Service {
 
   void evaluate() {
     for (int i = 0; i < kEvaluationStepsAPoll; i++) {
-      if (!evaluate_step(device_, training_, evaluation_)) return end_evaluation();
+      const bool goes_on = evaluate_step(device_, training_, evaluation_);
+      if (environment_is_lost()) return rest(RLT_STATE_PAUSED);
+      if (!goes_on) return end_evaluation();
     }
   }
 
@@ -286,6 +299,7 @@ class TrainingService : public link::Service {
   Evaluation<E> evaluation_{};
   State state_ = RLT_STATE_IDLE;
   bool evaluating_ = false;
+  bool is_restored_ = false;          // the state is that of a checkpoint, and no step came after
   bool pause_requested_ = false;      // during an evaluation
   float start_token_ = 0.0f;          // of the last start
   std::uint64_t counted_ = 0;         // by the counter in training, up to the last pause

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from rltools_host.gymnasium_tasks.environment_server import FAULT
+from rltools_host.gymnasium_tasks.opening import task_of_run
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData, identity_of
 from rltools_host.report.sections.hyperparameters import is_default, plain
@@ -26,6 +29,7 @@ def section(data: RunData) -> Section | None:
         rows.append(("SHA-256 of the policy image", data.image.sha256))
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
         rows.append(("policy network", network))
+    rows.append(("faults of the environment", faults_of(data)))
     rows.append(("host", flat(metadata.get("host"))))
     rows.append(("versions", flat(metadata.get("versions"))))
     body = "".join(
@@ -38,6 +42,15 @@ def section(data: RunData) -> Section | None:
         command = f"<h3>To reproduce</h3><pre><code>{text(reproduction(data))}</code></pre>"
     lead = "Where this run comes from, and how to get the same bits again."
     return Section("Provenance", lead, f"<table><tbody>{body}</tbody></table>{command}")
+
+
+def faults_of(data: RunData) -> str:
+    """How often an environment of the user's failed, and how it did first."""
+    sessions = data.metadata.get("sessions") or []
+    count = sum(session.get("environment_faults", 0) for session in sessions)
+    texts = [row["text"] for row in data.metrics if row.get("kind") == "event"]
+    first = next((text for text in texts if text.startswith(FAULT)), "")
+    return f"{count}; first: {first.removeprefix(FAULT)}" if count else ""
 
 
 def serial_number(identity: Mapping[str, Any]) -> str:
@@ -73,8 +86,12 @@ def revision_of(metadata: Mapping[str, Any]) -> str:
 def reproduction(data: RunData) -> str:
     """The commands that train the same bits."""
     metadata = data.metadata
+    task = task_of_run(metadata)
+    if task is not None and not task.is_named:
+        return f"# train_gymnasium with {task.source}, as run.json says of it"
+    what = metadata.get("experiment") if task is None else shlex.join(task.words)
     command = [
-        f"./rlt train {metadata.get('experiment')} --board {metadata.get('board')}",
+        f"./rlt train {what} --board {metadata.get('board')}",
         f"--seed {metadata.get('seed')} --steps {metadata.get('steps')}",
     ]
     values = metadata.get("hyperparameters") or {}
@@ -83,6 +100,8 @@ def reproduction(data: RunData) -> str:
         if not is_given and not is_default(data, name):
             command.append(f"--set {name}={plain(value)}")
     lines = [" ".join(command)]
+    if task is not None and task.has_channels:
+        lines.append("# and --channels with the names, units and ranges in run.json")
     if revision := metadata.get("git_revision"):
         lines.insert(0, f"git checkout {revision}")
     if metadata.get("git_dirty"):

@@ -14,7 +14,8 @@ struct AdvantageParameters {
 
 // delta_t = reward + gamma value' - value,  advantage_t = delta_t + gamma lambda advantage_t+1:
 // nothing comes after a terminal state, and after a truncated episode its last state's value,
-// final_value(environment, step). `value` (rows) is that of each row's observation, `present_value`
+// final_value(environment, step). A row whose step was lost has no advantage, and the episode is
+// cut off in the state before it. `value` (rows) is that of each row's observation, `present_value`
 // (N) that of the observations after the last step. The targets are advantage + value.
 template <class T, int S, int N, int O, int A, int C, class FinalValue>
 void compute_advantages(RolloutBuffer<T, S, N, O, A, C>& rollout,
@@ -25,6 +26,11 @@ void compute_advantages(RolloutBuffer<T, S, N, O, A, C>& rollout,
     T next_value = present_value[environment], advantage = T(0);
     for (int step = S - 1; step >= 0; step--) {
       const int row = step * N + environment;
+      if (rollout.ending[row] == rollout.kLost) {
+        rollout.advantage[row] = advantage = T(0);
+        rollout.target[row] = next_value = value[row];
+        continue;
+      }
       if (rollout.ending[row] != rollout.kGoesOn) {
         advantage = T(0);
         next_value =

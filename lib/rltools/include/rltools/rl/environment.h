@@ -27,6 +27,11 @@
 // there by the lines that define kName and kEpisodeSteps; one that needs MuJoCo has a line
 // `// Requires: mujoco`.
 //
+// One that may end an episode by itself at any step, without a terminal state, states
+// `kTruncates = true`. One whose episodes another program plays (environments/external/) states
+// `kIsElsewhere = true`: its state is not all of an episode, so that a run that goes on from a
+// checkpoint begins new ones; and a step of it may be lost.
+//
 // E itself has no data. Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
 
@@ -41,11 +46,16 @@
 namespace rlt {
 
 // What a step gave: its reward, and whether it ended in a terminal state, from which nothing more
-// is to be had. (An episode that is cut off after a number of steps is not terminated.)
+// is to be had. An episode that is cut off is not terminated: after a number of steps, which is
+// not the environment's affair, or where the environment says so (`truncated`, of one that
+// kTruncates). A step that is lost, of one that kIsElsewhere, did not take place: the state is as
+// before, nothing is learnt from it, and the episode is over.
 template <class T>
 struct StepResult {
   T reward;
   bool terminated;
+  bool truncated = false;
+  bool lost = false;
 };
 
 namespace detail {
@@ -153,6 +163,22 @@ constexpr int kPrivilegedDim = PrivilegedDim<E>::kValue;
 // ... and in all: what critics see.
 template <class E>
 constexpr int kCriticObservationDim = E::kObservationDim + kPrivilegedDim<E>;
+
+// Whether it ends episodes that are not terminated, and whether another program plays them.
+template <class E, class = void>
+struct Truncates : std::false_type {};
+template <class E>
+struct Truncates<E, detail::VoidType<decltype(E::kTruncates)>> : std::bool_constant<E::kTruncates> {
+};
+template <class E, class = void>
+struct IsElsewhere : std::false_type {};
+template <class E>
+struct IsElsewhere<E, detail::VoidType<decltype(E::kIsElsewhere)>>
+    : std::bool_constant<E::kIsElsewhere> {};
+template <class E>
+constexpr bool kTruncates = Truncates<E>::value;
+template <class E>
+constexpr bool kIsElsewhere = IsElsewhere<E>::value;
 
 // Whether episodes have dynamics of their own.
 template <class E>

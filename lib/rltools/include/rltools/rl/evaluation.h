@@ -97,9 +97,10 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     if (all_finite(action.data(), Environment::kActionDim)) {
       const auto result = step(device, environment, parameters, state, action.data(),
                                random(Purpose::evaluation_step));
-      evaluation.episode_return += result.reward;
+      if (!result.lost) evaluation.episode_return += result.reward;
       evaluation.episode_step++;
-      ended = result.terminated || evaluation.episode_step >= kEpisodeSteps;
+      ended = result.terminated || evaluation.episode_step >= kEpisodeSteps || result.truncated ||
+              result.lost;
     } else {  // no action to take: the episode's return is not a number, nor is then the mean
       evaluation.episode_return = static_cast<T>(math::kQuietNan);
     }

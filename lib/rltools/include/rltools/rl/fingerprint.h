@@ -87,8 +87,8 @@ std::uint32_t behaviour_hash() {
     const RandomStream begins{0, kBehaviourProbe, episode};
     draw_parameters(device, environment, parameters, begins);
     reset(device, environment, parameters, state, begins);
-    bool terminated = false;
-    for (std::uint32_t i = 0; i < kSteps && !terminated; i++) {
+    bool terminated = false, truncated = false;
+    for (std::uint32_t i = 0; i < kSteps && !terminated && !truncated; i++) {
       const RandomStream random{0, kBehaviourProbe, episode, i + 1};
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
@@ -97,6 +97,7 @@ std::uint32_t behaviour_hash() {
       for (const T value : observation) add_bits(hash, value);
       add_bits(hash, result.reward);
       terminated = result.terminated;
+      truncated = result.truncated;
     }
     hash.add_byte(terminated);
   }
@@ -172,7 +173,9 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   visit(ItemName{"environment"}, Environment::kName);
   visit(ItemName{"environment.step_interval_us"}, Environment::kStepInterval_us);
   detail::visit_constants<Environment>("environment", visit);
-  visit(ItemName{"environment.behaviour"}, detail::behaviour_hash<Environment>());
+  if constexpr (!kIsElsewhere<Environment>) {  // there only who plays the episodes knows it
+    visit(ItemName{"environment.behaviour"}, detail::behaviour_hash<Environment>());
+  }
   detail::visit_channels("observations", Environment::kObservations, Environment::kObservationDim,
                          visit);
   detail::visit_channels("actions", Environment::kActions, Environment::kActionDim, visit);

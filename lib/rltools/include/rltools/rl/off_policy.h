@@ -125,7 +125,8 @@ bool is_complete_algorithm(OffPolicy, const Training<E>&) {
 
 template <class E>
 bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
-  return is_consistent(training.replay, training.learner.progress.step);
+  return is_consistent(training.replay, training.learner.progress.step,
+                       kIsElsewhere<typename E::Environment>);
 }
 
 // ---- Beginning and acting -----------------------------------------------------------------------
@@ -149,6 +150,13 @@ void reset_run(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
+}
+
+// The last observations of the episodes that are gone end them without a transition.
+template <class Device, class E>
+void begin_anew_algorithm(Device device, OffPolicy, Training<E>& training) {
+  begin_all_anew(device, training.learner.environments, training.hyperparameters.seed,
+                 [&](int index) { return advance(buffer_of(training.replay, index)); });
 }
 
 // An action for each environment.

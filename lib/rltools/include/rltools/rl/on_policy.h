@@ -46,11 +46,16 @@ struct OnPolicyContract {
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
 };
 
+// How many of an environment's episodes can be cut off within a rollout.
 template <class E>
-using OnPolicyRollout =
-    RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
-                  kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim,
-                  (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps>;
+constexpr int kMostTruncations = kTruncates<typename E::Environment>
+                                     ? E::kRolloutSteps
+                                     : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
+
+template <class E>
+using OnPolicyRollout = RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
+                                      kCriticObservationDim<typename E::Environment>,
+                                      E::Environment::kActionDim, kMostTruncations<E>>;
 
 template <class E>
 constexpr int kMostPolicyRows =
@@ -111,7 +116,9 @@ template <class E>
 bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
   const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
   return is_consistent(training.replay, training.learner.environments.episode_step,
-                       static_cast<std::uint32_t>(E::kEpisodeSteps)) &&
+                       static_cast<std::uint32_t>(E::kEpisodeSteps),
+                       kTruncates<typename E::Environment>,
+                       kIsElsewhere<typename E::Environment>) &&
          (learns || training.learner.minibatches == 0);
 }
 
@@ -155,12 +162,34 @@ struct IntoRollout {
     rollout.ending[row] = transition.terminated  ? rollout.kTerminated
                           : transition.truncated ? rollout.kTruncated
                                                  : rollout.kGoesOn;
-    if (transition.terminated) return scratch.unused_observation.row(index);
+    if constexpr (kIsElsewhere<typename E::Environment>) {
+      if (transition.lost) rollout.ending[row] = rollout.kLost;
+    }
+    if (transition.terminated || transition.lost) return scratch.unused_observation.row(index);
     if (!transition.truncated) return begun(index);
     return final_observation(rollout, index, truncations_before(rollout, index, step));
   }
   T* begun(int index) const { return rollout.present_observation + index * kObservation; }
 };
+
+// The episodes that are gone were truncated after the rollout's last step, unless they ended there.
+template <class Device, class E>
+void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
+  constexpr int kObservation = E::Environment::kObservationDim;
+  auto& rollout = training.replay;
+  for (int i = 0; i < kEnvironmentCount<E> && rollout.size > 0; i++) {
+    const int step = static_cast<int>(rollout.size) - 1;
+    std::uint8_t& ending = rollout.ending[step * kEnvironmentCount<E> + i];
+    if (ending != rollout.kGoesOn) continue;
+    ending = rollout.kTruncated;
+    auto* final = final_observation(rollout, i, truncations_before(rollout, i, step));
+    for (int k = 0; k < kObservation; k++) {
+      final[k] = rollout.present_observation[i * kObservation + k];
+    }
+  }
+  begin_all_anew(device, training.learner.environments, training.hyperparameters.seed,
+                 [&](int i) { return rollout.present_observation + i * kObservation; });
+}
 
 // scratch.mean (environments, ActionDim): of the policy, for the present observations.
 template <class Device, class E>

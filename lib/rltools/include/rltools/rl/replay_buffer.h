@@ -50,6 +50,12 @@ T* advance(ReplayBuffer<T, S, O, A>& replay) {
   return replay.observation + replay.position * O;
 }
 
+// The observation that is answered next, or ends its episode.
+template <class T, int S, int O, int A>
+T* present_observation(ReplayBuffer<T, S, O, A>& replay) {
+  return replay.observation + replay.position * O;
+}
+
 // Completes the present slot to a transition. Call advance() next, for the observation that the
 // action led to.
 template <class T, int S, int O, int A>
@@ -93,9 +99,11 @@ void sample_slots(Device device, const ReplayBuffer<T, S, O, A>& replay, RandomS
 }
 
 // False where the contents cannot have come from advance() and record(): a state from elsewhere is
-// checked with this before anything is sampled from it. `steps` is the number recorded in all.
+// checked with this before anything is sampled from it. `steps` is the number recorded in all, or
+// no fewer than that where steps may be lost.
 template <class T, int S, int O, int A>
-bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps) {
+bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps,
+                   bool may_be_lost = false) {
   constexpr std::uint8_t kTransition = ReplayBuffer<T, S, O, A>::kTransition;
   constexpr std::uint8_t kTerminated = ReplayBuffer<T, S, O, A>::kTerminated;
   constexpr auto kSlots = static_cast<std::uint32_t>(S);
@@ -109,6 +117,7 @@ bool is_consistent(const ReplayBuffer<T, S, O, A>& replay, std::uint32_t steps) 
     if (flags != 0 && flags != kTransition && flags != (kTransition | kTerminated)) return false;
     if (flags != 0) transitions++;
   }
+  if (may_be_lost) return transitions <= steps;
   if (!is_full) return transitions == steps;  // nothing has been overwritten
   return transitions <= steps && (transitions > 0 || steps == 0);
 }

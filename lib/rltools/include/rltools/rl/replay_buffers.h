@@ -100,10 +100,11 @@ void sample_slots(Device device, const ReplayBuffers<Buffer, N>& replay, RandomS
 
 // As of a single buffer; `steps` are those of all environments.
 template <class Buffer, int N>
-bool is_consistent(const ReplayBuffers<Buffer, N>& replay, std::uint32_t steps) {
+bool is_consistent(const ReplayBuffers<Buffer, N>& replay, std::uint32_t steps,
+                   bool may_be_lost = false) {
   if (steps % N != 0) return false;
   for (const Buffer& buffer : replay.buffer) {
-    if (!is_consistent(buffer, steps / N)) return false;
+    if (!is_consistent(buffer, steps / N, may_be_lost)) return false;
   }
   return true;
 }

@@ -27,6 +27,9 @@ struct IntoReplay {
   T* reached(int index, const Transition<T>& transition) const {
     transitions[index] = transition;
     auto& buffer = buffer_of(replay, index);
+    if constexpr (kIsElsewhere<typename E::Environment>) {  // the observation is the present one
+      if (transition.lost) return present_observation(buffer);
+    }
     record(buffer, action + index * E::Environment::kActionDim, transition.reward,
            transition.terminated);
     return advance(buffer);

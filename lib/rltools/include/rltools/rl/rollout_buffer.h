@@ -20,6 +20,7 @@ struct RolloutBuffer {
   static constexpr std::uint8_t kGoesOn = 0;
   static constexpr std::uint8_t kTerminated = 1;
   static constexpr std::uint8_t kTruncated = 2;
+  static constexpr std::uint8_t kLost = 3;  // it did not take place
 
   T observation[kRows * ObservationDim];
   T action[kRows * ActionDim];  // as it was drawn, also beyond [-1, 1]
@@ -95,15 +96,22 @@ bool are_episodes(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environmen
 
 // False where the contents cannot be those of a rollout under way, in which the environments'
 // present episodes have had episode_step[i] of `episode_steps` steps: a state from elsewhere is
-// checked with this before anything is computed from it.
+// checked with this before anything is computed from it. Where episodes may end at any step
+// (`free_episodes`: the environment truncates them) there must be room for as many truncations.
 template <class T, int S, int N, int O, int A, int C>
 bool is_consistent(const RolloutBuffer<T, S, N, O, A, C>& rollout,
-                   const std::uint32_t* episode_step, std::uint32_t episode_steps) {
+                   const std::uint32_t* episode_step, std::uint32_t episode_steps,
+                   bool free_episodes = false, bool may_be_lost = false) {
   if (rollout.size > static_cast<std::uint32_t>(S)) return false;
+  const std::uint8_t last_ending = may_be_lost ? rollout.kLost : rollout.kTruncated;
   for (const std::uint8_t ending : rollout.ending) {
-    if (ending > rollout.kTruncated) return false;
+    if (ending > last_ending) return false;
   }
   for (int environment = 0; environment < N; environment++) {
+    if (free_episodes) {
+      if (C < S || episode_step[environment] >= episode_steps) return false;
+      continue;
+    }
     if (!detail::are_episodes(rollout, environment, episode_step[environment], episode_steps)) {
       return false;
     }

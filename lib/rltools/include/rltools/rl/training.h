@@ -70,6 +70,7 @@ using Environments = VectorEnvironment<typename E::Environment, kEnvironmentCoun
 template <class E>
 struct StepReport {
   bool finite = true;                // false once an action, loss or return is no finite number
+  bool lost = false;                 // a step of an environment did not take place
   std::uint32_t episodes_ended = 0;  // of all environments
   float episode_return = 0;          // of the last of them
   typename E::Algorithm::Metrics metrics;
@@ -79,6 +80,10 @@ struct StepReport {
 template <class E, class T>
 void note_transition(Progress<T>& progress, const Transition<T>& transition,
                      StepReport<E>& report) {
+  if (transition.lost) {
+    report.lost = true;
+    return;
+  }
   if (!is_finite(transition.episode_return)) report.finite = false;
   if (!transition.ended()) return;
   progress.last_return = transition.episode_return;
@@ -116,6 +121,15 @@ StepReport<E> train_step(Device device, Training<E>& training) {
     return train_step_algorithm(device, typename E::Algorithm{}, training);
   }
   return {};
+}
+
+// After a checkpoint: where episodes are played elsewhere, those that were under way are gone, and
+// new ones begin.
+template <class Device, class E>
+void begin_lost_episodes_anew(Device device, Training<E>& training) {
+  if constexpr (Contracts<E>::kKept && kIsElsewhere<typename E::Environment>) {
+    begin_anew_algorithm(device, typename E::Algorithm{}, training);
+  }
 }
 
 // The deterministic action (1, ActionDim) in [-1, 1] for an observation (1, ObservationDim).

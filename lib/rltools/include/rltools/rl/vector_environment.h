@@ -92,10 +92,11 @@ template <class T>
 struct Transition {
   T reward;
   bool terminated;  // in a terminal state
-  bool truncated;   // cut off after the number of steps that episodes have
+  bool truncated;   // cut off, after the number of steps that episodes have or by the environment
   T episode_return;
+  bool lost = false;  // it did not take place, and the episode is over
 
-  bool ended() const { return terminated || truncated; }
+  bool ended() const { return terminated || truncated || lost; }
 };
 
 // A new episode of environment `index`: its parameters, where they differ from episode to episode,
@@ -135,9 +136,14 @@ Transition<typename E::Scalar> step_environment(Device device,
   const auto result = step(device, E{}, environments.at(index), environments.state[index], action,
                            RandomStream{seed, Purpose::environment_step, step_number,
                                         static_cast<std::uint32_t>(index)});
+  if constexpr (kIsElsewhere<E>) {
+    if (result.lost) return {0, false, false, environments.episode_return[index], true};
+  }
   environments.episode_step[index]++;
   environments.episode_return[index] += result.reward;
-  const bool truncated = !result.terminated && environments.episode_step[index] >= episode_steps;
+  bool is_over = environments.episode_step[index] >= episode_steps;
+  if constexpr (kTruncates<E>) is_over = is_over || result.truncated;
+  const bool truncated = !result.terminated && is_over;
   return {result.reward, result.terminated, truncated, environments.episode_return[index]};
 }
 
@@ -171,12 +177,14 @@ namespace detail {
 
 // Cheap environments from this many on are stepped in lanes: in loops whose passes are independent,
 // straight-line code, which compilers turn into vector instructions, an environment in each lane,
-// where they see all of it (hence `flatten`). No bit changes by that.
+// where they see all of it (hence `flatten`). No bit changes by that. Those that end episodes by
+// themselves, and those that are elsewhere, are stepped one at a time.
 constexpr int kFewestLanes = 16, kMostInBlock = 64;
 
 template <class E, int N>
 constexpr bool kStepsInLanes =
-    (N >= kFewestLanes || N == kAtRunTime) && StepWork<E>::kMicroseconds == 0;
+    (N >= kFewestLanes || N == kAtRunTime) && StepWork<E>::kMicroseconds == 0 && !kTruncates<E> &&
+    !kIsElsewhere<E>;
 
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.
@@ -269,6 +277,19 @@ void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_
     const bool ended = step_and_observe(worker, environments, index, seed, step_number,
                                         episode_steps, action, store);
     if (ended) begin_next_episode(worker, environments, index, seed, store);
+  });
+}
+
+// Ends the episodes under way, as if they had been lost, and begins new ones.
+template <class Device, class E, int N, class Begun>
+void begin_all_anew(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
+                    Begun&& begun) {
+  struct {
+    Begun& function;
+    auto begun(int index) { return function(index); }
+  } store{begun};
+  for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
+    begin_next_episode(worker, environments, index, seed, store);
   });
 }
 

@@ -331,7 +331,7 @@ StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
   Actions<E> action;
   sac::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
-  if (!report.finite) return report;
+  if (!report.finite || report.lost) return report;
   auto sum = typename E::Scalar(0);
   if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);

@@ -208,7 +208,7 @@ StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
   Actions<E> action;
   td3::exploring_action(device, training, action);
   collect(device, training, action.data(), report);
-  if (!report.finite) return report;
+  if (!report.finite || report.lost) return report;
   T sum = T(0);
   if (learner.progress.step > training.hyperparameters.learning_starts) {
     gather_batch(device, training);

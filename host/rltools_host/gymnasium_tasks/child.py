@@ -1,0 +1,68 @@
+"""A process that plays a task's episodes: `python -m rltools_host.gymnasium_tasks.child`.
+
+Its standard input has one line, what it is to play (process.py); its standard output one with the
+task, or with why not. What environments print goes to the error stream. It ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+from rltools_host.errors import RltError
+from rltools_host.files import write_atomically
+from rltools_host.gymnasium_tasks.environment_server import FAULTS_FILE, Faults
+from rltools_host.gymnasium_tasks.maker import make_first, maker_of
+from rltools_host.gymnasium_tasks.player import Player
+from rltools_host.gymnasium_tasks.server import begin, listen, serve_all
+from rltools_host.gymnasium_tasks.spaces import task_of
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+
+
+def end_with_input() -> None:
+    """Where whoever started this has gone, nobody waits for what it plays."""
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
+def first_line(descriptor: int) -> bytes:
+    """Up to its end, and not a byte of what follows."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(descriptor, 1)):
+        line += byte
+    return line
+
+
+def main() -> None:
+    answer = os.dup(1)
+    os.dup2(2, 1)
+    document: dict[str, Any] = json.loads(first_line(0))
+    folder = Path(document["folder"])
+    request = TaskRequest(**{**document["request"], "hidden": tuple(document["request"]["hidden"])})
+    try:
+        make = maker_of(request.source)
+        first = make_first(make, request.source)
+        found = task_of(request, first)
+        task = Task.of_document(document["task"]) if document["task"] else found
+        player = Player(make, task, lambda faults: note(folder, faults))
+        begin(player, task, found, first)
+    except RltError as error:
+        message = {"error": str(error), "kind": type(error).__name__}
+        os.write(answer, (json.dumps(message) + "\n").encode())
+        return
+    listener = listen(folder / "socket")
+    os.write(answer, (json.dumps({"task": task.document()}) + "\n").encode())
+    threading.Thread(target=end_with_input, daemon=True).start()
+    serve_all(listener, player, task)
+
+
+def note(folder: Path, faults: Faults) -> None:
+    write_atomically(folder / FAULTS_FILE, json.dumps(faults.document()).encode())
+
+
+if __name__ == "__main__":
+    main()

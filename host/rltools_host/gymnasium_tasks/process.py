@@ -1,0 +1,104 @@
+"""Starts the process that plays a task's episodes, and sees how it fares."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import fields
+from typing import Any
+
+from rltools_host import errors
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import BuildError, RltError
+from rltools_host.gymnasium_tasks.environment_server import (
+    FAULTS_FILE,
+    EnvironmentServer,
+    Faults,
+    new_folder,
+)
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+
+CHILD = "rltools_host.gymnasium_tasks.child"
+
+
+class ServerProcess(EnvironmentServer):
+    """Plays in a process of its own, which environments cannot take this one with them in."""
+
+    def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
+        """`task` is that of a run that goes on."""
+        self.folder = new_folder()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
+        self._process = start_child(
+            [sys.executable, "-m", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        try:
+            self.task = self._begin(request, task)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, request: TaskRequest, task: Task | None) -> Task:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {
+            entry.name: getattr(request, entry.name)
+            for entry in fields(request)
+            if entry.name != "make_env"
+        }
+        document = {
+            "folder": str(self.folder),
+            "request": asked,
+            "task": task.document() if task is not None else None,
+        }
+        with contextlib.suppress(OSError):
+            self._process.stdin.write((json.dumps(document) + "\n").encode())
+            self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        if "task" in answer:
+            return Task.of_document(answer["task"])
+        if "error" in answer:
+            kind = getattr(errors, answer["kind"], RltError)
+            raise kind(answer["error"])
+        raise BuildError(f"{request.source} cannot be played: {self._ending()}")
+
+    def _ending(self) -> str:
+        text = ending(self._process)
+        self._errors.seek(0)
+        if lines := self._errors.read().decode(errors="replace").strip().splitlines():
+            text += f' and wrote "{lines[-1][:200]}"'
+        return text
+
+    @property
+    def process_id(self) -> int:
+        """Number of the process, for tests that end it."""
+        return self._process.pid
+
+    def faults(self) -> Faults:
+        try:
+            return Faults(**json.loads((self.folder / FAULTS_FILE).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return Faults()
+
+    def failure(self) -> str:
+        if given_up := self.faults().given_up:
+            return given_up
+        if self._process.poll() is None:
+            return ""
+        return f"the process that plays {self.task.environment} is lost: {self._ending()}"
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        end_child(self._process)
+        self._errors.close()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,263 @@
+"""A task: where its environment comes from, what is observed and done there, and what learns it.
+
+All of it is in the folder of a run (`gymnasium` in run.json), from which the run goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rltools_host.errors import DamagedFileError, UsageError, near_matches
+
+PREFIX = "gym:"  # of a task's name on the command line
+ALGORITHMS = ("sac", "td3", "ppo")
+DEFAULT_HIDDEN = (64, 64)
+DEFAULT_EPISODE_STEPS = 1000
+LONGEST_NAME = 31  # bytes of a policy image's and a message's field, less its end
+LONGEST_CHANNEL_NAME, LONGEST_UNIT = 23, 15
+MOST_ELEMENTS = 4096  # of an observation or an action
+MOST_ENVIRONMENTS = 1024
+WIDEST_LAYER = 4096
+LARGEST = 1e38  # of a range's ends: their difference is a float
+
+MakeEnvironment = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class ChannelRange:
+    """One element of an observation or an action, as in a policy's contract."""
+
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is compiled in, beside the networks; environments: how many are stepped at once."""
+
+    environments: int
+    batch_size: int = 256
+    replay_capacity: int = 100_000  # of td3 and sac
+    rollout_steps: int = 256  # of ppo, of each environment
+
+
+@dataclass(frozen=True)
+class TaskRequest:
+    """What a user asks for; None where the task or the algorithm decides."""
+
+    source: str  # gym:ID, or the name of a Python function
+    make_env: MakeEnvironment | None = None  # plays in this process, in place of `source`
+    name: str | None = None
+    algorithm: str = ALGORITHMS[0]
+    hidden: tuple[int, ...] = DEFAULT_HIDDEN
+    environments: int | None = None
+    episode_steps: int | None = None
+    channels: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of batch_size and so on
+
+    def checked_sizes(self) -> Sizes:
+        """Whether they can be compiled."""
+        if self.algorithm not in ALGORITHMS:
+            known = near_matches(self.algorithm, ALGORITHMS)
+            raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
+        if not 1 <= len(self.hidden) <= 8 or not all(1 <= n <= WIDEST_LAYER for n in self.hidden):
+            widths = ",".join(map(str, self.hidden))
+            raise UsageError(
+                f'hidden layers "{widths}": give one to eight widths from 1 to {WIDEST_LAYER}, '
+                "such as 64,64"
+            )
+        count = (8 if self.algorithm == "ppo" else 1) if self.environments is None else None
+        sizes = Sizes(count if count is not None else int(self.environments or 0), **self.sizes)
+        for entry in dataclasses.fields(sizes):
+            value = getattr(sizes, entry.name)
+            most = MOST_ENVIRONMENTS if entry.name == "environments" else 10_000_000
+            if not 1 <= value <= most:
+                raise UsageError(f"{entry.name}={value}: choose a number from 1 to {most}")
+        rows = sizes.rollout_steps * sizes.environments
+        if self.algorithm == "ppo" and rows % sizes.batch_size:
+            raise UsageError(
+                f"batch_size={sizes.batch_size} does not divide the {rows} rows of a rollout, "
+                f"which are rollout_steps={sizes.rollout_steps} times "
+                f"environments={sizes.environments}: choose a divisor"
+            )
+        return sizes
+
+
+@dataclass(frozen=True)
+class Task:
+    """Complete: what is compiled follows from it alone."""
+
+    source: str  # gym:ID; or the name of a function that the user's own program has
+    environment: str  # name in policy images
+    experiment: str
+    algorithm: str
+    hidden: tuple[int, ...]
+    sizes: Sizes
+    episode_steps: int
+    step_interval_us: int
+    observation_shape: tuple[int, ...]
+    action_shape: tuple[int, ...]
+    observations: tuple[ChannelRange, ...]
+    actions: tuple[ChannelRange, ...]
+    solved_return: float | None
+
+    @property
+    def is_named(self) -> bool:
+        """Whether Gymnasium, or a file, makes its environment by name."""
+        return self.source.startswith(PREFIX)
+
+    @property
+    def contract(self) -> str:
+        """Of the boards on which its policies act, whatever learnt them: gym-servo."""
+        return short(f"gym-{slug(self.environment)}", LONGEST_NAME)
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether a table named some of its channels."""
+        groups = (("observation", self.observations), ("action", self.actions))
+        return any(
+            (channel.name, channel.unit) != (f"{group}_{index}", "1")
+            for group, channels in groups
+            for index, channel in enumerate(channels)
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """What names it to `rlt train`, but for its channels."""
+        return [
+            self.source,
+            *("--algorithm", self.algorithm, "--hidden", ",".join(map(str, self.hidden))),
+            *("--environments", str(self.sizes.environments)),
+            *("--episode-steps", str(self.episode_steps)),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        document: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        return document
+
+    @staticmethod
+    def of_document(document: Mapping[str, Any]) -> Task:
+        """From run.json, whose schema has been checked."""
+        try:
+            return Task(
+                **{
+                    **document,
+                    "hidden": tuple(document["hidden"]),
+                    "sizes": Sizes(**document["sizes"]),
+                    "observation_shape": tuple(document["observation_shape"]),
+                    "action_shape": tuple(document["action_shape"]),
+                    "observations": tuple(ChannelRange(**c) for c in document["observations"]),
+                    "actions": tuple(ChannelRange(**c) for c in document["actions"]),
+                }
+            )
+        except (KeyError, TypeError) as error:
+            raise DamagedFileError(f"run.json has no task of Gymnasium's: {error}") from None
+
+
+def slug(text: str) -> str:
+    """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def short(text: str, length: int) -> str:
+    """The text, or its beginning and a hash where it is longer."""
+    if len(text) <= length:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return f"{text[: length - 7].rstrip('-')}-{digest}"
+
+
+def name_of(request: TaskRequest) -> str:
+    """What the task is called: as the user says, or what makes it is."""
+    if request.name is not None:
+        if not slug(request.name) or not request.name.isprintable() or not request.name.isascii():
+            raise UsageError(
+                f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
+            )
+        return request.name
+    name = request.source.removeprefix(PREFIX).rpartition(":")[2]
+    return name if slug(name) else "task"
+
+
+def experiment_name(
+    request: TaskRequest, sizes: Sizes, episode_steps: int, own_episode_steps: int
+) -> str:
+    """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
+
+    What differs in the task itself keeps its name, and is compiled again.
+    """
+    default = Sizes(environments=8 if request.algorithm == "ppo" else 1)
+    given = [list(request.hidden), dataclasses.asdict(sizes)]
+    tail = f"-{request.algorithm}"
+    if given != [list(DEFAULT_HIDDEN), dataclasses.asdict(default)] or (
+        episode_steps != own_episode_steps
+    ):
+        text = json.dumps([*given, episode_steps])
+        tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+    return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
+
+
+def channel_text(value: Any, what: str, longest: int) -> str:
+    """A name or a unit as policy images hold it."""
+    good = isinstance(value, str) and value and value.isascii() and value.isprintable()
+    if not good or len(value) > longest or re.search(r'["\\?]', value):
+        raise UsageError(
+            f"channels: {what} {json.dumps(value, default=str)}: plain text of 1 to {longest} "
+            "characters is needed"
+        )
+    return str(value)
+
+
+def channels_of(
+    group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
+) -> tuple[ChannelRange, ...]:
+    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
+
+    A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
+    of an observation, `minimum` and `maximum`.
+    """
+    entries = [{} for _ in bounds] if table is None else table
+    if not isinstance(entries, list) or len(entries) != len(bounds):
+        count = len(entries) if isinstance(entries, list) else "no"
+        raise UsageError(
+            f"channels: {group} has {count} entries, and the task's space {len(bounds)} elements: "
+            "give a list with one for each"
+        )
+    channels = []
+    for index, (entry, (low, high)) in enumerate(zip(entries, bounds, strict=True)):
+        place = f"{group}[{index}]"
+        given = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(given, Mapping):
+            raise UsageError(f"channels: {place} is neither a name nor an object")
+        known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else set())
+        for key in given:
+            if key not in known:
+                ranges = "" if may_narrow else " (an action's range is its space's)"
+                raise UsageError(
+                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
+                    f"{ranges}"
+                )
+        name = given.get("name", f"{group.removesuffix('s')}_{index}")
+        minimum, maximum = given.get("minimum", low), given.get("maximum", high)
+        ends = (minimum, maximum)
+        numbers = all(isinstance(end, int | float) and abs(end) < LARGEST for end in ends)
+        if not numbers or not minimum < maximum:
+            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
+        channels.append(
+            ChannelRange(
+                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
+                channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
+                float(minimum),
+                float(maximum),
+            )
+        )
+    return tuple(channels)

@@ -1,0 +1,78 @@
+"""Who plays the episodes of a run: the core, or environments of Python's."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from rltools_host.clients.messages import StatusText
+from rltools_host.gymnasium_tasks.environment_server import FAULT
+from rltools_host.gymnasium_tasks.opening import open_again, open_task, task_of_run
+from rltools_host.link.status_text import SEVERITY_NOTICE, SEVERITY_WARNING
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.plan import Plan, TrainingRequest
+
+NEW_EPISODES = (
+    "new episodes begin, as a checkpoint cannot hold those of Gymnasium's: the run goes on, but "
+    "not with the bits of one that was never stopped"
+)
+
+
+@contextlib.contextmanager
+def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
+    """The request, with somebody who plays the episodes where the core does not."""
+    server = None
+    if request.resume is not None:
+        folder = RunFolder.open(request.resume)
+        if (task := task_of_run(folder.metadata)) is not None:
+            make_env = request.task.make_env if request.task is not None else None
+            server = open_again(task, folder.name, make_env)
+    elif request.task is not None:
+        server = open_task(request.task)
+    if server is None:
+        yield request
+        return
+    with contextlib.closing(server):
+        yield replace(request, experiment=server.task.experiment, server=server)
+
+
+class EpisodeNotes:
+    """What is worth knowing of the episodes of a run; nothing where the core plays them."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._server = plan.server
+        self._goes_on = plan.checkpoint is not None
+        self._has_said = False
+
+    def of_beginning(self) -> list[StatusText]:
+        """What a checkpoint lacks of a run whose episodes are played in Python."""
+        if self._server is None or not self._goes_on:
+            return []
+        return [StatusText(SEVERITY_NOTICE, NEW_EPISODES)]
+
+    def new(self) -> list[StatusText]:
+        """The first fault of an environment is an event of the run, like what a board says."""
+        faults = self._server.faults() if self._server is not None else None
+        if faults is None or not faults.count or self._has_said:
+            return []
+        self._has_said = True
+        return [StatusText(SEVERITY_WARNING, f"{FAULT}{faults.first}")]
+
+    def failure(self) -> str:
+        """Why nobody plays any more; empty as long as somebody does."""
+        return self._server.failure() if self._server is not None else ""
+
+    def of_session(self) -> dict[str, Any]:
+        """For run.json."""
+        if self._server is None:
+            return {}
+        return {"environment_faults": self._server.faults().count}
+
+    def document(self) -> dict[str, Any]:
+        """For `rlt train --json`."""
+        if self._server is None:
+            return {}
+        faults = self._server.faults()
+        return {"environment_faults": faults.count, "environment_fault": faults.first}

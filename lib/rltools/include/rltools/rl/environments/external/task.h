@@ -1,0 +1,90 @@
+// Environments whose episodes another program plays: the functions of an environment
+// (rl/environment.h) for every struct that derives from external::Task, as requests to that
+// program. The host tools write such a struct for a task of Gymnasium's (docs/gymnasium_tasks.md):
+//   using Observation = float[kObservationDim];
+//   RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
+//   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
+// beside the constants of every environment. Observations are kept in the state, so that to observe
+// costs nothing. Actions are sent in the channels' units, as a policy on a board has them.
+//
+// For experiments with the line `// Requires: hosted`. All requests come from one thread.
+#pragma once
+
+#include "rltools/policy/contract.h"
+#include "rltools/rl/environment.h"
+#include "rltools/rl/environments/external/connection.h"
+
+#define RLT_EXTERNAL_STATE(X) \
+  X(Observation, observation) \
+  X(std::uint32_t, slot)
+
+namespace rlt {
+namespace external {
+
+struct Task {
+  static constexpr bool kTruncates = true;
+  static constexpr bool kIsElsewhere = true;
+};
+
+template <class E>
+using IfTask = std::enable_if_t<std::is_base_of_v<Task, E>, int>;
+
+// Slots: a run's environments have their numbers, an evaluation's is another.
+constexpr std::uint32_t kEvaluationSlot = 0x80000000u;
+
+inline std::uint32_t slot_of(const RandomStream& random) {
+  return random.purpose == Purpose::evaluation_reset ? kEvaluationSlot : random.substream;
+}
+
+// Made when it is first needed.
+template <class E>
+Connection& connection_of() {
+  static Connection connection{E::kObservationDim, E::kActionDim};
+  return connection;
+}
+
+}  // namespace external
+
+template <class E, external::IfTask<E> = 0>
+const char* unavailable(Generic, const E&) {
+  return external::connection_of<E>().unavailable();
+}
+
+// Gymnasium's seed is a number of the stream.
+template <class E, external::IfTask<E> = 0>
+void reset(Generic, const E&, const typename E::Parameters&, typename E::State& state,
+           RandomStream random) {
+  state = {};
+  state.slot = external::slot_of(random);
+  const float no_action[E::kActionDim] = {};
+  external::AnswerHeader answer{};
+  const external::RequestHeader request{external::Request::reset, state.slot,
+                                        random_word(random, 0), 0};
+  external::connection_of<E>().template ask<E::kObservationDim, E::kActionDim>(
+      request, no_action, answer, state.observation);
+}
+
+template <class E, external::IfTask<E> = 0>
+StepResult<float> step(Generic, const E&, const typename E::Parameters&, typename E::State& state,
+                       const float* action, RandomStream) {
+  float physical[E::kActionDim];
+  for (int i = 0; i < E::kActionDim; i++) {
+    const Channel& channel = E::kActions[i];
+    physical[i] = physical_action(action[i], channel.minimum, channel.maximum);
+  }
+  external::AnswerHeader answer{};
+  const external::RequestHeader request{external::Request::step, state.slot, 0, 0};
+  const bool answered =
+      external::connection_of<E>().template ask<E::kObservationDim, E::kActionDim>(
+          request, physical, answer, state.observation);
+  if (!answered || answer.answer == external::Answer::lost) return {0, false, false, true};
+  return {answer.reward, answer.terminated != 0, answer.truncated != 0};
+}
+
+template <class E, external::IfTask<E> = 0>
+void observe(Generic, const E&, const typename E::Parameters&, const typename E::State& state,
+             float* observation, RandomStream) {
+  __builtin_memcpy(observation, state.observation, sizeof state.observation);
+}
+
+}  // namespace rlt

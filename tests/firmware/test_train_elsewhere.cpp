@@ -1,0 +1,101 @@
+// The train application with an environment that another program plays: where that is lost, the
+// state is saved as at a pause, and a checkpoint goes on with new episodes.
+#include <string>
+
+#include "scripted_environment.h"
+#include "training_result.h"
+
+using namespace scripted;
+
+namespace {
+
+struct ElsewhereTd3 : TinyTd3 {
+  static constexpr const char* kName = "elsewhere-td3";
+  using Environment = Scripted;
+  using Actor = Mlp<float, Dimensions<2, 4, 1>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<3, 4, 1>, Activation::relu, Activation::identity>;
+};
+
+struct ElsewhereBoard : HostSide {
+  using Application = TrainApplication<ElsewhereTd3, Generic>;
+  training_run::Run<ElsewhereTd3> run{7};
+  Application::PolicyImage policy_image{};
+  const ArithmeticFault arithmetic = ArithmeticFault::none;
+  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
+                          run.training, policy_image};
+
+  ElsewhereBoard() {
+    to_board.clear();
+    from_board.clear();
+    script = {};
+    auto& hyper = run.training.hyperparameters;
+    hyper.steps = 100;
+    hyper.learning_starts = 10;
+    hyper.eval_every = 50;
+    hyper.eval_episodes = 2;
+  }
+
+  void command(int number) {
+    put(mavlink_msg_command_long_encode, Board::command_of(static_cast<std::uint16_t>(number)));
+    application.poll();
+  }
+  void poll_until_step(std::uint32_t step) {
+    for (int i = 0; i < 1000 && steps_done(run.training) < step; i++) application.poll();
+  }
+  void poll_to_rest() {
+    for (int i = 0; i < 1000 && application.state() == RLT_STATE_TRAINING; i++) application.poll();
+    parse();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a board whose environment is lost is paused, with its state") {
+  ElsewhereBoard board;
+  board.command(MAV_CMD_RLT_START);
+  board.poll_until_step(30);
+  script.unavailable = "it has ended";
+  board.poll_to_rest();
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
+  REQUIRE(results.size() == 1);
+  CHECK(results[0].step == 31);
+  CHECK(hash_of(results[0].state_sha256) == board.run.state_sha256());
+  CHECK(state_is_consistent(board.run.training));
+  CHECK(state_is_finite(board.run.training));
+  board.command(MAV_CMD_RLT_RESUME);  // refused as long as it is not there
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+  script.unavailable = nullptr;
+  board.command(MAV_CMD_RLT_RESUME);
+  board.poll_to_rest();
+  CHECK(board.application.state() == RLT_STATE_FINISHED);
+}
+
+TEST_CASE("an evaluation whose environment is lost has no result") {
+  ElsewhereBoard board;
+  board.command(MAV_CMD_RLT_START);
+  board.poll_until_step(50);
+  script.unavailable = "it has ended";
+  board.poll_to_rest();
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+  CHECK(board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode).empty());
+}
+
+TEST_CASE("a board does not start without its environment") {
+  ElsewhereBoard board;
+  script.unavailable = "it was never there";
+  board.command(MAV_CMD_RLT_START);
+  CHECK(board.application.state() == RLT_STATE_IDLE);
+}
+
+TEST_CASE("a pause keeps an episode, as whoever plays it is still there") {
+  ElsewhereBoard board;
+  board.command(MAV_CMD_RLT_START);
+  board.poll_until_step(3);
+  board.command(MAV_CMD_RLT_PAUSE);
+  const auto state = board.run.state();
+  board.command(MAV_CMD_RLT_RESUME);
+  board.command(MAV_CMD_RLT_PAUSE);
+  CHECK(board.run.learner->environments.episodes[0] == 0);
+  CHECK(board.run.state().size() == state.size());
+}

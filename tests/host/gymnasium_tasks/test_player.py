@@ -1,0 +1,185 @@
+"""Episodes in Python: what is counted, what is begun anew, and when it is given up."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gymnasium_points import Point
+from rltools_host.gymnasium_tasks import wire
+from rltools_host.gymnasium_tasks.player import MANY, MOST_IN_A_ROW, Player
+from rltools_host.gymnasium_tasks.server import serve
+from rltools_host.gymnasium_tasks.spaces import task_of
+from rltools_host.gymnasium_tasks.task import TaskRequest
+
+PUSH = np.array([1.0], np.float32)
+TASK = task_of(TaskRequest("gym:Point"), Point())
+
+
+class Faulty(Point):
+    """Does what it is told in the coming steps and resets."""
+
+    faults: list[Any] = []  # noqa: RUF012 - shared by all of them
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Faulty.made += 1
+
+    def step(self, action: Any) -> Any:
+        return self.with_fault(super().step(action))
+
+    def reset(self, **options: Any) -> Any:
+        return self.with_fault(super().reset(**options))
+
+    def with_fault(self, result: Any) -> Any:
+        fault = Faulty.faults.pop(0) if Faulty.faults else None
+        if isinstance(fault, Exception):
+            raise fault
+        return result if fault is None else fault
+
+
+@pytest.fixture
+def player() -> Player:
+    Faulty.faults, Faulty.made = [], 0
+    player = Player(Faulty, TASK)
+    player.prepare(1, Faulty())
+    return player
+
+
+def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
+    return observation, reward, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (ValueError("a\n b"), "step raised ValueError: a b"),
+        (KeyError(), "step raised KeyError"),
+        (RuntimeError("x" * 300), "step raised RuntimeError: " + "x" * 186 + "…"),
+        (result((0.0, np.nan)), "step gave an observation with a number that is not finite"),
+        (result((0.0, 1e300)), "step gave an observation with a number that is not finite"),
+        (result((0.0,)), "step gave an observation of shape (1,), and its space has (2,)"),
+        (result(reward=np.inf), "step gave the reward inf, which is no finite number"),
+        (result(reward=None), "step raised TypeError: float() argument must be"),
+        (result("ab"), "step raised ValueError: could not convert"),
+        ((1, 2), "step raised ValueError: not enough values to unpack"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_faulty_step_is_lost(player: Player, fault: Any, sentence: str) -> None:
+    player.reset(0, 1)
+    assert player.step(0, PUSH)[0] == wire.DONE
+    Faulty.faults = [fault]
+    answer = player.step(0, PUSH)
+    assert answer[0] == wire.LOST
+    assert np.isfinite(answer[4]).all()
+    assert player.faults.count == 1
+    assert player.faults.first.startswith(sentence)
+    assert player.reset(0, 2)[0] == wire.DONE
+    assert player.step(0, PUSH)[0] == wire.DONE
+    assert player.faults.count == 1
+
+
+def test_a_reset_that_fails_is_tried_once_more_in_a_new_environment(player: Player) -> None:
+    assert Faulty.made == 1
+    Faulty.faults = [ValueError("once")]
+    assert player.reset(0, 1)[0] == wire.DONE
+    assert Faulty.made == 2
+    assert player.faults.first == "reset raised ValueError: once"
+    Faulty.faults = [ValueError("twice"), ValueError("twice")]
+    assert player.reset(0, 1)[0] == wire.OVER
+    assert player.faults.given_up.startswith("the environment cannot be reset; first: reset raised")
+
+
+def test_faults_in_a_row_end_it(player: Player) -> None:
+    player.reset(0, 1)
+    Faulty.faults = [ValueError("no")] * 100
+    answers = [player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW)]
+    assert answers == [wire.LOST] * (MOST_IN_A_ROW - 1) + [wire.OVER]
+    assert player.faults.given_up.startswith(f"the environment failed {MOST_IN_A_ROW} times in a")
+
+
+def test_a_good_step_between_begins_the_row_anew(player: Player) -> None:
+    player.reset(0, 1)
+    for _ in range(4):
+        Faulty.faults = [ValueError("no")] * (MOST_IN_A_ROW - 1)
+        assert {player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW - 1)} == {wire.LOST}
+        assert player.step(0, PUSH)[0] == wire.DONE
+
+
+def test_a_large_share_of_faults_ends_it(player: Player) -> None:
+    player.reset(0, 1)
+    answers = []
+    while wire.OVER not in answers and len(answers) < 10_000:
+        Faulty.faults = [ValueError("no"), None]
+        answers += [player.step(0, PUSH)[0], player.step(0, PUSH)[0]]
+    assert answers.count(wire.LOST) == MANY - 1
+    assert player.faults.given_up.startswith(f"the environment failed in {MANY} of {2 * MANY - 1} ")
+
+
+def test_few_faults_in_many_steps_do_not_end_it(player: Player) -> None:
+    player.reset(0, 1)
+    for _ in range(3 * MANY):
+        Faulty.faults = [ValueError("no"), *[None] * 10]
+        assert wire.OVER not in {player.step(0, PUSH)[0] for _ in range(11)}
+
+
+def test_the_same_seed_begins_the_same_episode(player: Player) -> None:
+    first = player.reset(0, 7)[1]
+    player.step(0, PUSH)
+    assert (player.reset(0, 7)[1] == first).all()
+    assert (player.reset(1, 7)[1] == first).all()
+    assert (player.reset(0, 8)[1] != first).any()
+
+
+def test_actions_are_of_the_spaces_type_and_within_it() -> None:
+    seen = []
+
+    class Wide(Point):
+        def __init__(self) -> None:
+            super().__init__()
+            self.action_space = type(self.action_space)(-0.1, 0.1, (1, 1), np.float64)
+
+        def step(self, action: Any) -> Any:
+            seen.append(action)
+            assert self.action_space.contains(action)
+            return result()
+
+    player = Player(Wide, task_of(TaskRequest("gym:Wide"), Wide()))
+    player.prepare(1, Wide())
+    answer = player.step(0, np.array([0.1], np.float32))  # the float is above 0.1
+    assert answer[0] == wire.DONE
+    assert seen[0].dtype == np.float64
+    assert seen[0].shape == (1, 1)
+
+
+def test_a_greeting_of_another_task_is_not_answered() -> None:
+    for greeting, expected in (
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1), True),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 3, 1), False),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION + 1, 2, 1), False),
+        (b"GET / HTTP/1.1\r\n", False),
+    ):
+        ours, theirs = socket.socketpair()
+        player = Player(Point, TASK)
+
+        def answer(connection: socket.socket = theirs, player: Player = player) -> None:
+            with connection:
+                serve(connection, player, TASK)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ours.sendall(greeting)
+        ours.settimeout(5.0)
+        if expected:
+            assert ours.recv(16) == greeting
+        else:
+            assert ours.recv(16) == b""
+        ours.close()
+        thread.join(5.0)
+        assert not thread.is_alive()

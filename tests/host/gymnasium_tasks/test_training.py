@@ -1,0 +1,318 @@
+"""Tasks of Gymnasium's, trained by the real programs of this machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gymnasium_points
+from gymnasium_points import DyingPoint, NanPoint, Point, RaisingPoint
+from rltools_host.build import experiments, subjects
+from rltools_host.commands import evaluate, export, push
+from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, UsageError
+from rltools_host.gymnasium_tasks import opening
+from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.process import ServerProcess
+from rltools_host.policies.board import PolicyPlace, contract_for
+from rltools_host.policies.image import read_run_policy
+from rltools_host.policies.push import PushRequest
+from rltools_host.report import run_data
+from rltools_host.report.sections import provenance
+from rltools_host.runs.checkpoint import load_checkpoint
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.gymnasium_runs import evaluate_gymnasium, train_gymnasium
+from rltools_host.training.view import Screen, TrainingView
+
+POINTS = Path(gymnasium_points.__file__)
+# One experiment for each algorithm: all of these environments have the same spaces.
+TRAIN = functools.partial(
+    train_gymnasium,
+    name="point",
+    hidden=(8,),
+    hyperparameters={"learning_starts": 50, "eval_every": 250, "eval_episodes": 2},
+    sizes={"batch_size": 32, "replay_capacity": 2000, "rollout_steps": 32},
+    tensorboard=False,
+)
+TRAIN_PPO = functools.partial(
+    TRAIN,
+    algorithm="ppo",
+    environments=3,
+    hyperparameters={"eval_every": 500, "eval_episodes": 2},
+)
+
+
+def state(run: Path) -> dict[str, Any]:
+    """The tensors of a run's checkpoint, by their names."""
+    folder = RunFolder.open(str(run))
+    description = experiments.describe(str(folder.metadata["experiment"]))
+    assert folder.save_path is not None
+    checkpoint = load_checkpoint(folder.save_path / "checkpoint.safetensors", description)
+    kinds = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8, "F64": np.float64}
+    arrays = {}
+    for tensor in description.tensors:
+        kind = np.dtype(kinds[tensor.dtype])
+        count = int(np.prod(tensor.shape))
+        array = np.frombuffer(checkpoint.payload, kind, count, tensor.offset)
+        arrays[tensor.name] = array.reshape(tensor.shape)
+    return arrays
+
+
+def event_texts(run: Path) -> list[str]:
+    rows = RunFolder.open(str(run)).read_metrics()
+    return [row["text"] for row in rows if row["kind"] == "event"]
+
+
+def file_task(name: str = "Point") -> str:
+    return f"{POINTS}:{name}"
+
+
+class At(Screen):
+    """Calls a function once a step has been reported."""
+
+    def __init__(self, view: TrainingView, step: int, action: Callable[[], None]) -> None:
+        super().__init__(view)
+        self._step, self._action, self._done = step, action, False
+
+    def refresh(self) -> None:
+        if not self._done and self.view.step >= self._step:
+            self._done = True
+            self._action()
+
+
+@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
+    """In a thread of this process, or in a process of its own; another seed gives another run."""
+    in_thread = train(Point, seed=5, steps=600, out=tmp_path / "thread")
+    in_process = train(file_task(), seed=5, steps=600, out=tmp_path / "process")
+    other = train(Point, seed=6, steps=600, out=tmp_path / "other")
+    assert in_thread["state_sha256"] == in_process["state_sha256"]
+    assert in_thread["return_mean"] == in_process["return_mean"]
+    assert other["state_sha256"] != in_thread["state_sha256"]
+    assert in_thread["environment_faults"] == 0
+    arrays = [state(tmp_path / name) for name in ("thread", "process")]
+    assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
+
+
+def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
+    """The replay buffer holds the point's own transitions; truncated ones are not terminal."""
+    TRAIN(Point, steps=600, seed=1, out=tmp_path / "run")
+    arrays = state(tmp_path / "run")
+    flags = arrays["replay/flags"].reshape(-1)
+    position = int(arrays["replay/position"].reshape(-1)[0])
+    observations, actions = arrays["replay/observation"], arrays["replay/action"].reshape(-1)
+    observations = observations.reshape(-1, 2)
+    rewards = arrays["replay/reward"].reshape(-1)
+    taken = np.flatnonzero(flags[:position] & 1)
+    assert len(taken) == 600
+    physical = 0.5 + np.clip(actions[taken], -1.0, 1.0)  # of the box from -0.5 to 1.5
+    reached = observations[taken, 0] + 0.2 * (physical - 0.5)
+    inside = np.abs(reached) < 2.0
+    assert np.allclose(observations[taken + 1, 0][inside], reached[inside], atol=1e-5)
+    assert np.allclose(rewards[taken], -np.abs(reached), atol=1e-5)
+    assert np.allclose(observations[taken + 1, 1], observations[taken, 1] + 0.1, atol=1e-5)
+    assert ((flags[taken] & 2 != 0) == (np.abs(reached) > 2.0)).all()
+    ends = np.flatnonzero(flags[:position] == 0)
+    truncated = [end for end in ends if not flags[end - 1] & 2]
+    assert truncated
+    assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
+
+
+def test_a_step_that_fails_is_counted_and_not_learnt_from(tmp_path: Path) -> None:
+    result = TRAIN(RaisingPoint, steps=600, out=tmp_path / "run")
+    assert result["environment_fault"] == "step raised RuntimeError: the simulator diverged"
+    lost = 600 // 10
+    evaluation_faults = result["environment_faults"] - lost
+    assert 0 <= evaluation_faults <= 30
+    flags = state(tmp_path / "run")["replay/flags"]
+    assert np.count_nonzero(flags & 1) == 600 - lost
+    assert np.count_nonzero(flags & 2) == 0
+    metadata = RunFolder.open(str(tmp_path / "run")).metadata
+    assert metadata["sessions"][0]["environment_faults"] == result["environment_faults"]
+    assert event_texts(tmp_path / "run") == [
+        "the environment failed: step raised RuntimeError: the simulator diverged"
+    ]
+
+
+def test_the_report_says_what_failed_and_how_to_repeat_it(tmp_path: Path) -> None:
+    TRAIN(RaisingPoint, steps=200, out=tmp_path / "function")
+    TRAIN(file_task("RaisingPoint"), steps=200, out=tmp_path / "file")
+    pages = [
+        provenance.section(run_data.collect(RunFolder.open(str(tmp_path / name))))
+        for name in ("function", "file")
+    ]
+    for page in pages:
+        assert page is not None
+        assert re.search(r"[0-9]+; first: step raised RuntimeError: the simulator div", page.body)
+    assert pages[0] is not None
+    assert "# train_gymnasium with gymnasium_points:RaisingPoint" in pages[0].body
+    assert pages[1] is not None
+    words = r"rlt train gym:\S+/gymnasium_points.py:RaisingPoint --algorithm sac --hidden 8 "
+    assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1].body)
+    assert "--channels" not in pages[1].body
+
+
+def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
+    result = TRAIN(NanPoint, steps=600, out=tmp_path / "run")
+    assert result["environment_faults"] >= 20
+    assert "that is not finite" in result["environment_fault"]
+    arrays = state(tmp_path / "run")
+    assert all(np.isfinite(arrays[name]).all() for name in ("replay/reward", "replay/observation"))
+    ppo = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
+    assert ppo["environment_faults"] > 0
+    assert 3 in state(tmp_path / "ppo")["rollout/ending"]
+
+
+def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
+    sentence = (
+        r"the environment failed 20 times in a row; first: step raised RuntimeError: its licence "
+        r"has expired; paused at step \d+ of 2,000, checkpoint saved; go on with "
+        r"`train_gymnasium\(make_env, resume="
+    )
+    with pytest.raises(EnvironmentLostError, match=sentence):
+        TRAIN(DyingPoint, steps=2000, out=tmp_path / "run")
+    assert np.count_nonzero(state(tmp_path / "run")["replay/flags"] & 1) == 100
+    result = train_gymnasium(Point, resume=tmp_path / "run")
+    assert result["step"] == 2000
+
+
+def test_a_process_that_is_killed_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[ServerProcess] = []
+
+    def start(*arguments: Any) -> ServerProcess:
+        servers.append(ServerProcess(*arguments))
+        return servers[-1]
+
+    monkeypatch.setattr(opening, "ServerProcess", start)
+
+    def kill(view: TrainingView) -> Screen:
+        return At(view, 1000, lambda: os.kill(servers[0].process_id, signal.SIGKILL))
+
+    sentence = r"the process that plays Point is lost: it was ended by SIGKILL; paused at step "
+    with pytest.raises(EnvironmentLostError, match=sentence) as raised:
+        TRAIN(file_task(), name=None, steps=50_000, out=tmp_path / "run", make_screen=kill)
+    done = raised.value.details["step"]
+    assert 1000 <= done < 50_000
+    assert "rlt train --board host-threads --resume " in raised.value.details["resume"]
+    # From the folder alone: nothing of what was asked for is repeated.
+    result = train_gymnasium("anything", resume=tmp_path / "run", steps=done + 500)
+    assert result["step"] == done + 500
+    assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
+
+
+@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: Any) -> None:
+    def interrupt(view: TrainingView) -> Screen:
+        return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    with pytest.raises(Interrupted, match="go on with `train_gymnasium"):
+        train(Point, steps=60_000, out=tmp_path / "run", make_screen=interrupt)
+    folder = RunFolder.open(str(tmp_path / "run"))
+    done = int(folder.metadata["checkpoint_step"])
+    before = state(tmp_path / "run")
+    assert int(before["progress/step"].reshape(-1)[0]) == done
+    steps = done + 96
+    if train is TRAIN:  # its header is written anew, from the run's folder
+        subjects.generated_header(folder.metadata["experiment"]).unlink()
+    result = train_gymnasium(Point, resume=tmp_path / "run", steps=steps)
+    assert result["step"] >= steps
+    after = state(tmp_path / "run")
+    if "replay/flags" in after:
+        flags = after["replay/flags"].reshape(-1)
+        present = int(before["replay/position"].reshape(-1)[0])
+        assert flags[present] == 0
+        first_of_new = after["replay/observation"].reshape(-1, 2)[(present + 1) % len(flags)]
+        assert first_of_new[1] == 0.0
+    # And the same once more: what goes on depends on nothing but the run.
+    assert task_of_run(RunFolder.open(str(tmp_path / "run")).metadata) == task_of_run(
+        folder.metadata
+    )
+
+
+def test_an_evaluation_ends_an_episode_that_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    TRAIN(Point, steps=100, out=tmp_path / "run")
+    whole = evaluate_gymnasium(Point, tmp_path / "run", episodes=3)
+    capsys.readouterr()
+    failing = evaluate_gymnasium(RaisingPoint, tmp_path / "run", episodes=3)
+    assert [a > b for a, b in zip(failing.returns, whole.returns, strict=True)] == [True] * 3
+    note = "note: point failed in an evaluation: step raised RuntimeError: the simulator diverged"
+    assert capsys.readouterr().err.splitlines() == [note]
+
+
+def test_a_run_of_a_python_program_says_where_it_goes_on(tmp_path: Path) -> None:
+    TRAIN(Point, steps=100, out=tmp_path / "run")
+    run = str(tmp_path / "run")
+    with pytest.raises(UsageError, match=r"evaluate it there, with evaluate_gymnasium"):
+        evaluate.run(run)
+    with pytest.raises(UsageError, match="--in core: point is played by Gymnasium"):
+        evaluate.run(run, simulator="core")
+    outcome = evaluate_gymnasium(Point, run, episodes=3)
+    assert outcome.episodes == 3
+    assert outcome.environment == "point"
+    other = read_run_policy(run)
+    assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
+    assert other.step_interval_us == 10_000
+    path = export.run(run, "c", tmp_path / "policy.h")
+    assert "action_0" in path.read_text()
+
+
+def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
+    channels = {
+        "observations": [{"name": "place", "unit": "m", "maximum": 3}, "time"],
+        "actions": [{"name": "push", "unit": "N"}],
+        "step_interval_us": 5000,
+    }
+    TRAIN(Point, name="table", steps=100, channels=channels, out=tmp_path / "run")
+    image = read_run_policy(str(tmp_path / "run"))
+    assert [str(channel) for channel in (*image.observations, *image.actions)] == [
+        '"place" in m from -2 to 3',
+        '"time" in 1 from -2 to 2',
+        '"push" in N from -0.5 to 1.5',
+    ]
+    assert image.step_interval_us == 5000
+    document = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert document["gymnasium"]["observations"][0]["name"] == "place"
+
+
+def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
+    TRAIN(Point, steps=100, out=tmp_path / "run")
+    run = str(tmp_path / "run")
+    assert contract_for(run, "pendulum") == "pendulum"
+    assert contract_for(None, None) == "pendulum"
+    place = PolicyPlace("host", None, contract_for(run, None))
+    assert place.contract == "gym-point"
+    outcome = push.run(PushRequest(run, place, None, True))
+    assert outcome.activated
+
+
+def test_another_environment_does_not_go_on_with_a_run(tmp_path: Path) -> None:
+    class Wide(Point):
+        def __init__(self) -> None:
+            super().__init__()
+            self.observation_space = gymnasium_points.gymnasium.spaces.Box(-1.0, 1.0, (3,))
+
+    TRAIN(Point, steps=100, out=tmp_path / "run")
+    sentence = r"point has the observation shape \(3,\) here, and the run \(2,\): start a new run"
+    with pytest.raises(RltError, match=sentence):
+        train_gymnasium(Wide, resume=tmp_path / "run", steps=200)
+
+
+def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
+    """Untrained policies have returns of about -1,200."""
+    result = train_gymnasium("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
+    outcome = evaluate.run(str(tmp_path / "run"), episodes=20)
+    assert outcome.mean > -260.0
+    assert result["environment_faults"] == 0
+    assert outcome.simulator.startswith("gymnasium ")
