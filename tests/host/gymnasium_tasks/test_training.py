@@ -175,7 +175,7 @@ def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path
     sentence = (
         r"the environment failed 20 times in a row; first: step raised RuntimeError: its licence "
         r"has expired; paused at step \d+ of 2,000, checkpoint saved; go on with "
-        r"`train_gymnasium\(make_env, resume="
+        r"`rlt.train_gymnasium\(make_env, resume="
     )
     with pytest.raises(EnvironmentLostError, match=sentence):
         TRAIN(DyingPoint, steps=2000, out=tmp_path / "run")
