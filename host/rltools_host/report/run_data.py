@@ -109,7 +109,7 @@ def evaluate_here(
     return outcome, typical(episodes)
 
 
-def episodes_of(environment: str, task: Task | None) -> int:
+def episodes_of(environment: str, task: Task | None = None) -> int:
     """How many are run: fewer of an environment with long ones."""
     import gymnasium
 

@@ -215,7 +215,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     def interrupt(view: TrainingView) -> Screen:
         return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
 
-    with pytest.raises(Interrupted, match="go on with `train_gymnasium"):
+    with pytest.raises(Interrupted, match=r"go on with `rlt.train_gymnasium"):
         train(Point, steps=60_000, out=tmp_path / "run", make_screen=interrupt)
     folder = RunFolder.open(str(tmp_path / "run"))
     done = int(folder.metadata["checkpoint_step"])
