@@ -22,6 +22,7 @@ DEFAULT_EPISODE_STEPS = 1000
 LONGEST_NAME = 31  # bytes of a policy image's and a message's field, less its end
 LONGEST_CHANNEL_NAME, LONGEST_UNIT = 23, 15
 MOST_ELEMENTS = 4096  # of an observation or an action
+UNQUOTABLE = re.compile(r'["\\?]')  # what a header could misread in a text
 MOST_ENVIRONMENTS = 1024
 WIDEST_LAYER = 4096
 LARGEST = 1e38  # of a range's ends: their difference is a float
@@ -179,7 +180,8 @@ def short(text: str, length: int) -> str:
 def name_of(request: TaskRequest) -> str:
     """What the task is called: as the user says, or what makes it is."""
     if request.name is not None:
-        if not slug(request.name) or not request.name.isprintable() or not request.name.isascii():
+        is_plain = request.name.isascii() and request.name.isprintable()
+        if not slug(request.name) or not is_plain or UNQUOTABLE.search(request.name):
             raise UsageError(
                 f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
             )
@@ -209,7 +211,7 @@ def experiment_name(
 def channel_text(value: Any, what: str, longest: int) -> str:
     """A name or a unit as policy images hold it."""
     good = isinstance(value, str) and value and value.isascii() and value.isprintable()
-    if not good or len(value) > longest or re.search(r'["\\?]', value):
+    if not good or len(value) > longest or UNQUOTABLE.search(value):
         raise UsageError(
             f"channels: {what} {json.dumps(value, default=str)}: plain text of 1 to {longest} "
             "characters is needed"

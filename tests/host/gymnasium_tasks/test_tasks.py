@@ -228,6 +228,7 @@ def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str)
         ),
         ({"episode_steps": -1}, "episode_steps=-1"),
         ({"name": "..."}, 'name "...": letters, digits'),
+        ({"name": 'a"b'}, 'name "a"b": letters, digits'),
         (
             {"channels": {"observation": []}},
             'unknown key "observation", and known are observations',
