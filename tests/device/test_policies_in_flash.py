@@ -57,7 +57,8 @@ def images(monkeypatch: pytest.MonkeyPatch) -> list[PolicyImage]:
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     capsys.readouterr()
-    assert cli.run([*words, "--board", NAME, "--json"]) == 0
+    where = ["--board", NAME, "--contract", "pendulum"]
+    assert cli.run([*words, *where, "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
     return document
 
