@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -275,6 +276,28 @@ def test_threads_give_the_same_bits() -> None:
     actions = actions_of(one, 60)
     for expected, actual in zip(rollout(one, 4, actions), rollout(three, 4, actions), strict=True):
         assert np.array_equal(expected, actual)
+
+
+@MUJOCO_PYTHON
+def test_threads_of_python_may_each_step_with_several() -> None:
+    """Where another has the library's threads, a caller does without."""
+    alone = CompiledVectorEnv("Hopper-v4", 8)
+    actions = actions_of(alone, 60)
+    expected = rollout(alone, 5, actions)
+    found: list[Any] = [None] * 3
+
+    def run(index: int) -> None:
+        env = CompiledVectorEnv("Hopper-v4", 8, threads=2 + index % 2)
+        found[index] = rollout(env, 5, actions)
+
+    callers = [threading.Thread(target=run, args=(index,)) for index in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    for result in found:
+        for one, other in zip(expected, result, strict=True):
+            assert np.array_equal(one, other)
 
 
 def test_copies_stay_and_shared_arrays_are_overwritten() -> None:
