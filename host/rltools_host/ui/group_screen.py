@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import time
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
@@ -22,10 +20,11 @@ from rltools_host.training.group_view import (
 )
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
-    NARROWEST,
     PLAIN_LINE_S,
     REFRESH_S,
     Pace,
+    add_bar,
+    can_show,
     duration,
     number,
     open_live,
@@ -142,12 +141,7 @@ class LiveGroupScreen(GroupScreen):
 
 def make_group_screen(view: GroupView, stream: IO[str]) -> GroupScreen:
     """The live table where `stream` is a terminal that can show it, else plain lines."""
-    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return PlainGroupScreen(view, stream)
-    with contextlib.suppress(OSError):
-        if 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST:
-            return PlainGroupScreen(view, stream)
-    return LiveGroupScreen(view, stream)
+    return LiveGroupScreen(view, stream) if can_show(stream) else PlainGroupScreen(view, stream)
 
 
 def picture(view: GroupView, width: int, height: int) -> Group:
@@ -208,7 +202,9 @@ def table(members: Sequence[Member], width: int) -> list[Text]:
         bar = min(MOST_BAR, room)
         lines[0].append(" " * bar)
         for line, member in zip(lines[1:], members, strict=True):
-            add_bar(line, member, bar - 2)
+            line.append(" ")
+            add_bar(line, member.share, bar - 2, STYLES.get(member.state, "dim"))
+            line.append(" ")
     for name, texts in fitting:
         add_column(lines, name, texts, to_right=True)
     return lines
@@ -231,14 +227,6 @@ def add_column(lines: Sequence[Text], name: str, texts: Sequence[str], to_right:
 def column_width(name: str, texts: Sequence[str]) -> int:
     """With a space to both sides."""
     return max(len(name), *map(len, texts)) + 2
-
-
-def add_bar(line: Text, member: Member, width: int) -> None:
-    full = int(2 * width * member.share)
-    line.append(" ")
-    line.append("━" * (full // 2) + "╸" * (full % 2), STYLES.get(member.state, "dim"))
-    line.append("─" * (width - full // 2 - full % 2), "dim")
-    line.append(" ")
 
 
 def left_of(member: Member) -> str:

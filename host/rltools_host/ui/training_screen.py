@@ -167,14 +167,18 @@ def open_live(stream: IO[str]) -> Live:
     return live
 
 
+def can_show(stream: IO[str]) -> bool:
+    """Whether it is a terminal on which a picture can stay in place."""
+    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
+        return False
+    with contextlib.suppress(OSError):
+        return not 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST
+    return True
+
+
 def make_screen(view: TrainingView, stream: IO[str]) -> Screen:
     """The live screen where `stream` is a terminal that can show it, else plain lines."""
-    if not stream.isatty() or os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
-        return PlainScreen(view, stream)
-    with contextlib.suppress(OSError):
-        if 0 < os.get_terminal_size(stream.fileno()).columns < NARROWEST:
-            return PlainScreen(view, stream)
-    return LiveScreen(view, stream)
+    return LiveScreen(view, stream) if can_show(stream) else PlainScreen(view, stream)
 
 
 def picture(view: TrainingView, width: int, height: int) -> Group:
@@ -200,12 +204,17 @@ def bar(view: TrainingView, width: int) -> Text:
 
     told = f"{100 * view.share:3.0f} %   {view.step:,} of {view.steps:,} steps"
     room = max(10, width - len(told) - 4)
-    full = int(2 * room * view.share)
     text = Text(" ")
-    text.append("━" * (full // 2) + "╸" * (full % 2), "green" if full == 2 * room else "cyan")
-    text.append("─" * (room - full // 2 - full % 2), "dim")
+    add_bar(text, view.share, room, "green" if int(2 * room * view.share) == 2 * room else "cyan")
     text.append(f"   {told}")
     return text
+
+
+def add_bar(text: Text, share: float, width: int, style: str) -> None:
+    """`━━━━━━━━╸────────`, by halves of a character."""
+    full = int(2 * width * share)
+    text.append("━" * (full // 2) + "╸" * (full % 2), style)
+    text.append("─" * (width - full // 2 - full % 2), "dim")
 
 
 def figures(view: TrainingView, width: int) -> list[Text]:
