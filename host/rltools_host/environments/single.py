@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.environments.catalogue import list_environments
-from rltools_host.environments.library import Batch, Library, checked_seed, load_library
-from rltools_host.environments.vector import begin, require_no_options, space_of
+from rltools_host.environments.library import Batch, checked_seed, load_library
+from rltools_host.environments.vector import Compiled, begin, require_no_options, space_of
 from rltools_host.errors import UsageError
-from rltools_host.policies.contract import Channel
 
 Float32Array = NDArray[np.float32]
 
 
-class CompiledEnv(gymnasium.Env[Any, Any]):
+class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
     """One environment of the core, as gymnasium.make("rlt/Pendulum-v1") makes it.
 
     Spaces, units and seeds are those of CompiledVectorEnv, whose first row it is. Episodes are cut
@@ -31,20 +30,6 @@ class CompiledEnv(gymnasium.Env[Any, Any]):
         self.observation_space = space_of(library.observations)
         self.action_space = space_of(library.actions)
         self._was_reset = False
-
-    @property
-    def library(self) -> Library:
-        return self._batch.library
-
-    @property
-    def observation_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an observation."""
-        return self.library.observations
-
-    @property
-    def action_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an action."""
-        return self.library.actions
 
     @property
     def states(self) -> NDArray[Any]:

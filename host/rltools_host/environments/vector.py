@@ -48,7 +48,27 @@ def require_no_options(options: dict[str, Any] | None) -> None:
         raise UsageError(f"reset has no option {next(iter(options))}: it takes a seed only")
 
 
-class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
+class Compiled:
+    """What an environment over a batch tells of it."""
+
+    _batch: Batch
+
+    @property
+    def library(self) -> Library:
+        return self._batch.library
+
+    @property
+    def observation_channels(self) -> tuple[Channel, ...]:
+        """Name, unit and range of each element of an observation."""
+        return self.library.observations
+
+    @property
+    def action_channels(self) -> tuple[Channel, ...]:
+        """Name, unit and range of each element of an action."""
+        return self.library.actions
+
+
+class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
     """`num_envs` environments of the core, each in an episode of its own.
 
     Observations and actions are float32, (num_envs, channels), in the units and ranges of
@@ -100,20 +120,6 @@ class CompiledVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
         self._actions = self._batch.actions
         self._was_reset = False
-
-    @property
-    def library(self) -> Library:
-        return self._batch.library
-
-    @property
-    def observation_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an observation."""
-        return self.library.observations
-
-    @property
-    def action_channels(self) -> tuple[Channel, ...]:
-        """Name, unit and range of each element of an action."""
-        return self.library.actions
 
     @property
     def states(self) -> NDArray[Any]:
