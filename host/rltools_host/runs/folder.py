@@ -27,7 +27,7 @@ from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import saves, schema
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.lock import FolderLock
-from rltools_host.runs.names import RUN_FILE, find_run, require_empty
+from rltools_host.runs.names import RUN_FILE, find_run, make_empty
 
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
@@ -77,13 +77,7 @@ class RunFolder:
         cls, path: Path, metadata: dict[str, Any], files: Sequence[tuple[str, bytes]] = ()
     ) -> RunFolder:
         """A new folder with these files; an existing one must be empty."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            pass  # no folder: `require_empty` says so
-        except OSError as error:
-            raise disk_error(path, error) from None
-        require_empty(path)
+        make_empty(path)
         folder = cls(path.resolve(), metadata)
         try:
             folder.lock()

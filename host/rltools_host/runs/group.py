@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
-from rltools_host.files import disk_error, parse_json, plain_json, write_atomically
+from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
 from rltools_host.runs.lock import FolderLock
-from rltools_host.runs.names import GROUP_FILE, find_group, require_empty
+from rltools_host.runs.names import GROUP_FILE, find_group, make_empty
 
 CURVES_FILE = "curves.csv"
 FORMAT = 1  # of group.json
@@ -74,13 +74,7 @@ class GroupFolder:
     @classmethod
     def create(cls, path: Path, metadata: Mapping[str, Any]) -> GroupFolder:
         """A new folder; an existing one must be empty."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            pass  # no folder: `require_empty` says so
-        except OSError as error:
-            raise disk_error(path, error) from None
-        require_empty(path)
+        make_empty(path)
         folder = cls(path.resolve(), {"format": FORMAT, **metadata})
         folder.update({})
         return folder

@@ -109,6 +109,17 @@ def require_empty(path: Path) -> None:
         raise UsageError(f"{path} is not empty: choose another folder with --out{go_on}")
 
 
+def make_empty(path: Path) -> None:
+    """Makes the folder; UsageError where it is not empty, DiskError where it cannot be made."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        pass  # no folder: `require_empty` says so
+    except OSError as error:
+        raise disk_error(path, error) from None
+    require_empty(path)
+
+
 def new_run_path(name: str, runs_directory: Path = RUNS_DIRECTORY) -> Path:
     """Makes the folder `runs/<name>`, or `runs/<name>-2` and so on when that is taken."""
     path = runs_directory / name
