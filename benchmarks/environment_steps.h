@@ -29,13 +29,14 @@ class Environments {
   explicit Environments(std::uint32_t episode_steps) : episode_steps_(episode_steps) {
     fill_uniform(RLT_DEVICE{}, RandomStream{0, Purpose::warmup_action, 0}, action_[0],
                  kActionSets * N * E::kActionDim, T(-1), T(1));
-    begin_all(RLT_DEVICE{}, environments_, 0, [this](int index) { return observation_[index]; });
+    begin_all(RLT_DEVICE{}, E{}, environments_, 0,
+              [this](int index) { return observation_[index]; });
   }
 
   void step(std::uint64_t steps) {
     for (std::uint64_t done = 0; done < steps; done += N) {
-      step_all(RLT_DEVICE{}, environments_, 0, step_, episode_steps_, action_[step_ % kActionSets],
-               IntoArrays{*this});
+      step_all(RLT_DEVICE{}, E{}, environments_, 0, step_, episode_steps_,
+               action_[step_ % kActionSets], IntoArrays{*this});
       step_++;
     }
   }

@@ -12,6 +12,7 @@
 namespace {
 
 using Experiment = rlt::RLT_EXPERIMENT;
+using Hyperparameters = rlt::RunHyperparameters<Experiment>;
 
 const char* comma(bool is_first) { return is_first ? "" : ","; }
 
@@ -91,9 +92,9 @@ void print_solved_return() {
 }
 
 // The parameter's default in this experiment, which may differ from the algorithm's.
-double default_of(const Experiment::Hyperparameters& hyperparameters, int index) {
+double default_of(const Hyperparameters& hyperparameters, int index) {
   const std::uint32_t bits = hyperparameters.get_bits(index);
-  if (Experiment::Hyperparameters::info(index).type == rlt::DataType::u32) return bits;
+  if (Hyperparameters::info(index).type == rlt::DataType::u32) return bits;
   float value;
   __builtin_memcpy(&value, &bits, sizeof value);
   return static_cast<double>(value);
@@ -114,7 +115,6 @@ int main() {
     std::fprintf(stderr, "%s\n", reason);
     return 1;
   }
-  using Hyperparameters = Experiment::Hyperparameters;
   std::printf("{\n  \"name\": \"%s\",\n  \"algorithm\": \"%s\",\n", Experiment::kName,
               Experiment::Algorithm::kName);
   std::printf("  \"fingerprint\": %" PRIu32 ",\n", rlt::fingerprint(training));

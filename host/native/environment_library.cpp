@@ -8,6 +8,7 @@
 #include RLT_ENVIRONMENT_HEADER
 
 #include "rltools/devices/host_threads.h"
+#include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/vector_environment.h"
 
 #include <atomic>
@@ -34,7 +35,8 @@ struct Description {
   const rlt::Channel* observations;
   const rlt::Channel* actions;
   const StateField* state_fields;
-  std::uint32_t observation_dim, privileged_dim, action_dim, state_field_count;
+  const rlt::ParameterInfo* settings;
+  std::uint32_t observation_dim, privileged_dim, action_dim, state_field_count, setting_count;
   std::uint32_t state_bytes, parameter_bytes, scalar_bytes;
   std::uint32_t step_interval_us, episode_steps;
   std::uint32_t most_threads;
@@ -51,7 +53,8 @@ struct Batch {
   std::uint32_t episode_steps;
   Autoreset autoreset;
   std::uint32_t seed;
-  std::uint32_t step_number;  // since the seed was given
+  std::uint32_t step_number;      // since the seed was given
+  const std::uint32_t* settings;  // four bytes each, in the order of the description
   State* state;
   Environment::Parameters* parameters;
   std::uint32_t* episodes;
@@ -75,6 +78,30 @@ rlt::VectorEnvironment<E, rlt::kAtRunTime> environments_of(const Batch& batch) {
   environments.episode_return = batch.episode_return;
   if constexpr (rlt::kSamplesParameters<E>) environments.values = batch.parameters;
   return environments;
+}
+
+// The environment with the batch's settings.
+template <class E = Environment>
+E environment_of(const Batch& batch) {
+  E environment{};
+  if constexpr (rlt::kHasSettings<E>) {
+    for (int i = 0; i < E::Settings::kCount; i++) {
+      environment.settings.set_bits(i, batch.settings[i]);
+    }
+  }
+  return environment;
+}
+
+// The list of its settings, or null.
+template <class E = Environment>
+constexpr const rlt::ParameterInfo* setting_list() {
+  if constexpr (rlt::kHasSettings<E>) return E::Settings::kInfo;
+  return nullptr;
+}
+template <class E = Environment>
+constexpr std::uint32_t setting_count() {
+  if constexpr (rlt::kHasSettings<E>) return E::Settings::kCount;
+  return 0;
 }
 
 T* observation_of(const Batch& batch, int index) {
@@ -117,7 +144,7 @@ void nothing_has_happened(const Batch& batch, int index) {
 template <class Device, class Environments>
 void begin_next(Device device, const Batch& batch, Environments& environments, int index) {
   const Store store{batch};
-  begin_next_episode(device, environments, index, batch.seed, store);
+  begin_next_episode(device, environment_of(batch), environments, index, batch.seed, store);
   nothing_has_happened(batch, index);
 }
 
@@ -125,16 +152,17 @@ template <class Device>
 void step_with(Device device, const Batch& batch) {
   const Store store{batch};
   auto environments = environments_of(batch);
+  const Environment environment = environment_of(batch);
   if (batch.autoreset == kSameStep) {
-    return step_all(device, environments, batch.seed, batch.step_number, batch.episode_steps,
-                    batch.action, store);
+    return step_all(device, environment, environments, batch.seed, batch.step_number,
+                    batch.episode_steps, batch.action, store);
   }
   rlt::for_each_environment<Environment>(device, environments.count(), [&](auto worker, int index) {
     const bool has_ended = batch.terminated[index] || batch.truncated[index];
     if (batch.autoreset == kNextStep && has_ended) {
       return begin_next(worker, batch, environments, index);
     }
-    step_and_observe(worker, environments, index, batch.seed, batch.step_number,
+    step_and_observe(worker, environment, environments, index, batch.seed, batch.step_number,
                      batch.episode_steps, batch.action, store);
   });
 }
@@ -183,10 +211,12 @@ void rlt_environment_describe(Description* description) {
                   Environment::kObservations,
                   Environment::kActions,
                   state_fields.fields,
+                  setting_list(),
                   Environment::kObservationDim,
                   rlt::kPrivilegedDim<Environment>,
                   kActionDim,
                   state_fields.count,
+                  setting_count(),
                   sizeof(State),
                   rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0,
                   sizeof(T),
@@ -204,7 +234,8 @@ void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
   batch->step_number = 0;
   with_device(*batch, [&](auto device) {
     auto environments = environments_of(*batch);
-    begin_all(device, environments, seed, [&](int index) { return observation_of(*batch, index); });
+    begin_all(device, environment_of(*batch), environments, seed,
+              [&](int index) { return observation_of(*batch, index); });
     for (int index = 0; index < environments.count(); index++) nothing_has_happened(*batch, index);
   });
 }
@@ -221,8 +252,10 @@ void rlt_environment_begin_next(Batch* batch) {
 void rlt_environment_observe(Batch* batch) {
   const rlt::Generic device{};
   const auto environments = environments_of(*batch);
+  const Environment environment = environment_of(*batch);
   for (int index = 0; index < environments.count(); index++) {
-    observe_first(device, environments, index, batch->seed, observation_of(*batch, index));
+    observe_first(device, environment, environments, index, batch->seed,
+                  observation_of(*batch, index));
   }
 }
 

@@ -1,12 +1,16 @@
-// simulate-<experiment> EPISODES SEED < policy.rltp: runs a policy image in the experiment's own
-// environment and prints the returns as JSON. The episodes are those of evaluate() in
-// rl/evaluation.h with this seed.
+// simulate-<experiment> EPISODES SEED [NAME=VALUE ...] < policy.rltp: runs a policy image in the
+// experiment's own environment and prints the returns as JSON. The episodes are those of evaluate()
+// in rl/evaluation.h with this seed and, of the run's hyperparameters that are named, those which
+// are the environment's settings; others change nothing.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include RLT_EXPERIMENT_HEADER
 #include "rltools/policy/runtime.h"
+#include "rltools/rl/training.h"
 
 namespace {
 
@@ -26,11 +30,28 @@ std::vector<std::uint8_t> read_all(std::FILE* file) {
   return bytes;
 }
 
+// Takes NAME=VALUE into the hyperparameters; false where it has no such form or is out of bounds.
+bool set(rlt::RunHyperparameters<Experiment>& hyperparameters, const char* argument) {
+  using Hyperparameters = rlt::RunHyperparameters<Experiment>;
+  const char* equals = std::strchr(argument, '=');
+  if (equals == nullptr) return false;
+  const std::string name(argument, equals);
+  for (int i = 0; i < Hyperparameters::kCount; i++) {
+    if (name != Hyperparameters::info(i).name) continue;
+    char* end = nullptr;
+    const double value = std::strtod(equals + 1, &end);
+    const bool is_integer = Hyperparameters::info(i).type == rlt::DataType::u32;
+    const std::uint32_t bits = is_integer ? static_cast<std::uint32_t>(value)
+                                          : rlt::detail::to_bits(static_cast<float>(value));
+    return *end == '\0' && hyperparameters.set_bits(i, bits);
+  }
+  return false;
+}
+
 // NaN where an output of the network is not finite.
-Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint32_t episode,
-                   float* scratch) {
+Scalar run_episode(const Environment& environment, const rlt::PolicyView& policy,
+                   std::uint32_t seed, std::uint32_t episode, float* scratch) {
   const rlt::Generic device{};
-  const Environment environment{};
   Environment::Parameters parameters;
   Environment::State state;
   draw_parameters(device, environment, parameters,
@@ -61,10 +82,18 @@ Scalar run_episode(const rlt::PolicyView& policy, std::uint32_t seed, std::uint3
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  if (argument_count != 3) {
-    std::fprintf(stderr, "usage: simulate EPISODES SEED < policy.rltp\n");
+  if (argument_count < 3) {
+    std::fprintf(stderr, "usage: simulate EPISODES SEED [NAME=VALUE ...] < policy.rltp\n");
     return 2;
   }
+  rlt::RunHyperparameters<Experiment> hyperparameters;
+  for (int i = 3; i < argument_count; i++) {
+    if (set(hyperparameters, arguments[i])) continue;
+    std::fprintf(stderr, "%s is no hyperparameter of %s with a value within its bounds\n",
+                 arguments[i], Experiment::kName);
+    return 2;
+  }
+  const Environment environment = rlt::with_settings<Experiment>(hyperparameters);
   if (const char* reason = rlt::unavailable_here<Environment>()) {
     std::fprintf(stderr, "%s\n", reason);
     return 1;
@@ -88,7 +117,7 @@ int main(int argument_count, char** arguments) {
   }
   std::vector<Scalar> returns;
   for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    returns.push_back(run_episode(policy, seed, episode, scratch.data()));
+    returns.push_back(run_episode(environment, policy, seed, episode, scratch.data()));
     if (!rlt::is_finite(returns.back())) {
       std::fprintf(stderr, "in episode %u the policy gives an action that is not a finite number\n",
                    static_cast<unsigned>(episode));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gymnasium.vector import AutoresetMode
 
 from rltools_host.environments import catalogue
@@ -21,6 +23,7 @@ def make(
     autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
     copy: bool = True,
     threads: int = 1,
+    settings: Mapping[str, float] | None = None,
 ) -> CompiledVectorEnv:
     """`num_envs` environments of the core behind gymnasium.vector.VectorEnv, stepped in one call.
 
@@ -32,6 +35,8 @@ def make(
     copy: False returns the same arrays at each call, which the next call overwrites.
     threads: 1 to 64 that share the environments, where a step takes some microseconds (MuJoCo's);
         no bit depends on their number.
+    settings: of an environment that has any, by their names, as `--set` takes them:
+        {"airframe": 2}.
 
     It is compiled where it is not up to date. RltError: there is no such environment, or what it
     needs cannot be had; MuJoCo's need Python 3.11.
@@ -43,4 +48,5 @@ def make(
         autoreset_mode=autoreset_mode,
         copy=copy,
         threads=threads,
+        settings=settings,
     )

@@ -13,7 +13,7 @@ template <class E, class Device>
 class TrainApplication {
   using Service = TrainingService<E, Device>;
   using Files = FileServer<typename Service::Files>;
-  using Parameters = ParameterService<typename E::Hyperparameters, Service>;
+  using Parameters = ParameterService<RunHyperparameters<E>, Service>;
 
  public:
   using PolicyImage = typename Service::PolicyImage;

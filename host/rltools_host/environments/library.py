@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.environments.catalogue import Environment, find_environment
-from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError
+from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.policies.contract import Channel
 from rltools_host.toolchain import tools
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
 SEEDS = 2**32
+UNSIGNED = 2  # DataType::u32
 Array = NDArray[Any]
 
 
@@ -47,16 +49,32 @@ class StateFieldRecord(ctypes.Structure):
     )
 
 
+class SettingRecord(ctypes.Structure):
+    """ParameterInfo of rl/hyperparameters.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_uint8),
+        ("default", ctypes.c_double),
+        ("minimum", ctypes.c_double),
+        ("maximum", ctypes.c_double),
+        ("unit", ctypes.c_char_p),
+        ("description", ctypes.c_char_p),
+    )
+
+
 class DescriptionRecord(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("observations", ctypes.POINTER(ChannelRecord)),
         ("actions", ctypes.POINTER(ChannelRecord)),
         ("state_fields", ctypes.POINTER(StateFieldRecord)),
+        ("settings", ctypes.POINTER(SettingRecord)),
         *(
             (name, ctypes.c_uint32)
             for name in (
                 *("observation_dim", "privileged_dim", "action_dim", "state_field_count"),
+                "setting_count",
                 *("state_bytes", "parameter_bytes", "scalar_bytes"),
                 *("step_interval_us", "episode_steps", "most_threads"),
             )
@@ -75,12 +93,25 @@ class BatchRecord(ctypes.Structure):
         *(
             (name, ctypes.c_void_p)
             for name in (
-                *("state", "parameters", "episodes", "episode_step", "episode_return"),
+                *("settings", "state", "parameters", "episodes", "episode_step", "episode_return"),
                 *("action", "observation", "final_observation"),
                 *("reward", "terminated", "truncated"),
             )
         ),
     )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A number that an environment takes at run time: kind is "f4", or "u4" for a whole one."""
+
+    name: str
+    kind: str
+    default: float
+    minimum: float
+    maximum: float
+    unit: str
+    description: str
 
 
 @dataclass(frozen=True)
@@ -98,6 +129,7 @@ class Library:
     state: np.dtype[Any]  # the fields of State, by their names
     parameter_bytes: int
     privileged_dim: int  # values that observations have behind those of the channels
+    settings: tuple[Setting, ...]
 
 
 def load_library(name: str, double: bool = False) -> Library:
@@ -174,6 +206,19 @@ def described(functions: ctypes.CDLL) -> Library:
         state=state,
         parameter_bytes=record.parameter_bytes,
         privileged_dim=record.privileged_dim,
+        settings=tuple(setting_of(record.settings[i]) for i in range(record.setting_count)),
+    )
+
+
+def setting_of(record: Any) -> Setting:
+    return Setting(
+        record.name.decode(),
+        "u4" if record.type == UNSIGNED else "f4",
+        record.default,
+        record.minimum,
+        record.maximum,
+        record.unit.decode(),
+        record.description.decode(),
     )
 
 
@@ -198,6 +243,7 @@ class Batch:
     comes where an episode has ended is `autoreset`: with SAME_STEP `observations` has the first one
     of the next episode, and `final_observations` the last one of that which ended.
     `privileged_observations` is what critics see beside (kPrivilegedDim), mostly nothing.
+    `settings` are those of the environment, by their names.
     """
 
     def __init__(
@@ -208,6 +254,7 @@ class Batch:
         episode_steps: int | None = None,
         autoreset: int = DISABLED,
         threads: int = 1,
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         if count < 1:
             raise UsageError(f"{count} environments: at least 1 is needed")
@@ -232,6 +279,7 @@ class Batch:
         self.terminated = np.zeros(count, np.bool_)
         self.truncated = np.zeros(count, np.bool_)
         self._parameters = np.zeros(count * library.parameter_bytes, np.uint8)
+        self._settings = setting_bits(library, settings or {})
         self._record = BatchRecord(
             count,
             threads,
@@ -242,7 +290,13 @@ class Batch:
             *(
                 array.ctypes.data
                 for array in (
-                    *(self.states, self._parameters, self.episodes, self.episode_steps),
+                    *(
+                        self._settings,
+                        self.states,
+                        self._parameters,
+                        self.episodes,
+                        self.episode_steps,
+                    ),
                     *(self.episode_returns, self.actions, rows, final_rows),
                     *(self.rewards, self.terminated, self.truncated),
                 )
@@ -272,6 +326,27 @@ class Batch:
         """Every environment takes its row of `actions`; returns how many episodes have ended."""
         ended: int = self._step(self._pointer)
         return ended
+
+
+def setting_bits(library: Library, given: Mapping[str, float]) -> NDArray[np.uint32]:
+    """Four bytes for each of the environment's settings, those that are not given as they are."""
+    known = {setting.name: setting for setting in library.settings}
+    for name in given:
+        if name not in known:
+            raise unknown_name(f"setting of {library.name}", name, list(known))
+    bits = np.zeros(len(known), np.uint32)
+    for i, setting in enumerate(library.settings):
+        value = given.get(setting.name, setting.default)
+        if not setting.minimum <= value <= setting.maximum:
+            raise UsageError(
+                f"{setting.name}={value} is out of bounds: choose a number from "
+                f"{setting.minimum:g} to {setting.maximum:g} {setting.unit}".rstrip()
+                + f" ({setting.description.rstrip('.')})"
+            )
+        if setting.kind == "u4" and value != int(value):
+            raise UsageError(f"{setting.name}={value} is not a whole number: give one")
+        bits[i : i + 1].view(setting.kind)[0] = value
+    return bits
 
 
 def checked_seed(seed: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -23,9 +24,9 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
     off by Gymnasium's TimeLimit, which gymnasium.make adds.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: Mapping[str, float] | None = None) -> None:
         library = load_library(name)
-        self._batch = Batch(library, 1)
+        self._batch = Batch(library, 1, settings=settings)
         self.metadata = {"render_modes": []}
         self.observation_space = space_of(library.observations)
         self.action_space = space_of(library.actions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
@@ -97,6 +98,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         copy: bool = True,
         threads: int = 1,
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         mode = checked_mode(autoreset_mode)
         library = load_library(name)
@@ -108,6 +110,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
             ),
             autoreset=AUTORESETS[mode],
             threads=threads,
+            settings=settings,
         )
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self._has_final = mode is AutoresetMode.SAME_STEP

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -120,8 +120,12 @@ def evaluate_policy(
     seed: int,
     simulator: str,
     make: MakeEnvironment | None = None,
+    hyperparameters: Mapping[str, float] | None = None,
 ) -> Evaluation:
-    """`make` makes the environments in gymnasium, where they are not those of the image's name."""
+    """`make` makes the environments in gymnasium, where they are not those of the image's name.
+
+    hyperparameters: of the run, for the core's simulator; settings of its environment are used.
+    """
     if episodes < 1:
         raise UsageError(f"--episodes {episodes}: at least one episode is needed")
     if not 0 <= seed < 2**32:
@@ -138,7 +142,7 @@ def evaluate_policy(
         environment=image.environment,
         simulator="the core's simulator",
         seed=seed,
-        returns=tuple(core_returns(image, episodes, seed)),
+        returns=tuple(core_returns(image, episodes, seed, hyperparameters or {})),
         success_return=solved_return(image),
     )
 
@@ -261,13 +265,17 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
     return environment
 
 
-def core_returns(image: PolicyImage, episodes: int, seed: int) -> list[float]:
+def core_returns(
+    image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
+) -> list[float]:
     """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
     target = f"simulate-{image.experiment}"
     board = experiments.native_board(image.experiment)
     subjects.install_requirements(image.experiment)
     program = cmake.build_targets(board, [target]) / target
-    return simulator_returns([str(program), str(episodes), str(seed)], image)
+    known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
+    given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
+    return simulator_returns([str(program), str(episodes), str(seed), *given], image)
 
 
 def simulator_returns(command: Sequence[str], image: PolicyImage) -> list[float]:

@@ -30,7 +30,8 @@ def evaluated(
             "of it: leave --in out"
         )
     make = flat_maker(task) if task is not None and simulator == GYMNASIUM else None
-    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make)
+    values = folder.metadata.get("hyperparameters") or {}
+    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make, values)
     return evaluation, notes_on(folder, image, simulator)
 
 

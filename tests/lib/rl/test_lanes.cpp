@@ -41,7 +41,7 @@ void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps) {
   auto environments = std::make_unique<VectorEnvironment<E, N>>();
   Seen<E, N> seen;
   const IntoSeen<E, N> store{seen};
-  begin_all(Generic{}, *environments, seed, [&](int index) { return store.begun(index); });
+  begin_all(Generic{}, E{}, *environments, seed, [&](int index) { return store.begun(index); });
   std::vector<Alone<E>> alone;
   for (int i = 0; i < N; i++) alone.emplace_back(seed, i, episode_steps);
   const auto row = [](const std::vector<float>& array, int index) {
@@ -54,7 +54,7 @@ void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps) {
     for (int k = 0; k < N * E::kActionDim; k++) {
       action[k] = uniform<float>({seed, Purpose::warmup_action, number}, k, -1.5f, 1.5f);
     }
-    step_all(Generic{}, *environments, seed, number, episode_steps, action.data(), store);
+    step_all(Generic{}, E{}, *environments, seed, number, episode_steps, action.data(), store);
     for (int i = 0; i < N; i++) {
       const auto expected = alone[i].take(number, &action[i * E::kActionDim]);
       const auto& transition = seen.transitions[i];

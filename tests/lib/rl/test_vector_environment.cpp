@@ -257,7 +257,8 @@ struct AtRunTime {
 void check_at_run_time(int count) {
   constexpr std::uint32_t kSeed = 31, kCut = 7;
   AtRunTime together(count);
-  begin_all(Generic{}, together.environments, kSeed, [&](int i) { return together.begun(i); });
+  begin_all(Generic{}, RandomPoint{}, together.environments, kSeed,
+            [&](int i) { return together.begun(i); });
   std::vector<rlt::Alone<RandomPoint>> alone;
   for (int i = 0; i < count; i++) alone.emplace_back(kSeed, i, kCut);
   std::vector<float> actions(2 * count);
@@ -265,7 +266,8 @@ void check_at_run_time(int count) {
   for (std::uint32_t number = 0; number < 60; number++) {
     fill_uniform(Generic{}, RandomStream{1, Purpose::warmup_action, number}, actions.data(),
                  2 * count, -1.0f, 1.0f);
-    step_all(Generic{}, together.environments, kSeed, number, kCut, actions.data(), together);
+    step_all(Generic{}, RandomPoint{}, together.environments, kSeed, number, kCut, actions.data(),
+             together);
     for (int i = 0; i < count; i++) {
       const auto expected = alone[i].take(number, &actions[2 * i]);
       const auto& transition = together.transitions[i];
@@ -293,12 +295,12 @@ TEST_CASE("environments whose number is known at run time have the bits of each 
 
 TEST_CASE("an environment that is stepped alone stays where its episode has ended") {
   AtRunTime one(1);
-  begin_all(Generic{}, one.environments, 32u, [&](int i) { return one.begun(i); });
+  begin_all(Generic{}, RandomPoint{}, one.environments, 32u, [&](int i) { return one.begun(i); });
   rlt::Alone<RandomPoint> alone(32, 0, 4);
   const float action[2] = {0.25f, -0.5f};
   for (std::uint32_t number = 0;; number++) {
-    const bool has_ended =
-        step_and_observe(Generic{}, one.environments, 0, 32u, number, 4u, action, one);
+    const bool has_ended = step_and_observe(Generic{}, RandomPoint{}, one.environments, 0, 32u,
+                                            number, 4u, action, one);
     const auto expected = alone.take(number, action);
     CHECK(has_ended == expected.ended());
     if (!has_ended) continue;

@@ -32,7 +32,11 @@
 // `kIsElsewhere = true`: its state is not all of an episode, so that a run that goes on from a
 // checkpoint begins new ones; and a step of it may be lost.
 //
-// E itself has no data. Many environments of a kind are an array of states: vector_environment.h.
+// What is chosen at run time, and is the same for all episodes of a run, are an environment's
+// settings: one that has any lists them as hyperparameters (`Settings`, rl/hyperparameters.h) and
+// carries them as its one member, `Settings settings`. They follow the algorithm's in the list of
+// the run's hyperparameters, so that `--set` and the protocol reach them. All other E have no data.
+// Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
 
 #include <type_traits>
@@ -179,6 +183,14 @@ template <class E>
 constexpr bool kTruncates = Truncates<E>::value;
 template <class E>
 constexpr bool kIsElsewhere = IsElsewhere<E>::value;
+
+// Whether it has settings.
+template <class E, class = void>
+struct HasSettings : std::false_type {};
+template <class E>
+struct HasSettings<E, detail::VoidType<typename E::Settings>> : std::true_type {};
+template <class E>
+constexpr bool kHasSettings = HasSettings<E>::value;
 
 // Whether episodes have dynamics of their own.
 template <class E>

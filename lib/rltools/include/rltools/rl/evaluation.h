@@ -36,7 +36,7 @@ template <class Device, class E>
 void begin_evaluation_episode(Device device, const Training<E>& training,
                               Evaluation<E>& evaluation) {
   const std::uint32_t seed = training.hyperparameters.seed;
-  const typename E::Environment environment{};
+  const auto environment = environment_of(training);
   draw_parameters(device, environment, evaluation.parameters,
                   {seed, Purpose::evaluation_parameters, evaluation.episode});
   reset(device, environment, evaluation.parameters, evaluation.environment_state,
@@ -80,7 +80,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     using Environment = typename E::Environment;
     constexpr auto kEpisodeSteps = static_cast<std::uint32_t>(E::kEpisodeSteps);
     if (evaluation.episode >= evaluation.episodes) return false;
-    const Environment environment{};
+    const Environment environment = environment_of(training);
     const auto& parameters = evaluation.parameters;
     auto& state = evaluation.environment_state;
     const auto random = [&](Purpose purpose) {

@@ -167,7 +167,7 @@ void write_item_name(const ItemName& name, Put&& put) {
 template <class E, class Visitor>
 void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   using Environment = typename E::Environment;
-  using Hyperparameters = typename E::Hyperparameters;
+  using Hyperparameters = RunHyperparameters<E>;
   visit(ItemName{"experiment"}, E::kName);
   visit(ItemName{"algorithm"}, E::Algorithm::kName);
   visit(ItemName{"environment"}, Environment::kName);

@@ -94,4 +94,46 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
     }                                                                                   \
   };
 
+namespace detail {
+
+constexpr bool is_same_name(const char* a, const char* b) {
+  for (; *a != '\0' && *a == *b; a++) b++;
+  return *a == *b;
+}
+
+template <class First, class Second>
+constexpr bool share_a_name() {
+  for (const ParameterInfo& a : First::kInfo) {
+    for (const ParameterInfo& b : Second::kInfo) {
+      if (is_same_name(a.name, b.name)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace detail
+
+// An algorithm's hyperparameters and, behind them, the settings of an environment: one list.
+template <class Algorithm, class Settings>
+struct JoinedHyperparameters : Algorithm {
+  static_assert(!detail::share_a_name<Algorithm, Settings>(),
+                "a setting of the environment has the name of one of the algorithm's "
+                "hyperparameters");
+  Settings environment;
+
+  static constexpr int kCount = Algorithm::kCount + Settings::kCount;
+  static const ParameterInfo& info(int index) {
+    return index < Algorithm::kCount ? Algorithm::info(index)
+                                     : Settings::info(index - Algorithm::kCount);
+  }
+  std::uint32_t get_bits(int index) const {
+    return index < Algorithm::kCount ? Algorithm::get_bits(index)
+                                     : environment.get_bits(index - Algorithm::kCount);
+  }
+  bool set_bits(int index, std::uint32_t bits) {
+    return index < Algorithm::kCount ? Algorithm::set_bits(index, bits)
+                                     : environment.set_bits(index - Algorithm::kCount, bits);
+  }
+};
+
 }  // namespace rlt

@@ -155,12 +155,12 @@ void reset_run(Device device, Training<E>& training) {
 // The last observations of the episodes that are gone end them without a transition.
 template <class Device, class E>
 void begin_anew_algorithm(Device device, OffPolicy, Training<E>& training) {
-  begin_all_anew(device, training.learner.environments, training.hyperparameters.seed,
+  const std::uint32_t seed = training.hyperparameters.seed;
+  begin_all_anew(device, environment_of(training), training.learner.environments, seed,
                  [&](int index) { return advance(buffer_of(training.replay, index)); });
 }
 
-// An action for each environment.
-template <class E>
+template <class E>  // an action for each environment
 using Actions = Matrix<typename E::Scalar, kEnvironmentCount<E>, E::Environment::kActionDim>;
 
 // Before the first update actions are uniformly random.

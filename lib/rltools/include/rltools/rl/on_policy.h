@@ -187,7 +187,8 @@ void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
       final[k] = rollout.present_observation[i * kObservation + k];
     }
   }
-  begin_all_anew(device, training.learner.environments, training.hyperparameters.seed,
+  begin_all_anew(device, environment_of(training), training.learner.environments,
+                 training.hyperparameters.seed,
                  [&](int i) { return rollout.present_observation + i * kObservation; });
 }
 
@@ -245,7 +246,8 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
     rollout.observation[first + i] = rollout.present_observation[i];
   }
   Transition<typename E::Scalar> transitions[kEnvironments];
-  step_all(device, training.learner.environments, training.hyperparameters.seed, progress.step,
+  step_all(device, environment_of(training), training.learner.environments,
+           training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), training.scratch.action.data(),
            IntoRollout<E>{rollout, training.scratch, transitions});
   rollout.size++;

@@ -10,7 +10,8 @@ namespace rlt {
 // First episodes, whose observations are the present ones.
 template <class Device, class E>
 void begin_episodes(Device device, Training<E>& training) {
-  begin_all(device, training.learner.environments, training.hyperparameters.seed,
+  begin_all(device, environment_of(training), training.learner.environments,
+            training.hyperparameters.seed,
             [&](int index) { return advance(buffer_of(training.replay, index)); });
 }
 
@@ -51,7 +52,8 @@ void collect(Device device, Training<E>& training, const typename E::Scalar* act
   report.finite = all_finite(action, kEnvironments * E::Environment::kActionDim);
   if (!report.finite) return;
   Transition<T> transitions[kEnvironments];
-  step_all(device, training.learner.environments, training.hyperparameters.seed, progress.step,
+  step_all(device, environment_of(training), training.learner.environments,
+           training.hyperparameters.seed, progress.step,
            static_cast<std::uint32_t>(E::kEpisodeSteps), action,
            detail::IntoReplay<E>{training.replay, action, transitions});
   progress.step += static_cast<std::uint32_t>(kEnvironments);

@@ -36,6 +36,38 @@ struct SecondCriticScratch {};
 template <class E>
 struct WithSecondCriticScratch : E, SecondCriticScratch {};
 
+namespace detail {
+
+template <class E, class = void>
+struct SettingsOfExperiment {
+  using Type = typename E::Environment::Settings;
+};
+template <class E>
+struct SettingsOfExperiment<E, VoidType<typename E::EnvironmentSettings>> {
+  using Type = typename E::EnvironmentSettings;
+  static_assert(std::is_base_of_v<typename E::Environment::Settings, Type>,
+                "the experiment's EnvironmentSettings do not derive from the environment's "
+                "Settings");
+};
+
+template <class E, bool HasSettings = kHasSettings<typename E::Environment>>
+struct HyperparametersOfRun {
+  using Type = typename E::Hyperparameters;
+};
+template <class E>
+struct HyperparametersOfRun<E, true> {
+  using Type =
+      JoinedHyperparameters<typename E::Hyperparameters, typename SettingsOfExperiment<E>::Type>;
+};
+
+}  // namespace detail
+
+// All hyperparameters of a run: the experiment's, and its environment's settings, where it has any.
+// Their defaults are those of E::EnvironmentSettings, which derives from the environment's Settings
+// with a constructor that sets others, if there is such a type.
+template <class E>
+using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
+
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {
@@ -45,7 +77,7 @@ struct Training {
   static_assert(EnvironmentContract<typename E::Environment>::kChecked);
   static_assert(E::Algorithm::template ExperimentContract<E>::kChecked);
 
-  typename E::Hyperparameters hyperparameters;
+  RunHyperparameters<E> hyperparameters;
   Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
   Replay<E>& replay;    // bulk
   Scratch<E>& scratch;  // activations and gradients; not part of the state
@@ -65,6 +97,18 @@ struct Progress {
 // The environments of a run.
 template <class E>
 using Environments = VectorEnvironment<typename E::Environment, kEnvironmentCount<E>>;
+
+// The environment of an experiment E with the settings of a run.
+template <class E>
+typename E::Environment with_settings([[maybe_unused]] const RunHyperparameters<E>& values) {
+  typename E::Environment environment{};
+  if constexpr (kHasSettings<typename E::Environment>) environment.settings = values.environment;
+  return environment;
+}
+template <class E>
+typename E::Environment environment_of(const Training<E>& training) {
+  return with_settings<E>(training.hyperparameters);
+}
 
 // What one training step did.
 template <class E>

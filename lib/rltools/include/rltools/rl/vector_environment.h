@@ -102,15 +102,15 @@ struct Transition {
 // A new episode of environment `index`: its parameters, where they differ from episode to episode,
 // and its initial state.
 template <class Device, class E, int N>
-void begin_episode(Device device, VectorEnvironment<E, N>& environments, int index,
-                   std::uint32_t seed) {
+void begin_episode(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                   int index, std::uint32_t seed) {
   const std::uint32_t episode = environments.episodes[index];
   const auto number = static_cast<std::uint32_t>(index);
   if constexpr (kSamplesParameters<E>) {
-    draw_parameters(device, E{}, environments.values[index],
+    draw_parameters(device, environment, environments.values[index],
                     {seed, Purpose::environment_parameters, episode, number});
   }
-  reset(device, E{}, environments.at(index), environments.state[index],
+  reset(device, environment, environments.at(index), environments.state[index],
         RandomStream{seed, Purpose::environment_reset, episode, number});
   environments.episode_step[index] = 0;
   environments.episode_return[index] = typename E::Scalar(0);
@@ -118,9 +118,9 @@ void begin_episode(Device device, VectorEnvironment<E, N>& environments, int ind
 
 // observation (CriticObservationDim) of environment `index`, which is in its episode's first state.
 template <class Device, class E, int N>
-void observe_first(Device device, const VectorEnvironment<E, N>& environments, int index,
-                   std::uint32_t seed, typename E::Scalar* observation) {
-  observe(device, E{}, environments.at(index), environments.state[index], observation,
+void observe_first(Device device, const E& environment, const VectorEnvironment<E, N>& environments,
+                   int index, std::uint32_t seed, typename E::Scalar* observation) {
+  observe(device, environment, environments.at(index), environments.state[index], observation,
           RandomStream{seed, Purpose::first_observation, environments.episodes[index],
                        static_cast<std::uint32_t>(index)});
 }
@@ -128,14 +128,15 @@ void observe_first(Device device, const VectorEnvironment<E, N>& environments, i
 // Environment `index` takes `action` (ActionDim) in the run's step `step_number`. An episode of
 // `episode_steps` steps is truncated.
 template <class Device, class E, int N>
-Transition<typename E::Scalar> step_environment(Device device,
+Transition<typename E::Scalar> step_environment(Device device, const E& environment,
                                                 VectorEnvironment<E, N>& environments, int index,
                                                 std::uint32_t seed, std::uint32_t step_number,
                                                 std::uint32_t episode_steps,
                                                 const typename E::Scalar* action) {
-  const auto result = step(device, E{}, environments.at(index), environments.state[index], action,
-                           RandomStream{seed, Purpose::environment_step, step_number,
-                                        static_cast<std::uint32_t>(index)});
+  const auto result =
+      step(device, environment, environments.at(index), environments.state[index], action,
+           RandomStream{seed, Purpose::environment_step, step_number,
+                        static_cast<std::uint32_t>(index)});
   if constexpr (kIsElsewhere<E>) {
     if (result.lost) return {0, false, false, environments.episode_return[index], true};
   }
@@ -150,24 +151,24 @@ Transition<typename E::Scalar> step_environment(Device device,
 // A new episode of environment `index`, whose episode has ended; T* store.begun(index) is where its
 // first observation goes.
 template <class Device, class E, int N, class Store>
-void begin_next_episode(Device device, VectorEnvironment<E, N>& environments, int index,
-                        std::uint32_t seed, Store& store) {
+void begin_next_episode(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                        int index, std::uint32_t seed, Store& store) {
   environments.episodes[index]++;
-  begin_episode(device, environments, index, seed);
-  observe_first(device, environments, index, seed, store.begun(index));
+  begin_episode(device, environment, environments, index, seed);
+  observe_first(device, environment, environments, index, seed, store.begun(index));
 }
 
 // Environment `index` takes its row of `action` (N, ActionDim), as by step_environment(), and is
 // observed: T* store.reached(index, transition) is where that goes. Whether its episode has ended;
 // a new one is not begun.
 template <class Device, class E, int N, class Store>
-bool step_and_observe(Device device, VectorEnvironment<E, N>& environments, int index,
-                      std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
-                      const typename E::Scalar* action, Store& store) {
+bool step_and_observe(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                      int index, std::uint32_t seed, std::uint32_t step_number,
+                      std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
   const auto transition =
-      step_environment(device, environments, index, seed, step_number, episode_steps,
+      step_environment(device, environment, environments, index, seed, step_number, episode_steps,
                        action + static_cast<std::ptrdiff_t>(index) * E::kActionDim);
-  observe(device, E{}, environments.at(index), environments.state[index],
+  observe(device, environment, environments.at(index), environments.state[index],
           store.reached(index, transition),
           RandomStream{seed, Purpose::observation, step_number, static_cast<std::uint32_t>(index)});
   return transition.ended();
@@ -189,16 +190,16 @@ constexpr bool kStepsInLanes =
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.
 template <class Device, class E, int N>
-[[gnu::flatten]] void step_states(Device device, const VectorEnvironment<E, N>& environments,
-                                  int first, int count, std::uint32_t seed,
-                                  std::uint32_t step_number,
+[[gnu::flatten]] void step_states(Device device, const E& environment,
+                                  const VectorEnvironment<E, N>& environments, int first, int count,
+                                  std::uint32_t seed, std::uint32_t step_number,
                                   const typename E::Scalar* __restrict action,
                                   typename E::State* __restrict states,
                                   typename E::Scalar* __restrict rewards,
                                   std::uint8_t* __restrict terminated) {
   for (int i = 0; i < count; i++) {
     const auto number = static_cast<std::uint32_t>(first + i);
-    const auto result = step(device, E{}, environments.at(first + i), states[i],
+    const auto result = step(device, environment, environments.at(first + i), states[i],
                              action + static_cast<std::ptrdiff_t>(i) * E::kActionDim,
                              RandomStream{seed, Purpose::environment_step, step_number, number});
     rewards[i] = result.reward;
@@ -208,14 +209,14 @@ template <class Device, class E, int N>
 
 // observations (count, CriticObservationDim) of their states (count).
 template <class Device, class E, int N>
-[[gnu::flatten]] void observe_states(Device device, const VectorEnvironment<E, N>& environments,
-                                     int first, int count, std::uint32_t seed,
-                                     std::uint32_t step_number,
+[[gnu::flatten]] void observe_states(Device device, const E& environment,
+                                     const VectorEnvironment<E, N>& environments, int first,
+                                     int count, std::uint32_t seed, std::uint32_t step_number,
                                      const typename E::State* __restrict states,
                                      typename E::Scalar* __restrict observations) {
   for (int i = 0; i < count; i++) {
     const auto number = static_cast<std::uint32_t>(first + i);
-    observe(device, E{}, environments.at(first + i), states[i],
+    observe(device, environment, environments.at(first + i), states[i],
             observations + static_cast<std::ptrdiff_t>(i) * kCriticObservationDim<E>,
             RandomStream{seed, Purpose::observation, step_number, number});
   }
@@ -224,18 +225,19 @@ template <class Device, class E, int N>
 // Step, observation and, where an episode ends, the next one, of `count` environments from `first`
 // on, all steps before all observations.
 template <int Count, class Device, class E, int N, class Store>
-void step_block(Device device, VectorEnvironment<E, N>& environments, int first, int count,
-                std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
-                const typename E::Scalar* action, Store& store) {
+void step_block(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                int first, int count, std::uint32_t seed, std::uint32_t step_number,
+                std::uint32_t episode_steps, const typename E::Scalar* action, Store& store) {
   using T = typename E::Scalar;
   constexpr int kObservation = kCriticObservationDim<E>;
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
   auto* states = environments.state + first;
-  step_states(device, environments, first, count, seed, step_number,
+  step_states(device, environment, environments, first, count, seed, step_number,
               action + static_cast<std::ptrdiff_t>(first) * E::kActionDim, states, rewards,
               terminated);
-  observe_states(device, environments, first, count, seed, step_number, states, observations);
+  observe_states(device, environment, environments, first, count, seed, step_number, states,
+                 observations);
   for (int i = 0; i < count; i++) {
     const std::uint32_t episode_step = ++environments.episode_step[first + i];
     environments.episode_return[first + i] += rewards[i];
@@ -246,7 +248,8 @@ void step_block(Device device, VectorEnvironment<E, N>& environments, int first,
                                    environments.episode_return[first + i]};
     T* reached = store.reached(first + i, transition);
     for (int k = 0; k < kObservation; k++) reached[k] = observations[i * kObservation + k];
-    if (transition.ended()) begin_next_episode(device, environments, first + i, seed, store);
+    if (transition.ended())
+      begin_next_episode(device, environment, environments, first + i, seed, store);
   }
 }
 
@@ -257,8 +260,8 @@ void step_block(Device device, VectorEnvironment<E, N>& environments, int first,
 //   T* store.reached(i, transition)  says where the observation of the state reached is to go, and
 //   T* store.begun(i)                where the first one of a new episode is to go.
 template <class Device, class E, int N, class Store>
-void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
-              std::uint32_t step_number, std::uint32_t episode_steps,
+void step_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+              std::uint32_t seed, std::uint32_t step_number, std::uint32_t episode_steps,
               const typename E::Scalar* action, Store&& store) {
   if constexpr (detail::kStepsInLanes<E, N>) {
     constexpr bool kIsOneBlock = N != kAtRunTime && N < detail::kMostInBlock;
@@ -267,40 +270,40 @@ void step_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_
     if (N != kAtRunTime || whole >= detail::kFewestLanes) {
       for (int first = 0; first < whole; first += kBlock) {
         const int count = whole - first < kBlock ? whole - first : kBlock;
-        detail::step_block<kBlock>(device, environments, first, count, seed, step_number,
-                                   episode_steps, action, store);
+        detail::step_block<kBlock>(device, environment, environments, first, count, seed,
+                                   step_number, episode_steps, action, store);
       }
       return;
     }
   }
   for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
-    const bool ended = step_and_observe(worker, environments, index, seed, step_number,
+    const bool ended = step_and_observe(worker, environment, environments, index, seed, step_number,
                                         episode_steps, action, store);
-    if (ended) begin_next_episode(worker, environments, index, seed, store);
+    if (ended) begin_next_episode(worker, environment, environments, index, seed, store);
   });
 }
 
 // Ends the episodes under way, as if they had been lost, and begins new ones.
 template <class Device, class E, int N, class Begun>
-void begin_all_anew(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
-                    Begun&& begun) {
+void begin_all_anew(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+                    std::uint32_t seed, Begun&& begun) {
   struct {
     Begun& function;
     auto begun(int index) { return function(index); }
   } store{begun};
   for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
-    begin_next_episode(worker, environments, index, seed, store);
+    begin_next_episode(worker, environment, environments, index, seed, store);
   });
 }
 
 // The first episode of every environment; T* begun(i) is where its first observation goes.
 template <class Device, class E, int N, class Begun>
-void begin_all(Device device, VectorEnvironment<E, N>& environments, std::uint32_t seed,
-               Begun&& begun) {
+void begin_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
+               std::uint32_t seed, Begun&& begun) {
   for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
     environments.episodes[index] = 0;
-    begin_episode(worker, environments, index, seed);
-    observe_first(worker, environments, index, seed, begun(index));
+    begin_episode(worker, environment, environments, index, seed);
+    observe_first(worker, environment, environments, index, seed, begun(index));
   });
 }
 

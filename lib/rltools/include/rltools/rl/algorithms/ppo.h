@@ -169,7 +169,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   learner.iteration = learner.minibatches = 0;
   reset_progress(training);
   clear(training.replay);
-  begin_all(device, learner.environments, hyper.seed, [&](int index) {
+  begin_all(device, environment_of(training), learner.environments, hyper.seed, [&](int index) {
     return training.replay.present_observation + index * training.replay.kObservationDim;
   });
 }
