@@ -244,11 +244,6 @@ template <class T, class D, class B>
   const T e2 = after(set2, w2, u, n), e3 = after(set3, w3, u, n);
   const RotorEffect<T> push{T(0), torque[0] * d.per_inertia_x, torque[1] * d.per_inertia_y,
                             torque[2] * d.per_inertia_z};
-  const auto begin = rotor_effect<T>(d, push, w0, w1, w2, w3);
-  const auto middle = rotor_effect<T>(d, push, after(set0, w0, uh, nh), after(set1, w1, uh, nh),
-                                      after(set2, w2, uh, nh), after(set3, w3, uh, nh));
-  const auto end = rotor_effect<T>(d, push, e0, e1, e2, e3);
-
   const T still_x = force[0] * d.per_mass, still_y = force[1] * d.per_mass;
   const T still_z = math::fma(force[2], d.per_mass, static_cast<T>(-kGravity_m_s2));
   const Motion<T> m{body.velocity_m_s[0],
@@ -261,25 +256,35 @@ template <class T, class D, class B>
                     body.angular_velocity_rad_s[0],
                     body.angular_velocity_rad_s[1],
                     body.angular_velocity_rad_s[2]};
+  const auto begin = rotor_effect<T>(d, push, w0, w1, w2, w3);
   const auto k1 = derivative<T>(d, begin, still_x, still_y, still_z, m);
+  const auto middle = rotor_effect<T>(d, push, after(set0, w0, uh, nh), after(set1, w1, uh, nh),
+                                      after(set2, w2, uh, nh), after(set3, w3, uh, nh));
   const auto k2 = derivative<T>(d, middle, still_x, still_y, still_z, moved(m, half, k1));
   const auto k3 = derivative<T>(d, middle, still_x, still_y, still_z, moved(m, half, k2));
+  const auto end = rotor_effect<T>(d, push, e0, e1, e2, e3);
   const auto k4 = derivative<T>(d, end, still_x, still_y, still_z, moved(m, step, k3));
 
   // Where the derivative is a velocity, its stages are velocities too:
   // p + h (v + h/6 (k1 + k2 + k3)).
-  const auto weighted = [](T a, T b, T c, T e) { return math::fma(T(2), b + c, a + e); };
-  const auto position = [&](T p, T v, T a, T b, T c) {
-    return math::fma(step, math::fma(sixth, (a + b) + c, v), p);
+  const auto position = [&](T p, T v, T a, T bc) {
+    return math::fma(step, math::fma(sixth, a + bc, v), p);
   };
-  body.position_m[0] = position(body.position_m[0], m.vx, k1.vx, k2.vx, k3.vx);
-  body.position_m[1] = position(body.position_m[1], m.vy, k1.vy, k2.vy, k3.vy);
-  body.position_m[2] = position(body.position_m[2], m.vz, k1.vz, k2.vz, k3.vz);
-  const Motion<T> sum{weighted(k1.vx, k2.vx, k3.vx, k4.vx), weighted(k1.vy, k2.vy, k3.vy, k4.vy),
-                      weighted(k1.vz, k2.vz, k3.vz, k4.vz), weighted(k1.qw, k2.qw, k3.qw, k4.qw),
-                      weighted(k1.qx, k2.qx, k3.qx, k4.qx), weighted(k1.qy, k2.qy, k3.qy, k4.qy),
-                      weighted(k1.qz, k2.qz, k3.qz, k4.qz), weighted(k1.wx, k2.wx, k3.wx, k4.wx),
-                      weighted(k1.wy, k2.wy, k3.wy, k4.wy), weighted(k1.wz, k2.wz, k3.wz, k4.wz)};
+  const T x23 = k2.vx + k3.vx, y23 = k2.vy + k3.vy, z23 = k2.vz + k3.vz;
+  body.position_m[0] = position(body.position_m[0], m.vx, k1.vx, x23);
+  body.position_m[1] = position(body.position_m[1], m.vy, k1.vy, y23);
+  body.position_m[2] = position(body.position_m[2], m.vz, k1.vz, z23);
+  const auto weighted = [](T a, T bc, T e) { return math::fma(T(2), bc, a + e); };
+  const Motion<T> sum{weighted(k1.vx, x23, k4.vx),
+                      weighted(k1.vy, y23, k4.vy),
+                      weighted(k1.vz, z23, k4.vz),
+                      weighted(k1.qw, k2.qw + k3.qw, k4.qw),
+                      weighted(k1.qx, k2.qx + k3.qx, k4.qx),
+                      weighted(k1.qy, k2.qy + k3.qy, k4.qy),
+                      weighted(k1.qz, k2.qz + k3.qz, k4.qz),
+                      weighted(k1.wx, k2.wx + k3.wx, k4.wx),
+                      weighted(k1.wy, k2.wy + k3.wy, k4.wy),
+                      weighted(k1.wz, k2.wz + k3.wz, k4.wz)};
   const auto next = moved(m, sixth, sum);
   body.velocity_m_s[0] = next.vx;
   body.velocity_m_s[1] = next.vy;
