@@ -124,9 +124,11 @@ constexpr auto item_value(T value) {
   }
 }
 
+// The nominal ones; where episodes have their own, those of one, by the settings' defaults.
 template <class Environment, class Visitor>
 void visit_constants(const char* group, Visitor&& visit) {
-  const typename Environment::Parameters parameters{};
+  typename Environment::Parameters parameters;
+  draw_parameters(Generic{}, Environment{}, parameters, {0, kBehaviourProbe, 0});
   parameters.for_each_field([&](const char* name, const auto& constant) {
     using Constant = std::remove_reference_t<decltype(constant)>;
     if constexpr (std::is_array_v<Constant>) {

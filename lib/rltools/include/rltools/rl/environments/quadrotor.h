@@ -1,0 +1,387 @@
+// A quadrotor that holds a position and a yaw, which may move, by four thrusts: dynamics and
+// airframes of quadrotor/, observations and actions of policy/contracts/quadrotor.h.
+//
+// A step lasts `Ticks` ticks of the contract's 2 ms, with one action, in `Substeps` steps of the
+// integrator; commands are late by a whole number of those. In training that is 10 ms in two; a
+// flight is simulated tick by tick, QuadrotorTick.
+//
+// The world's origin is where the target is at first, and the target's yaw is 0: what a policy sees
+// is the same for any other. Reward of a step:
+//   reward_alive - cost_position |e| - cost_velocity |v_e| - cost_tilt (1 - z_z) / 2
+//     - cost_yaw (1 - cos yaw) / 2 - cost_rate |omega| - cost_change |a - a_before|^2 / 4
+//     - cost_limit where a limit was broken, which is terminal
+// with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalised
+// actions a.
+//
+// Straight-line code: many are stepped in lanes.
+#pragma once
+
+#include "rltools/core/math.h"
+#include "rltools/core/random.h"
+#include "rltools/policy/contracts/quadrotor.h"
+#include "rltools/rl/environment.h"
+#include "rltools/rl/environments/quadrotor/dynamics.h"
+#include "rltools/rl/environments/quadrotor/settings.h"
+
+namespace rlt {
+
+namespace quadrotor {
+
+// The longest latency, in seconds, and how many setpoints are kept for it by steps of `Ticks`
+// ticks.
+constexpr double kMostLatency_s = 0.020;
+constexpr int kMostLatencyTicks = 10;
+constexpr int held_actions(int ticks) { return (kMostLatencyTicks + ticks - 1) / ticks; }
+
+// An episode's own. Of the rotors' thrusts each has a gain; `latency` is in steps of the
+// integrator.
+#define RLT_QUADROTOR_PARAMETERS(X) \
+  RLT_QUADROTOR_DYNAMICS(X)         \
+  X(Rotors<T>, gain)                \
+  X(T, mass_kg)                     \
+  X(T, lag_up_s)                    \
+  X(T, lag_down_s)                  \
+  X(std::uint32_t, latency)         \
+  X(std::uint32_t, table)           \
+  X(T, hover_fraction) /* of the greatest thrust */
+
+template <class T>
+RLT_DEFINE_FIELDS(EpisodeParameters, RLT_QUADROTOR_PARAMETERS)
+#define RLT_QUADROTOR_STATE(X)                                        \
+  RLT_QUADROTOR_BODY(X)                                               \
+  X(Held, held_setpoint)    /* of the actions before, latest first */ \
+  X(Rotors<T>, last_action) /* normalised */                          \
+  X(Vector<T>, gust_m_s2)   /* in the world */                        \
+  X(Vector<T>, target_position_m)                                     \
+  X(Vector<T>, target_velocity_m_s)                                   \
+  X(T, time_s)
+
+template <class T, int HeldActions>
+struct FlightState {
+  using Held = T[HeldActions * 4];
+  RLT_QUADROTOR_STATE(RLT_DECLARE_FIELD)
+  RLT_FIELD_VISITS(RLT_QUADROTOR_STATE, RLT_VISIT_FIELD)
+};
+
+}  // namespace quadrotor
+
+template <class T, int Ticks = 5, int Substeps = 2>
+struct Quadrotor : contracts::Quadrotor {
+  using Scalar = T;
+  using Settings = quadrotor::Settings;
+  using State = quadrotor::FlightState<T, quadrotor::held_actions(Ticks)>;
+  using Parameters = quadrotor::EpisodeParameters<T>;
+  static constexpr const char* kName = "Quadrotor";
+  static constexpr int kEpisodeSteps = 500;
+  static constexpr int kTicksPerStep = Ticks;
+  static constexpr int kSubsteps = Substeps;
+  // Behind the policy's: the rotors' speeds, the gust, and of the dynamics what a policy cannot
+  // see.
+  static constexpr int kPrivilegedDim = 4 + 3 + 8;
+  static constexpr double kSubstep_s = Ticks * kStepInterval_us * 1e-6 / Substeps;
+
+  Settings settings;
+};
+
+// Tick by tick.
+template <class T>
+using QuadrotorTick = Quadrotor<T, 1, 1>;
+
+namespace quadrotor {
+
+// Of `value`, which differs by up to the part `spread`; for the number `index` of the stream.
+template <class T>
+T spread_out(RandomStream random, std::uint32_t index, T value, T spread) {
+  const T unit = uniform<T>(random, index, T(-1), T(1));
+  return value * math::fma(spread, unit, T(1));
+}
+
+// One that differs from `a` by up to `spread`: heavier, other inertia, stronger, slower.
+template <class T>
+Airframe<T> varied(Airframe<T> a, T spread, RandomStream random) {
+  a.mass_kg = spread_out(random, 8, a.mass_kg, spread);
+  const T inertia = spread_out(random, 9, T(1), spread);
+  a.inertia_x *= inertia;
+  a.inertia_y *= inertia;
+  a.inertia_z = spread_out(random, 10, a.inertia_z, spread);
+  const T strength = spread_out(random, 11, T(1), spread);
+  a.thrust_0 *= strength;
+  a.thrust_1 *= strength;
+  a.thrust_2 *= strength;
+  const T turn = spread_out(random, 12, strength, spread);
+  a.torque_0 *= turn;
+  a.torque_1 *= turn;
+  a.torque_2 *= turn;
+  a.lag_up_s = spread_out(random, 13, a.lag_up_s, spread);
+  a.lag_down_s = spread_out(random, 14, a.lag_down_s, spread);
+  return a;
+}
+
+// Which table an episode has.
+inline std::uint32_t drawn_table(const Settings& settings, RandomStream random) {
+  const auto choice = settings.airframe;
+  if (choice == kAnyCrazyflie) return 1 + uniform_index(random, 0, kCrazyflieTables);
+  if (choice == kAnyAirframe) return 1 + uniform_index(random, 0, kTableCount);
+  return choice;
+}
+
+// Rotates `q` about the body's axes by the small angles `a`.
+template <class T>
+void rotate_slightly(const T (&q)[4], const T (&a)[3], T (&result)[4]) {
+  const T x = T(0.5) * a[0], y = T(0.5) * a[1], z = T(0.5) * a[2];
+  result[0] = q[0] - q[1] * x - q[2] * y - q[3] * z;
+  result[1] = q[1] + q[0] * x + q[2] * z - q[3] * y;
+  result[2] = q[2] + q[0] * y + q[3] * x - q[1] * z;
+  result[3] = q[3] + q[0] * z + q[1] * y - q[2] * x;
+}
+
+// Where the target is `time_s` after the beginning: a lemniscate of Gerono in the horizontal plane,
+// target_m to each side along x, its speed that of a phase at constant rate.
+template <class T, class State>
+void set_figure_eight(const Settings& settings, State& state, bool applies) {
+  constexpr T kTurn = static_cast<T>(6.283185307179586);
+  const T rate = kTurn / static_cast<T>(settings.target_s);
+  const T turns = state.time_s / static_cast<T>(settings.target_s);
+  const auto phase = math::sincos(kTurn * (turns - math::floor(turns)));
+  const T width = static_cast<T>(settings.target_m);
+  const T x = width * phase.sine, y = width * phase.sine * phase.cosine;
+  const T vx = width * rate * phase.cosine;
+  const T vy = width * rate * (T(1) - T(2) * phase.sine * phase.sine);
+  state.target_position_m[0] = applies ? x : state.target_position_m[0];
+  state.target_position_m[1] = applies ? y : state.target_position_m[1];
+  state.target_velocity_m_s[0] = applies ? vx : state.target_velocity_m_s[0];
+  state.target_velocity_m_s[1] = applies ? vy : state.target_velocity_m_s[1];
+}
+
+template <class T>
+T length(T x, T y, T z) {
+  return math::sqrt(math::fma(z, z, math::fma(y, y, x * x)));
+}
+
+template <class T>
+T largest(T x, T y, T z) {
+  return math::maximum(math::maximum(math::absolute(x), math::absolute(y)), math::absolute(z));
+}
+
+}  // namespace quadrotor
+
+template <class T, int Ticks, int Substeps>
+void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+                       quadrotor::EpisodeParameters<T>& parameters, RandomStream random) {
+  const auto& settings = environment.settings;
+  const std::uint32_t table = quadrotor::drawn_table(settings, random);
+  const auto airframe = quadrotor::varied(
+      quadrotor::chosen_airframe<T>(table, quadrotor::custom_airframe<T>(settings)),
+      static_cast<T>(settings.spread), random);
+  derive_dynamics(airframe, static_cast<T>(environment.kSubstep_s), parameters);
+  for (std::uint32_t i = 0; i < 4; i++) {
+    parameters.gain[i] =
+        quadrotor::spread_out(random, 4 + i, T(1), static_cast<T>(settings.rotor_spread));
+  }
+  const T latency_s = static_cast<T>(settings.latency_ms) * T(1e-3);
+  const T steps = latency_s / static_cast<T>(environment.kSubstep_s);
+  parameters.latency =
+      static_cast<std::uint32_t>(uniform<T>(random, 1, T(0), T(1)) * (steps + T(0.999)));
+  parameters.mass_kg = airframe.mass_kg;
+  parameters.lag_up_s = airframe.lag_up_s;
+  parameters.lag_down_s = airframe.lag_down_s;
+  parameters.table = table;
+  parameters.hover_fraction =
+      airframe.mass_kg * static_cast<T>(quadrotor::kGravity_m_s2 / 4.0) / thrust(airframe, T(1));
+}
+
+// At hover at the target, or, in `start_share` of the episodes, anywhere within the settings'
+// bounds, at any rotor speeds.
+template <class T, int Ticks, int Substeps>
+void reset(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+           const quadrotor::EpisodeParameters<T>& parameters,
+           typename Quadrotor<T, Ticks, Substeps>::State& state, RandomStream random) {
+  const auto& settings = environment.settings;
+  const T hover = quadrotor::speed_of_thrust<T>(
+      parameters.thrust_0, parameters.thrust_1, parameters.thrust_2,
+      parameters.hover_fraction *
+          (parameters.thrust_0 + parameters.thrust_1 + parameters.thrust_2));
+  const bool is_away = uniform<T>(random, 0, T(0), T(1)) < static_cast<T>(settings.start_share);
+  const auto anywhere = [&](std::uint32_t index, float bound) {
+    return is_away ? uniform<T>(random, index, T(-1), T(1)) * static_cast<T>(bound) : T(0);
+  };
+  for (std::uint32_t i = 0; i < 3; i++) {
+    state.position_m[i] = anywhere(4 + i, settings.start_position);
+    state.velocity_m_s[i] = anywhere(7 + i, settings.start_velocity);
+    state.angular_velocity_rad_s[i] = anywhere(10 + i, settings.start_rate);
+    state.gust_m_s2[i] = standard_normal<T>(random, 40 + i) * static_cast<T>(settings.gust_m_s2);
+    state.target_position_m[i] = state.target_velocity_m_s[i] = T(0);
+  }
+  // A rotation about an axis in any direction, by up to start_tilt.
+  const T x = standard_normal<T>(random, 16), y = standard_normal<T>(random, 17);
+  const T z = standard_normal<T>(random, 18);
+  const T axis = math::maximum(quadrotor::length(x, y, z), static_cast<T>(1e-6));
+  constexpr T kHalfDegree = static_cast<T>(0.00872664626);
+  const auto half =
+      math::sincos(uniform<T>(random, 13, T(0), T(1)) *
+                   (is_away ? static_cast<T>(settings.start_tilt) : T(0)) * kHalfDegree);
+  state.attitude[0] = half.cosine;
+  state.attitude[1] = half.sine * (x / axis);
+  state.attitude[2] = half.sine * (y / axis);
+  state.attitude[3] = half.sine * (z / axis);
+  for (std::uint32_t i = 0; i < 4; i++) {
+    const T factor = T(1) + anywhere(24, 0.3f) + anywhere(20 + i, 0.02f);
+    state.rotor_speed[i] = math::minimum(hover * factor, T(1));
+    state.last_action[i] = T(2) * parameters.hover_fraction - T(1);
+  }
+  for (int i = 0; i < quadrotor::held_actions(Ticks) * 4; i++) state.held_setpoint[i] = hover;
+  state.charge_min = state.time_s = T(0);
+  quadrotor::set_figure_eight<T>(
+      settings, state, settings.task == static_cast<std::uint32_t>(quadrotor::Task::figure_eight));
+  for (int i = 0; i < 3; i++) state.position_m[i] += state.target_position_m[i];
+}
+
+namespace quadrotor {
+
+// The wind goes on, and a push may come.
+template <class T, class State>
+void disturb(const Settings& settings, State& state, T step_s, RandomStream random) {
+  T normals[8];
+  fill_standard_normal(Generic{}, random, normals, 8);
+  const T keeps = math::exp(-step_s / static_cast<T>(settings.gust_s));
+  const T changes = static_cast<T>(settings.gust_m_s2) * math::sqrt(T(1) - keeps * keeps);
+  const T push_length = math::maximum(length(normals[4], normals[5], normals[6]), T(1e-6));
+  const bool is_pushed =
+      uniform<T>(random, 8, T(0), T(1)) * static_cast<T>(settings.push_every_s) < step_s;
+  const T push = is_pushed ? static_cast<T>(settings.push_m_s) / push_length : T(0);
+  for (int i = 0; i < 3; i++) {
+    state.gust_m_s2[i] = math::fma(keeps, state.gust_m_s2[i], changes * normals[i]);
+    state.velocity_m_s[i] = math::fma(push, normals[4 + i], state.velocity_m_s[i]);
+  }
+}
+
+// The target of the next step.
+template <class T, class State>
+void move_target(const Settings& settings, State& state, T step_s, RandomStream random) {
+  const T period = static_cast<T>(settings.target_s);
+  const T before = math::floor(state.time_s / period);
+  state.time_s += step_s;
+  const bool changes = settings.task == static_cast<std::uint32_t>(Task::waypoints) &&
+                       math::floor(state.time_s / period) > before;
+  const T bound = static_cast<T>(settings.target_m);
+  for (std::uint32_t i = 0; i < 3; i++) {
+    const T next = uniform<T>(random, 12 + i, T(-1), T(1)) * bound;
+    state.target_position_m[i] = changes ? next : state.target_position_m[i];
+  }
+  set_figure_eight<T>(settings, state,
+                      settings.task == static_cast<std::uint32_t>(Task::figure_eight));
+}
+
+// What a state earns, and whether it breaks a limit. `change`: the squared change of the action.
+template <class T, class State>
+StepResult<T> judge(const Settings& settings, const State& state, T change) {
+  const T* p = state.position_m;
+  const T* v = state.velocity_m_s;
+  const T* w = state.angular_velocity_rad_s;
+  const T* q = state.attitude;
+  const T ex = p[0] - state.target_position_m[0], ey = p[1] - state.target_position_m[1];
+  const T ez = p[2] - state.target_position_m[2];
+  const T vx = v[0] - state.target_velocity_m_s[0], vy = v[1] - state.target_velocity_m_s[1];
+  const T vz = v[2] - state.target_velocity_m_s[2];
+  const T tilt = q[1] * q[1] + q[2] * q[2];  // (1 - z_z) / 2
+  const T forward = T(1) - T(2) * (q[2] * q[2] + q[3] * q[3]);
+  const T leftward = T(2) * (q[1] * q[2] + q[0] * q[3]);
+  const T horizontal = math::maximum(length(forward, leftward, T(0)), T(1e-3));
+  const T yaw = T(0.5) * (T(1) - forward / horizontal);
+  const auto weighted = [](float weight, T value) { return static_cast<T>(weight) * value; };
+  const bool holds = largest(ex, ey, ez) <= static_cast<T>(settings.limit_position) &&
+                     largest(v[0], v[1], v[2]) <= static_cast<T>(settings.limit_velocity) &&
+                     largest(w[0], w[1], w[2]) <= static_cast<T>(settings.limit_rate);
+  const T cost = weighted(settings.cost_position, length(ex, ey, ez)) +
+                 weighted(settings.cost_velocity, length(vx, vy, vz)) +
+                 weighted(settings.cost_tilt, tilt) + weighted(settings.cost_yaw, yaw) +
+                 weighted(settings.cost_rate, length(w[0], w[1], w[2])) +
+                 weighted(settings.cost_change, T(0.25) * change) +
+                 (holds ? T(0) : static_cast<T>(settings.cost_limit));
+  return {static_cast<T>(settings.reward_alive) - cost, !holds};
+}
+
+}  // namespace quadrotor
+
+template <class T, int Ticks, int Substeps>
+StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+                   const quadrotor::EpisodeParameters<T>& parameters,
+                   typename Quadrotor<T, Ticks, Substeps>::State& state, const T* action,
+                   RandomStream random) {
+  using Environment = Quadrotor<T, Ticks, Substeps>;
+  constexpr int kHeld = quadrotor::held_actions(Ticks);
+  constexpr T kStep_s = static_cast<T>(Environment::kSubstep_s * Substeps);
+  const auto& settings = environment.settings;
+
+  T fraction[4], commanded[4], change = T(0);
+  for (int i = 0; i < 4; i++) {
+    const T normalised = math::clamp(action[i], T(-1), T(1));
+    const T difference = normalised - state.last_action[i];
+    change = math::fma(difference, difference, change);
+    state.last_action[i] = normalised;
+    fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalised, T(0.5));
+  }
+  quadrotor::rotor_setpoints<T>(parameters, fraction, commanded);
+  const bool is_lost = uniform<T>(random, 9, T(0), T(1)) < static_cast<T>(settings.loss);
+  for (int i = 0; i < 4; i++) commanded[i] = is_lost ? state.held_setpoint[i] : commanded[i];
+
+  quadrotor::disturb<T>(settings, state, kStep_s, random);
+  const T force[3] = {state.gust_m_s2[0] * parameters.mass_kg,
+                      state.gust_m_s2[1] * parameters.mass_kg,
+                      state.gust_m_s2[2] * parameters.mass_kg};
+  const T no_torque[3] = {T(0), T(0), T(0)};
+  const auto latency = static_cast<std::int32_t>(parameters.latency);
+  for (int j = 0; j < Substeps; j++) {
+    const std::int32_t actions_ago = latency > j ? (latency - j + Substeps - 1) / Substeps : 0;
+    T setpoint[4] = {commanded[0], commanded[1], commanded[2], commanded[3]};
+    for (int k = 0; k < kHeld; k++) {
+      for (int i = 0; i < 4; i++) {
+        setpoint[i] = actions_ago == k + 1 ? state.held_setpoint[4 * k + i] : setpoint[i];
+      }
+    }
+    quadrotor::rk4_step<T>(parameters, state, setpoint, force, no_torque);
+  }
+  for (int i = kHeld * 4 - 1; i >= 4; i--) state.held_setpoint[i] = state.held_setpoint[i - 4];
+  for (int i = 0; i < 4; i++) state.held_setpoint[i] = commanded[i];
+  quadrotor::move_target<T>(settings, state, kStep_s, random);
+  return quadrotor::judge<T>(settings, state, change);
+}
+
+// With the sensors' noise; what critics see beside has none.
+template <class T, int Ticks, int Substeps>
+void observe(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+             const quadrotor::EpisodeParameters<T>& parameters,
+             const typename Quadrotor<T, Ticks, Substeps>::State& state, T* observation,
+             RandomStream random) {
+  const T noise = static_cast<T>(environment.settings.noise);
+  T normals[12];
+  fill_standard_normal(Generic{}, random, normals, 12);
+  const T position = noise * T(0.002), velocity = noise * T(0.02), attitude = noise * T(0.005);
+  const T rate = noise * T(0.05);
+  for (int i = 0; i < 3; i++) {
+    const T error = state.position_m[i] - state.target_position_m[i];
+    const T speed = state.velocity_m_s[i] - state.target_velocity_m_s[i];
+    observation[i] = math::fma(position, normals[i], error);
+    observation[3 + i] = math::fma(velocity, normals[3 + i], speed);
+    observation[10 + i] = math::fma(rate, normals[6 + i], state.angular_velocity_rad_s[i]);
+  }
+  const T angles[3] = {attitude * normals[9], attitude * normals[10], attitude * normals[11]};
+  T q[4];
+  quadrotor::rotate_slightly<T>(state.attitude, angles, q);
+  const T sign = q[0] < T(0) ? T(-1) : T(1);  // the one of the two with w >= 0
+  for (int i = 0; i < 4; i++) observation[6 + i] = sign * q[i];
+
+  T* privileged = observation + environment.kObservationDim;
+  for (int i = 0; i < 4; i++) privileged[i] = state.rotor_speed[i];
+  for (int i = 0; i < 3; i++) privileged[4 + i] = state.gust_m_s2[i] * T(0.1);
+  privileged[7] = parameters.hover_fraction;
+  privileged[8] = T(4) * parameters.lag_up_s;
+  privileged[9] = T(4) * parameters.lag_down_s;
+  privileged[10] = (parameters.roll_1 + parameters.roll_2) * T(0.001);
+  privileged[11] = (parameters.pitch_1 + parameters.pitch_2) * T(0.001);
+  privileged[12] = (parameters.yaw_1 + parameters.yaw_2) * T(0.01);
+  privileged[13] = static_cast<T>(static_cast<std::int32_t>(parameters.latency)) * T(0.1);
+  privileged[14] = (parameters.lift_1 + parameters.lift_2) * T(0.1);
+}
+
+}  // namespace rlt
