@@ -21,13 +21,16 @@ class Alone {
     bool ended() const { return terminated || truncated; }
   };
 
-  Alone(std::uint32_t seed, int index, std::uint32_t episode_steps)
-      : seed_(seed), index_(static_cast<std::uint32_t>(index)), episode_steps_(episode_steps) {
+  Alone(std::uint32_t seed, int index, std::uint32_t episode_steps, const E& environment = {})
+      : environment_(environment),
+        seed_(seed),
+        index_(static_cast<std::uint32_t>(index)),
+        episode_steps_(episode_steps) {
     begin();
   }
 
   Step take(std::uint32_t number, const float* action) {
-    const auto result = step(Generic{}, E{}, parameters_, state_, action,
+    const auto result = step(Generic{}, environment_, parameters_, state_, action,
                              {seed_, Purpose::environment_step, number, index_});
     episode_step_++;
     episode_return_ += result.reward;
@@ -49,20 +52,21 @@ class Alone {
 
  private:
   void begin() {
-    draw_parameters(Generic{}, E{}, parameters_,
+    draw_parameters(Generic{}, environment_, parameters_,
                     {seed_, Purpose::environment_parameters, episode_, index_});
-    reset(Generic{}, E{}, parameters_, state_,
+    reset(Generic{}, environment_, parameters_, state_,
           RandomStream{seed_, Purpose::environment_reset, episode_, index_});
     episode_step_ = 0;
     episode_return_ = 0;
     present_ = see({seed_, Purpose::first_observation, episode_, index_});
   }
   Observation see(RandomStream random) const {
-    Observation observation(E::kObservationDim);
-    observe(Generic{}, E{}, parameters_, state_, observation.data(), random);
+    Observation observation(kCriticObservationDim<E>);
+    observe(Generic{}, environment_, parameters_, state_, observation.data(), random);
     return observation;
   }
 
+  E environment_;
   std::uint32_t seed_, index_, episode_steps_, episode_ = 0, episode_step_ = 0;
   float episode_return_ = 0;
   typename E::State state_{};

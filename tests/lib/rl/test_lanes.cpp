@@ -10,6 +10,7 @@
 #include "point_environment.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/environments/pendulum.h"
+#include "rltools/rl/environments/quadrotor.h"
 #include "rltools/rl/vector_environment.h"
 
 using namespace rlt;
@@ -20,8 +21,8 @@ namespace {
 template <class E, int N>
 struct Seen {
   using T = typename E::Scalar;
-  std::vector<T> reached = std::vector<T>(N * E::kObservationDim);
-  std::vector<T> present = std::vector<T>(N * E::kObservationDim);
+  std::vector<T> reached = std::vector<T>(N * kCriticObservationDim<E>);
+  std::vector<T> present = std::vector<T>(N * kCriticObservationDim<E>);
   std::vector<Transition<T>> transitions = std::vector<Transition<T>>(N);
 };
 template <class E, int N>
@@ -30,20 +31,22 @@ struct IntoSeen {
   Seen<E, N>& seen;
   T* reached(int index, const Transition<T>& transition) const {
     seen.transitions[index] = transition;
-    return &seen.reached[index * E::kObservationDim];
+    return &seen.reached[index * kCriticObservationDim<E>];
   }
-  T* begun(int index) const { return &seen.present[index * E::kObservationDim]; }
+  T* begun(int index) const { return &seen.present[index * kCriticObservationDim<E>]; }
 };
 
 template <class E, int N>
-void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps) {
-  constexpr int kObservation = E::kObservationDim;
+void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps,
+                const E& environment = {}) {
+  constexpr int kObservation = kCriticObservationDim<E>;
   auto environments = std::make_unique<VectorEnvironment<E, N>>();
   Seen<E, N> seen;
   const IntoSeen<E, N> store{seen};
-  begin_all(Generic{}, E{}, *environments, seed, [&](int index) { return store.begun(index); });
+  begin_all(Generic{}, environment, *environments, seed,
+            [&](int index) { return store.begun(index); });
   std::vector<Alone<E>> alone;
-  for (int i = 0; i < N; i++) alone.emplace_back(seed, i, episode_steps);
+  for (int i = 0; i < N; i++) alone.emplace_back(seed, i, episode_steps, environment);
   const auto row = [](const std::vector<float>& array, int index) {
     return Observation(&array[index * kObservation], &array[index * kObservation] + kObservation);
   };
@@ -54,7 +57,8 @@ void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps) {
     for (int k = 0; k < N * E::kActionDim; k++) {
       action[k] = uniform<float>({seed, Purpose::warmup_action, number}, k, -1.5f, 1.5f);
     }
-    step_all(Generic{}, E{}, *environments, seed, number, episode_steps, action.data(), store);
+    step_all(Generic{}, environment, *environments, seed, number, episode_steps, action.data(),
+             store);
     for (int i = 0; i < N; i++) {
       const auto expected = alone[i].take(number, &action[i * E::kActionDim]);
       const auto& transition = seen.transitions[i];
@@ -82,4 +86,24 @@ TEST_CASE("environments that are stepped in lanes have the bits of one at a time
   check_many<Line, 33>(44, 20, 60);
   check_many<Pendulum<float>, 5>(45, 10, 40);
   check_many<Pendulum<float>, 200>(46, 150, 400);
+}
+
+TEST_CASE("quadrotors in lanes have the bits of one at a time, whatever disturbs them") {
+  Quadrotor<float> environment;
+  auto& settings = environment.settings;
+  settings.airframe = quadrotor::kAnyAirframe;
+  settings.spread = 0.2f;
+  settings.rotor_spread = 0.1f;
+  settings.latency_ms = 20.0f;
+  settings.loss = 0.1f;
+  settings.noise = 1.0f;
+  settings.gust_m_s2 = 2.0f;
+  settings.push_m_s = 1.0f;
+  settings.start_tilt = 180.0f;
+  for (std::uint32_t task = 0; task < 3; task++) {
+    settings.task = task;
+    settings.target_s = 0.1f;
+    check_many<Quadrotor<float>, 70>(50 + task, 40, 60, environment);
+  }
+  check_many<Quadrotor<float>, 3>(53, 40, 90, environment);
 }
