@@ -28,7 +28,7 @@ struct Quadrotor {
   static constexpr const char* kContractName = "quadrotor";
   static constexpr std::uint32_t kStepInterval_us = 2000;
   static constexpr float kMaxPositionError_m = 5.0f;
-  static constexpr float kMaxVelocityError_m_s = 5.0f;
+  static constexpr float kMaxVelocityError_m_s = 10.0f;      // of a fall until it is upright again
   static constexpr float kMaxAngularVelocity_rad_s = 35.0f;  // gyroscopes: 2,000 deg/s
   static constexpr int kObservationDim = 13;
   static constexpr int kActionDim = 4;
