@@ -23,6 +23,7 @@ POLICY_REASONS: Mapping[str, str] = {
     "other_contract": "made for other observations, actions or rate",
     "too_large": "needs more memory than there is",
     "example_not_reproduced": "an example gives other bits here",
+    "history_too_long": "asks for older actions than are kept",
 }
 # What the slots do not do.
 SLOT_ERRORS: Mapping[str, str] = {

@@ -104,8 +104,9 @@ def check_session(
     policies = session.policies
     if policies.executor().armed:
         raise RefusedError(f"the board on {session.description} is armed: disarm it first")
+    asked = image.past_actions_at(identity.fingerprint) or ()
     parity = check_parity(
-        policies, image, request.inputs, lambda *done: show("inputs compared", *done)
+        policies, image, asked, request.inputs, lambda *done: show("inputs compared", *done)
     )
     samples = request.samples or default_samples(board)
     cost = None
@@ -145,7 +146,7 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
         raise RefusedError(f"the board on {name} has no policy: push one, or name a --run")
     image = parse_policy(session.files.download(POLICY_PATH), f"the policy of the board on {name}")
     image.verify()
-    if image.contract.checksum != identity.fingerprint:
+    if image.past_actions_at(identity.fingerprint) is None:
         raise BoardMismatchError(f"{image.origin} is not made for its contract: push another one")
     return image
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltools_host.errors import DamagedFileError
@@ -26,6 +28,26 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class PastAction:
+    """An element of the action that was given out so many ticks ago, normalised to [-1, 1]."""
+
+    action: int
+    ticks: int
+
+
+def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
+    """What a channel named `<action>_t-<n>` asks for (docs/policy_image.md); None for another."""
+    if (channel.unit, channel.minimum, channel.maximum) != ("1", -1.0, 1.0):
+        return None
+    for index, action in enumerate(actions):
+        if channel.name.startswith(f"{action.name}_t-"):
+            ticks = channel.name[len(action.name) + 3 :]
+            if re.fullmatch("[1-9][0-9]*", ticks):
+                return PastAction(index, int(ticks))
+    return None
+
+
+@dataclass(frozen=True)
 class Contract:
     observations: tuple[Channel, ...]
     actions: tuple[Channel, ...]
@@ -41,6 +63,20 @@ class Contract:
             for channel in (*self.observations, *self.actions)
         )
         return zlib.crc32(records + self.step_interval_us.to_bytes(4, "little"))
+
+    def past_actions(self) -> tuple[PastAction, ...]:
+        """What the last observations ask for; one at least is an observation."""
+        found: list[PastAction] = []
+        for channel in reversed(self.observations[1:]):
+            if (past := past_action(channel, self.actions)) is None:
+                break
+            found.insert(0, past)
+        return tuple(found)
+
+    def without_past_actions(self) -> Contract:
+        """Where such a policy acts."""
+        count = len(self.observations) - len(self.past_actions())
+        return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
     def difference(self, other: Contract) -> str:
         """In what the other one differs, as "X there, Y here"; empty where in nothing."""

@@ -124,7 +124,7 @@ def refusal(values: Values, image: PolicyImage) -> str:
     name = name_of(number, POLICY_REASONS)
     text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
     channels = (*image.observations, *image.actions)
-    if name == "other_contract" and place < len(channels):
+    if name in ("other_contract", "history_too_long") and place < len(channels):
         text += f' (channel {place}, here "{channels[place].name}" in {channels[place].unit})'
     return text
 

@@ -6,6 +6,7 @@ The policy runs through the code that boards run (policies/image.py): its action
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.gymnasium_tasks.maker import silence_mujoco
+from rltools_host.policies.history import ActionHistory
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 MakeEnvironment = Callable[[], Any]
@@ -181,7 +183,12 @@ def is_here(experiment: str) -> bool:
 def gymnasium_has(environment: str) -> bool:
     import gymnasium
 
-    return environment in gymnasium.registry
+    return name_in_gymnasium(environment) in gymnasium.registry
+
+
+def name_in_gymnasium(environment: str) -> str:
+    """Without what rl/environments/with_action_history.h adds to it."""
+    return re.sub(r" \+[0-9]+ actions$", "", environment)
 
 
 @dataclass(frozen=True)
@@ -212,11 +219,17 @@ def gymnasium_episodes(
     done: list[list[Float32Array]] = [[] for _ in environments]
     rewards: list[list[float]] = [[] for _ in environments]
     running = list(range(count))
+    # What the environments do not show the policy is what it was given by a board.
+    asked = image.past_actions if observations.shape[1] < len(image.observations) else ()
+    history = ActionHistory(asked, len(image.actions), count)
     while running:
-        actions = image.evaluate(observations[running])
+        inputs = history.inputs(observations[running], running)
+        outputs, actions = image.runner.run(inputs)
+        history.add(outputs, running)
         still_running = []
+        for i, values in zip(running, inputs, strict=True):
+            seen[i].append(values.copy())
         for i, action in zip(running, actions, strict=True):
-            seen[i].append(observations[i].copy())
             done[i].append(action)
             observation, reward, terminated, truncated, _ = environments[i].step(action)
             observations[i] = observation
@@ -243,7 +256,9 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
-            environment = gymnasium.make(image.environment, disable_env_checker=True)
+            environment = gymnasium.make(
+                name_in_gymnasium(image.environment), disable_env_checker=True
+            )
     except gymnasium.error.Error as error:
         raise UnknownNameError(
             f"gymnasium has no environment {image.environment} ({error}): "
@@ -253,7 +268,8 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
     minimum = [channel.minimum for channel in image.actions]
     maximum = [channel.maximum for channel in image.actions]
     if (
-        environment.observation_space.shape != (len(image.observations),)
+        environment.observation_space.shape
+        not in ((len(image.observations),), (len(image.contract.observations),))
         or not isinstance(space, gymnasium.spaces.Box)
         or space.low.tolist() != minimum
         or space.high.tolist() != maximum

@@ -22,7 +22,7 @@ from rltools_host.build import cmake
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import CHANNEL, Channel, Contract
+from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 
@@ -98,8 +98,25 @@ class PolicyImage:
         return PolicyRunner(self)
 
     @property
-    def contract(self) -> Contract:
+    def inputs(self) -> Contract:
+        """Of all that the network takes."""
         return Contract(self.observations, self.actions, self.step_interval_us)
+
+    @property
+    def contract(self) -> Contract:
+        """Of a place that gives the policy its last actions by itself."""
+        return self.inputs.without_past_actions()
+
+    @property
+    def past_actions(self) -> tuple[PastAction, ...]:
+        """What the observations behind the contract's ask for."""
+        return self.inputs.past_actions()
+
+    def past_actions_at(self, checksum: int) -> tuple[PastAction, ...] | None:
+        """What a place with this contract gives the policy; None where it is not made for it."""
+        if self.inputs.checksum == checksum:
+            return ()
+        return self.past_actions if self.contract.checksum == checksum else None
 
     def verify(self) -> None:
         """Runs the examples on this machine; VerificationError unless every bit is reproduced."""

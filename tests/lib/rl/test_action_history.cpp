@@ -112,3 +112,24 @@ TEST_CASE("learning stores the history, and tells it apart") {
   CHECK(names.find("environment_state/velocity_rad_s environment_state/last_actions ") !=
         std::string::npos);
 }
+
+namespace {
+
+// A step of it lasts five ticks of the contract.
+struct SlowPoint : Point<float> {
+  static constexpr const char* kName = "slow-point";
+  static constexpr int kTicksPerStep = 5;
+};
+
+}  // namespace
+
+TEST_CASE("ages are ticks of the contract where a step lasts several") {
+  using Slow = WithActionHistory<SlowPoint, 21>;
+  static_assert(EnvironmentContract<Slow>::kKept);
+  const Channel* channels = Slow::kObservations;
+  CHECK(std::string(channels[3].name) == "right_t-5");
+  CHECK(std::string(channels[4].name) == "up_t-5");
+  CHECK(std::string(channels[5].name) == "right_t-10");
+  CHECK(std::string(channels[Slow::kObservationDim - 1].name) == "up_t-105");
+  CHECK(std::string(Slow::kName) == "slow-point +21 actions");
+}

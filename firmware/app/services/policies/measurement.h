@@ -7,9 +7,12 @@
 
 namespace rlt {
 
+template <class Deployment>
 class Measurement {
  public:
   static constexpr std::uint32_t kMostSamples = 1024;
+
+  explicit Measurement(const PolicyContract& contract) : in_time_(contract) {}
 
   void start(RLT_MEASURED what, std::uint32_t count) {
     what_ = what;
@@ -24,10 +27,10 @@ class Measurement {
 
   // Each sample is one call, on the image's examples by turns. True when it was the last one. A
   // policy that was dropped meanwhile ends the measurement.
-  template <class Device, class Deployment>
+  template <class Device>
   bool take_samples(Device device, Deployment& deployment) {
     for (int i = 0; i < kSamplesAPoll && is_running(); i++) {
-      auto* policy = deployment.acting();
+      Runner* policy = deployment.acting();
       if (policy == nullptr) {
         wanted_ = count_;
         return true;
@@ -41,9 +44,10 @@ class Measurement {
   }
 
  private:
+  using Runner = typename Deployment::Runner;
   static constexpr int kSamplesAPoll = 8;
 
-  template <class Device, class Runner>
+  template <class Device>
   std::uint32_t take_sample(Device device, Runner& policy, const AliasingFloat* values) {
     constexpr int kMostActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
     float action[kMostActions];
@@ -52,15 +56,11 @@ class Measurement {
     if (what_ == RLT_MEASURED_FORWARD) {
       return cost_of([&] { policy.forward(device, observation, action); });
     }
-    // An executor of its own, so that the one that acts does not see it.
-    const auto act = [&](const float* input, float* output) {
-      return policy.forward(device, input, output) ? ExecutorStatus::acted
-                                                   : ExecutorStatus::output_not_finite;
-    };
-    Executor<kMostActions> executor(policy.contract());
-    executor.step(0, {observation, 0}, action, act);
+    // The contract's observation comes first in an example, and past actions from what acted here.
+    in_time_.reset();
+    in_time_.step(device, 0, {observation, 0}, action, &policy);
     const std::uint32_t now_us = policy.contract().step_interval_us;
-    return cost_of([&] { executor.step(now_us, {observation, now_us}, action, act); });
+    return cost_of([&] { in_time_.step(device, now_us, {observation, now_us}, action, &policy); });
   }
 
   template <class Work>
@@ -70,6 +70,7 @@ class Measurement {
     return static_cast<std::uint32_t>(board::counter() - begin);
   }
 
+  typename Deployment::InTime in_time_;  // its own, so that the one that acts does not see it
   RLT_MEASURED what_ = RLT_MEASURED_NOTHING;
   std::uint32_t wanted_ = 0, count_ = 0;
   std::uint32_t samples_[kMostSamples];

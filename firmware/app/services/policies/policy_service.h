@@ -20,6 +20,7 @@ inline std::uint32_t policy_time_us() {
 template <class Contract, class Device, class Storage, std::size_t ScratchFloats>
 class PolicyService : public link::Service {
   using Deployment = PolicyDeployment<Device, Storage, Contract::kActionDim, ScratchFloats>;
+  using Measurements = Measurement<Deployment>;
 
  public:
   using Files = PolicyFiles<PolicyService>;
@@ -32,7 +33,8 @@ class PolicyService : public link::Service {
         sender_(sender),
         deployment_(device, storage, policy_contract<Contract>(), limits),
         files_(*this),
-        server_(files_, sender) {
+        server_(files_, sender),
+        measurement_(policy_contract<Contract>()) {
     static_assert(Contract::kActionDim <= kMostActions,
                   "RLT_ACTION carries at most 24 elements of an action");
     deployment_.begin();
@@ -103,6 +105,9 @@ class PolicyService : public link::Service {
   static constexpr int kMostActions = MAVLINK_MSG_RLT_ACTION_FIELD_ACTION_LEN;
   static constexpr int kMostLayers = MAVLINK_MSG_RLT_ACTION_FIELD_LAYERS_LEN;
   static constexpr int kPartFloats = MAVLINK_MSG_RLT_OBSERVATION_FIELD_VALUES_LEN;
+  static constexpr std::size_t kMostInputs =
+      Deployment::Runner::kMostInputs > Contract::kObservationDim ? Deployment::Runner::kMostInputs
+                                                                  : Contract::kObservationDim;
 
   // -- commands -----------------------------------------------------------------------------------
 
@@ -165,8 +170,8 @@ class PolicyService : public link::Service {
   void measure(const link::Command& command) {
     const float what = command.parameter(), count = command.second_parameter();
     const bool is_known = what >= 0.0f && what <= kLastMeasured;
-    const bool fits = count >= 1.0f && count <= static_cast<float>(Measurement::kMostSamples);
-    PolicyRunner<ScratchFloats>* policy = deployment_.acting();
+    const bool fits = count >= 1.0f && count <= static_cast<float>(Measurements::kMostSamples);
+    const auto* policy = deployment_.acting();
     if (is_armed_ || policy == nullptr || !is_known || !fits) return acknowledge(command, false);
     server_.close();
     measurement_.start(static_cast<RLT_MEASURED>(what), static_cast<std::uint32_t>(count));
@@ -278,15 +283,22 @@ class PolicyService : public link::Service {
   void observe(const mavlink_message_t& message) {
     mavlink_rlt_observation_t part;
     mavlink_msg_rlt_observation_decode(&message, &part);
-    if (part.dimension != Contract::kObservationDim || part.first > part.dimension) return;
+    const int dimension = dimension_of(part.mode);
+    if (part.dimension != dimension || part.first > part.dimension) return;
     if (part.first == 0) tick_ = part.tick, received_ = 0;
     if (part.tick != tick_ || part.first != received_) return;
-    const int left = Contract::kObservationDim - received_;
+    const int left = dimension - received_;
     const int count = left < kPartFloats ? left : kPartFloats;
     __builtin_memcpy(observation_ + received_, part.values,
                      sizeof(float) * static_cast<std::size_t>(count));
     received_ += count;
-    if (received_ == Contract::kObservationDim) act(part);
+    if (received_ == dimension) act(part);
+  }
+  // A network alone is given all that it takes, past actions too.
+  int dimension_of(std::uint8_t mode) {
+    const auto* policy = deployment_.acting();
+    if (mode != RLT_OBSERVE_FORWARD || policy == nullptr) return Contract::kObservationDim;
+    return policy->view()->header->observation_dim;
   }
 
   void act(const mavlink_rlt_observation_t& last) {
@@ -316,9 +328,9 @@ class PolicyService : public link::Service {
   // The network alone, without what the executor allows; a safe action where it gives none.
   ExecutorStatus forward(float* action, mavlink_rlt_action_t& content) {
     take_safe_action(policy_contract<Contract>(), action);
-    PolicyRunner<ScratchFloats>* policy = deployment_.acting();
+    auto* policy = deployment_.acting();
     if (policy == nullptr) return ExecutorStatus::no_policy;
-    if (!all_finite(observation_, Contract::kObservationDim)) {
+    if (!all_finite(observation_, policy->view()->header->observation_dim)) {
       return ExecutorStatus::observation_not_finite;
     }
     float result[Contract::kActionDim] = {};
@@ -353,14 +365,14 @@ class PolicyService : public link::Service {
   Deployment deployment_;
   Files files_;
   FileServer<Files> server_;
-  Measurement measurement_;
+  Measurements measurement_;
   StageVerdict refused_{SlotError::none, {PolicyReason::accepted, 0}};  // of the last image
   float rolled_back_ = kNoImage;  // number of the image that the last roll-back gave up
   float trial_ = kAnyTrial;       // number of the last one since the start
   bool is_armed_ = false;
   std::uint32_t tick_ = 0;
   int received_ = 0;  // elements of the observation with that tick
-  alignas(4) float observation_[Contract::kObservationDim] = {};
+  alignas(4) float observation_[kMostInputs] = {};
 };
 
 }  // namespace rlt

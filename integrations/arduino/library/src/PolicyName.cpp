@@ -24,7 +24,7 @@
 #endif
 
 #include "PolicyName_data.h"
-#include "rltools/policy/executor.h"
+#include "rltools/policy/policy_executor.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/this_processor.h"
 
@@ -39,8 +39,8 @@ constexpr rlt::PolicyContract kContract{PolicyNameClass::kStepInterval_us,
                                         kObservations,
                                         kActions,
                                         safe};
-rlt::PolicyRunner<kScratchFloats> runner(kContract);
-rlt::Executor<kActionCount> executor(kContract);
+rlt::PolicyRunner<kScratchFloats, kHistoryTicks> runner(kContract);
+rlt::PolicyExecutor<kActionCount, kHistoryTicks> executor(kContract);
 rlt::ExecutorStatus last = rlt::ExecutorStatus::no_policy;
 
 }  // namespace
@@ -56,13 +56,8 @@ bool PolicyNameClass::begin(const float* safe_action) {
 }
 
 bool PolicyNameClass::step(uint32_t now_us, const float* observation, float* action) {
-  const auto act = [](const float* values, float* result) {
-    if (runner.view() == nullptr) return rlt::ExecutorStatus::no_policy;
-    return runner.forward(rlt::ThisProcessor{}, values, result)
-               ? rlt::ExecutorStatus::acted
-               : rlt::ExecutorStatus::output_not_finite;
-  };
-  const rlt::ExecutorStatus status = executor.step(now_us, {observation, now_us}, action, act);
+  const rlt::ExecutorStatus status =
+      executor.step(rlt::ThisProcessor{}, now_us, {observation, now_us}, action, &runner);
   if (status != rlt::ExecutorStatus::held) last = status;
   return !rlt::is_fault(last);
 }

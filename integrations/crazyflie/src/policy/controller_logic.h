@@ -364,7 +364,7 @@ class Controller {
   Freshness freshness_;
   ThrustBlend blend_;
   std::atomic<Owner> owner_{Owner::app};  // until begin() is over
-  const PolicyRunner<ScratchFloats>* flown_ = nullptr;
+  const typename Deployment::Runner* flown_ = nullptr;
   float thrusts_[Contract::kActionDim] = {};  // of the last tick in which the policy acted
   std::uint32_t faults_ = 0;                  // ticks in a row
   bool flies_ = false;                        // the policy

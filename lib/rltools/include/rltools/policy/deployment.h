@@ -3,7 +3,7 @@
 // firmware, calls.
 #pragma once
 
-#include "rltools/policy/executor.h"
+#include "rltools/policy/policy_executor.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/policy/slots.h"
 
@@ -19,26 +19,29 @@ struct StageVerdict {
 namespace detail {
 
 // A runner for the image in each slot.
-template <std::size_t ScratchFloats, int SlotCount>
+template <class Runner, int SlotCount>
 struct SlotRunners {
   explicit SlotRunners(const PolicyContract& contract)
-      : of_slot{PolicyRunner<ScratchFloats>(contract), PolicyRunner<ScratchFloats>(contract)} {}
-  PolicyRunner<ScratchFloats> of_slot[2];
+      : of_slot{Runner(contract), Runner(contract)} {}
+  Runner of_slot[2];
 };
-template <std::size_t ScratchFloats>
-struct SlotRunners<ScratchFloats, 1> {
-  explicit SlotRunners(const PolicyContract& contract)
-      : of_slot{PolicyRunner<ScratchFloats>(contract)} {}
-  PolicyRunner<ScratchFloats> of_slot[1];
+template <class Runner>
+struct SlotRunners<Runner, 1> {
+  explicit SlotRunners(const PolicyContract& contract) : of_slot{Runner(contract)} {}
+  Runner of_slot[1];
 };
 
 }  // namespace detail
 
-// `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner.
+// `MostActions` is the contract's action_dim or more; `ScratchFloats` as of PolicyRunner. A policy
+// may see the last `HistoryTicks` actions, which take as many times `MostActions` floats.
 template <class Device, class Storage, int MostActions, std::size_t ScratchFloats,
-          int SlotCount = 2>
+          int SlotCount = 2, int HistoryTicks = kHistoryTicks>
 class PolicyDeployment {
  public:
+  using Runner = PolicyRunner<ScratchFloats, HistoryTicks>;
+  using InTime = PolicyExecutor<MostActions, HistoryTicks>;
+
   PolicyDeployment(Device device, Storage& memory, const PolicyContract& contract,
                    const ExecutorLimits& limits = {})
       : device_(device),
@@ -143,13 +146,7 @@ class PolicyDeployment {
   }
   // The same without a look at the trial, where the clock of observations is another one.
   ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, float* action) {
-    const ExecutorStatus status =
-        executor_.step(now_us, observation, action, [this](const float* values, float* result) {
-          PolicyRunner<ScratchFloats>* runner = acting();
-          if (runner == nullptr) return ExecutorStatus::no_policy;
-          return runner->forward(device_, values, result) ? ExecutorStatus::acted
-                                                          : ExecutorStatus::output_not_finite;
-        });
+    const ExecutorStatus status = executor_.step(device_, now_us, observation, action, acting());
     if (status == ExecutorStatus::output_not_finite && is_in_trial()) {
       slots_.drop(DropReason::fault);
       changed();
@@ -161,7 +158,7 @@ class PolicyDeployment {
 
   bool is_in_trial() const { return slots_.candidate_state() == Candidate::trial; }
   // The policy that acts; null where there is none.
-  PolicyRunner<ScratchFloats>* acting() {
+  Runner* acting() {
     const std::uint8_t slot = is_in_trial() ? slots_.other_slot() : slots_.active_slot();
     auto& runner = slot == PolicySlots<Storage>::kNoSlot ? built_in_ : runners_.of_slot[slot];
     return runner.view() == nullptr ? nullptr : &runner;
@@ -170,10 +167,10 @@ class PolicyDeployment {
   // The accepted image of a slot; null where there is none.
   const PolicyView* view(std::uint8_t slot) const { return runners_.of_slot[slot].view(); }
   const PolicySlots<Storage, SlotCount>& slots() const { return slots_; }
-  const Executor<MostActions>& executor() const { return executor_; }
+  const Executor<MostActions>& executor() const { return executor_.executor(); }
 
  private:
-  PolicyRunner<ScratchFloats>& candidate() { return runners_.of_slot[slots_.other_slot()]; }
+  Runner& candidate() { return runners_.of_slot[slots_.other_slot()]; }
   bool accept(std::uint8_t slot, SlotImage image) {
     return runners_.of_slot[slot].accept(device_, image.data, image.bytes).accepted();
   }
@@ -186,9 +183,9 @@ class PolicyDeployment {
 
   Device device_;
   PolicySlots<Storage, SlotCount> slots_;
-  detail::SlotRunners<ScratchFloats, SlotCount> runners_;
-  PolicyRunner<ScratchFloats> built_in_;
-  Executor<MostActions> executor_;
+  detail::SlotRunners<Runner, SlotCount> runners_;
+  Runner built_in_;
+  InTime executor_;
 };
 
 }  // namespace rlt

@@ -80,8 +80,9 @@ enum class PolicyReason : std::uint8_t {
   other_contract,
   too_large,
   example_not_reproduced,
+  history_too_long,  // found with other_contract
 };
-constexpr int kPolicyReasonCount = 12;
+constexpr int kPolicyReasonCount = 13;
 
 constexpr const char* policy_reason_text(PolicyReason reason) {
   switch (reason) {
@@ -97,6 +98,7 @@ constexpr const char* policy_reason_text(PolicyReason reason) {
     case PolicyReason::other_contract: return "made for other observations, actions or rate";
     case PolicyReason::too_large: return "needs more memory than there is";
     case PolicyReason::example_not_reproduced: return "an example gives other bits here";
+    case PolicyReason::history_too_long: return "asks for older actions than are kept";
   }
   return "unknown reason";
 }

@@ -69,7 +69,11 @@ constexpr bool channels_fit(const Channel* channels, int count) {
 }
 
 inline void add_channels(ByteWriter& writer, const Channel* channels, int count) {
-  for (int i = 0; i < count; i++) writer.add(record_of(channels[i]));
+  for (int i = 0; i < count; i++) {
+    // GCC 12 with AVX-512 at -O1 may read a local record as if it were aligned.
+    alignas(32) const PolicyImageChannel record = record_of(channels[i]);
+    writer.add(record);
+  }
 }
 
 // One example: input drawn uniformly from the channels' ranges, checksum of every layer's output,

@@ -4,6 +4,7 @@
 
 #include "rltools/core/finite.h"
 #include "rltools/nn/dense_at_run_time.h"
+#include "rltools/policy/action_history.h"
 #include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
 
@@ -191,25 +192,46 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   return detail::check_numbers(policy, parameter_count);
 }
 
-// The image's channels and rate are those of `contract`; `where` counts the observations, then the
-// actions.
-inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract) {
+namespace detail {
+
+inline bool same_channel(const PolicyImageChannel& channel, const Channel& expected) {
+  return same_text(channel.name, expected.name) && same_text(channel.unit, expected.unit) &&
+         same_value(channel.minimum, expected.minimum) &&
+         same_value(channel.maximum, expected.maximum);
+}
+
+}  // namespace detail
+
+// Channels behind the contract's observations, which ask for past actions (action_history.h); of an
+// image that check_contract() accepts.
+inline std::uint32_t past_action_count(const PolicyView& policy, const PolicyContract& contract) {
+  return policy.header->observation_dim - static_cast<std::uint32_t>(contract.observation_dim);
+}
+
+// The image's channels and rate are those of `contract`, and further observations ask for actions
+// of at most `history_ticks` ticks ago; `where` counts the image's observations, then the actions.
+inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract,
+                                    std::uint32_t history_ticks = 0) {
   const PolicyImageHeader& header = *policy.header;
-  if (header.observation_dim != contract.observation_dim ||
+  if (header.observation_dim < contract.observation_dim ||
       header.action_dim != contract.action_dim ||
       header.step_interval_us != contract.step_interval_us) {
     return {PolicyReason::other_contract, 0};
   }
-  const int count = contract.observation_dim + contract.action_dim;
-  for (int i = 0; i < count; i++) {
-    const Channel& expected = channel_of(contract, i);
+  const std::uint32_t count = std::uint32_t{header.observation_dim} + header.action_dim;
+  const auto first_past = static_cast<std::uint32_t>(contract.observation_dim);
+  for (std::uint32_t i = 0; i < count; i++) {
     const PolicyImageChannel& channel = policy.observations[i];
-    if (!detail::same_text(channel.name, expected.name) ||
-        !detail::same_text(channel.unit, expected.unit) ||
-        !detail::same_value(channel.minimum, expected.minimum) ||
-        !detail::same_value(channel.maximum, expected.maximum)) {
-      return {PolicyReason::other_contract, static_cast<std::uint32_t>(i)};
+    const bool is_action = i >= header.observation_dim;
+    if (i < first_past || is_action) {
+      const Channel& expected =
+          is_action ? contract.actions[i - header.observation_dim] : contract.observations[i];
+      if (!detail::same_channel(channel, expected)) return {PolicyReason::other_contract, i};
+      continue;
     }
+    const PastAction past = past_action(channel, contract);
+    if (past.ticks == 0) return {PolicyReason::other_contract, i};
+    if (past.ticks > history_ticks) return {PolicyReason::history_too_long, i};
   }
   return {PolicyReason::accepted, 0};
 }

@@ -103,12 +103,21 @@ enum class ActionSource : std::uint8_t {
   output_not_finite,       // of the network
 };
 
+namespace detail {
+// Of a past action in the history; it lies in scratch memory.
+typedef std::uint16_t __attribute__((__may_alias__)) AliasingPlace;
+}  // namespace detail
+
 // Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
 // change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
-// `ScratchFloats` (scratch_floats_to_accept).
-template <std::size_t ScratchFloats>
+// `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is a place for every
+// two past actions), and past actions of at most `HistoryTicks` ticks ago.
+template <std::size_t ScratchFloats, int HistoryTicks = 0>
 class PolicyRunner {
  public:
+  // What an accepted image may have at most.
+  static constexpr std::size_t kMostInputs = ScratchFloats / 2;
+
   explicit constexpr PolicyRunner(const PolicyContract& contract) : contract_(contract) {}
   PolicyRunner(const PolicyRunner&) = delete;
   PolicyRunner& operator=(const PolicyRunner&) = delete;
@@ -119,8 +128,9 @@ class PolicyRunner {
   PolicyVerdict accept(Device device, const std::uint8_t* image, std::size_t count) {
     is_accepted_ = false;
     PolicyVerdict verdict = parse_policy(image, count, view_);
-    if (verdict.accepted()) verdict = check_contract(view_, contract_);
+    if (verdict.accepted()) verdict = check_contract(view_, contract_, std::uint32_t{HistoryTicks});
     if (verdict.accepted()) verdict = check_examples(device, view_, scratch_, ScratchFloats);
+    if (verdict.accepted()) verdict = find_past_actions();
     is_accepted_ = verdict.accepted();
     return verdict;
   }
@@ -134,23 +144,43 @@ class PolicyRunner {
   // within the channels' ranges, whatever the observation.
   template <class Device>
   ActionSource act(Device device, const float* observation, float* action) {
+    static_assert(HistoryTicks == 0, "a policy that may see its last actions acts in time");
     const ActionSource source = run(device, observation, action);
     if (source != ActionSource::from_policy) take_safe_action(contract_, action);
     return source;
   }
 
-  // The same without what a caller has checked already: an accepted policy, a finite observation.
-  // False where an output is not finite.
+  // The same without what a caller has checked already: an accepted policy, a finite input. That is
+  // all that the image takes, past actions too. False where an output is not finite.
   template <class Device>
-  bool forward(Device device, const float* observation, float* action) {
-    return forward(device, observation, action, [](const float*, int) {});
+  bool forward(Device device, const float* input, float* action) {
+    return forward(device, input, action, [](const float*, int) {});
   }
   // And visit(values, count) sees the output of every layer.
   template <class Device, class Visit>
-  bool forward(Device device, const float* observation, float* action, Visit&& visit) {
-    policy_forward(device, view_, observation, action, scratch_, visit);
+  bool forward(Device device, const float* input, float* action, Visit&& visit) {
+    policy_forward(device, view_, input, action, scratch_, visit);
     if (!all_finite(action, static_cast<std::uint64_t>(contract_.action_dim))) return false;
     scale_action(view_, action, action);
+    return true;
+  }
+  // The same for the contract's observation: past actions come from an ActionHistory of
+  // `HistoryTicks`. normalised (action_dim) is what belongs into it next: the network's output,
+  // clamped to [-1, 1], as training has it.
+  template <class Device, class History>
+  bool forward_in_time(Device device, const float* observation, const History& history,
+                       float* normalised, float* action) {
+    const int observed = contract_.observation_dim;
+    const std::uint32_t past = past_action_count(view_, contract_);
+    const detail::AliasingPlace* places = past_places();
+    for (int i = 0; i < observed; i++) scratch_[i] = observation[i];
+    for (std::uint32_t i = 0; i < past; i++) scratch_[observed + i] = history.at(places[i]);
+    policy_forward(device, view_, scratch_, normalised, scratch_);
+    if (!all_finite(normalised, static_cast<std::uint64_t>(contract_.action_dim))) return false;
+    for (int i = 0; i < contract_.action_dim; i++) {
+      normalised[i] = math::clamp(normalised[i], -1.0f, 1.0f);
+    }
+    scale_action(view_, normalised, action);
     return true;
   }
 
@@ -163,6 +193,24 @@ class PolicyRunner {
     }
     return forward(device, observation, action) ? ActionSource::from_policy
                                                 : ActionSource::output_not_finite;
+  }
+
+  detail::AliasingPlace* past_places() {
+    float* behind = scratch_ + scratch_floats_to_run(view_);
+    return reinterpret_cast<detail::AliasingPlace*>(behind);
+  }
+  // What is asked for is looked up once, so that no tick compares names.
+  PolicyVerdict find_past_actions() {
+    const std::uint32_t count = past_action_count(view_, contract_);
+    if (scratch_floats_to_run(view_) + (count + 1) / 2 > ScratchFloats) {
+      return {PolicyReason::too_large, 0};
+    }
+    for (std::uint32_t i = 0; i < count; i++) {
+      const PolicyImageChannel& channel = view_.observations[contract_.observation_dim + i];
+      const std::uint32_t place = place_of(past_action(channel, contract_), contract_);
+      past_places()[i] = static_cast<detail::AliasingPlace>(place);
+    }
+    return {PolicyReason::accepted, 0};
   }
 
   const PolicyContract contract_;

@@ -3,6 +3,9 @@
 // policy gave them, normalised and clamped to [-1, 1]; 0, the middle of the range, before an
 // episode's first ones. All else is E's:
 //   using Environment = WithActionHistory<Pendulum<float>, 2>;
+// Their channels are those by which a place gives a policy its last actions
+// (policy/action_history.h), which counts ticks of the contract: an environment whose step lasts
+// several states `kTicksPerStep`.
 #pragma once
 
 #include "rltools/core/math.h"
@@ -36,7 +39,20 @@ struct ConstantText {
 
 constexpr int kChannelNameBytes = 24, kEnvironmentNameBytes = 32;  // of a policy image
 
-// The observations of E, and for k = 1 .. K the action k steps ago: `torque` gives `torque_t-1`.
+// Ticks of the contract's rate that a step lasts; an environment that acts less often than the
+// place where its policies are to act states `kTicksPerStep`.
+template <class E, class = void>
+struct TicksPerStep {
+  static constexpr int kCount = 1;
+};
+template <class E>
+struct TicksPerStep<E, typename VoidOf<decltype(E::kTicksPerStep)>::Type> {
+  static constexpr int kCount = E::kTicksPerStep;
+  static_assert(kCount >= 1, "a step lasts a tick at least: kTicksPerStep");
+};
+
+// The observations of E, and for k = 1 .. K the action k steps ago: `torque` gives `torque_t-1`,
+// or `torque_t-5` where a step lasts 5 ticks.
 template <class E, int K>
 struct ActionHistoryChannels {
   static constexpr int kCount = E::kObservationDim + K * E::kActionDim;
@@ -50,7 +66,8 @@ struct ActionHistoryChannels {
   static constexpr Names make_names() {
     Names names{};
     for (int i = 0; i < K * E::kActionDim; i++) {
-      names.of[i].add(E::kActions[i % E::kActionDim].name).add("_t-").add(i / E::kActionDim + 1);
+      const int ticks = (i / E::kActionDim + 1) * TicksPerStep<E>::kCount;
+      names.of[i].add(E::kActions[i % E::kActionDim].name).add("_t-").add(ticks);
     }
     return names;
   }

@@ -1,0 +1,99 @@
+// The actions that a place has given out, for policies that see their own last ones. An image asks
+// for them by channels behind the contract's observations, `<action>_t-<n>`: element `action` of
+// the action that was given out n ticks ago, normalised to [-1, 1]; 0 before there were that many
+// (docs/executor.md). Nothing is allocated.
+#pragma once
+
+#include "rltools/policy/format.h"
+
+namespace rlt {
+
+// Ticks that are kept where nothing else is said: 1 KB for four elements.
+constexpr int kHistoryTicks = 64;
+
+// What one channel of an image asks for; `ticks` is 0 where it is no such channel.
+struct PastAction {
+  std::uint32_t action, ticks;
+};
+
+namespace detail {
+
+// n of a name `<action>_t-<n>`, which is a text as is_text() has it; 0 for any other name. A number
+// too large for any place stays too large.
+inline std::uint32_t ticks_of_name(const char (&name)[kChannelNameBytes], const char* action) {
+  constexpr std::uint32_t kTooMany = 100000;
+  const char* const parts[] = {action, "_t-"};
+  std::size_t i = 0;
+  for (const char* text : parts) {
+    for (; *text != '\0'; text++, i++) {
+      if (name[i] != *text) return 0;
+    }
+  }
+  if (name[i] == '0') return 0;
+  std::uint32_t ticks = 0;
+  for (; name[i] != '\0'; i++) {
+    if (name[i] < '0' || name[i] > '9') return 0;
+    if (ticks < kTooMany) ticks = 10 * ticks + static_cast<std::uint32_t>(name[i] - '0');
+  }
+  return ticks;
+}
+
+}  // namespace detail
+
+// What a channel asks for whose texts and range have been checked.
+inline PastAction past_action(const PolicyImageChannel& channel, const PolicyContract& contract) {
+  const bool is_normalised = channel.unit[0] == '1' && channel.unit[1] == '\0' &&
+                             channel.minimum >= -1.0f && channel.minimum <= -1.0f &&
+                             channel.maximum >= 1.0f && channel.maximum <= 1.0f;
+  for (int i = 0; is_normalised && i < contract.action_dim; i++) {
+    const std::uint32_t ticks = detail::ticks_of_name(channel.name, contract.actions[i].name);
+    if (ticks != 0) return {static_cast<std::uint32_t>(i), ticks};
+  }
+  return {0, 0};
+}
+
+// Where an element lies behind the latest action's first one.
+inline std::uint32_t place_of(const PastAction& past, const PolicyContract& contract) {
+  return (past.ticks - 1) * static_cast<std::uint32_t>(contract.action_dim) + past.action;
+}
+
+// The last `Ticks` actions of up to `MostActions` elements.
+template <int Ticks, int MostActions>
+class ActionHistory {
+  static_assert(Ticks > 0 && Ticks * MostActions <= 65536, "a place in the history has 16 bits");
+
+ public:
+  explicit ActionHistory(int action_dim)
+      : action_dim_(static_cast<std::uint32_t>(action_dim)), size_(Ticks * action_dim_) {}
+
+  // There have been no actions.
+  void reset() {
+    for (float& value : values_) value = 0.0f;
+  }
+  // The latest action, normalised.
+  void add(const float* action) {
+    latest_ = (latest_ == 0 ? size_ : latest_) - action_dim_;
+    for (std::uint32_t i = 0; i < action_dim_; i++) values_[latest_ + i] = action[i];
+  }
+  float at(std::uint32_t place) const {
+    const std::uint32_t index = latest_ + place;
+    return values_[index < size_ ? index : index - size_];
+  }
+
+ private:
+  const std::uint32_t action_dim_, size_;
+  std::uint32_t latest_ = 0;
+  float values_[Ticks * MostActions] = {};
+};
+
+// A place that keeps none.
+template <int MostActions>
+class ActionHistory<0, MostActions> {
+ public:
+  explicit ActionHistory(int) {}
+  void reset() {}
+  void add(const float*) {}
+  float at(std::uint32_t) const { return 0.0f; }
+};
+
+}  // namespace rlt
