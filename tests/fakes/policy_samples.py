@@ -39,7 +39,7 @@ def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
 
 def sample_images() -> dict[str, bytes]:
     """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
-    "small_pendulum", a third as large."""
+    "small_pendulum", a third as large; "remembering_*" of policies that see their last actions."""
     return write_samples()[0]
 
 

@@ -31,12 +31,15 @@ class Executor:
         self.image = image
         self.blind_to: set[str] = set()
         self.safe = image.evaluate(np.full(len(image.observations), np.nan, np.float32))
+        self.normalised_safe = np.zeros_like(self.safe)
+        self.forgets = False  # its last actions
         self.reset()
 
     def reset(self) -> None:
         self.due: int | None = None
         self.taken: int | None = None
         self.last = self.safe
+        self.given: list[Float32Array] = []  # normalised, the latest last
 
     def call(self, now: int, taken: int, values: Float32Array) -> tuple[str, Float32Array]:
         interval = self.image.step_interval_us
@@ -46,12 +49,23 @@ class Executor:
             return "held", self.last
         self.due = (self.due + interval) & 0xFFFFFFFF
         status = next((name for name in self.faults(now, taken, values)), "acted")
-        self.last = self.image.evaluate(values) if status == "acted" else self.safe
+        self.last, given = self.safe, self.normalised_safe
+        if status == "acted":
+            output, self.last = self.image.runner.run([*values, *self.past()])
+            given = np.clip(output, -1, 1)
+        if not self.forgets:
+            self.given.append(given)
         return status, self.last
+
+    def past(self) -> list[float]:
+        return [
+            self.given[-past.ticks][past.action] if past.ticks <= len(self.given) else 0.0
+            for past in self.image.past_actions
+        ]
 
     def faults(self, now: int, taken: int, values: Float32Array) -> list[str]:
         interval, age = self.image.step_interval_us, difference(now, taken)
-        channels = self.image.observations
+        channels = self.image.contract.observations
         is_before = self.taken is not None and difference(taken, self.taken) < 0
         found = [
             ("observation_out_of_order", age < -(interval // 4)),

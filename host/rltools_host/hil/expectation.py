@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rltools_host.clients.messages import Action
+from rltools_host.clients.policies import PolicyClient
 from rltools_host.clients.refusals import EXECUTOR_STATUSES, name_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
@@ -59,14 +60,25 @@ class Expected:
         return None
 
 
-def safe_action(image: PolicyImage) -> Float32Array:
-    """The middle of every range, as of a contract that states no other (policy/contract.h)."""
+def safe_action(client: PolicyClient, image: PolicyImage) -> Float32Array:
+    """The board's, which its contract may state (policy/contract.h); it must be the same always.
+
+    The middle of every range, which it is otherwise, where the answer is none.
+    """
     not_finite = np.full(len(image.observations), np.nan, np.float32)
-    return image.evaluate(not_finite)
+    bits = client.forward(not_finite.tolist()).action_bits
+    stated = np.array(bits, np.uint32).view(np.float32)
+    is_one = len(stated) == len(image.actions) and all(
+        channel.minimum <= value <= channel.maximum
+        for channel, value in zip(image.actions, stated, strict=True)
+    )
+    return stated if is_one else image.evaluate(not_finite)
 
 
-def forward(image: PolicyImage, observations: Float32Array) -> list[Expected]:
-    """What this machine computes.
+def forward(
+    image: PolicyImage, observations: Float32Array, safe: Float32Array | None = None
+) -> list[Expected]:
+    """What this machine computes; `safe` is done where there is no action.
 
     The bits of a NaN are the processor's own. One in a layer is in all layers behind it, so that
     where the network's output is finite every bit of every layer is specified.
@@ -74,10 +86,11 @@ def forward(image: PolicyImage, observations: Float32Array) -> list[Expected]:
     outputs, actions = image.runner.run(observations)
     expected = []
     for observation, output, action in zip(observations, outputs, actions, strict=True):
+        instead = action if safe is None else safe
         if not np.isfinite(observation).all():
-            expected.append(Expected("observation_not_finite", action))
+            expected.append(Expected("observation_not_finite", instead))
         elif not np.isfinite(output).all():
-            expected.append(Expected("output_not_finite", action))
+            expected.append(Expected("output_not_finite", instead))
         else:
             layers = image.runner.layer_checksums(observation)
             expected.append(Expected(ACTED, action, layers))

@@ -16,6 +16,7 @@ from rltools_host.hil import expectation
 from rltools_host.hil.expectation import Expected
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.hil.ticks import TickOutcome, check_ticks
+from rltools_host.policies.contract import PastAction
 from rltools_host.policies.image import PolicyImage
 
 SHOWN_INPUTS = 4  # in the table of layers
@@ -77,16 +78,24 @@ class Parity:
 
 
 def check_parity(
-    client: PolicyClient, image: PolicyImage, count: int, progress: Progress | None = None
+    client: PolicyClient,
+    image: PolicyImage,
+    asked: Sequence[PastAction],
+    count: int,
+    progress: Progress | None = None,
 ) -> Parity:
-    """Sends the inputs to the board, whose acting policy is the image, and compares."""
+    """Sends the inputs to the board, whose acting policy is the image, and compares.
+
+    `asked` is what the board gives the policy by itself.
+    """
+    safe = expectation.safe_action(client, image)
     inputs = make_inputs(image.observations, count)
     further = make_not_finite(image.observations)
     values = np.concatenate([inputs.values, further.values])
     kinds = (*inputs.kinds, *further.kinds)
-    expected = expectation.forward(image, values)
+    expected = expectation.forward(image, values, safe)
     answers = client.forward_all(values.tolist(), progress)
-    ticks = check_ticks(client, image)
+    ticks = check_ticks(client, image, asked, safe)
     mismatches, first = 0, ""
     for index, (ours, theirs) in enumerate(zip(expected, answers, strict=True)):
         if difference := ours.difference(theirs):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rltools_host.clients.policies import PolicyClient, Tick
-from rltools_host.hil import expectation
 from rltools_host.hil.expectation import ACTED, HELD, Expected
 from rltools_host.hil.inputs import make_not_finite
+from rltools_host.policies.contract import PastAction
+from rltools_host.policies.history import ActionHistory, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 WRAP = 2**32  # of the clock
+OUT_OF_RANGE = "observation_out_of_range"
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,16 @@ class Call:
 
     tick: Tick
     expected: Expected
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call, and what its status must be."""
+
+    now_us: int
+    taken_us: int
+    observation: Float32Array
+    status: str
 
 
 @dataclass(frozen=True)
@@ -42,34 +54,38 @@ class TickOutcome:
 class Scenarios:
     """The scenarios for a policy: each fault between two ticks on which the policy acts."""
 
-    def __init__(self, image: PolicyImage) -> None:
+    def __init__(self, image: PolicyImage, asked: Sequence[PastAction], safe: Float32Array) -> None:
         self._image = image
+        self._asked = asked
         self._interval = image.step_interval_us
-        self._safe = expectation.safe_action(image)
-        low = np.array([channel.minimum for channel in image.observations], np.float32)
-        high = np.array([channel.maximum for channel in image.observations], np.float32)
+        self._safe = safe
+        self._observed = image.observations[: len(image.observations) - len(asked)]
+        low = np.array([channel.minimum for channel in self._observed], np.float32)
+        high = np.array([channel.maximum for channel in self._observed], np.float32)
         self._low, self._high = low, high
         # Three places within the range, so that observations differ from tick to tick.
         self._good = [(low + np.float32(share) * (high - low)) for share in (0.25, 0.5, 0.75)]
 
     def all(self) -> Iterator[Scenario]:
         interval = self._interval
-        for index, channel in enumerate(self._image.observations):
+        for index, channel in enumerate(self._observed):
             for end, towards in ((self._low, -np.inf), (self._high, np.inf)):
                 beyond = np.nextafter(end[index], np.float32(towards), dtype=np.float32)
                 if np.isfinite(beyond):
                     name = f'"{channel.name}" is {beyond:.9g}'
-                    yield self._fault(name, "observation_out_of_range", self._with(index, beyond))
+                    yield self._fault(name, OUT_OF_RANGE, self._with(index, beyond))
         at_ends = [self._low, self._high]
         yield self._scenario(
             "every element at an end of its range",
             [self._acting(tick * interval, end) for tick, end in enumerate(at_ends)],
         )
-        not_finite = make_not_finite(self._image.observations)
+        not_finite = make_not_finite(self._observed)
         for kind, values in zip(not_finite.kinds, not_finite.values, strict=True):
             yield self._fault(kind, "observation_not_finite", values)
         yield from self._ages()
         yield self._held()
+        if self._asked:
+            yield self._remembered()
 
     # -- kinds of scenarios ------------------------------------------------------------------------
 
@@ -98,8 +114,20 @@ class Scenarios:
         """A call before the next tick is due."""
         first = self._acting(0, self._good[0])
         early_us = self._interval - self._interval // 4 - 1
-        early = self._call(early_us, early_us, self._good[1], HELD, self._good[0])
+        early = self._call(early_us, early_us, self._good[1], HELD)
         return self._scenario("a call before its time", [first, early, self._after(1)])
+
+    def _remembered(self) -> Scenario:
+        """All that is asked for has been a safe action, and the policy's, and nothing yet."""
+        longest = max(past.ticks for past in self._asked)
+        calls = []
+        for tick in range(3 * longest + 3):
+            now_us = tick * self._interval
+            if longest < tick <= 2 * longest and tick % 2:
+                calls.append(self._call(now_us, now_us, self._outside, OUT_OF_RANGE))
+            else:
+                calls.append(self._acting(now_us, self._good[tick % len(self._good)]))
+        return self._scenario("its own last actions", calls)
 
     def _fault(self, name: str, status: str, observation: Float32Array) -> Scenario:
         interval = self._interval
@@ -109,13 +137,28 @@ class Scenarios:
 
     # -- parts of them -----------------------------------------------------------------------------
 
-    def _scenario(self, name: str, calls: list[Call]) -> Scenario:
-        return Scenario(name, tuple(calls))
+    def _scenario(self, name: str, calls: list[Planned]) -> Scenario:
+        history = ActionHistory(self._asked, len(self._image.actions))
+        action = self._safe
+        expected = []
+        for call in calls:
+            if call.status == ACTED:
+                inputs = history.inputs(call.observation)
+                outputs, actions = self._image.runner.run(inputs)
+                history.add(outputs)
+                action = actions[0]
+            elif call.status != HELD:
+                history.add(normalised(self._safe, self._image.actions))
+                action = self._safe
+            values = tuple(call.observation.tolist())
+            tick = Tick(call.now_us % WRAP, call.taken_us % WRAP, values)
+            expected.append(Call(tick, Expected(call.status, action)))
+        return Scenario(name, tuple(expected))
 
-    def _acting(self, now_us: int, observation: Float32Array) -> Call:
+    def _acting(self, now_us: int, observation: Float32Array) -> Planned:
         return self._call(now_us, now_us, observation, ACTED)
 
-    def _after(self, tick: int) -> Call:
+    def _after(self, tick: int) -> Planned:
         return self._acting(tick * self._interval, self._good[2])
 
     def _with(self, index: int, value: np.float32) -> Float32Array:
@@ -123,26 +166,24 @@ class Scenarios:
         values[index] = value
         return values
 
-    def _call(
-        self,
-        now_us: int,
-        taken_us: int,
-        observation: Float32Array,
-        status: str,
-        acted_on: Float32Array | None = None,
-    ) -> Call:
-        """`acted_on` is the observation whose action is held."""
-        action = self._safe
-        if status in (ACTED, HELD):
-            action = self._image.evaluate(observation if acted_on is None else acted_on)
-        tick = Tick(now_us % WRAP, taken_us % WRAP, tuple(observation.tolist()))
-        return Call(tick, Expected(status, action))
+    def _call(self, now_us: int, taken_us: int, observation: Float32Array, status: str) -> Planned:
+        return Planned(now_us, taken_us, observation, status)
+
+    @property
+    def _outside(self) -> Float32Array:
+        """Of a channel that has numbers beyond its range."""
+        return self._with(0, np.nextafter(self._high[0], np.float32(np.inf), dtype=np.float32))
 
 
-def check_ticks(client: PolicyClient, image: PolicyImage) -> TickOutcome:
+def check_ticks(
+    client: PolicyClient,
+    image: PolicyImage,
+    asked: Sequence[PastAction],
+    safe: Float32Array,
+) -> TickOutcome:
     """Runs all scenarios on the board."""
     checked, failed, first = 0, 0, ""
-    for scenario in Scenarios(image).all():
+    for scenario in Scenarios(image, asked, safe).all():
         answers = client.act_through([call.tick for call in scenario.calls])
         for number, (call, answer) in enumerate(zip(scenario.calls, answers, strict=True)):
             difference = call.expected.difference(answer)

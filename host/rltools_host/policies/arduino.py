@@ -34,9 +34,9 @@ def interface_header(image: PolicyImage) -> str:
             f"Policy of {image.experiment} for {image.environment}: "
             f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
         ),
-        observations=channel_comments("Observations", image.observations),
+        observations=channel_comments("Observations", image.contract.observations),
         actions=channel_comments("Actions", image.actions),
-        observation_dim=len(image.observations),
+        observation_dim=len(image.contract.observations),
         action_dim=len(image.actions),
         step_interval_us=image.step_interval_us,
     )
@@ -45,10 +45,12 @@ def interface_header(image: PolicyImage) -> str:
 def data_header(image: PolicyImage) -> str:
     """What the library's source includes besides: contract and image."""
     widest = max(len(image.observations), *(layer.bias.size for layer in image.layers))
+    past = image.past_actions
     return DATA.format(
-        observations=export.channel_rows(image.observations),
+        observations=export.channel_rows(image.contract.observations),
         actions=export.channel_rows(image.actions),
-        scratch_floats=2 * (widest + len(image.actions)),
+        scratch_floats=2 * widest + max(2 * len(image.actions), (len(past) + 1) // 2),
+        history_ticks=max((action.ticks for action in past), default=0),
         bytes=export.byte_rows(image.data),
     )
 
@@ -60,7 +62,7 @@ def sensor_lines(image: PolicyImage) -> str:
             f"  observation[{index}] = "
             f"{(channel.minimum + channel.maximum) / 2:.9g};  // {channel.name}, {channel.unit}"
         )
-        for index, channel in enumerate(image.observations)
+        for index, channel in enumerate(image.contract.observations)
     )
 
 
@@ -170,6 +172,8 @@ constexpr rlt::Channel kActions[] = {{
 {actions}
 }};
 constexpr int kScratchFloats = {scratch_floats};
+// Of its own last actions, which the library gives it.
+constexpr int kHistoryTicks = {history_ticks};
 
 alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 {bytes}

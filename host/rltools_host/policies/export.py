@@ -131,6 +131,19 @@ def channel_comment(channels: Sequence[Channel]) -> str:
     )
 
 
+def observation_comment(image: PolicyImage) -> str:
+    past = len(image.past_actions)
+    text = channel_comment(image.observations)
+    if past:
+        first = len(image.observations) - past
+        text += (
+            f"\n// From [{first}] on they are its own outputs: `<action>_t-<n>` is what\n"
+            "// evaluate_normalised() gave n steps ago, clamped to -1 and 1; 0 before there were "
+            "as many."
+        )
+    return text
+
+
 def layer_call(index: int, layer: Layer, count: int) -> str:
     in_dim, out_dim = layer.weights.shape
     source = "input" if index == 0 else f"hidden_{index - 1}"
@@ -192,7 +205,7 @@ def c_header(image: PolicyImage) -> str:
             f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
         ),
         step_interval_us=image.step_interval_us,
-        observation_comment=channel_comment(image.observations),
+        observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),
         name=name,
         experiment=string_literal(image.experiment),

@@ -18,11 +18,11 @@ from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY
 from rltools_host.clients.policies import Tick
 from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.errors import LinkLostError
-from rltools_host.hil.expectation import Expected
+from rltools_host.hil.expectation import Expected, safe_action
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import Parity, check_parity
 from rltools_host.hil.ticks import Scenarios, check_ticks
-from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.image import Float32Array, PolicyImage, parse_policy
 from scripted_infer import ScriptedInfer
 
 COUNT = 60
@@ -39,12 +39,12 @@ def board(image: PolicyImage) -> ScriptedInfer:
 
 
 def checked(board: ScriptedInfer, image: PolicyImage, count: int = COUNT) -> Parity:
-    return check_parity(board.client, image, count)
+    return check_parity(board.client, image, image.past_actions, count)
 
 
 def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) -> None:
     progress: list[tuple[int, int]] = []
-    parity = check_parity(board.client, image, COUNT, lambda *done: progress.append(done))
+    parity = check_parity(board.client, image, (), COUNT, lambda *done: progress.append(done))
     assert parity.holds
     assert (parity.count, parity.not_finite, parity.mismatches) == (COUNT, 9, 0)
     assert parity.ticks.checked > 60
@@ -220,7 +220,7 @@ def test_an_executor_that_lets_something_pass_is_named(
     board: ScriptedInfer, image: PolicyImage, status: str, scenario: str
 ) -> None:
     board.executor.blind_to = {status}
-    outcome = check_ticks(board.client, image)
+    outcome = check_ticks(board.client, image, (), safe_action(board.client, image))
     assert outcome.failed > 0
     assert scenario in outcome.first
     assert f"here in {status}" in outcome.first
@@ -240,7 +240,7 @@ def test_an_executor_that_keeps_the_last_action_in_a_fault_is_named(
 
 def test_every_scenario_begins_and_ends_well(image: PolicyImage) -> None:
     """The fault is between: what comes after shows that the executor recovers."""
-    scenarios = list(Scenarios(image).all())
+    scenarios = list(Scenarios(image, (), np.zeros(1, np.float32)).all())
     assert len({scenario.name for scenario in scenarios}) == len(scenarios)
     for scenario in scenarios:
         assert scenario.calls[0].expected.status == "acted"
@@ -255,6 +255,37 @@ def test_every_scenario_begins_and_ends_well(image: PolicyImage) -> None:
         "observation_not_finite",
         "observation_out_of_range",
     }
+
+
+def test_a_board_that_forgets_its_last_actions_is_named() -> None:
+    image = parse_policy(sample_images()["remembering_pendulum"])
+    board = ScriptedInfer(load_dialect(), image)
+    assert checked(board, image).holds
+    board.executor.forgets = True
+    parity = checked(board, image)
+    assert parity.mismatches == 0
+    assert parity.first.startswith("the action differs: call 3 of the executor")
+
+
+def test_a_boards_own_safe_action_is_taken_where_it_is_always_the_same() -> None:
+    image = parse_policy(sample_images()["remembering_quadrotor_4"])
+    board = ScriptedInfer(load_dialect(), image)
+    low = np.zeros(4, np.float32)
+
+    def safely(_: int, layers: list[int], action: Float32Array) -> None:
+        if not layers:
+            action[:] = low
+
+    board.spoil = safely
+    assert safe_action(board.client, image).tolist() == [0.0] * 4
+    assert checked(board, image).first.startswith("the action differs: call 2 of the executor")
+    board.executor.safe = low
+    board.executor.normalised_safe = np.full(4, -1, np.float32)
+    assert checked(board, image).holds
+    board.executor.normalised_safe = np.zeros(4, np.float32)
+    assert "(its own last actions)" in checked(board, image).first
+    low[:] = np.nan  # is none
+    assert safe_action(board.client, image).tolist() == [0.5] * 4
 
 
 def test_a_lost_answer_begins_the_scenario_anew(board: ScriptedInfer, image: PolicyImage) -> None:

@@ -19,6 +19,7 @@ from rltools_host.build.platformio import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import arduino, esp_idf, export
+from rltools_host.policies.history import ActionHistory
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.library_folder import write_folder
 from rltools_host.toolchain.tools import missing_names
@@ -119,7 +120,7 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
     compile_for(processor, sketch, tmp_path / "sketch.o", include, *INTERFACE)
 
 
-@pytest.mark.parametrize("network", ["pendulum", *NETWORKS])
+@pytest.mark.parametrize("network", ["pendulum", "remembering_quadrotor_4", *NETWORKS])
 def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: Path) -> None:
     image = sample(network)
     library = arduino_library(image, tmp_path)
@@ -127,8 +128,8 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
     sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
     run("g++", *ARDUINO_FLAGS, "-march=native", f"-I{library / 'src'}", *sources, "-o", program)
-    minimum = np.array([channel.minimum for channel in image.observations])
-    maximum = np.array([channel.maximum for channel in image.observations])
+    minimum = np.array([channel.minimum for channel in image.contract.observations])
+    maximum = np.array([channel.maximum for channel in image.contract.observations])
     draws = np.random.default_rng(5).uniform(0, 1, (100, len(minimum)))
     observations = (minimum + (maximum - minimum) * draws).astype("<f4")
     observations[50, 0] = np.nan
@@ -139,9 +140,15 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     row = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
     rows = np.frombuffer(result[1:], row)
     assert len(rows) == 100
-    expected = np.asarray(image.evaluate(observations), np.float32)
-    safe = [0.5 * (channel.maximum + channel.minimum) for channel in image.actions]
-    expected[50] = np.float32(safe)
+    history = ActionHistory(image.past_actions, len(image.actions))
+    expected = np.empty((100, len(image.actions)), np.float32)
+    for index, observation in enumerate(observations):
+        outputs, actions = image.runner.run(history.inputs(observation))
+        if index == 50:  # in the middle of every range
+            outputs[:] = 0
+            actions[:] = [0.5 * (channel.maximum + channel.minimum) for channel in image.actions]
+        history.add(outputs)
+        expected[index] = actions[0]
     assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]
     assert rows["action"].tobytes() == expected.tobytes()
 

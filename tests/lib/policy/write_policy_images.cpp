@@ -1,6 +1,6 @@
 // Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
-// and of a smaller one, and one for each activation with a normaliser. Prints mean, smallest and
-// largest return of evaluate() for the first.
+// and of a smaller one, of policies that see their own last actions, and one for each activation
+// with a normaliser. Prints mean, smallest and largest return of evaluate() for the first.
 #include <cstdio>
 #include <string>
 
@@ -8,6 +8,8 @@
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
 #include "rltools/policy/contracts/pendulum.h"
+#include "rltools/policy/contracts/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/policy_of_training.h"
 
@@ -57,12 +59,40 @@ bool save_small_pendulum(const std::string& folder) {
   return save(folder + "/small_pendulum.rltp", image, sizeof(image));
 }
 
+// Of an environment that a board knows without its history.
+template <class Environment, int Hidden>
+bool save_remembering(const std::string& path) {
+  using N =
+      Mlp<float, Dimensions<Environment::kObservationDim, Hidden, Hidden, Environment::kActionDim>,
+          Activation::relu, Activation::tanh>;
+  static N network;
+  static std::uint8_t image[policy_image_bytes<N>()];
+  initialize_kaiming(Generic{}, network, 7, 0);
+  const PolicyOrigin origin{"remembering", Environment::kName, 1234, 7, 1, kStateSha256};
+  write_policy_image(Generic{}, network, policy_contract<Environment>(), kNoNormaliser, origin,
+                     image);
+  return save(path, image, sizeof(image));
+}
+
+// For the images alone.
+struct BareQuadrotor : contracts::Quadrotor {
+  using Scalar = float;
+  struct State {};
+  static constexpr const char* kName = "quadrotor";
+};
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
   if (argument_count != 2) return 2;
   const std::string folder = arguments[1];
   const bool saved = save_pendulum(folder) && save_small_pendulum(folder) &&
+                     save_remembering<WithActionHistory<Pendulum<float>, 2>, 32>(
+                         folder + "/remembering_pendulum.rltp") &&
+                     save_remembering<WithActionHistory<BareQuadrotor, 4>, 64>(
+                         folder + "/remembering_quadrotor_4.rltp") &&
+                     save_remembering<WithActionHistory<BareQuadrotor, 8>, 64>(
+                         folder + "/remembering_quadrotor_8.rltp") &&
                      save_network<Activation::identity>(folder, "identity") &&
                      save_network<Activation::relu>(folder, "relu") &&
                      save_network<Activation::gelu>(folder, "gelu") &&

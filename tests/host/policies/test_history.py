@@ -1,0 +1,172 @@
+"""Policies that see their own last actions: what they ask for, and what they are given."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policy_run import make_policy_run
+from policy_samples import patched, sample_images
+from rltools_host import cli
+from rltools_host.errors import BoardMismatchError, RefusedError
+from rltools_host.hil.board import HilRequest, check_board, require_parity
+from rltools_host.policies import board as policy_board
+from rltools_host.policies import evaluation
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.contract import Channel, PastAction, past_action
+from rltools_host.policies.export import c_header
+from rltools_host.policies.history import ActionHistory, normalised
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.push import PushRequest, push
+
+ACTIONS = (Channel("left", "N", -2.0, 2.0), Channel("left_t-1", "1", 0.0, 1.0))
+NAME_OFFSET = 144 + 3 * 8  # of the first channel, behind three layers
+
+
+@pytest.fixture
+def image() -> PolicyImage:
+    return parse_policy(sample_images()["remembering_pendulum"])
+
+
+def asked(name: str, unit: str = "1", minimum: float = -1.0, maximum: float = 1.0) -> Any:
+    return past_action(Channel(name, unit, minimum, maximum), ACTIONS)
+
+
+def test_names() -> None:
+    assert asked("left_t-1") == PastAction(0, 1)
+    assert asked("left_t-64") == PastAction(0, 64)
+    assert asked("left_t-1_t-3") == PastAction(1, 3)
+    for name in ("left", "left_t-", "left_t-0", "left_t-01", "left_t-1x", "left_t--1", "right_t-1"):
+        assert asked(name) is None, name
+    assert asked("left_t-\N{ARABIC-INDIC DIGIT TWO}") is None
+    assert asked("left_t-1", unit="s") is None
+    assert asked("left_t-1", minimum=0.0) is None
+    assert asked("left_t-1", maximum=2.0) is None
+
+
+def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
+    assert image.shape == "5-32-32-1"
+    assert image.past_actions == (PastAction(0, 1), PastAction(0, 2))
+    assert [channel.name for channel in image.contract.observations] == [
+        *("cos_angle", "sin_angle", "velocity"),
+    ]
+    without = parse_policy(sample_images()["pendulum"])
+    assert without.past_actions == ()
+    assert without.contract == without.inputs == image.contract
+    assert image.past_actions_at(without.contract.checksum) == image.past_actions
+    assert image.past_actions_at(image.inputs.checksum) == ()  # a place that observes them
+    assert image.past_actions_at(1) is None
+
+
+def test_only_what_stands_last_is_asked_for(image: PolicyImage) -> None:
+    contract = image.inputs
+    swapped = (*contract.observations[:2], *contract.observations[3:], contract.observations[2])
+    assert dataclasses.replace(contract, observations=swapped).past_actions() == ()
+    none_else = dataclasses.replace(contract, observations=contract.observations[3:])
+    assert none_else.past_actions() == (PastAction(0, 2),)
+
+
+def test_the_history_against_a_list_of_all_actions() -> None:
+    random = np.random.default_rng(3)
+    asked = (PastAction(1, 1), PastAction(0, 3), PastAction(1, 3), PastAction(1, 1))
+    history = ActionHistory(asked, 2, 3)
+    given: list[list[Any]] = [[], [], []]
+    for turn in range(12):
+        places = [0, 2] if turn % 3 else [2, 1, 0]
+        observations = random.normal(size=(len(places), 4)).astype(np.float32)
+        inputs = history.inputs(observations, places)
+        for row, place in enumerate(places):
+            done = given[place]
+            past = [done[-p.ticks][p.action] if p.ticks <= len(done) else 0.0 for p in asked]
+            assert inputs[row].tolist() == [*observations[row].tolist(), *past]
+        outputs = random.normal(size=(len(places), 2)).astype(np.float32)
+        history.add(outputs, places)
+        for row, place in enumerate(places):
+            given[place].append(np.clip(outputs[row], -1, 1).tolist())
+
+
+def test_a_physical_action_normalised() -> None:
+    channels = [Channel("a", "N", -2.0, 2.0), Channel("b", "1", 0.0, 1.0)]
+    actions = np.array([[1.0, 0.25], [-3.0, 2.0], [0.0, 0.5]], np.float32)
+    assert normalised(actions, channels).tolist() == [[0.5, -0.5], [-1.0, 1.0], [0.0, 0.0]]
+
+
+# -- boards ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(policy_board, "storage_file", lambda *_: tmp_path / "storage.bin")
+    return make_policy_run(tmp_path / "run", sample_images()["remembering_pendulum"])
+
+
+def test_pushed_to_the_board_of_the_environment_within(run: Path, image: PolicyImage) -> None:
+    outcome = push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
+    assert outcome.activated
+    assert outcome.active_sha256 == image.sha256
+
+
+@pytest.mark.parametrize(
+    ("sample", "contract"),
+    [("remembering_pendulum", "pendulum"), ("remembering_quadrotor_4", "quadrotor")],
+)
+def test_the_board_gives_the_policy_its_last_actions(
+    sample: str, contract: str, tmp_path: Path
+) -> None:
+    run = make_policy_run(tmp_path / sample, sample_images()[sample])
+    result = check_board(
+        HilRequest(PolicyPlace("host", contract=contract), str(run), 20, 40), lambda *_: None
+    )
+    require_parity(result)
+    assert result.parity.ticks.checked > 100
+
+
+@pytest.mark.usefixtures("run")
+def test_a_policy_for_other_observations_is_refused(tmp_path: Path) -> None:
+    name = b"another".ljust(24, b"\0")
+    other = patched(sample_images()["remembering_pendulum"], NAME_OFFSET, "24s", name)
+    path = make_policy_run(tmp_path / "other", other)
+    with pytest.raises(BoardMismatchError, match=r'observation 0 is "cos_angle".* "another"'):
+        push(PushRequest(str(path), PolicyPlace("host")), lambda _: None)
+
+
+@pytest.mark.usefixtures("run")
+def test_older_actions_than_a_board_keeps_are_refused(tmp_path: Path) -> None:
+    name = b"torque_t-65".ljust(24, b"\0")
+    long = patched(sample_images()["remembering_pendulum"], NAME_OFFSET + 4 * 48, "24s", name)
+    path = make_policy_run(tmp_path / "long", long)
+    with pytest.raises(RefusedError, match="history_too_long: asks for older actions than are"):
+        push(PushRequest(str(path), PolicyPlace("host")), lambda _: None)
+
+
+# -- evaluation and export -------------------------------------------------------------------------
+
+
+def test_gymnasiums_environment_does_not_show_them(image: PolicyImage) -> None:
+    episode = evaluation.gymnasium_episodes(image, 2, 5)[1]
+    alone = evaluation.gymnasium_episodes(image, 1, 6)[0]
+    assert episode.observations.tobytes() == alone.observations.tobytes()
+    assert episode.observations.shape == (200, 5)
+    done = np.clip(image.output(episode.observations)[:, 0], -1, 1)
+    assert episode.observations[0, 3:].tolist() == [0.0, 0.0]
+    assert episode.observations[1:, 3].tolist() == done[:-1].tolist()
+    assert episode.observations[2:, 4].tolist() == done[:-2].tolist()
+    assert episode.actions.tobytes() == image.evaluate(episode.observations).tobytes()
+    assert evaluation.gymnasium_has(image.environment)
+    assert not evaluation.gymnasium_has("Nothing-v1 +2 actions")
+
+
+def test_the_header_says_who_gives_them(image: PolicyImage) -> None:
+    text = c_header(image)
+    assert "From [3] on they are its own outputs" in text
+    assert "its own outputs" not in c_header(parse_policy(sample_images()["pendulum"]))
+
+
+def test_a_push_by_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["push", str(run), "--board", "host", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["activated"]
