@@ -1,14 +1,16 @@
 // Fuzz target: reading and running a policy image (rltools/policy/reader.h, runtime.h). The input
 // is a list of edits of an image that the core has written; then, unless the input says otherwise,
 // its examples are computed anew and its length and checksum made right, so that it passes these
-// checks.
+// checks. Its last observations may ask for past actions, which a place in time gives it.
 #include "input.h"
 
 #include <algorithm>
 #include <memory>
 
+#include "past_networks.h"
 #include "policy_networks.h"
 #include "rltools/devices/generic.h"
+#include "rltools/policy/policy_executor.h"
 #include "rltools/policy/runtime.h"
 
 namespace {
@@ -18,6 +20,7 @@ using namespace policy_networks;
 
 constexpr int kMostEdits = 30;
 constexpr std::size_t kImageBytes = 4096, kScratchFloats = 256;
+constexpr int kHistory = 6, kMostActions = 8;
 
 template <Activation Hidden, Activation Output>
 Bytes image_of(const PolicyNormaliser& normaliser) {
@@ -33,6 +36,14 @@ const Bytes& valid_image(std::size_t number) {
                                  image_of<Activation::softplus, Activation::sigmoid>(kNormaliser),
                                  image_of<Activation::identity, Activation::relu>(kNoNormaliser)};
   return images[number];
+}
+const Bytes& image_with_past_actions(std::size_t number) {
+  using past_networks::image_that_asks_for;
+  using past_networks::past;
+  static const Bytes images[] = {
+      image_that_asks_for({past("valve_t-1"), past("torque_t-6")}, 1),
+      image_that_asks_for({past("torque_t-1"), past("valve_t-7"), past("valve_t-3")}, 2)};
+  return images[number & 1];
 }
 
 // A word somewhere, some bytes somewhere, or another length.
@@ -131,12 +142,54 @@ void act(const PolicyContract& contract, const Bytes& image, bool must_be_accept
   }
 }
 
+// The contract of a place where an image acts that states this one: without its past actions.
+PolicyContract place_of_image(const PolicyView& policy, PolicyContract contract, int& most_ticks) {
+  for (most_ticks = 0; contract.observation_dim > 1; contract.observation_dim--) {
+    const auto& last = policy.observations[contract.observation_dim - 1];
+    const auto ticks = static_cast<int>(past_action(last, contract).ticks);
+    if (ticks == 0) break;
+    most_ticks = std::max(most_ticks, ticks);
+  }
+  return contract;
+}
+
+void act_in_time(const PolicyView& policy, const PolicyContract& stated, const Bytes& image,
+                 bool must_be_accepted, Input& input) {
+  int most_ticks;
+  const PolicyContract contract = place_of_image(policy, stated, most_ticks);
+  if (contract.action_dim > kMostActions) return;
+  PolicyRunner<kScratchFloats, kHistory> runner(contract);
+  const PolicyVerdict verdict = runner.accept(Generic{}, image.data(), image.size());
+  if (must_be_accepted) {
+    const auto reason =
+        most_ticks > kHistory ? PolicyReason::history_too_long : PolicyReason::accepted;
+    require(verdict.reason == reason || verdict.reason == PolicyReason::too_large,
+            "an image is accepted exactly when what it asks for is kept");
+  }
+  PolicyExecutor<kMostActions, kHistory> executor(contract);
+  std::vector<float> observation(static_cast<std::size_t>(contract.observation_dim));
+  std::vector<float> action(static_cast<std::size_t>(contract.action_dim));
+  for (std::uint32_t turn = 0; turn < 10; turn++) {
+    for (int i = 0; i < contract.observation_dim; i++) {
+      const Channel& channel = contract.observations[i];
+      const float part = static_cast<float>(input.take<std::uint8_t>()) / 250.0f;
+      observation[static_cast<std::size_t>(i)] =
+          channel.minimum + part * (channel.maximum - channel.minimum);
+    }
+    const std::uint32_t now_us = turn * contract.step_interval_us;
+    const ExecutorStatus status =
+        executor.step(Generic{}, now_us, {observation.data(), now_us}, action.data(), &runner);
+    require(verdict.accepted() || status != ExecutorStatus::acted, "no action without a policy");
+    check_action(contract, action);
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
   Input input(bytes, count);
   const auto choice = input.take<std::uint8_t>();
-  Bytes edited = valid_image(choice & 3);
+  Bytes edited = choice & 16 ? image_with_past_actions(choice & 3) : valid_image(choice & 3);
   const auto edits = input.take<std::uint8_t>() % (kMostEdits + 1);
   for (int i = 0; i < edits && !input.is_empty(); i++) edit(input, edited);
   // A copy of its very size, so that the address sanitizer sees what is read behind it.
@@ -154,7 +207,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t cou
     act(policy_contract<Contract>(), image, false, input);
   } else {
     const StatedContract stated(policy);
-    act(stated.contract, image, !(choice & 8), input);
+    if (choice & 16) {
+      act_in_time(policy, stated.contract, image, !(choice & 8), input);
+    } else {
+      act(stated.contract, image, !(choice & 8), input);
+    }
   }
   return 0;
 }

@@ -42,4 +42,5 @@ def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Arra
     high = np.array([channel.maximum for channel in channels], np.float32)
     half = np.float32(0.5)
     values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))
-    return np.clip(values, np.float32(-1), np.float32(1)).astype(np.float32)
+    clamped: Float32Array = np.clip(values, np.float32(-1), np.float32(1)).astype(np.float32)
+    return clamped

@@ -123,7 +123,7 @@ def test_the_board_gives_the_policy_its_last_actions(
         HilRequest(PolicyPlace("host", contract=contract), str(run), 20, 40), lambda *_: None
     )
     require_parity(result)
-    assert result.parity.ticks.checked > 100
+    assert result.parity.ticks.checked > 70
 
 
 @pytest.mark.usefixtures("run")

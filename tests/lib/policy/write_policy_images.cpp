@@ -91,8 +91,8 @@ int main(int argument_count, char** arguments) {
                          folder + "/remembering_pendulum.rltp") &&
                      save_remembering<WithActionHistory<BareQuadrotor, 4>, 64>(
                          folder + "/remembering_quadrotor_4.rltp") &&
-                     save_remembering<WithActionHistory<BareQuadrotor, 8>, 64>(
-                         folder + "/remembering_quadrotor_8.rltp") &&
+                     save_remembering<WithActionHistory<BareQuadrotor, 7>, 64>(
+                         folder + "/remembering_quadrotor_7.rltp") &&
                      save_network<Activation::identity>(folder, "identity") &&
                      save_network<Activation::relu>(folder, "relu") &&
                      save_network<Activation::gelu>(folder, "gelu") &&
