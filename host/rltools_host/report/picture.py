@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltools_host.policies.evaluation import Episode
+from rltools_host.policies.evaluation import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report.plot import Panel
 
@@ -33,7 +33,8 @@ class Picture:
 
 
 def picture_of(image: PolicyImage, episode: Episode) -> Picture | None:
-    for name in (module_name(image.environment), family_of(image.environment)):
+    environment = name_in_gymnasium(image.environment)
+    for name in (module_name(environment), family_of(environment)):
         if name and (PICTURES / f"{name}.py").is_file():
             module = importlib.import_module(f"rltools_host.report.pictures.{name}")
             picture: Picture | None = module.draw(image, episode)

@@ -116,7 +116,8 @@ def episodes_of(environment: str, task: Task | None = None) -> int:
     longest = (
         task.episode_steps
         if task is not None
-        else gymnasium.registry[environment].max_episode_steps or EVALUATION_STEPS
+        else gymnasium.registry[evaluation.name_in_gymnasium(environment)].max_episode_steps
+        or EVALUATION_STEPS
     )
     return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))
 

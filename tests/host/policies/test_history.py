@@ -23,6 +23,8 @@ from rltools_host.policies.export import c_header
 from rltools_host.policies.history import ActionHistory, normalised
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
+from rltools_host.report.picture import picture_of
+from rltools_host.report.run_data import episodes_of
 
 ACTIONS = (Channel("left", "N", -2.0, 2.0), Channel("left_t-1", "1", 0.0, 1.0))
 NAME_OFFSET = 144 + 3 * 8  # of the first channel, behind three layers
@@ -159,6 +161,14 @@ def test_gymnasiums_environment_does_not_show_them(image: PolicyImage) -> None:
     assert episode.actions.tobytes() == image.evaluate(episode.observations).tobytes()
     assert evaluation.gymnasium_has(image.environment)
     assert not evaluation.gymnasium_has("Nothing-v1 +2 actions")
+
+
+def test_the_report_shows_it_as_the_environment_within(image: PolicyImage) -> None:
+    episode = evaluation.gymnasium_episodes(image, 1, 0)[0]
+    assert episodes_of(image.environment) == episodes_of("Pendulum-v1")
+    picture = picture_of(image, episode)
+    assert picture is not None
+    assert "pendulum" in picture.figure
 
 
 def test_the_header_says_who_gives_them(image: PolicyImage) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rltools_host.child_process import end_child, ending, start_child
-from rltools_host.policies.evaluation import Episode
+from rltools_host.policies.evaluation import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import mujoco_frames
 from rltools_host.report.markup import number, text
@@ -58,7 +58,7 @@ class NotDrawn(Exception):
 def draw(image: PolicyImage, episode: Episode) -> Picture:
     frames = frames_of(episode, image.step_interval_us * 1e-6)
     try:
-        clip, strip = rendered(image.environment, episode, frames)
+        clip, strip = rendered(name_in_gymnasium(image.environment), episode, frames)
     except NotDrawn as reason:
         note = (
             f'<p class="caption">The movement is not drawn here ({text(reason)}): on Debian and '

@@ -24,7 +24,7 @@ STYLE = """\
 
 
 def draw(image: PolicyImage, episode: Episode) -> Picture | None:
-    if tuple(channel.name for channel in image.observations) != (*ANGLE, "velocity"):
+    if tuple(channel.name for channel in image.contract.observations) != (*ANGLE, "velocity"):
         return None
     degrees = np.degrees(angles_of(episode))
     return Picture(
