@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rltools_host.clients.messages import Action
-from rltools_host.clients.policies import PolicyClient
 from rltools_host.clients.refusals import EXECUTOR_STATUSES, name_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
@@ -60,14 +59,13 @@ class Expected:
         return None
 
 
-def safe_action(client: PolicyClient, image: PolicyImage) -> Float32Array:
-    """The board's, which its contract may state (policy/contract.h); it must be the same always.
+def safe_action(image: PolicyImage, answer: Action) -> Float32Array:
+    """What a board answers to what is not finite: its contract may state it (policy/contract.h).
 
-    The middle of every range, which it is otherwise, where the answer is none.
+    The middle of every range, which it is otherwise, where the answer is no action.
     """
     not_finite = np.full(len(image.observations), np.nan, np.float32)
-    bits = client.forward(not_finite.tolist()).action_bits
-    stated = np.array(bits, np.uint32).view(np.float32)
+    stated = np.array(answer.action_bits, np.uint32).view(np.float32)
     is_one = len(stated) == len(image.actions) and all(
         channel.minimum <= value <= channel.maximum
         for channel, value in zip(image.actions, stated, strict=True)

@@ -88,13 +88,13 @@ def check_parity(
 
     `asked` is what the board gives the policy by itself.
     """
-    safe = expectation.safe_action(client, image)
     inputs = make_inputs(image.observations, count)
     further = make_not_finite(image.observations)
     values = np.concatenate([inputs.values, further.values])
     kinds = (*inputs.kinds, *further.kinds)
-    expected = expectation.forward(image, values, safe)
     answers = client.forward_all(values.tolist(), progress)
+    safe = expectation.safe_action(image, answers[count])
+    expected = expectation.forward(image, values, safe)
     ticks = check_ticks(client, image, asked, safe)
     mismatches, first = 0, ""
     for index, (ours, theirs) in enumerate(zip(expected, answers, strict=True)):

@@ -38,7 +38,8 @@ class Measurement {
       const PolicyView& view = *policy->view();
       const std::uint32_t example = count_ % view.header->example_count;
       const AliasingFloat* observation = view.examples + example * example_floats(*view.header);
-      samples_[count_++] = take_sample(device, *policy, observation);
+      samples_[count_] = take_sample(device, *policy, observation);
+      count_++;
     }
     return !is_running();
   }
@@ -56,11 +57,17 @@ class Measurement {
     if (what_ == RLT_MEASURED_FORWARD) {
       return cost_of([&] { policy.forward(device, observation, action); });
     }
-    // The contract's observation comes first in an example, and past actions from what acted here.
-    in_time_.reset();
-    in_time_.step(device, 0, {observation, 0}, action, &policy);
-    const std::uint32_t now_us = policy.contract().step_interval_us;
-    return cost_of([&] { in_time_.step(device, now_us, {observation, now_us}, action, &policy); });
+    // The contract's observation comes first in an example; past actions are those of the samples
+    // before.
+    const auto tick = [&] {
+      in_time_.step(device, now_us_, {observation, now_us_}, action, &policy);
+    };
+    if (count_ == 0) {
+      in_time_.reset();
+      tick();
+    }
+    now_us_ += policy.contract().step_interval_us;
+    return cost_of(tick);
   }
 
   template <class Work>
@@ -71,6 +78,7 @@ class Measurement {
   }
 
   typename Deployment::InTime in_time_;  // its own, so that the one that acts does not see it
+  std::uint32_t now_us_ = 0;
   RLT_MEASURED what_ = RLT_MEASURED_NOTHING;
   std::uint32_t wanted_ = 0, count_ = 0;
   std::uint32_t samples_[kMostSamples];
