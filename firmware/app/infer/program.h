@@ -17,7 +17,8 @@
 
 namespace rlt::program {
 
-// A slot holds a network of 13-64-64-4 (23 KB), which needs 136 floats to be accepted.
+// A slot holds a network of 13-64-64-4 (23 KB), which needs 136 floats to be accepted, and one of
+// 41-64-64-4 (32 KB), which sees its last seven actions.
 #if !defined(RLT_POLICY_SLOT_BYTES)
 #define RLT_POLICY_SLOT_BYTES 32768
 #endif
