@@ -12,8 +12,6 @@
 #include "past_networks.h"
 #include "rltools/devices/host.h"
 #include "rltools/policy/deployment.h"
-#include "rltools/rl/environments/pendulum.h"
-#include "rltools/rl/environments/with_action_history.h"
 
 using namespace rlt;
 using namespace past_networks;
@@ -332,77 +330,4 @@ TEST_CASE("what is not finite is dropped in trial, and the history of the next o
   CHECK(board.deployment.slots().last_drop() == DropReason::fault);
   board.given.actions.clear();
   for (int i = 0; i < 3; i++) REQUIRE(board.step(kStep_us, kGood, kActed));
-}
-
-namespace {
-
-// One that acts every third tick of the place's rate.
-struct SlowPendulum : Pendulum<float> {
-  static constexpr const char* kName = "slow-pendulum";
-  static constexpr int kTicksPerStep = 3;
-  // Whose middle and half are no powers of two.
-  static constexpr Channel kActions[] = {{"torque", "N*m", -0.3f, 2.0f}};
-};
-
-// An episode of an environment, and beside it the policy at a place that acts at each tick and is
-// given the observation of the environment within alone.
-// Of 60 steps, those whose action was clamped.
-template <class Within, int K>
-int check_episode(std::uint32_t seed) {
-  using Environment = WithActionHistory<Within, K>;
-  constexpr int kObserved = Within::kObservationDim, kInput = Environment::kObservationDim;
-  using N = Mlp<float, Dimensions<kInput, 8, 1>, Activation::relu, Activation::identity>;
-  static N network;
-  initialize_kaiming(Host{}, network, seed, 0);
-  for (float& value : network.values) value *= 2.0f;  // so that it leaves [-1, 1] at times
-  Bytes image(policy_image_bytes<N>());
-  write_policy_image(Host{}, network, policy_contract<Environment>(),
-                     PolicyNormaliser{nullptr, nullptr}, kOrigin, image.data());
-  Flash flash(kBlocks);
-  PolicyDeployment<Host, Flash, 1, 64> place(Host{}, flash, policy_contract<Within>());
-  place.begin(image.data(), static_cast<std::uint32_t>(image.size()));
-  REQUIRE(place.has_built_in());
-  const Environment environment{};
-  typename Environment::State state;
-  const typename Environment::Parameters parameters;
-  reset(Host{}, environment, parameters, state, {seed, Purpose::environment_reset, 0});
-  MlpBuffer<N, 1> buffer;
-  std::uint32_t now_us = 0;
-  int clamped = 0;
-  for (std::uint32_t i = 0; i < 60; i++) {
-    Matrix<float, 1, kInput> observation;
-    Matrix<float, 1, 1> output;
-    observe(Host{}, environment, parameters, state, observation.values,
-            {seed, Purpose::environment_reset, i});
-    forward(Host{}, network, observation, output, buffer);
-    const float expected =
-        physical_action(output.values[0], Within::kActions[0].minimum, Within::kActions[0].maximum);
-    clamped += math::absolute(output.values[0]) > 1.0f;
-    float held = 0;
-    for (int tick = 0; tick < detail::TicksPerStep<Within>::kCount; tick++) {
-      // Between the environment's steps the policy acts too; its action of the step counts.
-      now_us += Within::kStepInterval_us;
-      float action = kNan;
-      REQUIRE(place.step(now_us, {observation.values, now_us}, &action) == ExecutorStatus::acted);
-      if (tick == 0) held = action;
-    }
-    REQUIRE(same_bits(&held, &expected, 1));
-    step(Host{}, environment, parameters, state, output.values,
-         {seed, Purpose::environment_step, i});
-  }
-  static_assert(kObserved + K == kInput);
-  return clamped;
-}
-
-}  // namespace
-
-TEST_CASE("a policy of WithActionHistory acts in its environment as at a place") {
-  int clamped = 0;
-  for (std::uint32_t seed = 0; seed < 8; seed++) {
-    clamped += check_episode<Pendulum<float>, 1>(seed);
-    clamped += check_episode<Pendulum<float>, 5>(seed);
-    clamped += check_episode<SlowPendulum, 2>(seed);
-  }
-  CHECK(clamped > 100);
-  CHECK(clamped < 24 * 60 - 100);
 }
