@@ -21,8 +21,8 @@ using Linear = Mlp<float, Dimensions<Contract::kObservationDim, Contract::kActio
                    Activation::identity, Activation::identity>;
 using Large = Mlp<float, Dimensions<Contract::kObservationDim, 64, 64, Contract::kActionDim>,
                   Activation::relu, Activation::tanh>;
-constexpr std::uint32_t kSlotBytes = 91 * 256;
-using Controller = crazyflie::Controller<Host, kSlotBytes, 136>;
+constexpr std::uint32_t kSlotBytes = 112 * 256;
+using Controller = crazyflie::Controller<Host, kSlotBytes, 144>;
 
 template <class Network>
 Bytes image_of(const Network& network, bool has_normaliser = false) {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "policy_networks.h"
-#include "rltools/devices/generic.h"
 
 namespace past_networks {
 

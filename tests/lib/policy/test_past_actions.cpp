@@ -220,6 +220,16 @@ TEST_CASE("what an image asks for does not excuse other channels") {
   check(verdict_after([](auto&, auto* channels) { channels[7].maximum += 1.0f; }), other, 7);
   check(verdict_after([](auto&, auto* channels) { channels[8].unit[0] = 'x'; }), other, 8);
   check(verdict_after([](auto& header, auto*) { header.step_interval_us++; }), other, 0);
+  // A place with an observation more, where the image has its first action.
+  PolicyContract wider = policy_contract<Contract>();
+  const Bytes image = image_that_asks_for({}, 1);
+  static Channel channels[Contract::kObservationDim + 1];
+  for (int i = 0; i < Contract::kObservationDim; i++) channels[i] = Contract::kObservations[i];
+  channels[Contract::kObservationDim] = Contract::kActions[0];
+  wider.observations = channels;
+  wider.observation_dim++;
+  PolicyRunner<64, kTicks> runner(wider);
+  check(runner.accept(Host{}, image.data(), image.size()), other, 0);
   // They stand behind the contract's, not among them.
   check(verdict_after([](auto&, auto* channels) { std::swap(channels[4], channels[5]); }), other,
         4);
@@ -283,17 +293,17 @@ TEST_CASE("at each tick the network sees what was given out, faults and held cal
 }
 
 TEST_CASE("an output beyond -1 and 1 is kept as it was clamped") {
-  // The first output is 3 at first, then 3 - 4 times what the history has of it.
+  // The first output is 3 at first, then 3 - 2.5 times what the history has of it.
   static LinearNetwork network;
   for (float& value : network.values) value = 0.0f;
   network.bias(0)[0] = 3.0f;
-  network.weights(0)[5 * 2] = -4.0f;
+  network.weights(0)[5 * 2] = -2.5f;
   const std::vector<Channel> asked = {past("valve_t-1")};
   Flash flash(kBlocks);
   Board board(flash, image_with(network, asked), asked);
   for (int i = 0; i < 4; i++) REQUIRE(board.step(kStep_us, kGood, kActed));
   CHECK(board.given.actions[0][0] == 1.0f);
-  CHECK(board.given.actions[1][0] == -1.0f);
+  CHECK(board.given.actions[1][0] == 0.5f);
   CHECK(board.given.actions[2][0] == 1.0f);
 }
 
