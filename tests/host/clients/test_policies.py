@@ -355,7 +355,7 @@ def test_names_are_those_of_the_boards() -> None:
 
 def test_texts_are_those_of_the_boards() -> None:
     library = policy_library()
-    texts = [library.rlt_policy_reason_text(number).decode() for number in range(12)]
+    texts = [library.rlt_policy_reason_text(number).decode() for number in range(13)]
     assert list(refusals.POLICY_REASONS.values()) == texts
     assert library.rlt_policy_reason_count() == len(texts)
 
