@@ -8,10 +8,11 @@
 #include "environment_alone.h"
 #include "line_environment.h"
 #include "point_environment.h"
-#include "rltools/devices/generic.h"
+#include "rltools/devices/host.h"
 #include "rltools/rl/environments/pendulum.h"
 #include "rltools/rl/environments/quadrotor.h"
 #include "rltools/rl/vector_environment.h"
+#include "tumbling_environment.h"
 
 using namespace rlt;
 
@@ -36,14 +37,14 @@ struct IntoSeen {
   T* begun(int index) const { return &seen.present[index * kCriticObservationDim<E>]; }
 };
 
-template <class E, int N>
+template <class E, int N, class Device = Generic>
 void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps,
                 const E& environment = {}) {
   constexpr int kObservation = kCriticObservationDim<E>;
   auto environments = std::make_unique<VectorEnvironment<E, N>>();
   Seen<E, N> seen;
   const IntoSeen<E, N> store{seen};
-  begin_all(Generic{}, environment, *environments, seed,
+  begin_all(Device{}, environment, *environments, seed,
             [&](int index) { return store.begun(index); });
   std::vector<Alone<E>> alone;
   for (int i = 0; i < N; i++) alone.emplace_back(seed, i, episode_steps, environment);
@@ -57,7 +58,7 @@ void check_many(std::uint32_t seed, std::uint32_t episode_steps, int steps,
     for (int k = 0; k < N * E::kActionDim; k++) {
       action[k] = uniform<float>({seed, Purpose::warmup_action, number}, k, -1.5f, 1.5f);
     }
-    step_all(Generic{}, environment, *environments, seed, number, episode_steps, action.data(),
+    step_all(Device{}, environment, *environments, seed, number, episode_steps, action.data(),
              store);
     for (int i = 0; i < N; i++) {
       const auto expected = alone[i].take(number, &action[i * E::kActionDim]);
@@ -104,6 +105,20 @@ TEST_CASE("quadrotors in lanes have the bits of one at a time, whatever disturbs
     settings.task = task;
     settings.target_s = 0.1f;
     check_many<Quadrotor<float>, 70>(50 + task, 40, 60, environment);
+    check_many<Quadrotor<float>, 70, Host>(50 + task, 40, 60, environment);
   }
   check_many<Quadrotor<float>, 3>(53, 40, 90, environment);
+}
+
+TEST_CASE("environments of many fields, which a host transposes, have the bits of one at a time") {
+  static_assert(detail::kIsTransposed<Host, Tumbling> == (kernels::kLanes > 1));
+  static_assert(!detail::kIsTransposed<Generic, Tumbling>);
+  static_assert(!detail::kIsTransposed<Host, RandomPoint>);  // of two numbers
+  static_assert(!detail::kIsTransposed<Host, Pendulum<double>>);
+  check_many<Tumbling, 3, Host>(47, 30, 100);
+  check_many<Tumbling, 16, Host>(48, 30, 100);
+  check_many<Tumbling, 90, Host>(49, 30, 100);  // a block, a group of lanes, and part of one
+  check_many<Tumbling, 33>(50, 30, 100);
+  check_many<RandomPoint, 70, Host>(51, 7, 30);
+  check_many<Pendulum<float>, 200, Host>(52, 150, 400);
 }

@@ -7,6 +7,7 @@
 
 #include "rltools/core/device.h"
 #include "rltools/core/math.h"
+#include "rltools/core/unrolled.h"
 
 namespace rlt {
 
@@ -147,6 +148,20 @@ inline void fill_uniform(Generic, RandomStream stream, T* destination, int count
   }
 }
 
+// The same for a few, without a loop.
+template <int Count, class T>
+[[gnu::always_inline]] inline void uniforms(RandomStream stream, T (&destination)[Count], T low,
+                                            T high) {
+  const T span = high - low, highest = predecessor(high);
+  unrolled<(Count + 3) / 4>([&](int block) {
+    const RandomWords words = random_block(stream, static_cast<std::uint32_t>(block));
+    unrolled<4>([&](int k) {
+      const int i = 4 * block + k;
+      if (i < Count) destination[i] = uniform_from_word(words.word[k], low, span, highest);
+    });
+  });
+}
+
 // ---- Permutations
 // --------------------------------------------------------------------------------
 
@@ -218,6 +233,21 @@ inline void fill_standard_normal(Generic, RandomStream stream, T* destination, i
   for (int i = 4 * blocks; i < count; ++i) {
     destination[i] = standard_normal<T>(stream, static_cast<std::uint32_t>(i));
   }
+}
+
+// The same for a few, without a loop.
+template <int Count, class T>
+[[gnu::always_inline]] inline void standard_normals(RandomStream stream, T (&destination)[Count]) {
+  unrolled<(Count + 3) / 4>([&](int block) {
+    const RandomWords words = random_block(stream, static_cast<std::uint32_t>(block));
+    unrolled<2>([&](int half) {
+      const int first = 4 * block + 2 * half;
+      if (first >= Count) return;
+      const auto pair = normal_pair<T>(words.word[2 * half], words.word[2 * half + 1]);
+      destination[first] = pair.first;
+      if (first + 1 < Count) destination[first + 1] = pair.second;
+    });
+  });
 }
 
 }  // namespace rlt

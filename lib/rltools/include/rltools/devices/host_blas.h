@@ -5,6 +5,7 @@
 
 #include "rltools/kernels/blas/dense.h"
 #include "rltools/kernels/simd/dense_at_run_time.h"
+#include "rltools/kernels/simd/transpose_words.h"
 #include "rltools/nn/optimizer.h"
 
 namespace rlt {

@@ -10,6 +10,7 @@
 #include "rltools/core/random.h"
 #include "rltools/core/tasks.h"
 #include "rltools/rl/environment.h"
+#include "rltools/rl/environment_lanes.h"
 
 namespace rlt {
 
@@ -178,8 +179,9 @@ namespace detail {
 
 // Cheap environments from this many on are stepped in lanes: in loops whose passes are independent,
 // straight-line code, which compilers turn into vector instructions, an environment in each lane,
-// where they see all of it (hence `flatten`). No bit changes by that. Those that end episodes by
-// themselves, and those that are elsewhere, are stepped one at a time.
+// where they see all of it. No bit changes by that. Those with many fields are transposed for it
+// (environment_lanes.h). Those that end episodes by themselves, and those that are elsewhere, are
+// stepped one at a time.
 constexpr int kFewestLanes = 16, kMostInBlock = 64;
 
 template <class E, int N>
@@ -190,13 +192,13 @@ constexpr bool kStepsInLanes =
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.
 template <class Device, class E, int N>
-[[gnu::flatten]] void step_states(Device device, const E& environment,
-                                  const VectorEnvironment<E, N>& environments, int first, int count,
-                                  std::uint32_t seed, std::uint32_t step_number,
-                                  const typename E::Scalar* __restrict action,
-                                  typename E::State* __restrict states,
-                                  typename E::Scalar* __restrict rewards,
-                                  std::uint8_t* __restrict terminated) {
+RLT_LOOP_OVER_LANES void step_states(Device device, const E& environment,
+                                     const VectorEnvironment<E, N>& environments, int first,
+                                     int count, std::uint32_t seed, std::uint32_t step_number,
+                                     const typename E::Scalar* __restrict action,
+                                     typename E::State* __restrict states,
+                                     typename E::Scalar* __restrict rewards,
+                                     std::uint8_t* __restrict terminated) {
   for (int i = 0; i < count; i++) {
     const auto number = static_cast<std::uint32_t>(first + i);
     const auto result = step(device, environment, environments.at(first + i), states[i],
@@ -209,11 +211,11 @@ template <class Device, class E, int N>
 
 // observations (count, CriticObservationDim) of their states (count).
 template <class Device, class E, int N>
-[[gnu::flatten]] void observe_states(Device device, const E& environment,
-                                     const VectorEnvironment<E, N>& environments, int first,
-                                     int count, std::uint32_t seed, std::uint32_t step_number,
-                                     const typename E::State* __restrict states,
-                                     typename E::Scalar* __restrict observations) {
+RLT_LOOP_OVER_LANES void observe_states(Device device, const E& environment,
+                                        const VectorEnvironment<E, N>& environments, int first,
+                                        int count, std::uint32_t seed, std::uint32_t step_number,
+                                        const typename E::State* __restrict states,
+                                        typename E::Scalar* __restrict observations) {
   for (int i = 0; i < count; i++) {
     const auto number = static_cast<std::uint32_t>(first + i);
     observe(device, environment, environments.at(first + i), states[i],
@@ -233,11 +235,21 @@ void step_block(Device device, const E& environment, VectorEnvironment<E, N>& en
   T rewards[Count], observations[Count * kObservation];
   std::uint8_t terminated[Count], truncated[Count];
   auto* states = environments.state + first;
-  step_states(device, environment, environments, first, count, seed, step_number,
-              action + static_cast<std::ptrdiff_t>(first) * E::kActionDim, states, rewards,
-              terminated);
-  observe_states(device, environment, environments, first, count, seed, step_number, states,
-                 observations);
+  action += static_cast<std::ptrdiff_t>(first) * E::kActionDim;
+  int done = 0;
+  if constexpr (kIsTransposed<Device, E>) {
+    for (; done + kLaneCount <= count; done += kLaneCount) {
+      const int index = first + done;
+      step_and_observe_lanes(device, environment, &environments.at(index), states + done,
+                             action + done * E::kActionDim, seed, step_number,
+                             static_cast<std::uint32_t>(index), rewards + done, terminated + done,
+                             observations + done * kObservation);
+    }
+  }
+  step_states(device, environment, environments, first + done, count - done, seed, step_number,
+              action + done * E::kActionDim, states + done, rewards + done, terminated + done);
+  observe_states(device, environment, environments, first + done, count - done, seed, step_number,
+                 states + done, observations + done * kObservation);
   for (int i = 0; i < count; i++) {
     const std::uint32_t episode_step = ++environments.episode_step[first + i];
     environments.episode_return[first + i] += rewards[i];

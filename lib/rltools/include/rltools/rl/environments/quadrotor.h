@@ -13,11 +13,12 @@
 // with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalised
 // actions a.
 //
-// Straight-line code: many are stepped in lanes.
+// Straight-line code, as rl/environment_lanes.h wants it: many are stepped in lanes.
 #pragma once
 
 #include "rltools/core/math.h"
 #include "rltools/core/random.h"
+#include "rltools/core/unrolled.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/environments/quadrotor/dynamics.h"
@@ -35,14 +36,16 @@ constexpr int held_actions(int ticks) { return (kMostLatencyTicks + ticks - 1) /
 
 // An episode's own. Of the rotors' thrusts each has a gain; `latency` is in steps of the
 // integrator.
-#define RLT_QUADROTOR_PARAMETERS(X) \
-  RLT_QUADROTOR_DYNAMICS(X)         \
-  X(Rotors<T>, gain)                \
-  X(T, mass_kg)                     \
-  X(T, lag_up_s)                    \
-  X(T, lag_down_s)                  \
-  X(std::uint32_t, latency)         \
-  X(std::uint32_t, table)           \
+#define RLT_QUADROTOR_PARAMETERS(X)                        \
+  RLT_QUADROTOR_DYNAMICS(X)                                \
+  X(Rotors<T>, gain)                                       \
+  X(T, mass_kg)                                            \
+  X(T, lag_up_s)                                           \
+  X(T, lag_down_s)                                         \
+  X(std::uint32_t, latency)                                \
+  X(std::uint32_t, table)                                  \
+  X(T, gust_keeps)     /* of the gust before, in a step */ \
+  X(T, gust_changes)   /* times a normal number, to it */  \
   X(T, hover_fraction) /* of the greatest thrust */
 
 template <class T>
@@ -182,6 +185,10 @@ void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps>& environment
   const T steps = latency_s / static_cast<T>(environment.kSubstep_s);
   parameters.latency =
       static_cast<std::uint32_t>(uniform<T>(random, 1, T(0), T(1)) * (steps + T(0.999)));
+  const T step_s = static_cast<T>(environment.kSubstep_s * Substeps);
+  parameters.gust_keeps = math::exp(-step_s / static_cast<T>(settings.gust_s));
+  parameters.gust_changes = static_cast<T>(settings.gust_m_s2) *
+                            math::sqrt(T(1) - parameters.gust_keeps * parameters.gust_keeps);
   parameters.mass_kg = airframe.mass_kg;
   parameters.lag_up_s = airframe.lag_up_s;
   parameters.lag_down_s = airframe.lag_down_s;
@@ -240,19 +247,19 @@ namespace quadrotor {
 
 // The wind goes on, and a push may come.
 template <class T, class State>
-void disturb(const Settings& settings, State& state, T step_s, RandomStream random) {
-  T normals[8];
-  fill_standard_normal(Generic{}, random, normals, 8);
-  const T keeps = math::exp(-step_s / static_cast<T>(settings.gust_s));
-  const T changes = static_cast<T>(settings.gust_m_s2) * math::sqrt(T(1) - keeps * keeps);
+void disturb(const Settings& settings, const EpisodeParameters<T>& parameters, State& state,
+             T step_s, RandomStream random) {
+  T normals[7];
+  standard_normals(random, normals);
   const T push_length = math::maximum(length(normals[4], normals[5], normals[6]), T(1e-6));
   const bool is_pushed =
       uniform<T>(random, 8, T(0), T(1)) * static_cast<T>(settings.push_every_s) < step_s;
   const T push = is_pushed ? static_cast<T>(settings.push_m_s) / push_length : T(0);
-  for (int i = 0; i < 3; i++) {
-    state.gust_m_s2[i] = math::fma(keeps, state.gust_m_s2[i], changes * normals[i]);
+  unrolled<3>([&](int i) {
+    state.gust_m_s2[i] =
+        math::fma(parameters.gust_keeps, state.gust_m_s2[i], parameters.gust_changes * normals[i]);
     state.velocity_m_s[i] = math::fma(push, normals[4 + i], state.velocity_m_s[i]);
-  }
+  });
 }
 
 // The target of the next step.
@@ -261,13 +268,15 @@ void move_target(const Settings& settings, State& state, T step_s, RandomStream 
   const T period = static_cast<T>(settings.target_s);
   const T before = math::floor(state.time_s / period);
   state.time_s += step_s;
-  const bool changes = settings.task == static_cast<std::uint32_t>(Task::waypoints) &&
-                       math::floor(state.time_s / period) > before;
+  const T has_waypoints =
+      settings.task == static_cast<std::uint32_t>(Task::waypoints) ? T(1) : T(0);
+  const bool changes = has_waypoints * (math::floor(state.time_s / period) - before) > T(0);
   const T bound = static_cast<T>(settings.target_m);
-  for (std::uint32_t i = 0; i < 3; i++) {
-    const T next = uniform<T>(random, 12 + i, T(-1), T(1)) * bound;
+  unrolled<3>([&](int i) {
+    const auto index = static_cast<std::uint32_t>(12 + i);
+    const T next = uniform<T>(random, index, T(-1), T(1)) * bound;
     state.target_position_m[i] = changes ? next : state.target_position_m[i];
-  }
+  });
   set_figure_eight<T>(settings, state,
                       settings.task == static_cast<std::uint32_t>(Task::figure_eight));
 }
@@ -289,9 +298,10 @@ StepResult<T> judge(const Settings& settings, const State& state, T change) {
   const T horizontal = math::maximum(length(forward, leftward, T(0)), T(1e-3));
   const T yaw = T(0.5) * (T(1) - forward / horizontal);
   const auto weighted = [](float weight, T value) { return static_cast<T>(weight) * value; };
-  const bool holds = largest(ex, ey, ez) <= static_cast<T>(settings.limit_position) &&
-                     largest(v[0], v[1], v[2]) <= static_cast<T>(settings.limit_velocity) &&
-                     largest(w[0], w[1], w[2]) <= static_cast<T>(settings.limit_rate);
+  const bool is_near = largest(ex, ey, ez) <= static_cast<T>(settings.limit_position);
+  const bool is_slow = largest(v[0], v[1], v[2]) <= static_cast<T>(settings.limit_velocity);
+  const bool is_calm = largest(w[0], w[1], w[2]) <= static_cast<T>(settings.limit_rate);
+  const bool holds = is_near & is_slow & is_calm;
   const T cost = weighted(settings.cost_position, length(ex, ey, ez)) +
                  weighted(settings.cost_velocity, length(vx, vy, vz)) +
                  weighted(settings.cost_tilt, tilt) + weighted(settings.cost_yaw, yaw) +
@@ -314,35 +324,37 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
   const auto& settings = environment.settings;
 
   T fraction[4], commanded[4], change = T(0);
-  for (int i = 0; i < 4; i++) {
+  unrolled<4>([&](int i) {
     const T normalised = math::clamp(action[i], T(-1), T(1));
     const T difference = normalised - state.last_action[i];
     change = math::fma(difference, difference, change);
     state.last_action[i] = normalised;
     fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalised, T(0.5));
-  }
+  });
   quadrotor::rotor_setpoints<T>(parameters, fraction, commanded);
   const bool is_lost = uniform<T>(random, 9, T(0), T(1)) < static_cast<T>(settings.loss);
-  for (int i = 0; i < 4; i++) commanded[i] = is_lost ? state.held_setpoint[i] : commanded[i];
+  unrolled<4>([&](int i) { commanded[i] = is_lost ? state.held_setpoint[i] : commanded[i]; });
 
-  quadrotor::disturb<T>(settings, state, kStep_s, random);
+  quadrotor::disturb<T>(settings, parameters, state, kStep_s, random);
   const T force[3] = {state.gust_m_s2[0] * parameters.mass_kg,
                       state.gust_m_s2[1] * parameters.mass_kg,
                       state.gust_m_s2[2] * parameters.mass_kg};
   const T no_torque[3] = {T(0), T(0), T(0)};
   const auto latency = static_cast<std::int32_t>(parameters.latency);
-  for (int j = 0; j < Substeps; j++) {
+  unrolled<Substeps>([&](int j) {
     const std::int32_t actions_ago = latency > j ? (latency - j + Substeps - 1) / Substeps : 0;
     T setpoint[4] = {commanded[0], commanded[1], commanded[2], commanded[3]};
-    for (int k = 0; k < kHeld; k++) {
-      for (int i = 0; i < 4; i++) {
-        setpoint[i] = actions_ago == k + 1 ? state.held_setpoint[4 * k + i] : setpoint[i];
-      }
-    }
+    unrolled<4 * kHeld>([&](int held) {
+      T& chosen = setpoint[held % 4];
+      chosen = actions_ago == held / 4 + 1 ? state.held_setpoint[held] : chosen;
+    });
     quadrotor::rk4_step<T>(parameters, state, setpoint, force, no_torque);
-  }
-  for (int i = kHeld * 4 - 1; i >= 4; i--) state.held_setpoint[i] = state.held_setpoint[i - 4];
-  for (int i = 0; i < 4; i++) state.held_setpoint[i] = commanded[i];
+  });
+  unrolled<4 * (kHeld - 1)>([&](int i) {
+    constexpr int kLast = 4 * kHeld - 1;
+    state.held_setpoint[kLast - i] = state.held_setpoint[kLast - 4 - i];
+  });
+  unrolled<4>([&](int i) { state.held_setpoint[i] = commanded[i]; });
   quadrotor::move_target<T>(settings, state, kStep_s, random);
   return quadrotor::judge<T>(settings, state, change);
 }
@@ -355,25 +367,25 @@ void observe(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
              RandomStream random) {
   const T noise = static_cast<T>(environment.settings.noise);
   T normals[12];
-  fill_standard_normal(Generic{}, random, normals, 12);
+  standard_normals(random, normals);
   const T position = noise * T(0.002), velocity = noise * T(0.02), attitude = noise * T(0.005);
   const T rate = noise * T(0.05);
-  for (int i = 0; i < 3; i++) {
+  unrolled<3>([&](int i) {
     const T error = state.position_m[i] - state.target_position_m[i];
     const T speed = state.velocity_m_s[i] - state.target_velocity_m_s[i];
     observation[i] = math::fma(position, normals[i], error);
     observation[3 + i] = math::fma(velocity, normals[3 + i], speed);
     observation[10 + i] = math::fma(rate, normals[6 + i], state.angular_velocity_rad_s[i]);
-  }
+  });
   const T angles[3] = {attitude * normals[9], attitude * normals[10], attitude * normals[11]};
   T q[4];
   quadrotor::rotate_slightly<T>(state.attitude, angles, q);
   const T sign = q[0] < T(0) ? T(-1) : T(1);  // the one of the two with w >= 0
-  for (int i = 0; i < 4; i++) observation[6 + i] = sign * q[i];
+  unrolled<4>([&](int i) { observation[6 + i] = sign * q[i]; });
 
   T* privileged = observation + environment.kObservationDim;
-  for (int i = 0; i < 4; i++) privileged[i] = state.rotor_speed[i];
-  for (int i = 0; i < 3; i++) privileged[4 + i] = state.gust_m_s2[i] * T(0.1);
+  unrolled<4>([&](int i) { privileged[i] = state.rotor_speed[i]; });
+  unrolled<3>([&](int i) { privileged[4 + i] = state.gust_m_s2[i] * T(0.1); });
   privileged[7] = parameters.hover_fraction;
   privileged[8] = T(4) * parameters.lag_up_s;
   privileged[9] = T(4) * parameters.lag_down_s;

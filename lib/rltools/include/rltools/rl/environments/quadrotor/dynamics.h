@@ -20,6 +20,7 @@
 
 #include "rltools/core/fields.h"
 #include "rltools/core/math.h"
+#include "rltools/core/unrolled.h"
 #include "rltools/rl/environments/quadrotor/airframe.h"
 
 namespace rlt::quadrotor {
@@ -143,9 +144,9 @@ template <class T, class D>
 [[gnu::always_inline]] inline void rotor_setpoints(const D& d, const T (&fraction)[4],
                                                    T (&setpoint)[4]) {
   const T greatest = d.thrust_0 + d.thrust_1 + d.thrust_2;
-  for (int i = 0; i < 4; i++) {
+  unrolled<4>([&](int i) {
     setpoint[i] = speed_of_thrust<T>(d.thrust_0, d.thrust_1, d.thrust_2, fraction[i] * greatest);
-  }
+  });
 }
 
 // ---- One step
@@ -275,16 +276,11 @@ template <class T, class D, class B>
   body.position_m[1] = position(body.position_m[1], m.vy, k1.vy, y23);
   body.position_m[2] = position(body.position_m[2], m.vz, k1.vz, z23);
   const auto weighted = [](T a, T bc, T e) { return math::fma(T(2), bc, a + e); };
-  const Motion<T> sum{weighted(k1.vx, x23, k4.vx),
-                      weighted(k1.vy, y23, k4.vy),
-                      weighted(k1.vz, z23, k4.vz),
-                      weighted(k1.qw, k2.qw + k3.qw, k4.qw),
-                      weighted(k1.qx, k2.qx + k3.qx, k4.qx),
-                      weighted(k1.qy, k2.qy + k3.qy, k4.qy),
-                      weighted(k1.qz, k2.qz + k3.qz, k4.qz),
-                      weighted(k1.wx, k2.wx + k3.wx, k4.wx),
-                      weighted(k1.wy, k2.wy + k3.wy, k4.wy),
-                      weighted(k1.wz, k2.wz + k3.wz, k4.wz)};
+  const Motion<T> sum{weighted(k1.vx, x23, k4.vx),           weighted(k1.vy, y23, k4.vy),
+                      weighted(k1.vz, z23, k4.vz),           weighted(k1.qw, k2.qw + k3.qw, k4.qw),
+                      weighted(k1.qx, k2.qx + k3.qx, k4.qx), weighted(k1.qy, k2.qy + k3.qy, k4.qy),
+                      weighted(k1.qz, k2.qz + k3.qz, k4.qz), weighted(k1.wx, k2.wx + k3.wx, k4.wx),
+                      weighted(k1.wy, k2.wy + k3.wy, k4.wy), weighted(k1.wz, k2.wz + k3.wz, k4.wz)};
   const auto next = moved(m, sixth, sum);
   body.velocity_m_s[0] = next.vx;
   body.velocity_m_s[1] = next.vy;

@@ -1,0 +1,88 @@
+// Structs into lanes and back (core/lanes.h), by blocks of the host's vectors.
+#pragma once
+
+#include "rltools/core/lanes.h"
+#include "rltools/kernels/simd/vector.h"
+
+namespace rlt {
+
+constexpr std::bool_constant<(kernels::kLanes > 1)> transposes_fast(HostSimd) { return {}; }
+
+namespace kernels {
+
+// The first Count numbers of a vector, of at least one and less than all.
+#if defined(RLT_VECTORS_AVX512)
+template <int Count>
+inline Vector load_first(const float* p) {
+  return _mm512_maskz_loadu_ps((1u << Count) - 1u, p);
+}
+template <int Count>
+inline void store_first(float* p, Vector v) {
+  _mm512_mask_storeu_ps(p, (1u << Count) - 1u, v);
+}
+#else
+template <int Count>
+inline Vector load_first(const float* p) {
+  float values[kLanes] = {};
+  __builtin_memcpy(values, p, Count * sizeof(float));
+  return load(values);
+}
+template <int Count>
+inline void store_first(float* p, Vector v) {
+  float values[kLanes];
+  store(values, v);
+  __builtin_memcpy(p, values, Count * sizeof(float));
+}
+#endif
+
+// Where blocks of a row of `words` begin: the last one ends with the row, and overlaps the one
+// before, where the row has a whole one.
+constexpr int block_begin(int block, int words) {
+  return words < kLanes || (block + 1) * kLanes <= words ? block * kLanes : words - kLanes;
+}
+
+}  // namespace kernels
+
+template <int Words>
+inline void transpose_words(HostSimd, const void* structs, Lanes<Words>& lanes) {
+  constexpr int kPart = Words < kernels::kLanes ? Words : kernels::kLanes;
+  const auto* source = static_cast<const float*>(structs);
+  for (int block = 0; block * kernels::kLanes < Words; block++) {
+    const int begin = kernels::block_begin(block, Words);
+    for (int first = 0; first < kLaneCount; first += kernels::kLanes) {
+      kernels::Vector rows[kernels::kLanes];
+#pragma GCC unroll 16
+      for (int i = 0; i < kernels::kLanes; i++) {
+        const float* row = source + (first + i) * Words + begin;
+        if constexpr (kPart == kernels::kLanes) rows[i] = kernels::load(row);
+        if constexpr (kPart < kernels::kLanes) rows[i] = kernels::load_first<kPart>(row);
+      }
+      kernels::transpose(rows);
+#pragma GCC unroll 16
+      for (int k = 0; k < kPart; k++) kernels::store(lanes.word[begin + k] + first, rows[k]);
+    }
+  }
+}
+
+template <int Words>
+inline void transpose_words(HostSimd, const Lanes<Words>& lanes, void* structs) {
+  constexpr int kPart = Words < kernels::kLanes ? Words : kernels::kLanes;
+  auto* destination = static_cast<float*>(structs);
+  for (int block = 0; block * kernels::kLanes < Words; block++) {
+    const int begin = kernels::block_begin(block, Words);
+    for (int first = 0; first < kLaneCount; first += kernels::kLanes) {
+      kernels::Vector rows[kernels::kLanes] = {};
+#pragma GCC unroll 16
+      for (int k = 0; k < kPart; k++) rows[k] = kernels::load(lanes.word[begin + k] + first);
+      kernels::transpose(rows);
+#pragma GCC unroll 16
+      for (int i = 0; i < kernels::kLanes; i++) {
+        float* row = destination + (first + i) * Words + begin;
+        if constexpr (kPart == kernels::kLanes) kernels::store(row, rows[i]);
+        if constexpr (kPart < kernels::kLanes) kernels::store_first<kPart>(row, rows[i]);
+      }
+    }
+  }
+}
+
+}  // namespace rlt
