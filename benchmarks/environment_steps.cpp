@@ -1,11 +1,20 @@
 // environment_steps: see environment_steps.h; the environments that need nothing but the core.
 #include "environment_steps.h"
 
+#include "quadrotor_drones.h"
 #include "rltools/rl/environments/pendulum.h"
+#include "rltools/rl/environments/quadrotor.h"
 
 int main() {
   using namespace rlt;
+  using Drones = environment_steps::Drones<1024>;
   return environment_steps::take_orders([](const environment_steps::Order& order) {
-    return environment_steps::answer<Pendulum<float>, 1, 64, 1024>(order, 200);
+    if (std::strcmp(order.task, Drones::kName) == 0 && order.count == 1024) {
+      static Drones drones;
+      return environment_steps::take(order, drones);
+    }
+    return environment_steps::answer<Pendulum<float>, 1, 64, 1024>(order, 200) ||
+           environment_steps::answer<Quadrotor<float>, 1, 64, 1024>(
+               order, Quadrotor<float>::kEpisodeSteps);
   });
 }

@@ -77,24 +77,27 @@ struct Order {
   unsigned long long steps;
 };
 
+// Steps `all` as an order says, and answers it.
+template <class All>
+bool take(const Order& order, All& all) {
+  const double began = processor_seconds();
+  all.step(order.steps);
+  const double processor_s = processor_seconds() - began;
+  std::printf("{\"steps\": %llu, \"cpu_s\": %.9g, \"episodes\": %u, \"sum\": %.9g}\n",
+              (order.steps + order.count - 1) / order.count * order.count, processor_s,
+              all.episodes(), all.sum());
+  std::fflush(stdout);
+  return true;
+}
+
 // Answers an order for one of Counts environments of E; false where it is for others.
 template <class E, int... Counts>
 bool answer(const Order& order, std::uint32_t episode_steps) {
   if (std::strcmp(order.task, E::kName) != 0) return false;
-  const auto with = [&](auto& environments) {
-    const double began = processor_seconds();
-    environments.step(order.steps);
-    const double processor_s = processor_seconds() - began;
-    std::printf("{\"steps\": %llu, \"cpu_s\": %.9g, \"episodes\": %u, \"sum\": %.9g}\n",
-                (order.steps + order.count - 1) / order.count * order.count, processor_s,
-                environments.episodes(), environments.sum());
-    std::fflush(stdout);
-    return true;
-  };
   const auto one = [&](auto* kind) {
     using Kind = std::remove_pointer_t<decltype(kind)>;
     static Kind environments(episode_steps);
-    return with(environments);
+    return take(order, environments);
   };
   return ((order.count == Counts && one(static_cast<Environments<E, Counts>*>(nullptr))) || ...);
 }

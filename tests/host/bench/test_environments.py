@@ -126,3 +126,17 @@ def test_ratios_are_those_of_neighbours() -> None:
 def test_unknown_task_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", "environments", "--tasks", "Ant-v5"]) == 3
     assert "did you mean Ant-v4?" in capsys.readouterr().err
+
+
+def test_what_only_the_core_has_is_measured_without_peers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = run_tiny(tmp_path, monkeypatch, "Quadrotor,Quadrotor-dynamics")
+    assert document["errors"] == {}
+    assert {row["name"] for row in document["rows"]} == {OURS}
+    measured = [(entry["task"], entry["count"]) for entry in document["summary"]]
+    assert measured == [
+        *(("Quadrotor", count) for count in (1, 64, 1024)),
+        ("Quadrotor-dynamics", 1024),
+    ]
+    assert all(row["steps"] % row["count"] == 0 for row in document["rows"])

@@ -12,7 +12,6 @@
 //     - cost_limit where a limit was broken, which is terminal
 // with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalised
 // actions a.
-//
 // Straight-line code, as rl/environment_lanes.h wants it: many are stepped in lanes.
 #pragma once
 
@@ -245,37 +244,38 @@ void reset(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
 
 namespace quadrotor {
 
+// A step draws eight words, normal numbers from all but two: whether a push and a loss come. A new
+// waypoint takes the words of a loss and of a push's direction, which seldom come with it.
+constexpr std::uint32_t kPushIndex = 4, kLossIndex = 5, kWaypointIndex = 5;
+
 // The wind goes on, and a push may come.
 template <class T, class State>
 void disturb(const Settings& settings, const EpisodeParameters<T>& parameters, State& state,
              T step_s, RandomStream random) {
-  T normals[7];
+  T normals[8];
   standard_normals(random, normals);
-  const T push_length = math::maximum(length(normals[4], normals[5], normals[6]), T(1e-6));
+  const T push_length = math::maximum(length(normals[3], normals[6], normals[7]), T(1e-6));
   const bool is_pushed =
-      uniform<T>(random, 8, T(0), T(1)) * static_cast<T>(settings.push_every_s) < step_s;
+      uniform<T>(random, kPushIndex, T(0), T(1)) * static_cast<T>(settings.push_every_s) < step_s;
   const T push = is_pushed ? static_cast<T>(settings.push_m_s) / push_length : T(0);
   unrolled<3>([&](int i) {
     state.gust_m_s2[i] =
         math::fma(parameters.gust_keeps, state.gust_m_s2[i], parameters.gust_changes * normals[i]);
-    state.velocity_m_s[i] = math::fma(push, normals[4 + i], state.velocity_m_s[i]);
+    state.velocity_m_s[i] = math::fma(push, normals[i == 0 ? 3 : 5 + i], state.velocity_m_s[i]);
   });
 }
 
 // The target of the next step.
 template <class T, class State>
 void move_target(const Settings& settings, State& state, T step_s, RandomStream random) {
-  const T period = static_cast<T>(settings.target_s);
-  const T before = math::floor(state.time_s / period);
+  const T period = static_cast<T>(settings.target_s), before = math::floor(state.time_s / period);
   state.time_s += step_s;
-  const T has_waypoints =
-      settings.task == static_cast<std::uint32_t>(Task::waypoints) ? T(1) : T(0);
+  const T has_waypoints = T(settings.task == static_cast<std::uint32_t>(Task::waypoints));
   const bool changes = has_waypoints * (math::floor(state.time_s / period) - before) > T(0);
-  const T bound = static_cast<T>(settings.target_m);
   unrolled<3>([&](int i) {
-    const auto index = static_cast<std::uint32_t>(12 + i);
-    const T next = uniform<T>(random, index, T(-1), T(1)) * bound;
-    state.target_position_m[i] = changes ? next : state.target_position_m[i];
+    const T next = uniform<T>(random, kWaypointIndex + static_cast<unsigned>(i), T(-1), T(1));
+    state.target_position_m[i] =
+        changes ? next * static_cast<T>(settings.target_m) : state.target_position_m[i];
   });
   set_figure_eight<T>(settings, state,
                       settings.task == static_cast<std::uint32_t>(Task::figure_eight));
@@ -332,7 +332,8 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
     fraction[i] = parameters.gain[i] * math::fma(T(0.5), normalised, T(0.5));
   });
   quadrotor::rotor_setpoints<T>(parameters, fraction, commanded);
-  const bool is_lost = uniform<T>(random, 9, T(0), T(1)) < static_cast<T>(settings.loss);
+  const bool is_lost =
+      uniform<T>(random, quadrotor::kLossIndex, T(0), T(1)) < static_cast<T>(settings.loss);
   unrolled<4>([&](int i) { commanded[i] = is_lost ? state.held_setpoint[i] : commanded[i]; });
 
   quadrotor::disturb<T>(settings, parameters, state, kStep_s, random);
