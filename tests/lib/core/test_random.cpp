@@ -54,30 +54,6 @@ void check_words(RandomWords words, RandomWords expected) {
   for (int i = 0; i < 4; ++i) CHECK(words.word[i] == expected.word[i]);
 }
 
-template <int Count>
-void check_few() {
-  CAPTURE(Count);
-  float few_normals[Count], few_uniforms[Count];
-  standard_normals(kStream, few_normals);
-  uniforms(kStream, few_uniforms, -2.0f, 3.0f);
-  for (int i = 0; i < Count; ++i) {
-    const auto index = static_cast<std::uint32_t>(i);
-    CHECK(few_normals[i] == standard_normal<float>(kStream, index));
-    CHECK(few_uniforms[i] == uniform(kStream, index, -2.0f, 3.0f));
-  }
-}
-
-TEST_CASE("a few numbers at once are those that are drawn one by one") {
-  check_few<1>();
-  check_few<2>();
-  check_few<3>();
-  check_few<4>();
-  check_few<5>();
-  check_few<7>();
-  check_few<12>();
-  check_few<17>();
-}
-
 TEST_CASE("Philox4x32-10: the known answers of Random123") {
   constexpr std::uint32_t kOnes = 0xffffffffu;
   check_words(philox4x32_10({{0, 0, 0, 0}}, {{0, 0}}),
