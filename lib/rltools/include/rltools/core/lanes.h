@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include "rltools/core/device.h"
+#include "rltools/core/unrolled.h"
 
 // Of functions that hold a loop over lanes: the compiler is to see all of it, and to take the
 // widest vectors there are, which GCC does not by itself on every processor that has them. The
@@ -77,11 +77,7 @@ struct ReadLane {
   }
   template <class Number, std::size_t Count>
   [[gnu::always_inline]] constexpr void operator()(const char*, Number (&field)[Count]) {
-    all(field, std::make_index_sequence<Count>{});
-  }
-  template <class Number, std::size_t... I>
-  [[gnu::always_inline]] constexpr void all(Number* field, std::index_sequence<I...>) {
-    ((*this)("", field[I]), ...);
+    unrolled<static_cast<int>(Count)>([&](int i) { (*this)("", field[i]); });
   }
 };
 
@@ -96,11 +92,7 @@ struct WriteLane {
   }
   template <class Number, std::size_t Count>
   [[gnu::always_inline]] constexpr void operator()(const char*, const Number (&field)[Count]) {
-    all(field, std::make_index_sequence<Count>{});
-  }
-  template <class Number, std::size_t... I>
-  [[gnu::always_inline]] constexpr void all(const Number* field, std::index_sequence<I...>) {
-    ((*this)("", field[I]), ...);
+    unrolled<static_cast<int>(Count)>([&](int i) { (*this)("", field[i]); });
   }
 };
 
