@@ -1,16 +1,20 @@
-// A quadrotor that holds a position, with PPO: many environments in lanes, on this machine.
+// A quadrotor that comes back from any attitude and holds its position, with PPO: 256 environments
+// in lanes, an action each 40 ms. The policy sees its last three actions; critics also see the
+// rotors' speeds, the wind and the dynamics. Trained for one airframe; `--set airframe=8` draws one
+// of the five Crazyflies for each episode.
 // Requires: hosted
 #pragma once
 
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
 
 namespace rlt {
 
 struct QuadrotorPpo {
   static constexpr const char* kName = "quadrotor-ppo";
   using Scalar = float;
-  using Environment = Quadrotor<Scalar>;
+  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
   using Algorithm = Ppo;
   using Actor =
       Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
@@ -19,16 +23,22 @@ struct QuadrotorPpo {
                      Activation::relu, Activation::identity>;
   struct Hyperparameters : PpoHyperparameters {
     Hyperparameters() {
-      steps = 1000000;
-      eval_every = 250000;
+      steps = 4000000;
+      eval_every = 1000000;
+      eval_episodes = 100;
+      report_every = 100000;
       learning_rate = 1e-3f;
-      initial_log_std = -1.5f;
+      gamma = 0.96f;
+      epochs = 2;
+      kl_target = 0.008f;
+      initial_log_std = -0.7f;
     }
   };
-  static constexpr int kEnvironments = 128;
-  static constexpr int kRolloutSteps = 32;
+  using EnvironmentSettings = quadrotor::TrainingSettings;
+  static constexpr int kEnvironments = 256;
+  static constexpr int kRolloutSteps = 16;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
-  static constexpr int kBatchSize = 1024;
+  static constexpr int kBatchSize = 512;
   static constexpr int kTileRows = 256;
 };
 

@@ -213,7 +213,7 @@ TEST_CASE("rotors follow their setpoints with their lags, faster or slower") {
 // not pass: 0 front right, 1 rear right, 2 rear left, 3 front left.
 TEST_CASE("each rotor lifts, rolls, pitches and turns the body to its own side") {
   const double ahead[4] = {1, -1, -1, 1}, to_the_left[4] = {-1, -1, 1, 1};
-  const double torque_of_air[4] = {1, -1, 1, -1};  // clockwise ones push the body the other way
+  const double torque_of_air[4] = {-1, 1, -1, 1};  // counter-clockwise ones turn it clockwise
   std::vector<Airframe<double>> airframes;
   for (const auto& table : kTables<double>) airframes.push_back(table.airframe);
   airframes[0].rotor_x_m = 0.02;  // one of which every number counts

@@ -22,10 +22,10 @@ AIRFRAME = paths.REPOSITORY / "lib/rltools/include/rltools/rl/environments/quadr
 NAMES = re.findall(r"^  X\(float, (\w+), ", AIRFRAME.read_text(), re.MULTILINE)
 GRAVITY = np.array([0.0, 0.0, -9.81])
 # Rotors 0 front right, 1 rear right, 2 rear left, 3 front left, in the body's axes: x forward, y
-# left. What drives a rotor clockwise, seen from above, turns the body the other way: about +z.
+# left. 0 and 2 turn counter-clockwise, seen from above, which turns the body the other way.
 FORWARD = np.array([1.0, -1.0, -1.0, 1.0])
 LEFT = np.array([-1.0, -1.0, 1.0, 1.0])
-TURN = np.array([1.0, -1.0, 1.0, -1.0])
+TURN = np.array([-1.0, 1.0, -1.0, 1.0])
 Array = npt.NDArray[np.float64]
 
 

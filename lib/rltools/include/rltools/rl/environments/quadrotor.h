@@ -2,8 +2,9 @@
 // airframes of quadrotor/, observations and actions of policy/contracts/quadrotor.h.
 //
 // A step lasts `Ticks` ticks of the contract's 2 ms, with one action, in `Substeps` steps of the
-// integrator; commands are late by a whole number of those. In training that is 10 ms in two; a
-// flight is simulated tick by tick, QuadrotorTick.
+// integrator; commands are late by a whole number of those. In training that is 40 ms in eight:
+// what an action does shows after the rotors' lag of some 100 ms, and of a hundred actions a second
+// none would matter. A flight is simulated tick by tick, QuadrotorTick, with an action each.
 //
 // The world's origin is where the target is at first, and the target's yaw is 0: what a policy sees
 // is the same for any other. Reward of a step:
@@ -12,6 +13,7 @@
 //     - cost_limit where a limit was broken, which is terminal
 // with errors of position and velocity e and v_e, the body's z axis in the world, z, and normalised
 // actions a.
+//
 // Straight-line code, as rl/environment_lanes.h wants it: many are stepped in lanes.
 #pragma once
 
@@ -20,35 +22,12 @@
 #include "rltools/core/unrolled.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/rl/environment.h"
-#include "rltools/rl/environments/quadrotor/dynamics.h"
-#include "rltools/rl/environments/quadrotor/settings.h"
+#include "rltools/rl/environments/quadrotor/episode.h"
 
 namespace rlt {
 
 namespace quadrotor {
 
-// The longest latency, in seconds, and how many setpoints are kept for it by steps of `Ticks`
-// ticks.
-constexpr double kMostLatency_s = 0.020;
-constexpr int kMostLatencyTicks = 10;
-constexpr int held_actions(int ticks) { return (kMostLatencyTicks + ticks - 1) / ticks; }
-
-// An episode's own. Of the rotors' thrusts each has a gain; `latency` is in steps of the
-// integrator.
-#define RLT_QUADROTOR_PARAMETERS(X)                        \
-  RLT_QUADROTOR_DYNAMICS(X)                                \
-  X(Rotors<T>, gain)                                       \
-  X(T, mass_kg)                                            \
-  X(T, lag_up_s)                                           \
-  X(T, lag_down_s)                                         \
-  X(std::uint32_t, latency)                                \
-  X(std::uint32_t, table)                                  \
-  X(T, gust_keeps)     /* of the gust before, in a step */ \
-  X(T, gust_changes)   /* times a normal number, to it */  \
-  X(T, hover_fraction) /* of the greatest thrust */
-
-template <class T>
-RLT_DEFINE_FIELDS(EpisodeParameters, RLT_QUADROTOR_PARAMETERS)
 #define RLT_QUADROTOR_STATE(X)                                        \
   RLT_QUADROTOR_BODY(X)                                               \
   X(Held, held_setpoint)    /* of the actions before, latest first */ \
@@ -67,14 +46,14 @@ struct FlightState {
 
 }  // namespace quadrotor
 
-template <class T, int Ticks = 5, int Substeps = 2>
+template <class T, int Ticks = 20, int Substeps = 8>
 struct Quadrotor : contracts::Quadrotor {
   using Scalar = T;
   using Settings = quadrotor::Settings;
   using State = quadrotor::FlightState<T, quadrotor::held_actions(Ticks)>;
   using Parameters = quadrotor::EpisodeParameters<T>;
   static constexpr const char* kName = "Quadrotor";
-  static constexpr int kEpisodeSteps = 500;
+  static constexpr int kEpisodeSteps = 125;
   static constexpr int kTicksPerStep = Ticks;
   static constexpr int kSubsteps = Substeps;
   // Behind the policy's: the rotors' speeds, the gust, and of the dynamics what a policy cannot
@@ -90,42 +69,6 @@ template <class T>
 using QuadrotorTick = Quadrotor<T, 1, 1>;
 
 namespace quadrotor {
-
-// Of `value`, which differs by up to the part `spread`; for the number `index` of the stream.
-template <class T>
-T spread_out(RandomStream random, std::uint32_t index, T value, T spread) {
-  const T unit = uniform<T>(random, index, T(-1), T(1));
-  return value * math::fma(spread, unit, T(1));
-}
-
-// One that differs from `a` by up to `spread`: heavier, other inertia, stronger, slower.
-template <class T>
-Airframe<T> varied(Airframe<T> a, T spread, RandomStream random) {
-  a.mass_kg = spread_out(random, 8, a.mass_kg, spread);
-  const T inertia = spread_out(random, 9, T(1), spread);
-  a.inertia_x *= inertia;
-  a.inertia_y *= inertia;
-  a.inertia_z = spread_out(random, 10, a.inertia_z, spread);
-  const T strength = spread_out(random, 11, T(1), spread);
-  a.thrust_0 *= strength;
-  a.thrust_1 *= strength;
-  a.thrust_2 *= strength;
-  const T turn = spread_out(random, 12, strength, spread);
-  a.torque_0 *= turn;
-  a.torque_1 *= turn;
-  a.torque_2 *= turn;
-  a.lag_up_s = spread_out(random, 13, a.lag_up_s, spread);
-  a.lag_down_s = spread_out(random, 14, a.lag_down_s, spread);
-  return a;
-}
-
-// Which table an episode has.
-inline std::uint32_t drawn_table(const Settings& settings, RandomStream random) {
-  const auto choice = settings.airframe;
-  if (choice == kAnyCrazyflie) return 1 + uniform_index(random, 0, kCrazyflieTables);
-  if (choice == kAnyAirframe) return 1 + uniform_index(random, 0, kTableCount);
-  return choice;
-}
 
 // Rotates `q` about the body's axes by the small angles `a`.
 template <class T>
@@ -170,30 +113,8 @@ T largest(T x, T y, T z) {
 template <class T, int Ticks, int Substeps>
 void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
                        quadrotor::EpisodeParameters<T>& parameters, RandomStream random) {
-  const auto& settings = environment.settings;
-  const std::uint32_t table = quadrotor::drawn_table(settings, random);
-  const auto airframe = quadrotor::varied(
-      quadrotor::chosen_airframe<T>(table, quadrotor::custom_airframe<T>(settings)),
-      static_cast<T>(settings.spread), random);
-  derive_dynamics(airframe, static_cast<T>(environment.kSubstep_s), parameters);
-  for (std::uint32_t i = 0; i < 4; i++) {
-    parameters.gain[i] =
-        quadrotor::spread_out(random, 4 + i, T(1), static_cast<T>(settings.rotor_spread));
-  }
-  const T latency_s = static_cast<T>(settings.latency_ms) * T(1e-3);
-  const T steps = latency_s / static_cast<T>(environment.kSubstep_s);
-  parameters.latency =
-      static_cast<std::uint32_t>(uniform<T>(random, 1, T(0), T(1)) * (steps + T(0.999)));
-  const T step_s = static_cast<T>(environment.kSubstep_s * Substeps);
-  parameters.gust_keeps = math::exp(-step_s / static_cast<T>(settings.gust_s));
-  parameters.gust_changes = static_cast<T>(settings.gust_m_s2) *
-                            math::sqrt(T(1) - parameters.gust_keeps * parameters.gust_keeps);
-  parameters.mass_kg = airframe.mass_kg;
-  parameters.lag_up_s = airframe.lag_up_s;
-  parameters.lag_down_s = airframe.lag_down_s;
-  parameters.table = table;
-  parameters.hover_fraction =
-      airframe.mass_kg * static_cast<T>(quadrotor::kGravity_m_s2 / 4.0) / thrust(airframe, T(1));
+  quadrotor::draw_episode(environment.settings, static_cast<T>(environment.kSubstep_s), Substeps,
+                          random, parameters);
 }
 
 // At hover at the target, or, in `start_share` of the episodes, anywhere within the settings'
@@ -281,9 +202,10 @@ void move_target(const Settings& settings, State& state, T step_s, RandomStream 
                       settings.task == static_cast<std::uint32_t>(Task::figure_eight));
 }
 
-// What a state earns, and whether it breaks a limit. `change`: the squared change of the action.
+// What a state earns, and whether it breaks a limit. `change`: the squared change of the action;
+// `fastest`: the greatest angular velocity within the step.
 template <class T, class State>
-StepResult<T> judge(const Settings& settings, const State& state, T change) {
+StepResult<T> judge(const Settings& settings, const State& state, T change, T fastest) {
   const T* p = state.position_m;
   const T* v = state.velocity_m_s;
   const T* w = state.angular_velocity_rad_s;
@@ -300,7 +222,7 @@ StepResult<T> judge(const Settings& settings, const State& state, T change) {
   const auto weighted = [](float weight, T value) { return static_cast<T>(weight) * value; };
   const bool is_near = largest(ex, ey, ez) <= static_cast<T>(settings.limit_position);
   const bool is_slow = largest(v[0], v[1], v[2]) <= static_cast<T>(settings.limit_velocity);
-  const bool is_calm = largest(w[0], w[1], w[2]) <= static_cast<T>(settings.limit_rate);
+  const bool is_calm = fastest <= static_cast<T>(settings.limit_rate);
   const bool holds = is_near & is_slow & is_calm;
   const T cost = weighted(settings.cost_position, length(ex, ey, ez)) +
                  weighted(settings.cost_velocity, length(vx, vy, vz)) +
@@ -323,7 +245,7 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
   constexpr T kStep_s = static_cast<T>(Environment::kSubstep_s * Substeps);
   const auto& settings = environment.settings;
 
-  T fraction[4], commanded[4], change = T(0);
+  T fraction[4], commanded[4], change = T(0), fastest = T(0);
   unrolled<4>([&](int i) {
     const T normalised = math::clamp(action[i], T(-1), T(1));
     const T difference = normalised - state.last_action[i];
@@ -350,6 +272,8 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
       chosen = actions_ago == held / 4 + 1 ? state.held_setpoint[held] : chosen;
     });
     quadrotor::rk4_step<T>(parameters, state, setpoint, force, no_torque);
+    const T* rate = state.angular_velocity_rad_s;
+    fastest = math::maximum(fastest, quadrotor::largest(rate[0], rate[1], rate[2]));
   });
   unrolled<4 * (kHeld - 1)>([&](int i) {
     constexpr int kLast = 4 * kHeld - 1;
@@ -357,7 +281,7 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
   });
   unrolled<4>([&](int i) { state.held_setpoint[i] = commanded[i]; });
   quadrotor::move_target<T>(settings, state, kStep_s, random);
-  return quadrotor::judge<T>(settings, state, change);
+  return quadrotor::judge<T>(settings, state, change, fastest);
 }
 
 // With the sensors' noise; what critics see beside has none.

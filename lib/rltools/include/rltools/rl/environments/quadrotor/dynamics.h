@@ -6,7 +6,7 @@
 //   v'     = (0, 0, -g) + R ((0, 0, sum F) - drag R^T v) / m + force / m
 //   q'     = 1/2 q (x) (0, omega), and of length 1 again after each step
 //   omega' = I^-1 (torques + torque - omega x I omega - drag_rotation omega)
-//   torques: sum y_i F_i, -sum x_i F_i, Q_0 - Q_1 + Q_2 - Q_3
+//   torques: sum y_i F_i, -sum x_i F_i, -Q_0 + Q_1 - Q_2 + Q_3
 // The battery's voltage sags: setpoints are those commanded times
 //   1 - sag_load load - sag_per_min charge,  load = mean w^2,  charge' = load, in minutes.
 //
@@ -105,8 +105,8 @@ inline void derive_dynamics(const Airframe<T>& a, T step_s, D& d) {
   d.roll_2 = a.rotor_y_m * a.thrust_2 * per_x;
   d.pitch_1 = a.rotor_x_m * a.thrust_1 * per_y;
   d.pitch_2 = a.rotor_x_m * a.thrust_2 * per_y;
-  d.yaw_1 = a.torque_1 * kNm * per_z;
-  d.yaw_2 = a.torque_2 * kNm * per_z;
+  d.yaw_1 = -a.torque_1 * kNm * per_z;  // rotors 0 and 2 turn counter-clockwise
+  d.yaw_2 = -a.torque_2 * kNm * per_z;
   d.lag_up_half = left_after(T(0.5) * step_s, a.lag_up_s);
   d.lag_up = left_after(step_s, a.lag_up_s);
   d.lag_down_half = left_after(T(0.5) * step_s, a.lag_down_s);

@@ -56,6 +56,26 @@ constexpr std::uint32_t kCrazyflieTables = 5;
 
 RLT_DEFINE_HYPERPARAMETERS(Settings, RLT_QUADROTOR_SETTINGS)
 
+// What the experiments train with: any attitude, wind and delays of the gate's
+// (docs/gate.md), and limits a little narrower than a flight's.
+struct TrainingSettings : Settings {
+  TrainingSettings() {
+    latency_ms = 20.0f;
+    gust_m_s2 = 0.3f;
+    start_position = 1.0f;
+    start_tilt = 180.0f;
+    start_rate = 2.0f;
+    limit_position = 4.0f;
+    limit_velocity = 10.0f;
+    limit_rate = 25.0f;
+    reward_alive = 2.0f;
+    cost_velocity = 0.03f;
+    cost_tilt = cost_yaw = cost_change = 0.02f;
+    cost_rate = 0.005f;
+    cost_limit = 20.0f;
+  }
+};
+
 // The airframe whose values the settings have.
 template <class T>
 Airframe<T> custom_airframe(const Settings& settings) {

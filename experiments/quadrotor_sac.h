@@ -1,0 +1,43 @@
+// The task of quadrotor_ppo.h with SAC: 64 environments, an update for each step of all.
+// Requires: hosted
+#pragma once
+
+#include "rltools/rl/algorithms/sac.h"
+#include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
+
+namespace rlt {
+
+struct QuadrotorSac {
+  static constexpr const char* kName = "quadrotor-sac";
+  using Scalar = float;
+  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
+  using Algorithm = Sac;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, 2 * Environment::kActionDim>,
+          Activation::relu, Activation::identity>;
+  using Critic =
+      Mlp<Scalar,
+          Dimensions<kCriticObservationDim<Environment> + Environment::kActionDim, 64, 64, 1>,
+          Activation::relu, Activation::identity>;
+  struct Hyperparameters : SacHyperparameters {
+    Hyperparameters() {
+      steps = 4000000;
+      eval_every = 1000000;
+      eval_episodes = 100;
+      report_every = 100000;
+      gamma = 0.96f;
+      tau = 0.02f;
+      alpha = 0.1f;
+      target_entropy = -2.0f;
+    }
+  };
+  using EnvironmentSettings = quadrotor::TrainingSettings;
+  static constexpr int kEnvironments = 64;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 128;
+  static constexpr int kTileRows = 128;
+  static constexpr int kReplayCapacity = 400000;
+};
+
+}  // namespace rlt

@@ -1,0 +1,42 @@
+// The task of quadrotor_ppo.h with TD3: 64 environments, an update for each step of all.
+// Requires: hosted
+#pragma once
+
+#include "rltools/rl/algorithms/td3.h"
+#include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
+
+namespace rlt {
+
+struct QuadrotorTd3 {
+  static constexpr const char* kName = "quadrotor-td3";
+  using Scalar = float;
+  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
+  using Algorithm = Td3;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
+          Activation::relu, Activation::tanh>;
+  using Critic =
+      Mlp<Scalar,
+          Dimensions<kCriticObservationDim<Environment> + Environment::kActionDim, 64, 64, 1>,
+          Activation::relu, Activation::identity>;
+  struct Hyperparameters : Td3Hyperparameters {
+    Hyperparameters() {
+      steps = 4000000;
+      eval_every = 1000000;
+      eval_episodes = 100;
+      report_every = 100000;
+      gamma = 0.96f;
+      tau = 0.02f;
+      policy_noise = 0.1f;
+    }
+  };
+  using EnvironmentSettings = quadrotor::TrainingSettings;
+  static constexpr int kEnvironments = 64;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 128;
+  static constexpr int kTileRows = 128;
+  static constexpr int kReplayCapacity = 400000;
+};
+
+}  // namespace rlt
