@@ -20,6 +20,7 @@ from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group
+from rltools_host.training.set_file import load_set_file
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
 
@@ -132,6 +133,10 @@ def command(
             "--set", metavar="NAME=VALUE", help="Another hyperparameter; may be repeated."
         ),
     ] = None,
+    set_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Hyperparameters in JSON; --set wins over it."),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The run's folder. [default: a new one under runs/]"),
@@ -198,7 +203,17 @@ def command(
     if task is not None or is_task(experiment):
         experiment = None
     request = TrainingRequest(
-        experiment, board, seed, steps, tuple(settings or ()), out, resume, port, threads, task
+        experiment,
+        board,
+        seed,
+        steps,
+        tuple(settings or ()),
+        None if set_file is None else load_set_file(set_file),
+        out,
+        resume,
+        port,
+        threads,
+        task,
     )
     if means_group(resume, seeds, jobs):
         from rltools_host.commands import groups

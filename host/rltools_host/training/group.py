@@ -33,6 +33,7 @@ from rltools_host.training.group_view import (
 from rltools_host.training.interruption import Interruption
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
 from rltools_host.training.seeds import jobs_on
+from rltools_host.training.set_file import OPTION
 from rltools_host.training.standing import counted, stand
 from rltools_host.training.worker import Job
 
@@ -88,7 +89,7 @@ def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
         built = Built(plan.description, None)
         training = replace(training, experiment=plan.description.name, built=built)
     assert plan is not None
-    training = with_steps_apart(training, plan)
+    training = with_steps_apart(without_file(training), plan)
     jobs_on(plan.board, training.port, training.threads, request.jobs)
     build(plan)
     return replace(request, training=training), plan
@@ -131,6 +132,18 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
     return group
 
 
+def without_file(training: TrainingRequest) -> TrainingRequest:
+    """With a file's values among the settings, of which group.json has a copy."""
+    if training.set_file is None:
+        return training
+    given = {setting.partition("=")[0].strip() for setting in training.settings} | {"seed"}
+    if training.steps is not None:
+        given.add("steps")
+    texts = training.set_file.texts.items()
+    settings = tuple(f"{name}={text}" for name, text in texts if name not in given)
+    return replace(training, settings=(*training.settings, *settings), set_file=None)
+
+
 def with_steps_apart(training: TrainingRequest, plan: Plan) -> TrainingRequest:
     """`--set steps=N` is `--steps N`: when the group is gone on with there may be another total."""
     others = tuple(s for s in training.settings if s.partition("=")[0].strip() != "steps")
@@ -158,6 +171,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     refused = {
         "--out": (training.out is not None, "stays in its folder"),
         "--set": (bool(training.settings), "keeps its settings"),
+        OPTION: (training.set_file is not None, "keeps its settings"),
         "--seed": (training.seed is not None, "keeps its seeds"),
         "--seeds": (bool(request.seeds), "keeps its seeds"),
     }

@@ -1,4 +1,4 @@
-"""Values of hyperparameters: defaults, --seed, --steps and --set, checked against the table."""
+"""Values of hyperparameters: defaults, --seed, --steps, --set and --set-file, checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import struct
 from collections.abc import Sequence
 
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
+from rltools_host.training.set_file import OPTION, SetFile
 
 SMALLEST_POSITIVE = 2.0**-149  # float of 32 bits
 
@@ -22,9 +23,13 @@ def default_values(description: ExperimentDescription) -> Values:
 
 
 def given_values(
-    description: ExperimentDescription, seed: int | None, steps: int | None, settings: Sequence[str]
+    description: ExperimentDescription,
+    seed: int | None,
+    steps: int | None,
+    settings: Sequence[str],
+    set_file: SetFile | None = None,
 ) -> Values:
-    """The values of --seed, --steps and --set; each name once."""
+    """The values of --seed, --steps and --set, each name once; they win over those of the file."""
     texts: dict[str, str] = {}
     if seed is not None:
         texts["seed"] = str(seed)
@@ -38,9 +43,21 @@ def given_values(
         if name in texts:
             raise UsageError(f"{name} is given twice: give it once")
         texts[name] = text.strip()
-    return {
+    of_file = {} if set_file is None else file_values(description, set_file)
+    return of_file | {
         name: parse_value(description.hyperparameter(name), text) for name, text in texts.items()
     }
+
+
+def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:
+    """All of a file's values, also those that something else wins over."""
+    try:
+        return {
+            name: parse_value(description.hyperparameter(name), text)
+            for name, text in set_file.texts.items()
+        }
+    except RltError as error:
+        raise type(error)(f"{OPTION} {set_file.path}: {error}") from None
 
 
 def parse_value(entry: Hyperparameter, text: str) -> float | int:

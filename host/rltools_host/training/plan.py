@@ -19,6 +19,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.training.hyperparameters import Values, default_values, given_values
+from rltools_host.training.set_file import OPTION, SetFile
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A resumed run may set these; the others decide what the bits of the run are.
@@ -42,6 +43,7 @@ class TrainingRequest:
     seed: int | None = None
     steps: int | None = None
     settings: tuple[str, ...] = ()  # of --set, as typed: name=value
+    set_file: SetFile | None = None
     out: Path | None = None
     resume: str | None = None
     port: str | None = None
@@ -136,7 +138,9 @@ def make_plan(request: TrainingRequest) -> Plan:
     description = describe(request, request.experiment, chosen)
     values = default_values(description)
     values["report_every"] = report_interval(description, chosen)
-    values |= given_values(description, request.seed, request.steps, request.settings)
+    values |= given_values(
+        description, request.seed, request.steps, request.settings, request.set_file
+    )
     return Plan(
         description,
         chosen,
@@ -210,6 +214,8 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         raise UsageError("--out does not go with --resume: a resumed run stays in its folder")
     if request.seed is not None:
         raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
+    if request.set_file is not None:
+        raise UsageError(f"{OPTION} does not go with --resume: a resumed run keeps its settings")
     board = folder.required("board") if request.board is None else request.board
     experiment = folder.required("experiment") if request.experiment is None else request.experiment
     require_server(request, experiment)

@@ -388,6 +388,8 @@ def test_a_damaged_run_of_a_group(tmp_path: Path) -> None:
         ("--seed 1 --resume {group}", "--seed does not go with --seeds or a group"),
         ("--out x --resume {group}", "--out does not go with --resume: a resumed group stays"),
         ("--set gamma=0.9 --resume {group}", "--set does not go with --resume: a resumed group"),
+        ("--set-file {file} --resume {group}", "--set-file does not go with --resume: a resumed g"),
+        ("--seeds 0-1 --set-file {full}", "cannot read --set-file"),
     ],
 )
 def test_what_makes_no_sense(
@@ -400,7 +402,9 @@ def test_what_makes_no_sense(
     asked = {"experiment": "pendulum-ppo", "board": "host", "seeds": [0], "settings": []}
     variants = [{"name": "", "label": "", "settings": []}]
     GroupFolder.create(group, {**about, **asked, "variants": variants, "state": "paused"})
-    filled = words.format(full=tmp_path / "full", group=group).split()
+    values = tmp_path / "values.json"
+    values.write_text('{"gamma": 0.9}')
+    filled = words.format(full=tmp_path / "full", group=group, file=values).split()
     assert cli.run([*TRAIN, *filled]) == UsageError.exit_code
     error = capsys.readouterr().err.splitlines()
     assert sentence in error[-1]

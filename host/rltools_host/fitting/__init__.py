@@ -1,0 +1,1 @@
+"""Parameters of a quadrotor from the log of a flight: docs/fit.md."""

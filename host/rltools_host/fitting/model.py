@@ -1,0 +1,251 @@
+"""What a log's sensors should have shown, given parameters: the differences are the residuals.
+
+The equations are those of docs/fit.md. Nothing that is measured is differentiated. What an
+accelerometer shows is compared row by row; angular velocity (and velocity, where there is no
+accelerometer) within short windows, in which each has a start of its own: the predicted change is
+integrated, and the mean of a window's differences is taken off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.fitting.log import FlightLog
+from rltools_host.fitting.rotors import RotorMotion, RotorParameters, motions
+
+Array = NDArray[np.float64]
+
+GRAVITY_M_S2 = 9.81
+# Front right, rear right, rear left, front left. A rotor that turns counter-clockwise seen from
+# above, as the first one, turns the body clockwise (policy/contracts/quadrotor.h).
+X_SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
+Y_SIGNS = np.array([-1.0, -1.0, 1.0, 1.0])
+YAW_SIGNS = np.array([-1.0, 1.0, -1.0, 1.0])
+
+SETTLING_S = 0.6  # what the rotors did before the log began is forgotten
+RATE_WINDOW_S = 0.2
+VELOCITY_WINDOW_S = 0.4
+BLOCKS = 40  # of time, whose errors are taken as independent
+SHORTEST_BLOCK_S = 0.4
+
+
+class P(IntEnum):
+    """Places in the vector of parameters. Those of a mass are divided by it."""
+
+    LAG_UP = 0  # natural logarithm of seconds
+    LAG_DOWN = 1
+    LATENCY = 2  # s
+    SHAPE_0 = 3
+    SHAPE_1 = 4
+    THRUST = 5  # the greatest of a rotor, m/s^2
+    GAIN_X = 6  # 1 / inertia, 1/m^2
+    GAIN_Y = 7
+    GAIN_Z = 8  # torque per thrust / inertia, 1/m
+    INERTIA_Z = 9  # m^2
+    SPIN_DRAG = 10  # m^2/s
+    DRAG_X = 11  # 1/s
+    DRAG_Y = 12
+    DRAG_Z = 13
+    OFFSET_X = 14  # of the accelerometer, m/s^2
+    OFFSET_Y = 15
+    TWIST_X = 16  # what the rotors' differences leave over, rad/s^2
+    TWIST_Y = 17
+    TWIST_Z = 18
+
+
+ROTOR_PLACES = (P.LAG_UP, P.LAG_DOWN, P.LATENCY, P.SHAPE_0, P.SHAPE_1)
+COUNT = len(P)
+# For differences; in each place small against what matters and large against rounding.
+STEPS = np.full(COUNT, 1e-4)
+STEPS[[P.LAG_UP, P.LAG_DOWN]] = 0.01
+STEPS[P.LATENCY] = 2e-4
+STEPS[[P.SHAPE_0, P.SHAPE_1]] = 1e-3
+
+
+def rotor_parameters(theta: Array) -> RotorParameters:
+    return RotorParameters(
+        float(np.exp(theta[P.LAG_UP])),
+        float(np.exp(theta[P.LAG_DOWN])),
+        float(theta[P.LATENCY]),
+        float(theta[P.SHAPE_0]),
+        float(theta[P.SHAPE_1]),
+    )
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """All differences in one vector, with what they are of and when."""
+
+    values: Array
+    channel: NDArray[np.int64]
+    block: NDArray[np.int64]
+    freedom: Array  # by channel: the part of its differences that windows leave free
+
+
+class Windows:
+    """Rows in windows of equal length, after the rotors have settled."""
+
+    def __init__(self, log: FlightLog, duration_s: float, block_s: float) -> None:
+        start = int(np.searchsorted(log.time_s, log.time_s[0] + SETTLING_S))
+        self.length = max(round(duration_s / log.step_s), 4)
+        count = (len(log.time_s) - start) // self.length
+        self.rows = slice(start, start + count * self.length)
+        times = log.time_s[self.rows].reshape(count, self.length)[:, 0] - log.time_s[start]
+        self.block = np.repeat((times / block_s).astype(np.int64), self.length)
+
+    def differences(self, values: Array) -> Array:
+        """Of [row] values, less each window's mean."""
+        parts = values[self.rows].reshape(-1, self.length)
+        return (parts - parts.mean(axis=1, keepdims=True)).ravel()
+
+
+class Model:
+    """A log, prepared; `residuals` compares it with what parameters predict."""
+
+    def __init__(self, log: FlightLog, rotor_x_m: float, rotor_y_m: float) -> None:
+        self.log = log
+        self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
+        self._dt = np.diff(log.time_s)
+        block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
+        self._windows = Windows(log, RATE_WINDOW_S, block_s)
+        self._long_windows = Windows(log, VELOCITY_WINDOW_S, block_s)
+        start = self._windows.rows.start
+        self._rows = slice(start, None)
+        rows = log.time_s[self._rows] - log.time_s[start]
+        self._row_block = (rows / block_s).astype(np.int64)
+        rates = log.angular_velocity
+        self._rates = self._integral(rates)
+        self._products = self._integral(rates[:, [1, 2, 0]] * rates[:, [2, 0, 1]])
+        self._time = log.time_s - log.time_s[0]
+        self._air = None if log.velocity is None else back(log.attitude, log.velocity)
+        if log.acceleration is None:
+            assert log.velocity is not None and self._air is not None
+            halves = unit(log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude))
+            self._up = turn(halves, np.broadcast_to([0.0, 0.0, 1.0], (len(halves), 3)))
+            still = np.cumsum(np.r_[0.0, self._dt]) * -GRAVITY_M_S2
+            self._fallen = np.stack([0.0 * still, 0.0 * still, still], axis=1)
+            axes = np.eye(3)[:, None, :] * self._air[None, :, :]
+            self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
+
+    @property
+    def measures_velocity(self) -> bool:
+        return self._air is not None
+
+    def _integral(self, values: Array) -> Array:
+        """From the first row to each, of [row, n] values."""
+        steps = 0.5 * (values[1:] + values[:-1]) * self._dt[:, None]
+        return np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(steps, axis=0)])
+
+    def motions(self, sets: list[Array]) -> list[RotorMotion]:
+        """What the rotors did, for each vector of parameters."""
+        log = self.log
+        parameters = [rotor_parameters(theta) for theta in sets]
+        return motions(log.time_s, log.commands, log.commands_thrust, parameters)
+
+    def turning(self, motion: RotorMotion) -> Array:
+        """Integrals of the rotors' torques, of parts of the greatest thrust: [row, 3]."""
+        steps = np.stack(
+            [motion.impulse @ self._y, -motion.impulse @ self._x, motion.impulse @ YAW_SIGNS],
+            axis=1,
+        )
+        return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+
+    def rates(self, theta: Array, motion: RotorMotion) -> Array:
+        """Angular velocity but for its start, which is each window's own: [row, 3]."""
+        jx, jy = 1.0 / theta[P.GAIN_X], 1.0 / theta[P.GAIN_Y]
+        jz = theta[P.INERTIA_Z]
+        coupling = np.array([jy - jz, jz - jx, jx - jy]) * self._products
+        other = coupling - theta[P.SPIN_DRAG] * self._rates
+        driven = theta[P.THRUST] * self.turning(motion)
+        twists = theta[[P.TWIST_X, P.TWIST_Y, P.TWIST_Z]] * self._time[:, None]
+        gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
+        result: Array = gains * driven + np.array([1.0 / jx, 1.0 / jy, 1.0 / jz]) * other + twists
+        return result
+
+    def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
+        log, windows = self.log, self._windows
+        parts: list[Array] = []
+        blocks: list[NDArray[np.int64]] = []
+        freedom = []
+        drag = theta[[P.DRAG_X, P.DRAG_Y, P.DRAG_Z]]
+        if log.acceleration is not None:
+            force = np.zeros_like(log.acceleration)
+            force[:, 2] = theta[P.THRUST] * motion.thrust.sum(axis=1)
+            force[:, :2] += theta[[P.OFFSET_X, P.OFFSET_Y]]
+            if self._air is not None:
+                force = force - drag * self._air
+            difference = (log.acceleration - force)[self._rows]
+            parts += list(difference.T)
+            blocks += [self._row_block] * 3
+            freedom += [1.0] * 3
+        else:
+            long = self._long_windows
+            lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
+            speed = np.concatenate([np.zeros((1, 3)), np.cumsum(lifted, axis=0)]) + self._fallen
+            for value, resisted in zip(drag, self._resisted, strict=True):
+                speed -= value * resisted
+            assert log.velocity is not None
+            parts += [long.differences(column) for column in (log.velocity - speed).T]
+            blocks += [long.block] * 3
+            freedom += [1.0 - 1.0 / long.length] * 3
+        parts += [
+            windows.differences(column)
+            for column in (log.angular_velocity - self.rates(theta, motion)).T
+        ]
+        blocks += [windows.block] * 3
+        freedom += [1.0 - 1.0 / windows.length] * 3
+        channel = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return Residuals(np.concatenate(parts), channel, np.concatenate(blocks), np.array(freedom))
+
+    def jacobian(self, theta: Array, free: list[int]) -> tuple[Residuals, Array]:
+        """Residuals and their derivatives by the free parameters, from differences."""
+        moved = {
+            place: theta + STEPS * np.eye(COUNT)[place] * scale(theta, place) for place in free
+        }
+        of_rotors = [place for place in free if place in ROTOR_PLACES]
+        here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
+        motion_of = dict(zip(of_rotors, others, strict=True))
+        base = self.residuals(theta, here)
+        columns = [
+            (self.residuals(moved[place], motion_of.get(place, here)).values - base.values)
+            / (moved[place][place] - theta[place])
+            for place in free
+        ]
+        return base, np.stack(columns, axis=1)
+
+    def without_noise_of(self, residuals: Residuals, channel: int) -> Residuals:
+        keep = residuals.channel == channel
+        return replace(residuals, values=residuals.values[keep], block=residuals.block[keep])
+
+
+def scale(theta: Array, place: int) -> float:
+    """What a step is relative to, where a parameter may be of any size."""
+    if place in ROTOR_PLACES:
+        return 1.0
+    return max(abs(float(theta[place])), 1e-3)
+
+
+def unit(q: Array) -> Array:
+    result: Array = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    return result
+
+
+def signs_alike(q: Array) -> Array:
+    """By which each of the two quaternions of an attitude is the one near its successor."""
+    return np.where((q[1:] * q[:-1]).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
+
+
+def turn(q: Array, v: Array) -> Array:
+    """Body vectors in the world, [row, 3]."""
+    t = 2.0 * np.cross(q[:, 1:], v)
+    result: Array = v + q[:, :1] * t + np.cross(q[:, 1:], t)
+    return result
+
+
+def back(q: Array, v: Array) -> Array:
+    """World vectors in the body's frame, [row, 3]."""
+    return turn(q * np.array([1.0, -1.0, -1.0, -1.0]), v)

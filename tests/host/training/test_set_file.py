@@ -1,0 +1,130 @@
+"""`--set-file`: hyperparameters from a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, UsageError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.group import without_file
+from rltools_host.training.hyperparameters import given_values
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.set_file import SetFile, load_set_file
+from training_bench import EXPERIMENT, Bench
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    path = folder / "values.json"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_values_are_recorded_and_the_command_line_wins(bench: Bench, tmp_path: Path) -> None:
+    values = {"learning_rate": 0.25, "adam_beta": 0.125, "eval_every": 1e2, "seed": 9, "steps": 60}
+    file = load_set_file(written(tmp_path, json.dumps(values)))
+    bench.train(tmp_path / "run", "adam_beta=0.75", seed=3, set_file=file)
+    recorded = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
+    assert recorded["learning_rate"] == 0.25  # the file's
+    assert (recorded["eval_every"], recorded["steps"]) == (100, 60)
+    assert isinstance(recorded["eval_every"], int)
+    assert (recorded["adam_beta"], recorded["seed"]) == (0.75, 3)  # the command line's
+    assert recorded["adam_epsilon"] == 1e-8  # the default
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "sentence"),
+    [
+        ('{"learning_rat": 1}', UnknownNameError, 'unknown hyperparameter "learning_rat": did'),
+        ('{"learning_rate": 2}', UsageError, "learning_rate=2 is out of bounds: choose a number"),
+        ('{"eval_every": 1.5}', UsageError, "eval_every=1.5 is out of bounds: choose a whole"),
+        ('{"adam_epsilon": 1e-60}', UsageError, "adam_epsilon=1e-60 is 0 in a float"),
+    ],
+)
+def test_what_does_not_fit_the_experiment_names_the_file(
+    bench: Bench, tmp_path: Path, text: str, kind: type[RltError], sentence: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(kind) as caught:  # also where the command line wins over it
+        bench.train(tmp_path / "run", "eval_every=5", set_file=load_set_file(path))
+    assert str(caught.value).startswith(f"--set-file {path}: ")
+    assert sentence in str(caught.value)
+    assert bench.built == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "line 1, column 1: Expecting value"),
+        ('{"a": 1,\n "b": }', "line 2, column 7: Expecting value"),
+        ("[1]", "it is not one object"),
+        ("3", "it is not one object"),
+        ('{"a": "1"}', 'a is "1", not a number'),
+        ('{"a": true}', "a is true, not a number"),
+        ('{"a": null}', "a is null, not a number"),
+        ('{"a": NaN}', "a is NaN, not a number"),
+        ('{"a": 1e999}', "a is Infinity, not a number"),
+        ('{"a": [1]}', "a is [1], not a number"),
+        ('{"a": {"b": 1}}', 'a is {"b": 1}, not a number'),
+        ('{"a": 1, "a": 2}', '"a" is there twice'),
+        ('{"a": 1' + "0" * 400 + "}", "not a number"),
+        ('{"a": 1' + "0" * 5000 + "}", "has no hyperparameters: "),
+        ('{"\\ud800": 1}', "surrogates not allowed"),
+        (b"\xff\xfe\xff", "has no hyperparameters: "),
+        (b"\x00" * 40, "has no hyperparameters: "),
+        ("[" * 100_000, "nested too deeply"),
+        (" " * 1_000_001, "more than 1000000 bytes"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, text: str | bytes, reason: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DamagedFileError) as caught:
+        load_set_file(path)
+    assert str(caught.value).startswith(f"--set-file {path} has no hyperparameters: ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    for path, reason in ((tmp_path, "Is a directory"), (tmp_path / "no", "No such file")):
+        with pytest.raises(UsageError, match=f"cannot read --set-file {path}: {reason}"):
+            load_set_file(path)
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_any_bytes_are_a_file_or_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), data)
+    try:
+        file = load_set_file(path)
+    except DamagedFileError as error:
+        assert "\n" not in str(error)
+    else:
+        assert all(float(text) == float(text) for text in file.texts.values())
+
+
+def test_a_group_keeps_the_values_and_not_the_file(tmp_path: Path) -> None:
+    texts = {"learning_rate": "0.25", "adam_beta": "0.125", "seed": "9", "steps": "60"}
+    request = TrainingRequest(
+        settings=("adam_beta = 0.75",), set_file=SetFile(tmp_path / "gone", texts)
+    )
+    kept = without_file(request)
+    assert kept.set_file is None
+    assert kept.settings == ("adam_beta = 0.75", "learning_rate=0.25", "steps=60")
+    same = given_values(EXPERIMENT, 1, None, request.settings, request.set_file)
+    assert given_values(EXPERIMENT, 1, None, kept.settings) == same
+    with_steps = TrainingRequest(steps=5, set_file=request.set_file)
+    assert without_file(with_steps).settings == ("learning_rate=0.25", "adam_beta=0.125")
+    assert without_file(kept) == kept
+
+
+def test_a_resumed_run_keeps_its_settings(bench: Bench, tmp_path: Path) -> None:
+    bench.train(tmp_path / "run", steps=60)
+    file = load_set_file(written(tmp_path, '{"learning_rate": 0.5}'))
+    with pytest.raises(UsageError, match="--set-file does not go with --resume: a resumed run"):
+        bench.train(tmp_path, resume=str(tmp_path / "run"), set_file=file)
