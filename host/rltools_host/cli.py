@@ -46,6 +46,7 @@ COMMANDS = {
     "boards": Command("Every board, and what can be done with it here.", "boards"),
     "train": Command("Trains on a board while you watch; brings the policy home.", "train"),
     "study": Command("Learning curves of an experiment's variants over seeds.", "study"),
+    "fit": Command("A quadrotor's parameters from the log of a flight.", "fit"),
     "evaluate": Command("Deterministic episodes of a run's policy.", "evaluate"),
     "export": Command("A run's policy as an image, a C++ header or a library.", "export"),
     "push": Command("A run's policy onto a board, tried and verified before it stays.", "push"),

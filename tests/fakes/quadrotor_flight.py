@@ -215,7 +215,7 @@ def turned_back(q: Array, v: Array) -> Array:
 
 
 class Simulation:
-    """Several drones at once; a state is [drone, 17]: position, velocity, attitude, rate, speeds."""
+    """Several drones at once; a state is [drone, 17]: place, velocity, attitude, rate, speeds."""
 
     def __init__(self, drones: list[Drone]) -> None:
         self.drones = drones
@@ -302,11 +302,11 @@ class Controller:
         self._simulation = simulation
         self._flight = flight
         count = len(simulation.drones)
-        self._frequencies = np.geomspace(0.4, 12.0, 9)
-        self._phases = rng.uniform(0.0, 2.0 * np.pi, (count, 4, 9))
+        self._frequencies = np.geomspace(0.4, 8.0, 7)
+        self._phases = rng.uniform(0.0, 2.0 * np.pi, (count, 4, 7))
         self._doublets = rng.uniform(1.2, 1.8, (count, 4))  # s, from one to the next
-        lag = simulation.lag.max(axis=1, keepdims=True)
-        self._bandwidth = np.clip(0.35 / np.maximum(lag, 0.01), 2.2, 8.0)
+        lag = simulation.lag.mean(axis=1, keepdims=True)
+        self._bandwidth = np.clip(0.6 / np.maximum(lag, 0.01), 2.2, 8.0)
         self._constant = simulation.torque.sum(axis=1) / simulation.greatest[:, 0]
         arms = np.stack([*simulation.rotor.T[::-1], self._constant], axis=1)
         reachable = 4.0 * simulation.greatest * arms / simulation.inertia  # rad/s^2

@@ -23,6 +23,7 @@ ORDER = (
     "boards",
     "build",
     "mutants",
+    "fitting",
     "link",
     "clients",
     "runs",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.model import COUNT, Model, P
+from rltools_host.fitting.model import COUNT, Model, P, Residuals
 
 Array = NDArray[np.float64]
 
@@ -55,11 +55,12 @@ def student(freedom: int) -> float:
     return float(z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2))
 
 
-def noise_of(model_channels: Array, values: Array, freedom: Array) -> Array:
+def noise_of(residuals: Residuals) -> Array:
     """Standard deviation of each channel's residuals."""
-    squares = np.bincount(model_channels, values**2)
-    counts = np.bincount(model_channels)
-    return np.sqrt(squares / (counts * freedom)) + 1e-9
+    squares = np.bincount(residuals.channel, residuals.values**2)
+    counts = np.bincount(residuals.channel)
+    result: Array = np.sqrt(squares / (counts * residuals.freedom)) + 1e-9
+    return result
 
 
 def estimate(model: Model, start: Array, free: list[int]) -> Estimate:
@@ -70,7 +71,7 @@ def estimate(model: Model, start: Array, free: list[int]) -> Estimate:
     steps = 0
     for _ in range(MOST_STEPS):
         steps += 1
-        noise = noise_of(residuals.channel, residuals.values, residuals.freedom)
+        noise = noise_of(residuals)
         weight = 1.0 / noise[residuals.channel]
         r, j = residuals.values * weight, jacobian * weight[:, None]
         normal, gradient = j.T @ j, j.T @ r
@@ -94,7 +95,7 @@ def estimate(model: Model, start: Array, free: list[int]) -> Estimate:
         residuals, jacobian = model.jacobian(theta, free)
         if cost - trial_cost < SMALLEST_GAIN * cost:
             break
-    noise = noise_of(residuals.channel, residuals.values, residuals.freedom)
+    noise = noise_of(residuals)
     weight = 1.0 / noise[residuals.channel]
     r, j = residuals.values * weight, jacobian * weight[:, None]
     covariance, blocks = covariance_of(j, r, residuals.block)

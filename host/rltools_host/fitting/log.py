@@ -82,7 +82,9 @@ def read_log(path: Path) -> FlightLog:
     attitude, rates = group(ATTITUDE), group(ANGULAR_VELOCITY)
     thrust, speed = group(THRUST), group(SPEED)
     commands = speed if thrust is None else thrust
-    assert attitude is not None and rates is not None and commands is not None
+    assert attitude is not None
+    assert rates is not None
+    assert commands is not None
     return FlightLog(
         path,
         lines,

@@ -8,7 +8,7 @@ integrated, and the mean of a window's differences is taken off.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -100,7 +100,8 @@ class Windows:
     def differences(self, values: Array) -> Array:
         """Of [row] values, less each window's mean."""
         parts = values[self.rows].reshape(-1, self.length)
-        return (parts - parts.mean(axis=1, keepdims=True)).ravel()
+        centred: Array = parts - parts.mean(axis=1, keepdims=True)
+        return centred.ravel()
 
 
 class Model:
@@ -108,12 +109,13 @@ class Model:
 
     def __init__(self, log: FlightLog, rotor_x_m: float, rotor_y_m: float) -> None:
         self.log = log
+        self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
         self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
         self._dt = np.diff(log.time_s)
         block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
-        self._windows = Windows(log, RATE_WINDOW_S, block_s)
-        self._long_windows = Windows(log, VELOCITY_WINDOW_S, block_s)
-        start = self._windows.rows.start
+        self.windows = Windows(log, RATE_WINDOW_S, block_s)
+        self._long = Windows(log, VELOCITY_WINDOW_S, block_s)
+        start = self.windows.rows.start
         self._rows = slice(start, None)
         rows = log.time_s[self._rows] - log.time_s[start]
         self._row_block = (rows / block_s).astype(np.int64)
@@ -123,7 +125,8 @@ class Model:
         self._time = log.time_s - log.time_s[0]
         self._air = None if log.velocity is None else back(log.attitude, log.velocity)
         if log.acceleration is None:
-            assert log.velocity is not None and self._air is not None
+            assert log.velocity is not None
+            assert self._air is not None
             halves = unit(log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude))
             self._up = turn(halves, np.broadcast_to([0.0, 0.0, 1.0], (len(halves), 3)))
             still = np.cumsum(np.r_[0.0, self._dt]) * -GRAVITY_M_S2
@@ -167,7 +170,7 @@ class Model:
         return result
 
     def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
-        log, windows = self.log, self._windows
+        log, windows = self.log, self.windows
         parts: list[Array] = []
         blocks: list[NDArray[np.int64]] = []
         freedom = []
@@ -183,7 +186,7 @@ class Model:
             blocks += [self._row_block] * 3
             freedom += [1.0] * 3
         else:
-            long = self._long_windows
+            long = self._long
             lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
             speed = np.concatenate([np.zeros((1, 3)), np.cumsum(lifted, axis=0)]) + self._fallen
             for value, resisted in zip(drag, self._resisted, strict=True):
@@ -216,10 +219,6 @@ class Model:
             for place in free
         ]
         return base, np.stack(columns, axis=1)
-
-    def without_noise_of(self, residuals: Residuals, channel: int) -> Residuals:
-        keep = residuals.channel == channel
-        return replace(residuals, values=residuals.values[keep], block=residuals.block[keep])
 
 
 def scale(theta: Array, place: int) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-SHORTEST_LAG_S = 1e-4  # in place of none
+SHORTEST_LAG_S = 1e-7  # in place of none
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,137 @@
+"""`rlt fit`: a quadrotor's parameters from the log of a flight."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.commands.options import Json
+from rltools_host.errors import UsageError
+from rltools_host.files import plain_json, write_atomically
+from rltools_host.fitting.fit import fit
+from rltools_host.fitting.log import read_log
+from rltools_host.fitting.result import FITTED, Result, Value
+from rltools_host.hints import command_line, near_path
+from rltools_host.ui.table import aligned
+
+LARGEST_KG = 100.0
+LARGEST_M = 2.0
+EXPERIMENT = "quadrotor-sac"
+
+
+def run(
+    log_path: Path,
+    mass_kg: float | None = None,
+    rotor_x_m: float | None = None,
+    rotor_y_m: float | None = None,
+    out: Path | None = None,
+    json_output: bool = False,
+) -> dict[str, Any]:
+    """Prints what is found; returns what `--json` prints."""
+    require_positive("--mass", mass_kg, LARGEST_KG, "kg")
+    require_positive("--rotor-x", rotor_x_m, LARGEST_M, "m")
+    require_positive("--rotor-y", rotor_y_m, LARGEST_M, "m")
+    if (rotor_x_m is None) != (rotor_y_m is None):
+        raise UsageError("--rotor-x and --rotor-y go together: the place of the front left rotor")
+    if out is not None and (mass_kg is None or rotor_x_m is None):
+        raise UsageError(
+            "--out needs --mass, --rotor-x and --rotor-y: a log shows thrust and inertia per mass "
+            "and per distance of the rotors"
+        )
+    result = Result(fit(read_log(log_path), rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
+    document = plain_json(result.document())
+    if out is not None:
+        write_atomically(out, result.set_file())
+    document["out"] = None if out is None else str(out)
+    print("\n".join(lines(result, out)))
+    if json_output:
+        print(json.dumps(document))
+    return dict(document)
+
+
+def require_positive(option: str, value: float | None, largest: float, unit: str) -> None:
+    if value is not None and not (math.isfinite(value) and 0.0 < value <= largest):
+        raise UsageError(f"{option} {value:g}: choose a number above 0, to {largest:g} {unit}")
+
+
+def lines(result: Result, out: Path | None) -> list[str]:
+    """What a person reads."""
+    fitted = result.fit
+    log = fitted.log
+    text = [
+        f"{near_path(log.path)}: {len(log.time_s):,} rows, {log.duration_s:.1f} s, "
+        f"{1.0 / log.step_s:.0f} rows a second",
+        "",
+        *table(result.per_mass()),
+    ]
+    if result.is_whole:
+        text += ["", *table(result.settings())]
+    else:
+        text += ["", "settings of an airframe need --mass, --rotor-x and --rotor-y"]
+    text += ["", "left over (standard deviation)  sensor's noise"]
+    text += [
+        f"  {name:<28}  {left:<9.3g} {noise:.3g}"
+        for name, (left, noise) in fitted.residuals.items()
+    ]
+    text += [f"note: {warning}" for warning in fitted.warnings]
+    if out is not None:
+        path = near_path(out)
+        text += [
+            "",
+            f"wrote {path}",
+            f"  next  {command_line('train', EXPERIMENT, '--set-file', path)}",
+        ]
+    return text
+
+
+def table(values: list[Value]) -> list[str]:
+    rows = [("parameter", "value", "95 % interval", "unit", "")]
+    rows += [
+        (
+            value.name,
+            "-" if value.value is None else shown(value.value),
+            "" if value.low is None or value.high is None else interval(value.low, value.high),
+            value.unit,
+            "" if value.source == FITTED else value.source,
+        )
+        for value in values
+    ]
+    return aligned(rows)
+
+
+def shown(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def interval(low: float, high: float) -> str:
+    return f"{shown(low)} to {shown(high)}"
+
+
+EXAMPLE = "rlt fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out drone.json"
+
+
+def command(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="CSV; docs/fit.md has its columns.")],
+    mass: Annotated[
+        float | None, typer.Option(metavar="KG", help="Of the drone as it flew, with its battery.")
+    ] = None,
+    rotor_x: Annotated[
+        float | None, typer.Option(metavar="M", help="Forward distance of the front rotors.")
+    ] = None,
+    rotor_y: Annotated[
+        float | None, typer.Option(metavar="M", help="Sideward distance of the left rotors.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Settings for `rlt train --set-file`."),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Thrust curve per mass, lags of the motors, latency, inertia, torque and drag, each with its
+    interval of 95 %. What the log does not show is said, and is not written.
+    """
+    run(log, mass, rotor_x, rotor_y, out, json_output)

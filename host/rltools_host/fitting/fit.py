@@ -1,0 +1,207 @@
+"""A log becomes parameters: which of them can be seen in it, their values and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.fitting.checks import check_log
+from rltools_host.fitting.estimate import Estimate, estimate
+from rltools_host.fitting.log import FlightLog
+from rltools_host.fitting.model import COUNT, ROTOR_PLACES, Model, P
+from rltools_host.fitting.order import USUAL_INERTIA_Z, begin
+from rltools_host.fitting.rotors import SHORTEST_LAG_S
+
+Array = NDArray[np.float64]
+
+WIDEST = 0.3  # half an interval, relative: what is wider is not known
+WIDEST_LAG = 0.5
+WIDEST_INERTIA_Z = 0.15
+WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
+DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
+MISFIT = 2.0  # times a sensor's noise
+
+CURVE_ASSUMED = "the curve of thrust over rotor speed was taken as its square"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters of unit mass, with what was held and why."""
+
+    log: FlightLog
+    estimate: Estimate
+    has_arms: bool  # else inertias are of unit distance of the rotors
+    held: frozenset[int]  # places that the log does not show
+    no_lag: frozenset[int]  # of P.LAG_UP and P.LAG_DOWN: shorter than can be seen
+    warnings: tuple[str, ...]
+    residuals: dict[str, tuple[float, float]]  # channel: what is left, the sensor's noise
+
+    def value(self, function: Callable[[Array], float]) -> float:
+        return float(function(self.estimate.theta))
+
+    def interval(
+        self, function: Callable[[Array], float], positive: bool = False
+    ) -> tuple[float, float]:
+        """Of 95 %; by the function's gradient, of its logarithm where it is positive."""
+        theta = self.estimate.theta
+        value = float(function(theta))
+        sizes = np.maximum(1e-3 * self.estimate.errors, 1e-9 * np.abs(theta))
+        gradient = np.array(
+            [
+                (function(theta + step) - function(theta - step)) / (2.0 * size) if size else 0.0
+                for size, step in zip(sizes, np.diag(sizes), strict=True)
+            ]
+        )
+        variance = float(gradient @ self.estimate.covariance @ gradient)
+        half = self.estimate.quantile * float(np.sqrt(max(variance, 0.0)))
+        if positive and value > 0.0:
+            factor = float(np.exp(min(half / value, 50.0)))
+            return value / factor, value * factor
+        return value - half, value + half
+
+    def is_known(self, place: int) -> bool:
+        return place in self.estimate.free and place not in self.held
+
+
+def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None = None) -> Fit:
+    """The parameters that explain a log; RltError says why it cannot be."""
+    check_log(log)
+    has_arms = rotor_x_m is not None and rotor_y_m is not None
+    model = Model(log, rotor_x_m or 1.0, rotor_y_m or 1.0)
+    start = begin(model)
+    free = [place for place in range(COUNT) if is_in(log, place)]
+    first = estimate(model, start.theta, free)
+    held, no_lag = what_to_hold(first, log)
+    theta = first.theta.copy()
+    if held | no_lag:
+        for place in held:
+            theta[place] = 0.0
+        if P.INERTIA_Z in held:
+            theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
+        if P.GAIN_Z in held:
+            theta[P.GAIN_Z] = first.theta[P.GAIN_Z]
+        for place in no_lag:
+            theta[place] = np.log(SHORTEST_LAG_S)
+        free = [place for place in free if place not in held | no_lag]
+        second = estimate(model, theta, free)
+    else:
+        second = first
+    require_motion(log, second)
+    residuals = noise_table(model, second)
+    return Fit(
+        log,
+        second,
+        has_arms,
+        frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
+        frozenset(no_lag),
+        tuple(warnings(log, second, held, residuals)),
+        residuals,
+    )
+
+
+def is_in(log: FlightLog, place: int) -> bool:
+    """Whether the log's columns can say anything of a parameter."""
+    if place in (P.SHAPE_0, P.SHAPE_1):
+        return not log.commands_thrust
+    if place in DRAGS:
+        return log.velocity is not None
+    if place in (P.OFFSET_X, P.OFFSET_Y):
+        return log.acceleration is not None
+    return True
+
+
+def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
+    """Parameters that the log does not show, and lags that are shorter than it shows."""
+    theta, held = first.theta, set()
+    shape = (P.SHAPE_0, P.SHAPE_1)
+    if not log.commands_thrust and max(map(first.half_width, shape)) > WIDEST_SHAPE:
+        held |= set(shape)
+    for place in (*DRAGS, P.SPIN_DRAG):
+        if place in first.free and theta[place] < first.half_width(place):
+            held.add(place)
+    if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
+        held.add(P.INERTIA_Z)
+    shortest = np.log(0.25 * log.step_s)
+    no_lag = {place for place in (P.LAG_UP, P.LAG_DOWN) if theta[place] < shortest}
+    return {int(place) for place in held}, {int(place) for place in no_lag}
+
+
+def require_motion(log: FlightLog, found: Estimate) -> None:
+    """What every log has to show."""
+    theta = found.theta
+    for place, what in (
+        (P.THRUST, "how large the thrust is"),
+        (P.GAIN_X, "how quickly it rolls"),
+        (P.GAIN_Y, "how quickly it pitches"),
+    ):
+        if found.half_width(place) > WIDEST * abs(theta[place]) or theta[place] <= 0.0:
+            raise log.fault(
+                f"it does not show {what} (95 % interval {theta[place]:.3g} ± "
+                f"{found.half_width(place):.2g}): fly with quicker changes, or longer"
+            )
+    for place, what in ((P.LAG_UP, "faster"), (P.LAG_DOWN, "slower")):
+        if place in found.free and found.half_width(place) > WIDEST_LAG:
+            raise log.fault(
+                f"it does not show how long the rotors take to get {what}: fly with quicker "
+                "changes of thrust, roll and pitch, or longer"
+            )
+
+
+def noise_table(model: Model, found: Estimate) -> dict[str, tuple[float, float]]:
+    """What each sensor's residuals are, and its noise by the differences from row to row."""
+    log = model.log
+    other = log.acceleration if log.acceleration is not None else log.velocity
+    assert other is not None
+    kind = "acceleration" if log.acceleration is not None else "velocity"
+    columns = [*other.T, *log.angular_velocity.T]
+    names = [f"{word}_{axis}" for word in (kind, "angular_velocity") for axis in "xyz"]
+    return {
+        name: (float(left), float(np.diff(column, n=2).std() / np.sqrt(6.0)))
+        for name, column, left in zip(names, columns, found.noise, strict=True)
+    }
+
+
+def warnings(
+    log: FlightLog,
+    found: Estimate,
+    held: set[int],
+    residuals: dict[str, tuple[float, float]],
+) -> list[str]:
+    """What the user should know of the log, a sentence each."""
+    said = []
+    theta = found.theta
+    if not yaw_is_known(found):
+        said.append(
+            "it has too little yaw motion: the rotors' torque is not known, and a usual one is "
+            "written; fly quick turns to both sides"
+        )
+    if any(place in held for place in ROTOR_PLACES):
+        said.append(f"the thrust was changed too little for its curve: {CURVE_ASSUMED}")
+    if theta[P.LATENCY] < -1.5 * log.step_s:
+        said.append(
+            f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before they are told: the "
+            "commands are stamped too late, or the sensors too early"
+        )
+    poor = [
+        name
+        for name, (left, noise) in residuals.items()
+        if name.startswith("angular_velocity") and left > MISFIT * noise
+    ]
+    if poor:
+        factor = max(residuals[name][0] / residuals[name][1] for name in poor)
+        said.append(
+            f"{' and '.join(poor)} differ from the model by up to {factor:.1f} times the sensor's "
+            "noise: gusts, a battery that sags, a loose part or columns of different times; the "
+            "intervals are wider for it"
+        )
+    if log.unused:
+        said.append(f"columns that are not used: {', '.join(log.unused)}")
+    return said
+
+
+def yaw_is_known(found: Estimate) -> bool:
+    theta = found.theta
+    return bool(theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z])
