@@ -63,8 +63,14 @@ def noise_of(residuals: Residuals) -> Array:
     return result
 
 
-def estimate(model: Model, start: Array, free: list[int]) -> Estimate:
+def estimate(
+    model: Model, start: Array, free: list[int], lowest_latency_s: float | None = None
+) -> Estimate:
     """From a start, with the parameters that are free."""
+    lowest = LOWEST.copy()
+    if lowest_latency_s is not None:
+        lowest[P.LATENCY] = lowest_latency_s
+    lowest[[place for place in range(COUNT) if place not in free]] = -np.inf
     theta = start.copy()
     damping = 1e-3
     residuals, jacobian = model.jacobian(theta, free)
@@ -81,7 +87,7 @@ def estimate(model: Model, start: Array, free: list[int]) -> Estimate:
             damped = normal + damping * np.diag(np.diag(normal) + 1e-12)
             trial = theta.copy()
             trial[free] -= np.linalg.solve(damped, gradient)
-            trial = np.clip(trial, LOWEST, HIGHEST)
+            trial = np.clip(trial, lowest, HIGHEST)
             values = model.residuals(trial, model.motions([trial])[0]).values * weight
             trial_cost = float(values @ values)
             if trial_cost < cost:

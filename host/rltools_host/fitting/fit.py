@@ -83,10 +83,12 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
             theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
         if P.GAIN_Z in held:
             theta[P.GAIN_Z] = first.theta[P.GAIN_Z]
-        for place in no_lag:
-            theta[place] = np.log(SHORTEST_LAG_S)
+        if no_lag:  # what they had of a lag is latency
+            theta[P.LATENCY] += np.exp(theta[list(no_lag)]).mean()
+            theta[list(no_lag)] = np.log(SHORTEST_LAG_S)
         free = [place for place in free if place not in held | no_lag]
-        second = estimate(model, theta, free)
+        # Rotors without lag jump: what comes before its command would be nowhere smooth.
+        second = estimate(model, theta, free, lowest_latency_s=0.0 if no_lag else None)
     else:
         second = first
     require_motion(log, second)
@@ -119,8 +121,9 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
     shape = (P.SHAPE_0, P.SHAPE_1)
     if not log.commands_thrust and max(map(first.half_width, shape)) > WIDEST_SHAPE:
         held |= set(shape)
-    for place in (*DRAGS, P.SPIN_DRAG):
-        if place in first.free and theta[place] < first.half_width(place):
+    for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
+        # A gyroscope's noise, which the controller answers to, looks a little like damping.
+        if place in first.free and theta[place] < least * first.half_width(place):
             held.add(place)
     if first.half_width(P.INERTIA_Z) > WIDEST_INERTIA_Z * abs(theta[P.INERTIA_Z]):
         held.add(P.INERTIA_Z)
