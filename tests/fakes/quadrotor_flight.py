@@ -401,3 +401,20 @@ def fly(drones: list[Drone], seed: int, flight: Flight | None = None) -> Records
         state = simulation.step(state, simulation.speed_for(line[0]), push, twist)
     times = STEP_S * flight.log_steps * np.arange(len(rows))
     return Records(times, *(np.stack(part) for part in zip(*rows, strict=True)))
+
+
+# -- the example that ships --------------------------------------------------------------------
+
+EXAMPLE_DRONE = "with-drag"
+EXAMPLE_FLIGHT = Flight(seconds=10.5, control_steps=3, log_steps=3, latency_steps=1)
+EXAMPLE_SEED = 1
+
+
+def example_text() -> str:
+    """examples/fit/flight.csv."""
+    records = fly([DRONES[EXAMPLE_DRONE]], EXAMPLE_SEED, EXAMPLE_FLIGHT)
+    return csv_text(records.columns(0, "speed"))
+
+
+if __name__ == "__main__":
+    print(example_text(), end="")

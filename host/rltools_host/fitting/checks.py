@@ -226,7 +226,7 @@ def check_gravity(log: FlightLog) -> None:
             f"acceleration_z is {up:.1f} m/s^2 on average: z is up and a body at rest measures "
             "+9.81; of a frame with z down change the signs of all y and z"
         )
-    if not 4.0 < mean < 30.0:
+    if not 4.0 < mean < 25.0:
         raise log.fault(
             f"its accelerations are {mean:.3g} m/s^2 long on average, and gravity's is 9.81: write "
             "what an accelerometer measures, in m/s^2"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ KNOWN = (*REQUIRED, *ACCELERATION, *VELOCITY, *THRUST, *SPEED)
 LARGEST_FILE = 400_000_000  # bytes
 LARGEST_NUMBER = 1e17  # of any column: microseconds since 1970 are 2e15
 FEWEST_ROWS = 200
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,14 @@ def text_of(path: Path) -> str:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(f"{path} has more than {LARGEST_FILE // 10**6} MB: cut it to a flight")
-        return path.read_bytes().decode("utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise DamagedFileError(f"{path} is no text: write the log as CSV") from None
+        text = "\0"
+    if "\0" in text:
+        raise DamagedFileError(f"{path} is no text: write the log as CSV")
+    return text
 
 
 def checked_header(path: Path, names: list[str]) -> list[str]:
@@ -120,6 +125,8 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
         raise fault("it is empty: a log begins with a line of column names, such as time_s")
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise fault("its columns are separated by semicolons or tabs: write commas")
+    if any(len(name) > LONGEST_NAME or not name.isprintable() for name in names):
+        raise fault("its first line is none of column names, such as time_s")
     if all(is_number(name) for name in names if name):
         raise fault(f"its first line has numbers: begin with column names, such as {KNOWN[0]}")
     for index, name in enumerate(names):
@@ -201,5 +208,5 @@ def number(path: Path, line: int, name: str, text: str) -> float:
     except ValueError:
         pass
     shown = text.strip()[:20]
-    reason = f'"{shown}" is no number that can be used' if shown else "there is nothing"
+    reason = f"{json.dumps(shown)} is no number that can be used" if shown else "there is nothing"
     raise DamagedFileError(f"{path}, line {line}, {name}: {reason}: leave out rows like this")

@@ -1,0 +1,399 @@
+"""`rlt fit`: what is found in simulated flights is what was simulated, as sure as it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrotor_flight import (
+    DRONES,
+    EXAMPLE_DRONE,
+    Array,
+    Drone,
+    Flight,
+    Noise,
+    Records,
+    example_text,
+    fly,
+    write_log,
+)
+from rltools_host import cli, paths
+from rltools_host.errors import DamagedFileError, DiskError, UsageError
+from rltools_host.fitting.fit import fit
+from rltools_host.fitting.log import read_log
+from rltools_host.fitting.result import ASSUMED, FITTED, UNKNOWN, Result, Value
+
+EXAMPLE = paths.REPOSITORY / "examples" / "fit" / "flight.csv"
+NAMES = tuple(DRONES)
+
+
+@cache
+def records(count: int = 1, seed: int = 0, flight: Flight | None = None) -> Records:
+    """A flight of each drone, `count` times."""
+    return fly(list(DRONES.values()) * count, seed, flight)
+
+
+def result_of(log: Path, drone: Drone) -> Result:
+    return Result(fit(read_log(log), *drone.rotor), drone.mass, *drone.rotor)
+
+
+def columns_of(name: str, commands: str = "thrust", flight: Flight | None = None) -> Any:
+    return records(flight=flight).columns(NAMES.index(name), commands)
+
+
+def truth_of(drone: Drone, latency_s: float = 0.0) -> dict[str, float]:
+    """The parameters by the names of the result."""
+    values = {
+        "lag_up_s": drone.lag[0],
+        "lag_down_s": drone.lag[1],
+        "drag_rotation": 1e3 * drone.drag_rotation,
+        "latency of the commands": latency_s,
+        "greatest thrust of a rotor / mass": drone.greatest / drone.mass,
+        "torque / thrust": drone.torque[2] / drone.thrust[2],
+        "mass torque / (thrust inertia_z)": drone.torque[2]
+        / drone.thrust[2]
+        * drone.mass
+        / drone.inertia[2],
+    }
+    for index, axis in enumerate("xyz"):
+        values[f"inertia_{axis}"] = 1e6 * drone.inertia[index]
+        values[f"drag_{axis}"] = drone.drag[index]
+        values[f"thrust_{index}"] = drone.thrust[index]
+        values[f"torque_{index}"] = 1e3 * drone.torque[index]
+    return values
+
+
+def fitted(result: Result) -> dict[str, Value]:
+    """What is from the log, each parameter once."""
+    values = {value.name: value for value in [*result.per_mass(), *result.settings()]}
+    return {name: value for name, value in values.items() if value.source == FITTED}
+
+
+def covered(result: Result, truth: dict[str, float]) -> list[bool]:
+    values = fitted(result)
+    return [
+        bool(value.low <= truth[name] <= value.high)
+        for name, value in values.items()
+        if name in truth and value.low is not None and value.high is not None
+    ]
+
+
+def off(value: Value, truth: float) -> float:
+    assert value.value is not None
+    return abs(value.value / truth - 1.0)
+
+
+# -- what was simulated is found -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("commands", ["thrust", "speed"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_simulated_is_found(tmp_path: Path, name: str, commands: str) -> None:
+    drone = DRONES[name]
+    log = write_log(tmp_path / "log.csv", columns_of(name, commands))
+    values, truth = fitted(result_of(log, drone)), truth_of(drone)
+    within = {"inertia_x": 0.03, "inertia_y": 0.03, "greatest thrust of a rotor / mass": 0.015}
+    if drone.lag[0] > 0.0:
+        within |= {"lag_up_s": 0.04, "lag_down_s": 0.04}
+    for parameter, limit in within.items():
+        assert off(values[parameter], truth[parameter]) < limit, parameter
+    if drone.lag[0] == 0.0:
+        assert (values["lag_up_s"].value, values["lag_down_s"].value) == (0.0, 0.0)
+    assert (
+        off(
+            values["mass torque / (thrust inertia_z)"],
+            truth_of(drone)["mass torque / (thrust inertia_z)"],
+        )
+        < 0.15
+    )
+    latency = values["latency of the commands"]
+    assert latency.value is not None
+    assert abs(latency.value) < 0.0005
+    if commands == "speed":  # the curve, where it was flown
+        hover = np.sqrt(0.5)
+        curve = sum((values[f"thrust_{i}"].value or 0.0) * hover**i for i in range(3))
+        assert curve == pytest.approx(sum(drone.thrust[i] * hover**i for i in range(3)), rel=0.02)
+
+
+def test_drag_is_found_where_there_is_some(tmp_path: Path) -> None:
+    drone = DRONES["with-drag"]
+    values = fitted(result_of(write_log(tmp_path / "a.csv", columns_of("with-drag")), drone))
+    for axis, truth in zip("xy", drone.drag, strict=False):
+        assert off(values[f"drag_{axis}"], truth) < 0.35
+    without = result_of(write_log(tmp_path / "b.csv", columns_of("decks")), DRONES["decks"])
+    sources = {value.name: value.source for value in without.settings()}
+    assert sources["drag_rotation"] == UNKNOWN
+    assert sum(sources[f"drag_{axis}"] == UNKNOWN for axis in "xyz") >= 2
+
+
+def test_latency_does_not_become_lag(tmp_path: Path) -> None:
+    """Ten milliseconds, and commands at each step of which the log has every second one."""
+    flight = Flight(latency_steps=5, control_steps=2)
+    drone = DRONES["decks"]
+    log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
+    values = fitted(result_of(log, drone))
+    assert values["latency of the commands"].value == pytest.approx(0.01, abs=0.0005)
+    assert off(values["lag_up_s"], drone.lag[0]) < 0.03
+    assert off(values["lag_down_s"], drone.lag[1]) < 0.03
+
+
+def test_velocity_in_place_of_an_accelerometer(tmp_path: Path) -> None:
+    columns = {
+        name: values
+        for name, values in columns_of("decks", "speed").items()
+        if not name.startswith("acceleration")
+    }
+    drone = DRONES["decks"]
+    values = fitted(result_of(write_log(tmp_path / "log.csv", columns), drone))
+    assert off(values["lag_up_s"], drone.lag[0]) < 0.1
+    assert off(values["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
+
+
+def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv", columns_of("large"))
+    drone = DRONES["large"]
+    result = Result(fit(read_log(log)), None, None, None)
+    assert not result.is_whole
+    values = {value.name: value for value in result.per_mass()}
+    ratio = drone.inertia[0] / (drone.mass * drone.rotor[1])
+    assert off(values["inertia_x / (mass rotor_y)"], ratio) < 0.03
+    ratio = drone.inertia[1] / (drone.mass * drone.rotor[0])
+    assert off(values["inertia_y / (mass rotor_x)"], ratio) < 0.03
+    assert "torque / thrust" not in values
+
+
+def test_a_log_without_yaw_says_so(tmp_path: Path) -> None:
+    flight = Flight(yaw=0.0)
+    drone = DRONES["large"]
+    result = result_of(write_log(tmp_path / "log.csv", columns_of("large", flight=flight)), drone)
+    assert "it has too little yaw motion" in result.fit.warnings[0]
+    by_name = {value.name: value for value in result.settings()}
+    assert by_name["torque_2"].source == UNKNOWN
+    assert by_name["inertia_z"].source == ASSUMED
+    written = json.loads(result.set_file())
+    assert "torque_2" not in written
+    assert written["inertia_z"] == pytest.approx(
+        0.87 * (written["inertia_x"] + written["inertia_y"]), rel=1e-5
+    )
+
+
+def test_gusts_widen_the_intervals(tmp_path: Path) -> None:
+    drone = DRONES["decks"]
+    calm = result_of(write_log(tmp_path / "a.csv", columns_of("decks")), drone)
+    flight = Flight(noise=Noise(gust=0.1))
+    gusts = result_of(write_log(tmp_path / "b.csv", columns_of("decks", flight=flight)), drone)
+
+    def width(result: Result, name: str) -> float:
+        value = fitted(result)[name]
+        assert value.low is not None
+        assert value.high is not None
+        return value.high - value.low
+
+    assert width(gusts, "inertia_x") > 1.3 * width(calm, "inertia_x")
+    assert off(fitted(gusts)["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
+
+
+# -- as sure as it says ----------------------------------------------------------------------------
+
+
+def coverage(folder: Path, count: int, flight: Flight | None = None) -> tuple[float, int]:
+    found: list[bool] = []
+    for commands in ("thrust", "speed"):
+        for index, name in enumerate(NAMES * count):
+            columns = records(count, 5, flight).columns(index, commands)
+            result = result_of(write_log(folder / "log.csv", columns), DRONES[name])
+            latency_s = 0.002 * flight.latency_steps if flight else 0.0
+            found += covered(result, truth_of(DRONES[name], latency_s))
+    return float(np.mean(found)), len(found)
+
+
+def test_true_values_are_within_the_intervals(tmp_path: Path) -> None:
+    share, count = coverage(tmp_path, 1)
+    assert count > 80
+    assert share >= 0.85  # of 95 %, few flights
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "flight",
+    [
+        Flight(),
+        Flight(latency_steps=4, seconds=20.0),
+        Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0)),
+        Flight(noise=Noise(gust=0.05)),
+    ],
+    ids=["usual", "late", "noisy", "gusts"],
+)
+def test_true_values_are_within_the_intervals_over_many_seeds(
+    tmp_path: Path, flight: Flight
+) -> None:
+    share, count = coverage(tmp_path, 10, flight)
+    assert count > 800
+    assert share >= 0.9
+
+
+# -- what a log does not show ----------------------------------------------------------------------
+
+
+def test_gentle_flight_is_refused(tmp_path: Path) -> None:
+    flight = Flight(excitation=0.0)
+    log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
+    with pytest.raises(DamagedFileError, match=r"log\.csv: it"):
+        fit(read_log(log))
+
+
+Change = Callable[[dict[str, Array]], dict[str, Array]]
+
+
+def permuted(order: tuple[int, ...]) -> Change:
+    def change(columns: dict[str, Array]) -> dict[str, Array]:
+        names = [name for name in columns if name.startswith("thrust_")]
+        return columns | {
+            name: columns[names[place]] for name, place in zip(names, order, strict=True)
+        }
+
+    return change
+
+
+def negated(*names: str) -> Change:
+    return lambda columns: columns | {name: -columns[name] for name in names}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (permuted((1, 2, 3, 0)), "thrust_front_right is of the rear right one, thrust_rear_right"),
+        (permuted((3, 2, 1, 0)), "its rotors are in another order, as roll and pitch show"),
+        (permuted((2, 1, 0, 3)), "thrust_rear_left is of the front right one"),
+        (
+            negated("angular_velocity_z_rad_s", "attitude_z", "attitude_y", "attitude_x"),
+            "the attitude",
+        ),
+    ],
+)
+def test_other_orders_and_signs_are_named(tmp_path: Path, change: Change, sentence: str) -> None:
+    log = write_log(tmp_path / "log.csv", change(columns_of("decks")))
+    with pytest.raises(DamagedFileError) as caught:
+        fit(read_log(log))
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith(f"{log}: ")
+
+
+def test_rotors_that_turn_the_other_way_are_named(tmp_path: Path) -> None:
+    """With the same places: yaw answers with the other sign."""
+    columns = columns_of("learning-to-fly")
+    names = [name for name in columns if name.startswith("thrust_")]
+    yaw = sum(
+        sign * columns[name] for sign, name in zip((-1.0, 1.0, -1.0, 1.0), names, strict=True)
+    )
+    mirrored = {
+        name: np.clip(columns[name] - 0.5 * sign * yaw, 0.0, 1.0)
+        for sign, name in zip((-1.0, 1.0, -1.0, 1.0), names, strict=True)
+    }
+    log = write_log(tmp_path / "log.csv", columns | mirrored)
+    with pytest.raises(DamagedFileError, match="yaw answers to the commands with the opposite"):
+        fit(read_log(log))
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+PLACES = ("--mass", "0.0306", "--rotor-x", "0.028", "--rotor-y", "0.028")
+
+
+def test_example_is_what_the_simulator_writes() -> None:
+    shipped, made = EXAMPLE.read_text(), example_text()
+    assert len(shipped.encode()) <= 200_000
+    assert shipped.splitlines()[0] == made.splitlines()[0]
+    values = [
+        np.array([line.split(",") for line in text.splitlines()[1:]], float)
+        for text in (shipped, made)
+    ]
+    assert np.abs(values[0] - values[1]).max() < 0.011  # the last digit
+
+
+def test_example_becomes_a_file_of_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "drone.json"
+    assert cli.run(["fit", str(EXAMPLE), *PLACES, "--out", str(out), "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert f"wrote {out}" in printed
+    assert f"train quadrotor-sac --set-file {out}" in printed
+    document = json.loads(printed.splitlines()[-1])
+    assert document["rows"] == 1750
+    assert document["warnings"] == []
+    written = json.loads(out.read_text())
+    assert (written["airframe"], written["mass_kg"], written["rotor_x_m"]) == (0, 0.0306, 0.028)
+    assert {"sag_load", "sag_per_min"}.isdisjoint(written)
+    drone = DRONES[EXAMPLE_DRONE]
+    assert written["inertia_x"] == pytest.approx(1e6 * drone.inertia[0], rel=0.03)
+    assert written["inertia_z"] == pytest.approx(1e6 * drone.inertia[2], rel=0.1)
+    assert written["lag_down_s"] == pytest.approx(drone.lag[1], rel=0.03)
+    assert written["drag_x"] == pytest.approx(drone.drag[0], rel=0.25)
+    thrust = sum(written[f"thrust_{i}"] for i in range(3))
+    assert thrust == pytest.approx(drone.greatest, rel=0.02)
+    torque = sum(written[f"torque_{i}"] for i in range(3))
+    assert torque == pytest.approx(1e3 * sum(drone.torque), rel=0.1)
+    (latency,) = [v for v in document["per_mass"] if v["name"] == "latency of the commands"]
+    assert latency["low"] < 0.0025
+    assert latency["value"] == pytest.approx(0.002, abs=0.0005)
+
+
+def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["fit", str(EXAMPLE)]) == 0
+    printed = capsys.readouterr().out
+    assert "inertia_x / (mass rotor_y)" in printed
+    assert "settings of an airframe need --mass, --rotor-x and --rotor-y" in printed
+    assert "mass_kg" not in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--out", "x"], UsageError, "--out needs --mass, --rotor-x and --rotor-y"),
+        (["--mass", "1", "--out", "x"], UsageError, "--out needs --mass, --rotor-x"),
+        (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
+        (["--mass", "0"], UsageError, "--mass 0: choose a number above 0, to 100 kg"),
+        (["--mass", "nan"], UsageError, "--mass nan: choose a number above 0"),
+        (["--rotor-y", "-1"], UsageError, "--rotor-y -1: choose a number above 0, to 2 m"),
+        ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
+    ],
+)
+def test_what_makes_no_sense(
+    capsys: pytest.CaptureFixture[str], words: list[str], code: Any, sentence: str
+) -> None:
+    assert cli.run(["fit", str(EXAMPLE), *words]) == code.exit_code
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
+    columns = columns_of("decks")
+    columns["battery_v"] = np.full(len(columns["time_s"]), 3.9)
+    result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
+    assert result.warnings[-1] == "columns that are not used: battery_v"
+
+
+def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
+    columns = columns_of("decks")
+    for name in columns:
+        if name.startswith("thrust_"):
+            columns[name] = np.roll(columns[name], 4)
+    result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
+    assert "the rotors answer 16 ms before they are told" in " ".join(result.warnings)
+
+
+def test_noise_alone_is_what_is_left(tmp_path: Path) -> None:
+    result = fit(read_log(write_log(tmp_path / "log.csv", columns_of("raptor"))))
+    for name, (left, noise) in result.residuals.items():
+        assert left == pytest.approx(noise, rel=0.1), name
+    assert replace(result, warnings=()).warnings == ()
