@@ -127,7 +127,9 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Settings for `rlt train --set-file`."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Settings that --set-file of `rlt train` takes."
+        ),
     ] = None,
     json_output: Json = False,
 ) -> None:

@@ -22,7 +22,9 @@ WIDEST_LAG = 0.5
 WIDEST_INERTIA_Z = 0.15
 WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
 DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
-MISFIT = 2.0  # times a sensor's noise
+MISFIT = 2.0  # times a sensor's noise, of which the user is told
+CALM = 1.2  # of which there are no gusts that matter
+WEAKEST = 0.3  # motion, in a gyroscope's noise
 
 CURVE_ASSUMED = "the curve of thrust over rotor speed was taken as its square"
 
@@ -36,6 +38,7 @@ class Fit:
     has_arms: bool  # else inertias are of unit distance of the rotors
     held: frozenset[int]  # places that the log does not show
     no_lag: frozenset[int]  # of P.LAG_UP and P.LAG_DOWN: shorter than can be seen
+    knows_yaw: bool
     warnings: tuple[str, ...]
     residuals: dict[str, tuple[float, float]]  # channel: what is left, the sensor's noise
 
@@ -70,38 +73,47 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
     """The parameters that explain a log; RltError says why it cannot be."""
     check_log(log)
     has_arms = rotor_x_m is not None and rotor_y_m is not None
-    model = Model(log, rotor_x_m or 1.0, rotor_y_m or 1.0)
-    start = begin(model)
-    free = [place for place in range(COUNT) if is_in(log, place)]
-    first = estimate(model, start.theta, free)
-    held, no_lag = what_to_hold(first, log)
-    theta = first.theta.copy()
-    if held | no_lag:
-        for place in held:
-            theta[place] = 0.0
-        if P.INERTIA_Z in held:
-            theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
-        if P.GAIN_Z in held:
-            theta[P.GAIN_Z] = first.theta[P.GAIN_Z]
-        if no_lag:  # what they had of a lag is latency
-            theta[P.LATENCY] += np.exp(theta[list(no_lag)]).mean()
-            theta[list(no_lag)] = np.log(SHORTEST_LAG_S)
-        free = [place for place in free if place not in held | no_lag]
-        # Rotors without lag jump: what comes before its command would be nowhere smooth.
-        second = estimate(model, theta, free, lowest_latency_s=0.0 if no_lag else None)
-    else:
-        second = first
-    require_motion(log, second)
-    residuals = noise_table(model, second)
+    arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
+    model = Model(log, *arms)
+    found, held, no_lag = estimate_what_is_seen(model, begin(model).theta)
+    if rate_misfit(noise_table(model, found)) > CALM:
+        model = Model(log, *arms, own=1)
+        found, held, no_lag = estimate_what_is_seen(model, found.theta)
+    strength = model.driven(found.theta) / found.noise[-3:]
+    require_motion(log, found, strength)
+    knows_yaw = is_yaw_known(found, strength)
+    residuals = noise_table(model, found)
     return Fit(
         log,
-        second,
+        found,
         has_arms,
         frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
         frozenset(no_lag),
-        tuple(warnings(log, second, held, residuals)),
+        knows_yaw,
+        tuple(warnings(log, found, held, knows_yaw, residuals)),
         residuals,
     )
+
+
+def estimate_what_is_seen(model: Model, start: Array) -> tuple[Estimate, set[int], set[int]]:
+    """The estimate, what was held in it, and the lags that are shorter than can be seen."""
+    log = model.log
+    free = [place for place in range(COUNT) if is_in(log, place)]
+    first = estimate(model, start, free)
+    held, no_lag = what_to_hold(first, log)
+    if not held | no_lag:
+        return first, held, no_lag
+    theta = first.theta.copy()
+    theta[list(held)] = 0.0
+    if P.INERTIA_Z in held:
+        theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
+    if no_lag:  # what they had of a lag is latency
+        theta[P.LATENCY] += np.exp(theta[list(no_lag)]).mean()
+        theta[list(no_lag)] = np.log(SHORTEST_LAG_S)
+    free = [place for place in free if place not in held | no_lag]
+    # Rotors without lag jump: what comes before its command would be nowhere smooth.
+    lowest = 0.0 if no_lag else None
+    return estimate(model, theta, free, lowest_latency_s=lowest), held, no_lag
 
 
 def is_in(log: FlightLog, place: int) -> bool:
@@ -132,9 +144,14 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
     return {int(place) for place in held}, {int(place) for place in no_lag}
 
 
-def require_motion(log: FlightLog, found: Estimate) -> None:
+def require_motion(log: FlightLog, found: Estimate, strength: Array) -> None:
     """What every log has to show."""
     theta = found.theta
+    for axis, name in enumerate(("roll", "pitch")):
+        if strength[axis] < WEAKEST:
+            raise log.fault(
+                f"its {name} motion is no more than its gyroscope's noise: fly with quicker changes"
+            )
     for place, what in (
         (P.THRUST, "how large the thrust is"),
         (P.GAIN_X, "how quickly it rolls"),
@@ -171,15 +188,16 @@ def warnings(
     log: FlightLog,
     found: Estimate,
     held: set[int],
+    knows_yaw: bool,
     residuals: dict[str, tuple[float, float]],
 ) -> list[str]:
     """What the user should know of the log, a sentence each."""
     said = []
     theta = found.theta
-    if not yaw_is_known(found):
+    if not knows_yaw:
         said.append(
-            "it has too little yaw motion: the rotors' torque is not known, and a usual one is "
-            "written; fly quick turns to both sides"
+            "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
+            "both sides"
         )
     if any(place in held for place in ROTOR_PLACES):
         said.append(f"the thrust was changed too little for its curve: {CURVE_ASSUMED}")
@@ -205,6 +223,17 @@ def warnings(
     return said
 
 
-def yaw_is_known(found: Estimate) -> bool:
+def rate_misfit(residuals: dict[str, tuple[float, float]]) -> float:
+    """What is left of the angular velocity, at most, in its sensor's noise."""
+    return max(
+        left / max(noise, 1e-9)
+        for name, (left, noise) in residuals.items()
+        if name.startswith("angular_velocity")
+    )
+
+
+def is_yaw_known(found: Estimate, strength: Array) -> bool:
+    """A gyroscope's noise, to which the controller answers, looks like motion in too weak ones."""
     theta = found.theta
-    return bool(theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z])
+    sure = theta[P.GAIN_Z] > 0.0 and found.half_width(P.GAIN_Z) < WIDEST * theta[P.GAIN_Z]
+    return bool(sure and strength[2] >= WEAKEST)

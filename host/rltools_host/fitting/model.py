@@ -2,8 +2,10 @@
 
 The equations are those of docs/fit.md. Nothing that is measured is differentiated. What an
 accelerometer shows is compared row by row; angular velocity (and velocity, where there is no
-accelerometer) within short windows, in which each has a start of its own: the predicted change is
-integrated, and the mean of a window's differences is taken off.
+accelerometer) within short windows, in which each has a start of its own, and in gusts a steady
+acceleration too: the predicted change is integrated, and the polynomial of degree `own` that fits a
+window's differences best is taken off. Else a controller that answers to gusts would look like
+rotors that answer to commands less than they do.
 """
 
 from __future__ import annotations
@@ -89,32 +91,35 @@ class Residuals:
 class Windows:
     """Rows in windows of equal length, after the rotors have settled."""
 
-    def __init__(self, log: FlightLog, duration_s: float, block_s: float) -> None:
+    def __init__(self, log: FlightLog, duration_s: float, block_s: float, own: int) -> None:
         start = int(np.searchsorted(log.time_s, log.time_s[0] + SETTLING_S))
         self.length = max(round(duration_s / log.step_s), 4)
         count = (len(log.time_s) - start) // self.length
+        powers = np.vander(np.linspace(-1.0, 1.0, self.length), own + 1)
+        self._own = np.linalg.qr(powers)[0]  # [row, own + 1], of unit length and at right angles
+        self.freedom = 1.0 - (own + 1) / self.length
         self.rows = slice(start, start + count * self.length)
         times = log.time_s[self.rows].reshape(count, self.length)[:, 0] - log.time_s[start]
         self.block = np.repeat((times / block_s).astype(np.int64), self.length)
 
     def differences(self, values: Array) -> Array:
-        """Of [row] values, less each window's mean."""
+        """Of [row] values, less what each window has of its own."""
         parts = values[self.rows].reshape(-1, self.length)
-        centred: Array = parts - parts.mean(axis=1, keepdims=True)
-        return centred.ravel()
+        left: Array = parts - (parts @ self._own) @ self._own.T
+        return left.ravel()
 
 
 class Model:
     """A log, prepared; `residuals` compares it with what parameters predict."""
 
-    def __init__(self, log: FlightLog, rotor_x_m: float, rotor_y_m: float) -> None:
+    def __init__(self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, own: int = 0) -> None:
         self.log = log
         self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
         self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
         self._dt = np.diff(log.time_s)
         block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
-        self.windows = Windows(log, RATE_WINDOW_S, block_s)
-        self._long = Windows(log, VELOCITY_WINDOW_S, block_s)
+        self.windows = Windows(log, RATE_WINDOW_S, block_s, own)
+        self._long = Windows(log, VELOCITY_WINDOW_S, block_s, own)
         start = self.windows.rows.start
         self._rows = slice(start, None)
         rows = log.time_s[self._rows] - log.time_s[start]
@@ -169,6 +174,13 @@ class Model:
         result: Array = gains * driven + np.array([1.0 / jx, 1.0 / jy, 1.0 / jz]) * other + twists
         return result
 
+    def driven(self, theta: Array) -> Array:
+        """By axis, the standard deviation of what rotors do to angular velocity in windows."""
+        turned = self.turning(self.motions([theta])[0]) * theta[P.THRUST]
+        gains = theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]]
+        columns = (turned * gains).T
+        return np.array([self.windows.differences(column).std() for column in columns])
+
     def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
         log, windows = self.log, self.windows
         parts: list[Array] = []
@@ -194,13 +206,13 @@ class Model:
             assert log.velocity is not None
             parts += [long.differences(column) for column in (log.velocity - speed).T]
             blocks += [long.block] * 3
-            freedom += [1.0 - 1.0 / long.length] * 3
+            freedom += [long.freedom] * 3
         parts += [
             windows.differences(column)
             for column in (log.angular_velocity - self.rates(theta, motion)).T
         ]
         blocks += [windows.block] * 3
-        freedom += [1.0 - 1.0 / windows.length] * 3
+        freedom += [windows.freedom] * 3
         channel = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         return Residuals(np.concatenate(parts), channel, np.concatenate(blocks), np.array(freedom))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.fit import Fit, yaw_is_known
+from rltools_host.fitting.fit import Fit
 from rltools_host.fitting.model import P
 
 Array = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Result:
         self.fit = fit
         self.mass_kg = mass_kg
         self.rotors = (rotor_x_m, rotor_y_m)
-        self._yaw = yaw_is_known(fit.estimate)
+        self._yaw = fit.knows_yaw
 
     # -- one value -----------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class Result:
     # -- what is written -----------------------------------------------------------------------
 
     def set_file(self) -> bytes:
-        """What `rlt train --set-file` takes: the settings that are known."""
+        """What --set-file of `rlt train` takes: the settings that are known."""
         values = {
             value.name: number_of(value.value)
             for value in self.settings()

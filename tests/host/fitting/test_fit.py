@@ -180,14 +180,14 @@ def test_a_log_without_yaw_says_so(tmp_path: Path) -> None:
     written = json.loads(result.set_file())
     assert "torque_2" not in written
     assert written["inertia_z"] == pytest.approx(
-        0.87 * (written["inertia_x"] + written["inertia_y"]), rel=1e-5
+        0.87 * (written["inertia_x"] + written["inertia_y"]), rel=0.01
     )
 
 
 def test_gusts_widen_the_intervals(tmp_path: Path) -> None:
     drone = DRONES["decks"]
     calm = result_of(write_log(tmp_path / "a.csv", columns_of("decks")), drone)
-    flight = Flight(noise=Noise(gust=0.1))
+    flight = Flight(noise=Noise(gust=0.02))
     gusts = result_of(write_log(tmp_path / "b.csv", columns_of("decks", flight=flight)), drone)
 
     def width(result: Result, name: str) -> float:
@@ -197,7 +197,11 @@ def test_gusts_widen_the_intervals(tmp_path: Path) -> None:
         return value.high - value.low
 
     assert width(gusts, "inertia_x") > 1.3 * width(calm, "inertia_x")
-    assert off(fitted(gusts)["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
+    # The controller answers to gusts, which must not look like weak rotors.
+    for axis in range(2):
+        value = fitted(gusts)[f"inertia_{'xy'[axis]}"]
+        assert off(value, 1e6 * drone.inertia[axis]) < 0.08
+    assert "times the sensor's noise: gusts" in gusts.fit.warnings[-1]
 
 
 # -- as sure as it says ----------------------------------------------------------------------------
