@@ -18,8 +18,8 @@ from rltools_host.fitting.result import FITTED, Result, Value
 from rltools_host.hints import command_line, near_path
 from rltools_host.ui.table import aligned
 
-LARGEST_KG = 100.0
-LARGEST_M = 2.0
+LARGEST_KG = 20.0  # as far as the settings go
+LARGEST_M = 1.0
 EXPERIMENT = "quadrotor-sac"
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rltools_host.fitting.checks import check_log
 from rltools_host.fitting.estimate import Estimate, estimate
 from rltools_host.fitting.log import FlightLog
-from rltools_host.fitting.model import COUNT, ROTOR_PLACES, Model, P
+from rltools_host.fitting.model import COUNT, Model, P
 from rltools_host.fitting.order import USUAL_INERTIA_Z, begin
 from rltools_host.fitting.rotors import SHORTEST_LAG_S
 
@@ -133,6 +133,8 @@ def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
     shape = (P.SHAPE_0, P.SHAPE_1)
     if not log.commands_thrust and max(map(first.half_width, shape)) > WIDEST_SHAPE:
         held |= set(shape)
+    elif P.SHAPE_0 in first.free and theta[P.SHAPE_0] < 0.0:
+        held.add(P.SHAPE_0)  # a rotor at rest does not pull
     for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
         # A gyroscope's noise, which the controller answers to, looks a little like damping.
         if place in first.free and theta[place] < least * first.half_width(place):
@@ -199,7 +201,7 @@ def warnings(
             "it has too little yaw motion: the rotors' torque is not known; fly quick turns to "
             "both sides"
         )
-    if any(place in held for place in ROTOR_PLACES):
+    if P.SHAPE_1 in held:
         said.append(f"the thrust was changed too little for its curve: {CURVE_ASSUMED}")
     if theta[P.LATENCY] < -1.5 * log.step_s:
         said.append(

@@ -116,6 +116,7 @@ def test_what_was_simulated_is_found(tmp_path: Path, name: str, commands: str) -
     latency = values["latency of the commands"]
     assert latency.value is not None
     assert abs(latency.value) < 0.0005
+    assert values.get("thrust_0") is None or (values["thrust_0"].value or 0.0) >= 0.0
     if commands == "speed":  # the curve, where it was flown
         hover = np.sqrt(0.5)
         curve = sum((values[f"thrust_{i}"].value or 0.0) * hover**i for i in range(3))
@@ -365,9 +366,9 @@ def test_without_a_mass_the_rest_is_shown(capsys: pytest.CaptureFixture[str]) ->
         (["--out", "x"], UsageError, "--out needs --mass, --rotor-x and --rotor-y"),
         (["--mass", "1", "--out", "x"], UsageError, "--out needs --mass, --rotor-x"),
         (["--mass", "1", "--rotor-x", "1"], UsageError, "--rotor-x and --rotor-y go together"),
-        (["--mass", "0"], UsageError, "--mass 0: choose a number above 0, to 100 kg"),
+        (["--mass", "0"], UsageError, "--mass 0: choose a number above 0, to 20 kg"),
         (["--mass", "nan"], UsageError, "--mass nan: choose a number above 0"),
-        (["--rotor-y", "-1"], UsageError, "--rotor-y -1: choose a number above 0, to 2 m"),
+        (["--rotor-y", "-1"], UsageError, "--rotor-y -1: choose a number above 0, to 1 m"),
         ([*PLACES, "--out", "no/such/folder"], DiskError, "cannot write no/such/folder"),
     ],
 )
