@@ -22,8 +22,7 @@ WIDEST_LAG = 0.5
 WIDEST_INERTIA_Z = 0.15
 WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
 DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
-MISFIT = 2.0  # times a sensor's noise, of which the user is told
-CALM = 1.2  # of which there are no gusts that matter
+CALM = 1.2  # times a gyroscope's noise: without gusts that matter
 WEAKEST = 0.3  # motion, in a gyroscope's noise
 
 CURVE_ASSUMED = "the curve of thrust over rotor speed was taken as its square"
@@ -76,13 +75,13 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
     found, held, no_lag = estimate_what_is_seen(model, begin(model).theta)
-    if rate_misfit(noise_table(model, found)) > CALM:
+    misfit = rate_misfit(noise_table(model, found))
+    if misfit > CALM:
         model = Model(log, *arms, own=1)
         found, held, no_lag = estimate_what_is_seen(model, found.theta)
     strength = model.driven(found.theta) / found.noise[-3:]
     require_motion(log, found, strength)
     knows_yaw = is_yaw_known(found, strength)
-    residuals = noise_table(model, found)
     return Fit(
         log,
         found,
@@ -90,8 +89,8 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
         frozenset(no_lag),
         knows_yaw,
-        tuple(warnings(log, found, held, knows_yaw, residuals)),
-        residuals,
+        tuple(warnings(log, found, held, knows_yaw, misfit)),
+        noise_table(model, found),
     )
 
 
@@ -191,7 +190,7 @@ def warnings(
     found: Estimate,
     held: set[int],
     knows_yaw: bool,
-    residuals: dict[str, tuple[float, float]],
+    misfit: float,
 ) -> list[str]:
     """What the user should know of the log, a sentence each."""
     said = []
@@ -208,17 +207,11 @@ def warnings(
             f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before they are told: the "
             "commands are stamped too late, or the sensors too early"
         )
-    poor = [
-        name
-        for name, (left, noise) in residuals.items()
-        if name.startswith("angular_velocity") and left > MISFIT * noise
-    ]
-    if poor:
-        factor = max(residuals[name][0] / residuals[name][1] for name in poor)
+    if misfit > CALM:
         said.append(
-            f"{' and '.join(poor)} differ from the model by up to {factor:.1f} times the sensor's "
-            "noise: gusts, a battery that sags, a loose part or columns of different times; the "
-            "intervals are wider for it"
+            f"angular velocity differed from the model by {misfit:.1f} times its sensor's noise: "
+            "gusts, a battery that sags, a loose part or columns of different times; with an "
+            "acceleration of each window's own the intervals are wider"
         )
     if log.unused:
         said.append(f"columns that are not used: {', '.join(log.unused)}")
