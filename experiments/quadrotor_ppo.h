@@ -36,7 +36,7 @@ struct QuadrotorPpo {
   };
   using EnvironmentSettings = quadrotor::TrainingSettings;
   static constexpr int kEnvironments = 256;
-  static constexpr int kRolloutSteps = 16;
+  static constexpr int kRolloutSteps = 32;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
   static constexpr int kBatchSize = 512;
   static constexpr int kTileRows = 256;
