@@ -101,6 +101,12 @@ class EnvironmentLostError(RltError):
     exit_code = 15
 
 
+class GateError(RltError):
+    """A policy was to succeed more often than it did."""
+
+    exit_code = 17
+
+
 class Interrupted(RltError):
     """The user pressed Ctrl-C; the message says how to go on."""
 

@@ -179,6 +179,7 @@ def test_exit_codes_are_distinct() -> None:
         "PythonVersionError": 13,
         "RefusedError": 14,
         "EnvironmentLostError": 15,
+        "GateError": 17,
         "Interrupted": 130,
     }
 

@@ -33,6 +33,7 @@ ORDER = (
     "training",
     "ui",
     "hil",
+    "flight",
     "bench",
     "report",
     "commands",

@@ -1,4 +1,4 @@
-"""`rlt evaluate`: deterministic episodes of a run's policy."""
+"""`rlt evaluate`: deterministic episodes of a run's policy, or its flights through a gate."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import typer
 
 from rltools_host.commands.evaluate_group import evaluate_group
 from rltools_host.commands.options import Json, RunArgument
+from rltools_host.errors import UsageError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import find_group
 
+USUAL_EPISODES, USUAL_SEED = 100, 0
+
 
 def run(
     run_name: str,
-    episodes: int = 100,
-    seed: int = 0,
+    episodes: int = USUAL_EPISODES,
+    seed: int = USUAL_SEED,
     simulator: str | None = None,
     as_json: bool = False,
 ) -> Evaluation:
@@ -39,8 +42,13 @@ EXAMPLE = "rlt evaluate latest --in gymnasium"
 
 def command(
     run_name: RunArgument,
-    episodes: Annotated[int, typer.Option(metavar="N", help="How many.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of the initial states.")] = 0,
+    episodes: Annotated[
+        int | None, typer.Option(metavar="N", help="How many. [default: 100, or the gate's]")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Of the initial states. [default: 0, or the gate's]"),
+    ] = None,
     simulator: Annotated[
         str | None,
         typer.Option(
@@ -49,10 +57,33 @@ def command(
             help="core, or gymnasium for the reference. [default: core; gymnasium for its tasks]",
         ),
     ] = None,
+    gate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Flights of a quadrotor as docs/gate.md defines them: hover, or another of "
+            "experiments/gates, or a file of one's own.",
+        ),
+    ] = None,
+    least: Annotated[
+        float | None,
+        typer.Option(metavar="RATE", help="With --gate: fail where fewer succeed, as 0.95."),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Of a group of runs: of each one's policy, and what they come to."""
+    if gate is not None:
+        if simulator is not None:
+            raise UsageError("--in: a gate has a simulator of its own, leave one of the two out")
+        from rltools_host.commands.evaluate_gate import evaluate_gate
+
+        evaluate_gate(run_name, gate, episodes, seed, least, json_output)
+        return
+    if least is not None:
+        raise UsageError("--least is for --gate: say which one")
+    count = USUAL_EPISODES if episodes is None else episodes
+    first = USUAL_SEED if seed is None else seed
     if find_group(run_name) is not None:
-        evaluate_group(run_name, episodes, seed, simulator, json_output)
+        evaluate_group(run_name, count, first, simulator, json_output)
     else:
-        run(run_name, episodes, seed, simulator, json_output)
+        run(run_name, count, first, simulator, json_output)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from rltools_host.errors import RltError, UsageError
-from rltools_host.hints import command_line, near_path
+from rltools_host.hints import command_line, evaluation_options, near_path
 from rltools_host.report.group_page import write_group_report
 from rltools_host.runs.group import STUDY, GroupFolder
 from rltools_host.training.group import GroupRequest, train_group
@@ -88,4 +88,5 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
     else:
         lines.append(f"  next  {command_line('report', group)}")
     word = "next" if "report" in document else "    "
-    return [*lines, f"  {word}  {command_line('evaluate', group, '--in', 'gymnasium')}"]
+    options = evaluation_options(document["experiment"])
+    return [*lines, f"  {word}  {command_line('evaluate', group, *options)}"]

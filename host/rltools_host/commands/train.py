@@ -16,7 +16,7 @@ from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.opening import is_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
-from rltools_host.hints import command_line, near_path
+from rltools_host.hints import command_line, evaluation_options, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group
@@ -43,6 +43,7 @@ def run(
 def closing_lines(document: Mapping[str, Any]) -> str:
     """What a person reads after a finished run."""
     run_path = near_path(Path(document["run"]))
+    evaluation = evaluation_options(document["experiment"])
     learning_s = document["train_s"] - document["evaluation_s"]
     lines = [
         f"finished {document['step']:,} steps in {learning_s:.2f} s "
@@ -57,7 +58,7 @@ def closing_lines(document: Mapping[str, Any]) -> str:
         *fault_lines(document),
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
-        f"  next  {command_line('evaluate', run_path, '--in', 'gymnasium')}",
+        f"  next  {command_line('evaluate', run_path, *evaluation)}",
         f"        {command_line('report', run_path)}",
     ]
     return "\n".join(lines)

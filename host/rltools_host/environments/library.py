@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -279,7 +279,7 @@ class Batch:
         self.terminated = np.zeros(count, np.bool_)
         self.truncated = np.zeros(count, np.bool_)
         self._parameters = np.zeros(count * library.parameter_bytes, np.uint8)
-        self._settings = setting_bits(library, settings or {})
+        self._settings = setting_bits(library.name, library.settings, settings or {})
         self._record = BatchRecord(
             count,
             threads,
@@ -328,14 +328,16 @@ class Batch:
         return ended
 
 
-def setting_bits(library: Library, given: Mapping[str, float]) -> NDArray[np.uint32]:
-    """Four bytes for each of the environment's settings, those that are not given as they are."""
-    known = {setting.name: setting for setting in library.settings}
+def setting_bits(
+    owner: str, settings: Sequence[Setting], given: Mapping[str, float]
+) -> NDArray[np.uint32]:
+    """Four bytes for each of an environment's settings, those that are not given as they are."""
+    known = [setting.name for setting in settings]
     for name in given:
         if name not in known:
-            raise unknown_name(f"setting of {library.name}", name, list(known))
+            raise unknown_name(f"setting of {owner}", name, known)
     bits = np.zeros(len(known), np.uint32)
-    for i, setting in enumerate(library.settings):
+    for i, setting in enumerate(settings):
         value = given.get(setting.name, setting.default)
         if not setting.minimum <= value <= setting.maximum:
             raise UsageError(

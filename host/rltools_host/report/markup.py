@@ -59,6 +59,18 @@ def tile(name: str, value: str, note: str) -> str:
     )
 
 
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Of texts; those of the first column are heads of their rows."""
+    head = "".join(f"<th>{text(name)}</th>" for name in heads)
+    body = "".join(
+        f"<tr><th>{text(row[0])}</th>"
+        + "".join(f'<td class="number">{text(cell)}</td>' for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def document(
     *,
     title: str,

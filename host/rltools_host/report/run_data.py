@@ -100,8 +100,9 @@ def evaluate_here(
         return None, None
     make = flat_maker(task) if task is not None else None
     if make is None and not evaluation.gymnasium_has(image.environment):
+        values = folder.metadata.get("hyperparameters") or {}
         core = evaluation.evaluate_policy(
-            image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE
+            image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE, hyperparameters=values
         )
         return core, None
     episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment, task), 0, make)

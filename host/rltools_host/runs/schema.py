@@ -124,6 +124,12 @@ def record(keys: Keys, required: bool = False) -> Check:
     return check
 
 
+def known_keys(document: Mapping[str, Any], keys: Keys, prefix: str = "") -> None:
+    """Unfit where an object has a key that is none of these."""
+    if unknown := [key for key in document if key not in keys]:
+        raise Unfit(f"{prefix}{unknown[0]} is none of {', '.join(keys)}")
+
+
 def scalar(name: str, value: Any) -> None:
     """A number, text, true, false or nothing."""
     if isinstance(value, str):

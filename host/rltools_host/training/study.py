@@ -83,7 +83,7 @@ def check(document: Any) -> None:
     """Unfit, with the place, unless this is what a study's file has, and nothing else."""
     if not isinstance(document, dict):
         raise Unfit("it is not one object")
-    known_keys(document, {**REQUIRED, **OPTIONAL}, "")
+    schema.known_keys(document, {**REQUIRED, **OPTIONAL}, "")
     schema.record(REQUIRED, required=True)("", document)
     schema.record(OPTIONAL)("", document)
     variants = document["variants"]
@@ -94,7 +94,7 @@ def check(document: Any) -> None:
         if name in shared:
             raise Unfit(f"settings.{name} has a place of its own in the study")
     for index, variant in enumerate(variants):
-        known_keys(variant, VARIANT, f"variants[{index}].")
+        schema.known_keys(variant, VARIANT, f"variants[{index}].")
         for name in (*OF_ALL, *shared):
             if name in variant["settings"]:
                 raise Unfit(f"variants[{index}].settings.{name} is for the whole study")
@@ -103,11 +103,6 @@ def check(document: Any) -> None:
         twice = [index for index, value in enumerate(given) if value in given[:index]]
         if twice:
             raise Unfit(f'variants[{twice[0]}].{key} is "{given[twice[0]]}" once more')
-
-
-def known_keys(document: Mapping[str, Any], keys: schema.Keys, prefix: str) -> None:
-    if unknown := [key for key in document if key not in keys]:
-        raise Unfit(f"{prefix}{unknown[0]} is none of {', '.join(keys)}")
 
 
 def settings_of(document: Mapping[str, Any]) -> tuple[str, ...]:

@@ -135,6 +135,27 @@ TEST_CASE("the sensors' noise has the stated deviations and touches nothing else
   for (int k = 13; k < kCriticObservationDim<Flight>; k++) CHECK(deviation(k) == 0.0);
 }
 
+// An executor takes what is beyond a channel's range for a fault.
+TEST_CASE("an attitude that is observed with noise is a rotation") {
+  Flight environment = calm<Flight>();
+  environment.settings.noise = 10.0f;
+  Episode<Flight> episode(environment);
+  for (int i = 0; i < 4000; i++) {
+    episode.steps = static_cast<std::uint32_t>(i);
+    const float half = 0.01f * static_cast<float>(i % 10);
+    episode.state.attitude[0] = std::cos(half);
+    episode.state.attitude[1] = std::sin(half);
+    const auto seen = episode.see();
+    double square = 0.0;
+    for (std::size_t k = 6; k < 10; k++) {
+      REQUIRE(seen[k] >= Flight::kObservations[k].minimum);
+      REQUIRE(seen[k] <= Flight::kObservations[k].maximum);
+      square += static_cast<double>(seen[k]) * static_cast<double>(seen[k]);
+    }
+    REQUIRE(square == doctest::Approx(1.0).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("a command reaches the rotors after the episode's latency, in ticks of 2 ms") {
   Tick environment = calm<Tick>();
   environment.settings.latency_ms = 20.0f;

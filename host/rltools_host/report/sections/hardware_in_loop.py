@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rltools_host.hil import result
-from rltools_host.report.markup import Section, text
+from rltools_host.report.markup import Section, table
 from rltools_host.report.run_data import RunData
 
 # Microseconds of one pass on real boards: arXiv 2306.03530, table 2.
@@ -70,14 +70,3 @@ def paper() -> str:
         "pass with generic code, with the vendor's DSP library, and with optimised code.</p>"
         + table(("board", *PAPER_COLUMNS, "unit"), rows)
     )
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{text(name)}</th>" for name in heads)
-    body = "".join(
-        f"<tr><th>{text(row[0])}</th>"
-        + "".join(f'<td class="number">{text(cell)}</td>' for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

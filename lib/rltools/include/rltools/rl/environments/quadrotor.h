@@ -70,14 +70,16 @@ using QuadrotorTick = Quadrotor<T, 1, 1>;
 
 namespace quadrotor {
 
-// Rotates `q` about the body's axes by the small angles `a`.
+// Rotates `q` about the body's axes by the small angles `a`; its length stays. Nothing changes
+// where they are 0.
 template <class T>
 void rotate_slightly(const T (&q)[4], const T (&a)[3], T (&result)[4]) {
   const T x = T(0.5) * a[0], y = T(0.5) * a[1], z = T(0.5) * a[2];
-  result[0] = q[0] - q[1] * x - q[2] * y - q[3] * z;
-  result[1] = q[1] + q[0] * x + q[2] * z - q[3] * y;
-  result[2] = q[2] + q[0] * y + q[3] * x - q[1] * z;
-  result[3] = q[3] + q[0] * z + q[1] * y - q[2] * x;
+  const T scale = T(1) / math::sqrt(math::fma(z, z, math::fma(y, y, math::fma(x, x, T(1)))));
+  result[0] = scale * (q[0] - q[1] * x - q[2] * y - q[3] * z);
+  result[1] = scale * (q[1] + q[0] * x + q[2] * z - q[3] * y);
+  result[2] = scale * (q[2] + q[0] * y + q[3] * x - q[1] * z);
+  result[3] = scale * (q[3] + q[0] * z + q[1] * y - q[2] * x);
 }
 
 // Where the target is `time_s` after the beginning: a lemniscate of Gerono in the horizontal plane,
@@ -306,7 +308,8 @@ void observe(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
   T q[4];
   quadrotor::rotate_slightly<T>(state.attitude, angles, q);
   const T sign = q[0] < T(0) ? T(-1) : T(1);  // the one of the two with w >= 0
-  unrolled<4>([&](int i) { observation[6 + i] = sign * q[i]; });
+  // Clamped, as rounding leads beyond 1, and an executor takes that for a fault.
+  unrolled<4>([&](int i) { observation[6 + i] = math::clamp(sign * q[i], T(-1), T(1)); });
 
   T* privileged = observation + environment.kObservationDim;
   unrolled<4>([&](int i) { privileged[i] = state.rotor_speed[i]; });

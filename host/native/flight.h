@@ -1,0 +1,104 @@
+// A flight of a quadrotor, one tick of the contract's 2 ms at a time. What it draws depends on the
+// seed and on its episode's number alone, by the streams of rl/evaluation.h, whose step is the
+// tick.
+#pragma once
+
+#include "rltools/rl/environments/quadrotor.h"
+
+namespace rlt::flight {
+
+using Environment = QuadrotorTick<float>;
+using State = Environment::State;
+using Parameters = Environment::Parameters;
+using Settings = Environment::Settings;
+constexpr int kObservationDim = Environment::kObservationDim;
+constexpr int kRow = kCriticObservationDim<Environment>;  // the policy's come first
+constexpr int kActionDim = Environment::kActionDim;
+
+// One flight that the caller steps.
+struct Flight {
+  std::uint32_t seed, episode, tick;
+  Environment environment;
+  Parameters parameters;
+  State state;
+};
+
+// What is true of a moment, without noise. World: z up; the attitude turns body into world.
+struct Reading {
+  std::uint32_t tick;
+  std::uint32_t table;    // of quadrotor/airframe.h, from 1; 0: the settings' own values
+  std::uint32_t latency;  // ticks
+  float position_m[3];
+  float velocity_m_s[3];
+  float attitude[4];
+  float angular_velocity_rad_s[3];
+  float rotor_speed[4];  // parts of the greatest one
+  float target_position_m[3];
+  float target_velocity_m_s[3];
+  float gust_m_s2[3];
+};
+
+enum Cause : std::uint32_t { kSuccess, kPosition, kVelocity, kRate, kFault, kTooFar };
+
+inline Environment environment_of(const std::uint32_t* settings) {
+  Environment environment{};
+  for (int i = 0; i < Settings::kCount; i++) environment.settings.set_bits(i, settings[i]);
+  return environment;
+}
+
+inline void begin(const Environment& environment, std::uint32_t seed, std::uint32_t episode,
+                  Parameters& parameters, State& state) {
+  const Generic device{};
+  draw_parameters(device, environment, parameters, {seed, Purpose::evaluation_parameters, episode});
+  reset(device, environment, parameters, state,
+        RandomStream{seed, Purpose::evaluation_reset, episode});
+}
+
+// The environment's action from thrusts in [0, 1], which beyond count as the bound.
+inline void normalise(const float* thrusts, float* action) {
+  for (int i = 0; i < kActionDim; i++) {
+    const Channel& channel = Environment::kActions[i];
+    action[i] = normalised_action(thrusts[i], channel.minimum, channel.maximum);
+  }
+}
+
+inline void read(const Parameters& parameters, const State& state, std::uint32_t tick,
+                 Reading& reading) {
+  reading.tick = tick;
+  reading.table = parameters.table;
+  reading.latency = parameters.latency;
+  for (int i = 0; i < 3; i++) {
+    reading.position_m[i] = state.position_m[i];
+    reading.velocity_m_s[i] = state.velocity_m_s[i];
+    reading.angular_velocity_rad_s[i] = state.angular_velocity_rad_s[i];
+    reading.target_position_m[i] = state.target_position_m[i];
+    reading.target_velocity_m_s[i] = state.target_velocity_m_s[i];
+    reading.gust_m_s2[i] = state.gust_m_s2[i];
+  }
+  for (int i = 0; i < 4; i++) {
+    reading.attitude[i] = state.attitude[i];
+    reading.rotor_speed[i] = state.rotor_speed[i];
+  }
+}
+
+inline float distance_m(const State& state) {
+  const float* p = state.position_m;
+  const float* t = state.target_position_m;
+  return quadrotor::length(p[0] - t[0], p[1] - t[1], p[2] - t[2]);
+}
+
+// Of a state that breaks a limit: the one that it exceeds the most, as a part of it.
+inline Cause broken_limit(const Settings& settings, const State& state) {
+  const float* p = state.position_m;
+  const float* t = state.target_position_m;
+  const float* v = state.velocity_m_s;
+  const float* w = state.angular_velocity_rad_s;
+  using quadrotor::largest;
+  const float position = largest(p[0] - t[0], p[1] - t[1], p[2] - t[2]) / settings.limit_position;
+  const float velocity = largest(v[0], v[1], v[2]) / settings.limit_velocity;
+  const float rate = largest(w[0], w[1], w[2]) / settings.limit_rate;
+  if (position >= velocity && position >= rate) return kPosition;
+  return velocity >= rate ? kVelocity : kRate;
+}
+
+}  // namespace rlt::flight

@@ -1,0 +1,226 @@
+// Flights of a policy, many at once: the environment in lanes, the policy in the hands of the
+// firmware's own deployment and executor.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "flight.h"
+#include "rltools/policy/deployment.h"
+
+namespace rlt::flight {
+
+constexpr std::size_t kScratchFloats = 4096;  // policies of up to 2,000 units a layer
+
+// A moment, what was observed of it, and what was done.
+struct Sample {
+  Reading reading;
+  float observation[kObservationDim];
+  float action[kActionDim];  // thrusts, parts of the greatest one
+  std::uint32_t status;      // ExecutorStatus
+};
+
+struct Outcome {
+  std::uint32_t cause;
+  std::uint32_t status;  // ExecutorStatus of the last tick
+  std::uint32_t table, latency;
+  std::uint32_t ticks;          // flown
+  std::uint32_t settling_tick;  // from which on it was within the radius, to the end
+  float error_m;                // `needed_ticks` of the judged ones were within it; NaN: not judged
+  float episode_return;         // sum of the environment's rewards
+};
+
+// Flights of a policy: episodes `first_episode` to `first_episode + count - 1`. A flight succeeds
+// where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
+// `judged_ticks`.
+struct Order {
+  const std::uint32_t* settings;  // four bytes each, in the order of the description
+  const std::uint8_t* image;      // on a four-byte boundary
+  std::size_t image_bytes;
+  ExecutorLimits limits;
+  std::uint32_t seed, first_episode, count, ticks, judged_ticks, needed_ticks;
+  float radius_m;
+  std::uint32_t threads;
+  Outcome* outcomes;                // (count)
+  Sample* samples;                  // (count, ticks) as far as they are flown; or null
+  std::atomic<std::uint32_t> next;  // flight to begin
+};
+
+// The environment is stepped in lanes, a flight in each: loops whose passes are independent,
+// straight-line code (rl/vector_environment.h). Which flight is in which lane changes no bit.
+constexpr int kLanes = 32;
+
+// A policy at its place, as firmware has it: built in, with nothing in the slots.
+template <class Device>
+class Pilot {
+ public:
+  using Deployment = PolicyDeployment<Device, RamStorage<2048>, kActionDim, kScratchFloats>;
+  using Runner = std::remove_pointer_t<decltype(std::declval<Deployment&>().acting())>;
+
+  Pilot(Device device, const Order& order)
+      : deployment_(device, storage_, policy_contract<Environment>(), order.limits) {
+    deployment_.begin(order.image, static_cast<std::uint32_t>(order.image_bytes));
+  }
+  void take_off() { deployment_.reset_executor(); }
+  // thrusts (kActionDim) for an observation (kObservationDim) of this moment
+  ExecutorStatus fly(std::uint32_t tick, const float* observation, float* thrusts) {
+    const std::uint32_t now_us = tick * Environment::kStepInterval_us;
+    return deployment_.tick(now_us, {observation, now_us}, thrusts);
+  }
+
+ private:
+  RamStorage<2048> storage_{};
+  Deployment deployment_;
+};
+
+template <class Device>
+struct Lanes {
+  Parameters parameters[kLanes];
+  State state[kLanes];
+  std::uint32_t episode[kLanes], tick[kLanes];
+  float observation[kLanes * kRow];
+  float thrusts[kLanes * kActionDim];
+  float action[kLanes * kActionDim];
+  StepResult<float> result[kLanes];
+  Outcome* outcome[kLanes];
+  Sample* samples[kLanes];
+  float* errors_m[kLanes];  // (judged_ticks)
+  Pilot<Device>* pilot[kLanes];
+};
+
+template <class Device>
+[[gnu::flatten]] void observe_all(const Environment& environment, std::uint32_t seed, int count,
+                                  Lanes<Device>& lanes) {
+  const auto* __restrict parameters = lanes.parameters;
+  const auto* __restrict state = lanes.state;
+  float* __restrict observation = lanes.observation;
+  for (int i = 0; i < count; i++) {
+    observe(Generic{}, environment, parameters[i], state[i], observation + i * kRow,
+            RandomStream{seed, Purpose::evaluation_observation, lanes.tick[i], lanes.episode[i]});
+  }
+}
+
+template <class Device>
+[[gnu::flatten]] void step_all(const Environment& environment, std::uint32_t seed, int count,
+                               Lanes<Device>& lanes) {
+  const auto* __restrict parameters = lanes.parameters;
+  auto* __restrict state = lanes.state;
+  const float* __restrict action = lanes.action;
+  auto* __restrict result = lanes.result;
+  for (int i = 0; i < count; i++) {
+    result[i] = step(Generic{}, environment, parameters[i], state[i], action + i * kActionDim,
+                     RandomStream{seed, Purpose::evaluation_step, lanes.tick[i], lanes.episode[i]});
+  }
+}
+
+// The next flight of the order in lane `lane`; false where there is none.
+template <class Device>
+bool begin_next(Order& order, const Environment& environment, Lanes<Device>& lanes, int lane) {
+  const std::uint32_t index = order.next.fetch_add(1);
+  if (index >= order.count) return false;
+  lanes.episode[lane] = order.first_episode + index;
+  lanes.tick[lane] = 0;
+  begin(environment, order.seed, lanes.episode[lane], lanes.parameters[lane], lanes.state[lane]);
+  Outcome& outcome = order.outcomes[index];
+  outcome = {kSuccess, 0,   lanes.parameters[lane].table, lanes.parameters[lane].latency, 0, 0,
+             0.0f,     0.0f};
+  lanes.outcome[lane] = &outcome;
+  lanes.samples[lane] = order.samples == nullptr
+                            ? nullptr
+                            : order.samples + static_cast<std::size_t>(index) * order.ticks;
+  lanes.pilot[lane]->take_off();
+  return true;
+}
+
+// Lane `from` goes on in lane `to`, whose flight is over.
+template <class Device>
+void move_lane(Lanes<Device>& lanes, int from, int to) {
+  if (from == to) return;
+  lanes.parameters[to] = lanes.parameters[from];
+  lanes.state[to] = lanes.state[from];
+  lanes.episode[to] = lanes.episode[from];
+  lanes.tick[to] = lanes.tick[from];
+  lanes.outcome[to] = lanes.outcome[from];
+  lanes.samples[to] = lanes.samples[from];
+  std::swap(lanes.errors_m[to], lanes.errors_m[from]);
+  std::swap(lanes.pilot[to], lanes.pilot[from]);
+}
+
+// The policy's thrusts for the present observation.
+template <class Device>
+void act(Lanes<Device>& lanes, int lane) {
+  const float* observation = lanes.observation + lane * kRow;
+  float* thrusts = lanes.thrusts + lane * kActionDim;
+  const std::uint32_t tick = lanes.tick[lane];
+  const ExecutorStatus status = lanes.pilot[lane]->fly(tick, observation, thrusts);
+  lanes.outcome[lane]->status = static_cast<std::uint32_t>(status);
+  normalise(thrusts, lanes.action + lane * kActionDim);
+  if (lanes.samples[lane] == nullptr) return;
+  Sample& sample = lanes.samples[lane][tick];
+  read(lanes.parameters[lane], lanes.state[lane], tick, sample.reading);
+  for (int i = 0; i < kObservationDim; i++) sample.observation[i] = observation[i];
+  for (int i = 0; i < kActionDim; i++) sample.action[i] = thrusts[i];
+  sample.status = static_cast<std::uint32_t>(status);
+}
+
+// What the state reached means for the flight; true where that is over.
+template <class Device>
+bool judge_lane(const Order& order, const Settings& settings, Lanes<Device>& lanes, int lane) {
+  Outcome& outcome = *lanes.outcome[lane];
+  const State& state = lanes.state[lane];
+  const std::uint32_t tick = ++lanes.tick[lane];
+  outcome.ticks = tick;
+  outcome.episode_return += lanes.result[lane].reward;
+  outcome.error_m = math::kQuietNan;
+  const float error_m = distance_m(state);
+  if (!(error_m <= order.radius_m)) outcome.settling_tick = tick;
+  if (is_fault(static_cast<ExecutorStatus>(outcome.status))) {
+    outcome.cause = kFault;
+    return true;
+  }
+  if (lanes.result[lane].terminated) {
+    outcome.cause = broken_limit(settings, state);
+    return true;
+  }
+  float* errors_m = lanes.errors_m[lane];
+  const std::uint32_t unjudged = order.ticks - order.judged_ticks;
+  if (tick > unjudged) errors_m[tick - unjudged - 1] = error_m;
+  if (tick < order.ticks) return false;
+  float* decisive = errors_m + (order.needed_ticks - 1);
+  std::nth_element(errors_m, decisive, errors_m + order.judged_ticks);
+  outcome.error_m = *decisive;
+  outcome.cause = outcome.error_m <= order.radius_m ? kSuccess : kTooFar;
+  return true;
+}
+
+// Flights of the order, until there are none to begin.
+template <class Device>
+void fly_some(Device device, Order& order) {
+  const Environment environment = environment_of(order.settings);
+  const auto lanes = std::make_unique<Lanes<Device>>();
+  const auto errors_m =
+      std::make_unique<float[]>(static_cast<std::size_t>(kLanes) * order.judged_ticks);
+  std::unique_ptr<Pilot<Device>> pilots[kLanes];
+  int count = 0;
+  for (int lane = 0; lane < kLanes; lane++) {
+    lanes->errors_m[lane] = errors_m.get() + static_cast<std::size_t>(lane) * order.judged_ticks;
+    pilots[lane] = std::make_unique<Pilot<Device>>(device, order);
+    lanes->pilot[lane] = pilots[lane].get();
+  }
+  while (count < kLanes && begin_next(order, environment, *lanes, count)) count++;
+  while (count > 0) {
+    observe_all(environment, order.seed, count, *lanes);
+    for (int lane = 0; lane < count; lane++) act(*lanes, lane);
+    step_all(environment, order.seed, count, *lanes);
+    for (int lane = count - 1; lane >= 0; lane--) {
+      if (!judge_lane(order, environment.settings, *lanes, lane)) continue;
+      if (!begin_next(order, environment, *lanes, lane)) move_lane(*lanes, --count, lane);
+    }
+  }
+}
+
+}  // namespace rlt::flight

@@ -1,0 +1,1 @@
+"""Flights of a quadrotor: simulated, flown by policies, and judged."""

@@ -1,0 +1,258 @@
+"""What came of a gate: for people, for `--json`, and as gate-<name>.json in the run's folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.files import parse_json, plain_json, write_atomically
+from rltools_host.flight.gate import DEFINITION, Gate, parse_gate
+from rltools_host.flight.outcome import FAILURES, Cause, wilson_interval
+from rltools_host.flight.simulator import OUTCOME, Array, flight_library
+from rltools_host.policies.image import PolicyImage
+from rltools_host.runs import schema
+from rltools_host.runs.schema import Unfit
+from rltools_host.ui.table import aligned
+
+FORMAT = 1
+PATTERN = "gate-*.json"
+FILE_PREFIX = "gate-"
+SIMULATOR = "the core's flights"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Of some flights, how many succeeded, and why the others did not."""
+
+    name: str
+    flights: int
+    successes: int
+    causes: Mapping[str, int]  # each Cause's key but success
+
+    @property
+    def rate(self) -> float:
+        return self.successes / self.flights
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 %."""
+        return wilson_interval(self.successes, self.flights)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "table": self.name,
+            "episodes": self.flights,
+            "success_rate": self.rate,
+            "interval": list(self.interval),
+            "causes": dict(self.causes),
+        }
+
+
+def share_of(name: str, causes: NDArray[Any]) -> Share:
+    counts = np.bincount(causes, minlength=len(Cause))
+    return Share(
+        name,
+        len(causes),
+        int(counts[Cause.SUCCESS]),
+        {cause.key: int(counts[cause]) for cause in FAILURES},
+    )
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """A gate, a policy and the outcome of each flight (records of OUTCOME)."""
+
+    gate: Gate
+    run: str
+    experiment: str
+    environment: str
+    policy_sha256: str
+    outcomes: Array
+
+    @property
+    def all(self) -> Share:
+        return share_of("all", self.outcomes["cause"])
+
+    @property
+    def by_table(self) -> list[Share]:
+        """Those that flew, in the order of quadrotor/airframe.h."""
+        library, tables = flight_library(), self.outcomes["table"]
+        return [
+            share_of(library.table_name(int(table)), self.outcomes["cause"][tables == table])
+            for table in np.unique(tables)
+        ]
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """Of the executor, in its words, and how many flights each has ended."""
+        faults = self.outcomes[self.outcomes["cause"] == Cause.EXECUTOR_FAULT]
+        numbers, counts = np.unique(faults["status"], return_counts=True)
+        statuses = flight_library().statuses
+        return {statuses[number]: int(count) for number, count in zip(numbers, counts, strict=True)}
+
+    @property
+    def settling_s(self) -> NDArray[np.float64]:
+        """Of the successful flights: how long it took until they stayed within the radius."""
+        good = self.outcomes[self.outcomes["cause"] == Cause.SUCCESS]
+        seconds: NDArray[np.float64] = good["settling_tick"] * flight_library().tick_s
+        return seconds
+
+    def document(self) -> dict[str, Any]:
+        """What --json prints."""
+        share, returns = self.all, self.outcomes["episode_return"].astype(float)
+        return {
+            "run": self.run,
+            "experiment": self.experiment,
+            "environment": self.environment,
+            "simulator": SIMULATOR,
+            "seed": self.gate.seed,
+            "episodes": len(returns),
+            "return_mean": float(returns.mean()),
+            "return_std": float(returns.std()),
+            "returns": returns.tolist(),
+            "success_return": None,
+            "gate": self.gate.name,
+            "success_rate": share.rate,
+            "interval": list(share.interval),
+            "causes": dict(share.causes),
+            "faults": self.faults,
+            "tables": [each.document() for each in self.by_table],
+            "settling_s_median": float(np.median(self.settling_s)) if share.successes else None,
+            "policy_sha256": self.policy_sha256,
+        }
+
+    def lines(self) -> list[str]:
+        """What a person reads."""
+        gate, share, rule = self.gate, self.all, self.gate.rule
+        low, high = share.interval
+        lines = [
+            f"{share.flights:,} flights of {self.experiment} through the gate {gate.name}: "
+            f"{gate.title} (seed {gate.seed})",
+            f"  success  {percent(share.rate)}   95 % interval {percent(low)} to {percent(high)}   "
+            f"{rule.text}",
+        ]
+        if share.successes and rule.share == 1:
+            settling = self.settling_s
+            lines.append(
+                f"  settled  after {np.median(settling):.2f} s (median), "
+                f"{np.quantile(settling, 0.95):.2f} s (95 % of the successful flights)"
+            )
+        lines += ["", *(f"  {line}" for line in aligned(table_rows(self.by_table)))]
+        lines += cause_lines(share, self.faults)
+        return lines
+
+    def write(self, folder: Path) -> Path:
+        """Beside run.json; one row of `flights` for each flight, in the order of their starts."""
+        path = folder / f"{FILE_PREFIX}{self.gate.name}.json"
+        document = {
+            "format": FORMAT,
+            "gate": self.gate.name,
+            "definition": self.gate.document(),
+            **{name: getattr(self, name) for name in ("experiment", "environment")},
+            "policy_sha256": self.policy_sha256,
+            "flights": {name: plain_json(self.outcomes[name].tolist()) for name in COLUMNS},
+        }
+        write_atomically(path, (json.dumps(document) + "\n").encode())
+        return path
+
+
+COLUMNS = tuple(OUTCOME.names or ())
+
+
+def fly_gate(gate: Gate, image: PolicyImage, run: str) -> GateResult:
+    """Flies a policy through a gate; an error in a sentence where it is none of a quadrotor."""
+    return GateResult(gate, run, image.experiment, image.environment, image.sha256, gate.fly(image))
+
+
+def percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
+
+
+def table_rows(shares: Sequence[Share]) -> list[tuple[str, ...]]:
+    """A row for each share, and its most frequent causes of failure."""
+    rows: list[tuple[str, ...]] = [("table", "flights", "success", "95 % interval", "failures")]
+    for share in shares:
+        low, high = share.interval
+        causes = sorted(share.causes.items(), key=lambda item: -item[1])
+        rows.append(
+            (
+                share.name,
+                f"{share.flights:,}",
+                percent(share.rate),
+                f"{100 * low:.1f} to {100 * high:.1f}",
+                ", ".join(f"{count} {Cause.of(key).short}" for key, count in causes if count),
+            )
+        )
+    return rows
+
+
+def cause_lines(share: Share, faults: Mapping[str, int]) -> list[str]:
+    """Each cause of failure in words."""
+    rows = [
+        (f"  {count:,}", Cause.of(key).text)
+        for key, count in sorted(share.causes.items(), key=lambda item: -item[1])
+        if count
+    ]
+    if not rows:
+        return []
+    lines = ["", "  failures", *aligned([(f"  {number}", text) for number, text in rows])]
+    for text, count in faults.items():
+        lines.append(f"      of the executor's, {count:,}: {text}")
+    return lines
+
+
+# -- read back ---------------------------------------------------------------------------------
+
+RESULT: schema.Keys = {
+    "format": schema.whole(1),
+    "gate": schema.text(r"[\w.-]{1,100}", "the name of a gate"),
+    "definition": schema.record(DEFINITION),
+    **dict.fromkeys(("experiment", "environment"), schema.text()),
+    "policy_sha256": schema.DIGEST,
+    "flights": schema.record(
+        {
+            **dict.fromkeys(COLUMNS, schema.list_of(schema.whole())),
+            "error_m": schema.list_of(schema.optional(schema.number(0))),
+            "episode_return": schema.list_of(schema.number()),
+        },
+        required=True,
+    ),
+}
+
+
+def read_result(path: Path) -> GateResult:
+    """ValueError (Unfit, with the place) or OSError where the file is not what write() writes."""
+    document = parse_json(path.read_bytes())
+    schema.record(RESULT, required=True)("", document)
+    if document["format"] != FORMAT:
+        raise Unfit(f"format is {document['format']}, not {FORMAT}")
+    gate = parse_gate(document["gate"], document["definition"])
+    columns = document["flights"]
+    outcomes = np.zeros(gate.episodes, OUTCOME)
+    for name in COLUMNS:
+        values = columns[name]
+        if len(values) != gate.episodes:
+            raise Unfit(f"flights.{name} has {len(values)} values, not {gate.episodes}")
+        outcomes[name] = [np.nan if value is None else value for value in values]
+    library = flight_library()
+    for name, most in (
+        ("cause", len(Cause) - 1),
+        ("status", len(library.statuses) - 1),
+        ("table", len(library.tables)),
+    ):
+        if (largest := int(outcomes[name].max())) > most:
+            raise Unfit(f"flights.{name} has {largest}, not {most} at most")
+    return GateResult(
+        gate,
+        str(path.parent),
+        document["experiment"],
+        document["environment"],
+        document["policy_sha256"],
+        outcomes,
+    )

@@ -1,0 +1,285 @@
+"""Simulated flights of a quadrotor (host/native/flight_library.cpp), 2 ms a tick.
+
+Physics, noise and policies are computed by the core and by the firmware's own executor. What a
+flight draws depends on its seed and its episode's number alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rltools_host.build import cmake
+from rltools_host.environments.library import (
+    ChannelRecord,
+    Setting,
+    SettingRecord,
+    channels,
+    checked_seed,
+    setting_bits,
+    setting_of,
+)
+from rltools_host.errors import BoardMismatchError, BuildError, UsageError
+from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.policies.contract import Contract
+from rltools_host.policies.image import REASONS, DamagedPolicyError, Float32Array, PolicyImage
+
+Array = NDArray[Any]
+
+# What is true of a moment, without noise; World: z up, the attitude (w, x, y, z) turns body into
+# world. `table`: of quadrotor/airframe.h from 1, 0 the settings' own values; `latency` in ticks.
+READING = np.dtype(
+    [
+        *((name, "u4") for name in ("tick", "table", "latency")),
+        *((name, "f4", 3) for name in ("position_m", "velocity_m_s")),
+        ("attitude", "f4", 4),
+        ("angular_velocity_rad_s", "f4", 3),
+        ("rotor_speed", "f4", 4),  # parts of the greatest one
+        *((name, "f4", 3) for name in ("target_position_m", "target_velocity_m_s", "gust_m_s2")),
+    ]
+)
+# A moment, what was observed of it and the thrusts given; `status` is the executor's.
+SAMPLE = np.dtype(
+    [("reading", READING), ("observation", "f4", 13), ("action", "f4", 4), ("status", "u4")]
+)
+OUTCOME = np.dtype(
+    [
+        *((name, "u4") for name in ("cause", "status", "table", "latency")),
+        *((name, "u4") for name in ("ticks", "settling_tick")),
+        ("error_m", "f4"),  # within which the rule wants the vehicle to be, and it was; NaN: ended
+        ("episode_return", "f4"),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ExecutorLimits:
+    """What the executor puts up with: ExecutorLimits of policy/executor.h, and its defaults."""
+
+    most_age_us: int = 0
+    jitter_us: int = 0
+    most_equal: int = 0
+    range_margin: float = 0.0
+    recovery_ticks: int = 1
+    give_up_ticks: int = 0
+
+
+class LimitsRecord(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("most_age_us", "jitter_us", "most_equal")),
+        ("range_margin", ctypes.c_float),
+        *((name, ctypes.c_uint32) for name in ("recovery_ticks", "give_up_ticks")),
+    )
+
+
+class DescriptionRecord(ctypes.Structure):
+    _fields_ = (
+        ("observations", ctypes.POINTER(ChannelRecord)),
+        ("actions", ctypes.POINTER(ChannelRecord)),
+        ("settings", ctypes.POINTER(SettingRecord)),
+        *(
+            (name, ctypes.c_uint32)
+            for name in (
+                *("observation_dim", "action_dim", "setting_count"),
+                *("flight_bytes", "reading_bytes", "sample_bytes", "outcome_bytes", "order_bytes"),
+                *("tick_us", "table_count", "status_count", "most_threads"),
+            )
+        ),
+    )
+
+
+class OrderRecord(ctypes.Structure):
+    _fields_ = (
+        ("settings", ctypes.c_void_p),
+        ("image", ctypes.c_void_p),
+        ("image_bytes", ctypes.c_size_t),
+        ("limits", LimitsRecord),
+        *((name, ctypes.c_uint32) for name in ("seed", "first_episode", "count")),
+        *((name, ctypes.c_uint32) for name in ("ticks", "judged_ticks", "needed_ticks")),
+        ("radius_m", ctypes.c_float),
+        ("threads", ctypes.c_uint32),
+        ("outcomes", ctypes.c_void_p),
+        ("samples", ctypes.c_void_p),
+        ("next", ctypes.c_uint32),
+    )
+
+
+@dataclass(frozen=True)
+class FlightLibrary:
+    functions: ctypes.CDLL
+    contract: Contract
+    settings: tuple[Setting, ...]
+    tables: tuple[str, ...]  # their names; table 1 is the first
+    statuses: tuple[str, ...]  # of the executor, in words
+    tick_us: int
+    flight_bytes: int
+    most_threads: int
+
+    @property
+    def tick_s(self) -> float:
+        return self.tick_us * 1e-6
+
+    def table_name(self, table: int) -> str:
+        return self.tables[table - 1] if table else "custom"
+
+    def setting_bits(self, given: Mapping[str, float]) -> NDArray[np.uint32]:
+        return setting_bits("flights", self.settings, given)
+
+
+@cache
+def flight_library() -> FlightLibrary:
+    """The library, built where it is not up to date."""
+    functions = ctypes.CDLL(str(cmake.host_library("flight")))
+    pointer, word = ctypes.c_void_p, ctypes.c_uint32
+    signatures: Mapping[str, tuple[Any, list[Any]]] = {
+        "describe": (None, [pointer]),
+        "table_name": (ctypes.c_char_p, [word]),
+        "status_text": (ctypes.c_char_p, [word]),
+        "begin": (None, [pointer, pointer, word, word]),
+        "observe": (None, [pointer, pointer]),
+        "step": (word, [pointer, pointer]),
+        "read": (None, [pointer, pointer]),
+        "check_policy": (ctypes.c_int, [pointer, ctypes.c_size_t, pointer]),
+        "fly": (None, [pointer]),
+    }
+    for name, (result, arguments) in signatures.items():
+        function = getattr(functions, f"rlt_flight_{name}")
+        function.restype = result
+        function.argtypes = arguments
+    record = DescriptionRecord()
+    functions.rlt_flight_describe(ctypes.byref(record))
+    sizes = (record.reading_bytes, record.sample_bytes, record.outcome_bytes, record.order_bytes)
+    ours = (*(kind.itemsize for kind in (READING, SAMPLE, OUTCOME)), ctypes.sizeof(OrderRecord))
+    if sizes != ours:
+        raise BuildError(
+            f"flight_library.cpp has records of {sizes} bytes, simulator.py of {ours}: "
+            "give them the same fields"
+        )
+    return FlightLibrary(
+        functions,
+        Contract(
+            channels(record.observations, record.observation_dim),
+            channels(record.actions, record.action_dim),
+            record.tick_us,
+        ),
+        tuple(setting_of(record.settings[i]) for i in range(record.setting_count)),
+        tuple(functions.rlt_flight_table_name(i + 1).decode() for i in range(record.table_count)),
+        tuple(functions.rlt_flight_status_text(i).decode() for i in range(record.status_count)),
+        record.tick_us,
+        record.flight_bytes,
+        record.most_threads,
+    )
+
+
+class Flight:
+    """One flight that the caller steps, of episode `episode` of a seed.
+
+    `settings` are those of quadrotor/settings.h, by their names.
+    """
+
+    def __init__(
+        self, seed: int, episode: int, settings: Mapping[str, float] | None = None
+    ) -> None:
+        self.library = flight_library()
+        self._bits = self.library.setting_bits(settings or {})
+        self._memory = np.zeros(-(-self.library.flight_bytes // 8), np.uint64)
+        self._flight = ctypes.c_void_p(self._memory.ctypes.data)
+        self._reading = np.zeros(1, READING)
+        self.begin(seed, episode)
+
+    def begin(self, seed: int, episode: int) -> None:
+        """Another episode with the same settings."""
+        self.library.functions.rlt_flight_begin(
+            self._flight, self._bits.ctypes.data, checked_seed(seed), episode
+        )
+
+    def observe(self) -> Float32Array:
+        """The contract's 13 numbers with the sensors' noise; the same until the next step."""
+        observation = np.empty(len(self.library.contract.observations), np.float32)
+        self.library.functions.rlt_flight_observe(self._flight, observation.ctypes.data)
+        return observation
+
+    def step(self, thrusts: ArrayLike) -> Cause | None:
+        """One tick with these parts of the greatest thrusts; the limit that it broke, if any."""
+        values = np.ascontiguousarray(thrusts, np.float32)
+        if values.shape != (len(self.library.contract.actions),):
+            raise UsageError(f"a quadrotor has 4 thrusts, not {values.shape}")
+        broken = self.library.functions.rlt_flight_step(self._flight, values.ctypes.data)
+        return Cause(broken) if broken else None
+
+    def read(self) -> Any:
+        """What is true of this moment: a record of READING."""
+        self.library.functions.rlt_flight_read(self._flight, self._reading.ctypes.data)
+        return self._reading[0].copy()
+
+
+def check_policy(image: PolicyImage) -> None:
+    """An error in a sentence where the image cannot fly here."""
+    library = flight_library()
+    data = image_bytes(image)
+    where = ctypes.c_uint32()
+    reason = library.functions.rlt_flight_check_policy(
+        data.ctypes.data, data.size, ctypes.byref(where)
+    )
+    if not reason:
+        return
+    if REASONS[reason] == "other_contract":
+        difference = image.contract.difference(library.contract)
+        raise BoardMismatchError(
+            f"{image.origin} is no policy of a quadrotor: {difference.replace('there', 'of it', 1)}"
+        )
+    text = image.runner.reason_text(reason)
+    raise DamagedPolicyError(image.origin, REASONS[reason], text)
+
+
+def image_bytes(image: PolicyImage) -> NDArray[np.uint8]:
+    copy: NDArray[np.uint8] = np.frombuffer(image.data, np.uint8).copy()
+    return copy  # on a boundary of at least four bytes
+
+
+def fly(
+    image: PolicyImage,
+    rule: Rule,
+    settings: Mapping[str, float],
+    seed: int,
+    *,
+    first_episode: int = 0,
+    count: int = 1,
+    limits: ExecutorLimits | None = None,
+    threads: int = 1,
+    traced: bool = False,
+) -> tuple[Array, list[Array]]:
+    """Whole flights of a policy: records of OUTCOME (count) and, where `traced`, of each flight
+    its records of SAMPLE, one a tick."""
+    check_policy(image)
+    library = flight_library()
+    ticks, judged, needed = rule.in_ticks(library.tick_s)
+    bits, data = library.setting_bits(settings), image_bytes(image)
+    outcomes = np.zeros(count, OUTCOME)
+    samples = np.zeros((count, ticks) if traced else 0, SAMPLE)
+    order = OrderRecord(
+        bits.ctypes.data,
+        data.ctypes.data,
+        data.size,
+        LimitsRecord(*astuple(limits or ExecutorLimits())),
+        checked_seed(seed),
+        first_episode,
+        count,
+        ticks,
+        judged,
+        needed,
+        rule.radius_m,
+        min(max(threads, 1), library.most_threads, count),
+        outcomes.ctypes.data,
+        samples.ctypes.data if traced else None,
+    )
+    library.functions.rlt_flight_fly(ctypes.byref(order))
+    return outcomes, [
+        row[: outcome["ticks"]] for row, outcome in zip(samples, outcomes, strict=False)
+    ]

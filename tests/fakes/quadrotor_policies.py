@@ -1,0 +1,114 @@
+"""Policy images for a quadrotor that nobody trained: a controller by hand, and constants."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from policy_samples import with_crc32
+from rltools_host.flight.simulator import flight_library
+from rltools_host.policies.contract import CHANNEL, Channel, Contract
+from rltools_host.policies.image import ACTIVATIONS, LAYER, parse_policy
+from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
+
+Array = NDArray[np.float32]
+Dense = tuple[str, Array, Array]  # activation, weights (in, out), bias
+
+HOVER_FRACTION_L2F = 0.4449  # of crazyflie-l2f: .027 kg on 4 rotors of .1488 N
+
+
+def image_of(layers: Sequence[Dense], contract: Contract | None = None) -> bytes:
+    """An image with one example, of an observation of zeros."""
+    contract = contract or flight_library().contract
+    observation = np.zeros(len(contract.observations), np.float32)
+    trace, values = 0, observation
+    for i in range(len(layers)):
+        # The layer's own output, by the core: that of an image that ends there.
+        width = layers[i][2].size
+        outputs = tuple(Channel(f"output_{k}", "1", -1.0, 1.0) for k in range(width))
+        front = Contract(contract.observations, outputs, contract.step_interval_us)
+        image = assembled(layers[: i + 1], front, observation, 0, np.zeros(width, np.float32))
+        values = parse_policy(image).output(observation)
+        trace = zlib.crc32(values.tobytes(), trace)
+    return assembled(layers, contract, observation, trace, values)
+
+
+def assembled(
+    layers: Sequence[Dense], contract: Contract, observation: Array, trace: int, output: Array
+) -> bytes:
+    def with_action(action: Array) -> bytes:
+        example = (observation.tobytes(), struct.pack("<I", trace), output.tobytes())
+        body = b"".join(
+            (
+                *(
+                    LAYER.pack(*weights.shape, ACTIVATIONS.index(activation), bytes(3))
+                    for activation, weights, _ in layers
+                ),
+                *(
+                    CHANNEL.pack(each.name.encode(), each.unit.encode(), each.minimum, each.maximum)
+                    for each in (*contract.observations, *contract.actions)
+                ),
+                *(part.astype("<f4").tobytes() for _, *parts in layers for part in parts),
+                *example,
+                action.astype("<f4").tobytes(),
+            )
+        )
+        header = HEADER.pack(
+            *(MAGIC, VERSION, HEADER.size, HEADER.size + len(body), 0),
+            *(len(contract.observations), len(contract.actions), len(layers), 1),
+            *(0, contract.step_interval_us, 1000, 0, 0, 0),
+            hashlib.sha256(body).digest(),
+            *(b"quadrotor-ppo", b"Quadrotor"),
+        )
+        return with_crc32(header + body)
+
+    action = parse_policy(with_action(output)).evaluate(observation)
+    return with_action(action)
+
+
+def constant_policy(*thrusts: float) -> bytes:
+    """Gives these parts of the greatest thrusts, whatever it sees."""
+    bias = np.float32(2) * np.array(thrusts, np.float32) - np.float32(1)
+    return image_of([("identity", np.zeros((13, 4), np.float32), bias)])
+
+
+def controller(*, gain: float = 1.0, roll_sign: float = 1.0) -> bytes:
+    """A proportional-derivative controller whose tilt is bounded; flies crazyflie-l2f.
+
+    gain: of the attitude; roll_sign: -1 turns the wrong way.
+    """
+    position, velocity = np.eye(13, dtype=np.float32)[0:3], np.eye(13, dtype=np.float32)[3:6]
+    quaternion, rate = np.eye(13, dtype=np.float32)[6:10], np.eye(13, dtype=np.float32)[10:13]
+    along_x = -0.2 * position[0] - 0.2 * velocity[0]
+    along_y = -0.2 * position[1] - 0.2 * velocity[1]
+    lift = 0.1 * (-2 * position[2] - 2 * velocity[2])
+    roll = roll_sign * (-0.02 * rate[0] - gain * 0.2 * quaternion[1])
+    pitch = -0.02 * rate[1] - gain * 0.2 * quaternion[2]
+    yaw = -0.1 * rate[2] - 0.4 * quaternion[3]
+    # front right, rear right, rear left, front left
+    mixer = np.array([(-1, -1, -1), (-1, 1, 1), (1, 1, -1), (1, -1, 1)], np.float32)
+    linear = [lift + signs @ np.stack([roll, pitch, yaw]) for signs in mixer]
+    most_tilt = 0.4
+    columns, biases = [], []
+    for tilt in (along_x, along_y):
+        columns += [tilt, tilt]
+        biases += [most_tilt, -most_tilt]
+    for row in linear:
+        columns += [row, -row]
+        biases += [0.0, 0.0]
+    outer = np.zeros((len(columns), 4), np.float32)
+    base = np.zeros(4, np.float32)
+    for k, (roll_part, pitch_part, _) in enumerate(mixer):
+        outer[4 + 2 * k, k], outer[5 + 2 * k, k] = 1, -1
+        # mr has -0.1 ay, mp has +0.1 ax
+        x, y = 0.1 * pitch_part, -0.1 * roll_part * roll_sign
+        outer[0:2, k] = x, -x
+        outer[2:4, k] = y, -y
+        base[k] = 2 * HOVER_FRACTION_L2F - 1 - most_tilt * (x + y)
+    hidden = np.stack(columns, axis=1).astype(np.float32)
+    return image_of([("relu", hidden, np.array(biases, np.float32)), ("identity", outer, base)])

@@ -1,0 +1,178 @@
+"""`rlt evaluate --gate`: what it prints, keeps and refuses, for a run and for a group of runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy_run import make_policy_run
+from quadrotor_policies import constant_policy, controller
+from rltools_host import cli
+from rltools_host.runs.group import GroupFolder
+
+GATE = {
+    "like": "hover",
+    "title": "Easy",
+    "episodes": 30,
+    "seconds": 3,
+    "last_seconds": 0.5,
+    "radius_m": 0.25,
+    "settings": {
+        "latency_ms": 0,
+        "gust_m_s2": 0,
+        "noise": 0,
+        "start_tilt": 20,
+        "start_position": 0.1,
+        "start_velocity": 0.1,
+        "start_rate": 0,
+    },
+}
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> str:
+    path = tmp_path / "easy.json"
+    path.write_text(json.dumps(GATE))
+    return str(path)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run", controller())
+
+
+def evaluate(capsys: Any, *words: str | Path) -> tuple[int, str, str]:
+    code = cli.run(["evaluate", *map(str, words)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_text_and_json(run: Path, gate: str, capsys: Any) -> None:
+    code, text, errors = evaluate(capsys, run, "--gate", gate)
+    assert (code, errors) == (0, "")
+    assert text.startswith(
+        "30 flights of quadrotor-ppo through the gate easy: Easy (seed 4000000000)"
+    )
+    assert "within 0.25 m for the last 0.5 s of 3 s" in text
+    for table in ("crazyflie-l2f", "crazyflie-cf2x"):
+        assert f"\n  {table}" in text
+    code, text, _ = evaluate(capsys, run, "--gate", gate, "--json")
+    document = json.loads(text)
+    keys = (
+        "run environment episodes return_mean return_std returns success_rate gate interval causes"
+    )
+    assert set(keys.split()) <= document.keys()
+    assert (document["run"], document["gate"], document["episodes"]) == (str(run), "easy", 30)
+    assert len(document["returns"]) == 30
+    assert 0 < document["success_rate"] < 1
+    again = json.loads(evaluate(capsys, run, "--gate", gate, "--json")[1])
+    assert again == document
+    assert (run / "gate-easy.json").is_file()
+
+
+def test_other_starts_are_not_kept(run: Path, gate: str, capsys: Any) -> None:
+    code, text, errors = evaluate(
+        capsys, run, "--gate", gate, "--episodes", "7", "--seed", "3", "--json"
+    )
+    document = json.loads(text)
+    assert (code, document["episodes"], document["seed"]) == (0, 7, 3)
+    sentence = "the gate easy is 30 flights of seed 4000000000: these are others, and are not kept"
+    assert document["notes"] == [sentence]
+    assert errors == f"note: {sentence}\n"
+    assert not (run / "gate-easy.json").exists()
+
+
+def test_least(run: Path, gate: str, capsys: Any) -> None:
+    assert evaluate(capsys, run, "--gate", gate, "--least", "0.01")[0] == 0
+    code, text, errors = evaluate(capsys, run, "--gate", gate, "--least", "1")
+    assert code == 17
+    assert "success" in text
+    assert errors.startswith("error: ")
+    assert "% of the flights through the gate easy succeed, and 100.0 % were to" in errors
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--gate", "huver"], 3, 'unknown gate "huver": did you mean hover'),
+        (["--gate", "hover", "--in", "core"], 2, "--in: a gate has a simulator of its own"),
+        (["--gate", "hover", "--least", "95"], 2, "--least 95: a rate lies between 0 and 1"),
+        (["--least", "0.5"], 2, "--least is for --gate"),
+        (["--gate", "hover", "--episodes", "0"], 2, "--episodes 0: choose 1 to 100,000"),
+        (["--gate", "none.json"], 7, "none.json is no gate: No such file or directory"),
+    ],
+)
+def test_refusals(run: Path, capsys: Any, words: list[str], code: int, sentence: str) -> None:
+    found, text, errors = evaluate(capsys, run, *words)
+    assert (found, text) == (code, "")
+    assert sentence in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_policy_of_another_contract(tmp_path: Path, capsys: Any) -> None:
+    pendulum = make_policy_run(tmp_path / "pendulum")
+    code, _, errors = evaluate(capsys, pendulum, "--gate", "hover")
+    assert code == 6
+    assert "policy.rltp is no policy of a quadrotor: observation 0 is" in errors
+
+
+def test_a_damaged_run(run: Path, gate: str, capsys: Any) -> None:
+    policy = run / "policy.rltp"
+    data = bytearray(policy.read_bytes())
+    data[1000] ^= 1
+    policy.write_bytes(data)
+    code, _, errors = evaluate(capsys, run, "--gate", gate)
+    assert code == 7
+    assert "not a usable policy image (wrong_crc)" in errors
+    policy.unlink()
+    code, _, errors = evaluate(capsys, run, "--gate", gate)
+    assert code == 3
+    assert "has no policy yet" in errors
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written_is_a_note(run: Path, gate: str, capsys: Any) -> None:
+    run.chmod(0o555)
+    code, text, errors = evaluate(capsys, run, "--gate", gate)
+    assert code == 0
+    assert "success" in text
+    assert errors.startswith("note: the report will not have it: cannot write")
+
+
+def test_a_group(tmp_path: Path, gate: str, capsys: Any) -> None:
+    asked: dict[str, Any] = {
+        "kind": "seeds",
+        "title": "T",
+        "experiment": "quadrotor-ppo",
+        "board": "host",
+        "state": "finished",
+        "seeds": [0, 1, 2],
+        "settings": [],
+        "tensorboard": False,
+        "variants": [{"name": "", "label": "", "settings": []}],
+        "x_axis": "steps",
+        "y_axis": "return",
+    }
+    group = GroupFolder.create(tmp_path / "g", asked)
+    group.close()
+    make_policy_run(group.path / "s0", controller())
+    make_policy_run(group.path / "s1", constant_policy(0, 0, 0, 0))
+    code, text, errors = evaluate(capsys, group.path, "--gate", gate)
+    assert code == 0
+    assert errors == "note: s2 has no policy yet\n"
+    lines = text.splitlines()
+    assert lines[0].startswith("30 flights of each run's policy through the gate easy")
+    assert lines[3].split()[:3] == ["s1", "0.0", "%"]
+    assert "mean of 2 runs" in lines[-1]
+    code, text, _ = evaluate(capsys, group.path, "--gate", gate, "--json", "--least", "0.9")
+    assert code == 17
+    document = json.loads(text.splitlines()[0])
+    rates = [each["success_rate"] for each in document["evaluations"]]
+    assert [each["training_seed"] for each in document["evaluations"]] == [0, 1]
+    assert rates[0] > rates[1] == 0 == document["success_rate_worst"]
+    assert document["success_rate"] == sum(rates) / 2
+    assert (group.path / "s1" / "gate-easy.json").is_file()

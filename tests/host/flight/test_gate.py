@@ -1,0 +1,301 @@
+"""Gates: what is published, flights that succeed and fail for each cause, results on disk."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quadrotor_policies import HOVER_FRACTION_L2F, constant_policy, controller
+from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.flight.gate import Gate, gate_names, load_gate
+from rltools_host.flight.gate_result import COLUMNS, fly_gate, read_result
+from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.flight.simulator import ExecutorLimits, Flight
+from rltools_host.paths import GATES_DIRECTORY
+from rltools_host.policies.image import PolicyImage, parse_policy
+
+CALM = {"airframe": 1, "start_share": 1, "limit_position": 5, "limit_velocity": 10}
+NEAR = {**CALM, "start_position": 0.5, "start_velocity": 0.5, "start_tilt": 30}
+RULE = Rule(seconds=6, last_seconds=1, radius_m=0.2)
+
+
+def gate_of(settings: dict[str, float], rule: Rule = RULE, episodes: int = 40) -> Gate:
+    return Gate("own", "Own", "", episodes, 7, rule, settings, ExecutorLimits())
+
+
+@pytest.fixture(scope="module")
+def pilot() -> PolicyImage:
+    return parse_policy(controller())
+
+
+# -- what is published -------------------------------------------------------------------------
+
+
+def test_the_gate_for_hover_is_the_published_one() -> None:
+    gate = load_gate("hover")
+    assert gate.document() == {
+        "title": "Hover, from any attitude",
+        "about": gate.about,
+        "episodes": 1000,
+        "seed": 4000000000,
+        "seconds": 10,
+        "last_seconds": 1,
+        "radius_m": 0.2,
+        "share": 1,
+        "settings": {
+            "airframe": 8,
+            "spread": 0,
+            "rotor_spread": 0,
+            "latency_ms": 20,
+            "loss": 0,
+            "noise": 1,
+            "gust_m_s2": 1,
+            "gust_s": 0.5,
+            "push_m_s": 0,
+            "task": 0,
+            "start_share": 1,
+            "start_position": 1,
+            "start_velocity": 1,
+            "start_tilt": 180,
+            "start_rate": 2,
+            "limit_position": 5,
+            "limit_velocity": 10,
+            "limit_rate": 35,
+        },
+        "executor": {
+            "most_age_us": 0,
+            "jitter_us": 0,
+            "most_equal": 0,
+            "range_margin": 0,
+            "recovery_ticks": 1,
+            "give_up_ticks": 0,
+        },
+    }
+    # All of the Crazyflies' tables, all latencies, and starts all over the envelope.
+    flights = [Flight(gate.seed, episode, gate.settings) for episode in range(gate.episodes)]
+    starts = np.array([flight.read() for flight in flights])
+    assert set(starts["table"]) == {1, 2, 3, 4, 5}
+    assert set(starts["latency"]) == set(range(11))
+    assert 0.99 < np.abs(starts["position_m"]).max() <= 1
+    assert (1 - 2 * (starts["attitude"][:, 1:3] ** 2).sum(axis=1) < -0.9).any()  # upside down
+    assert len({start["position_m"].tobytes() for start in starts}) == 1000
+
+
+def test_every_gate_of_the_folder() -> None:
+    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight"} <= set(gate_names())
+    hover = load_gate("hover")
+    for name in gate_names():
+        gate = load_gate(name)
+        assert gate.name == name
+        assert gate.about
+    nominal = load_gate("hover-nominal")
+    assert nominal.settings == {**hover.settings, "airframe": 1}
+    assert (nominal.rule, nominal.seed) == (hover.rule, hover.seed)
+
+
+# -- success, and each cause -------------------------------------------------------------------
+
+
+def causes_of(gate: Gate, image: PolicyImage) -> set[Cause]:
+    return {Cause(cause) for cause in gate.fly(image)["cause"]}
+
+
+def test_a_controller_by_hand_flies(pilot: PolicyImage) -> None:
+    result = fly_gate(gate_of(NEAR), pilot, "run")
+    assert result.all.rate == 1
+    assert result.all.interval == pytest.approx((0.9124, 1), abs=1e-4)
+    assert 0 < np.median(result.settling_s) < 5
+
+
+def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
+    hover = HOVER_FRACTION_L2F
+    # Constant thrusts: it drifts off; with none it falls, until it is too fast.
+    drifts = parse_policy(constant_policy(*[hover] * 4))
+    drifting = gate_of({**NEAR, "limit_velocity": 20})
+    wide = replace(drifting, limits=ExecutorLimits(range_margin=1))
+    assert causes_of(wide, drifts) == {Cause.POSITION_LIMIT}
+    falls = parse_policy(constant_policy(0, 0, 0, 0))
+    assert causes_of(gate_of({**NEAR, "limit_velocity": 4}), falls) == {Cause.VELOCITY_LIMIT}
+    # It falls out of the range of the contract, which the limits do not keep it from.
+    result = fly_gate(gate_of({**NEAR, "limit_velocity": 20, "start_velocity": 10}), falls, "run")
+    assert set(result.faults) == {"the observation is out of range"}
+    assert result.faults["the observation is out of range"] == result.all.causes["executor_fault"]
+    # Left and right differ: it rolls, faster and faster.
+    rolls = parse_policy(constant_policy(hover - 0.05, hover - 0.05, hover + 0.05, hover + 0.05))
+    assert causes_of(gate_of({**NEAR, "limit_rate": 10}), rolls) == {Cause.RATE_LIMIT}
+    # A radius that nobody stays within.
+    near = gate_of({**NEAR, "gust_m_s2": 2}, replace(RULE, radius_m=0.005))
+    assert causes_of(near, pilot) == {Cause.TOO_FAR}
+
+
+@pytest.mark.parametrize("change", [{"roll_sign": -1.0}, {"gain": -1.0}, {"gain": 30.0}])
+def test_a_controller_that_is_wrong_fails(change: dict[str, float]) -> None:
+    assert fly_gate(gate_of(NEAR), parse_policy(controller(**change)), "run").all.rate < 0.05
+
+
+def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> None:
+    """Stepped by hand, and judged as docs/gate.md says it."""
+    rule = Rule(seconds=3, last_seconds=1.5, radius_m=0.3, share=0.9)
+    settings = {**NEAR, "gust_m_s2": 3, "noise": 1, "task": 2, "target_s": 4, "airframe": 8}
+    wide = ExecutorLimits(range_margin=1)
+    gate = replace(gate_of(settings, rule, episodes=12), limits=wide)
+    outcomes = gate.fly(pilot)
+    for episode, outcome in enumerate(outcomes):
+        flight = Flight(gate.seed, episode, settings)
+        errors, broken = [], None
+        while broken is None and len(errors) < 1500:
+            broken = flight.step(pilot.evaluate(flight.observe()))
+            reading = flight.read()
+            error = reading["position_m"].astype(float) - reading["target_position_m"]
+            errors.append(float(np.linalg.norm(error)))
+        assert outcome["ticks"] == len(errors)
+        outside = [tick for tick, error in enumerate(errors, start=1) if error > 0.3]
+        assert outcome["settling_tick"] == max(outside, default=0)
+        if broken is not None:
+            assert outcome["cause"] == broken
+            assert np.isnan(outcome["error_m"])
+            continue
+        last = np.array(errors[750:])
+        assert outcome["error_m"] == pytest.approx(np.sort(last)[675 - 1], rel=1e-6)
+        within = (last <= 0.3).mean() >= 0.9
+        assert outcome["cause"] == (Cause.SUCCESS if within else Cause.TOO_FAR)
+    assert len(set(outcomes["cause"])) > 1
+
+
+def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:
+    gate = replace(load_gate("hover"), episodes=60)
+    first, second = gate.fly(pilot), gate.fly(pilot)
+    assert first.tobytes() == second.tobytes()
+    other = gate.with_starts(60, 1).fly(pilot)
+    assert first.tobytes() != other.tobytes()
+    more = gate.with_starts(70, None).fly(pilot)
+    assert more[:60].tobytes() == first.tobytes()
+    outcome, trace = gate.trace(pilot, 17)
+    assert outcome.tobytes() == first[17].tobytes()
+    assert len(trace) == outcome["ticks"]
+
+
+def test_rates_by_table_and_cause_add_up(pilot: PolicyImage) -> None:
+    gate = gate_of({**NEAR, "airframe": 8, "gust_m_s2": 1, "latency_ms": 20}, episodes=200)
+    result = fly_gate(gate, pilot, "run")
+    document, outcomes = result.document(), result.outcomes
+    assert document["episodes"] == 200 == sum(each["episodes"] for each in document["tables"])
+    assert document["success_rate"] == (outcomes["cause"] == Cause.SUCCESS).mean()
+    assert [each["table"] for each in document["tables"]] == [
+        f"crazyflie-{name}" for name in ("l2f", "decks", "raptor", "cf21", "cf2x")
+    ]
+    for part in (document, *document["tables"]):
+        failures = sum(part["causes"].values())
+        assert part["success_rate"] == 1 - failures / part["episodes"]
+        low, high = part["interval"]
+        assert 0 <= low <= part["success_rate"] <= high <= 1
+    for key, count in document["causes"].items():
+        assert sum(each["causes"][key] for each in document["tables"]) == count
+    assert sum(result.faults.values()) == document["causes"]["executor_fault"]
+    l2f = outcomes[outcomes["table"] == 1]
+    assert document["tables"][0]["episodes"] == len(l2f)
+    assert document["returns"] == outcomes["episode_return"].tolist()
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "my_drone.json"
+    path.write_text(json.dumps({"like": "hover", "title": "Mine", "settings": {"airframe": 7}}))
+    gate = load_gate(str(path))
+    assert (gate.name, gate.title, gate.settings["airframe"]) == ("my-drone", "Mine", 7)
+    assert gate.rule == load_gate("hover").rule
+
+
+HOVER = json.loads((GATES_DIRECTORY / "hover.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("{", "line 1, column 2: "),
+        ("[]", "it is not one object"),
+        ({**HOVER, "radius": 1}, "radius is none of title"),
+        ({key: HOVER[key] for key in HOVER if key != "share"}, "share is missing"),
+        ({**HOVER, "share": 0}, "share is 0, not above 0 and 1 at most"),
+        ({**HOVER, "share": 1.01}, "share is 1.01, not above 0 and 1 at most"),
+        ({**HOVER, "last_seconds": 11}, "seconds is 10 and last_seconds 11, not 0.002 <="),
+        ({**HOVER, "last_seconds": 0.001}, "seconds is 10 and last_seconds 0.001"),
+        ({**HOVER, "seconds": 1e9}, "seconds is 1e+09"),
+        ({**HOVER, "episodes": 0}, "episodes is 0, not a whole number from 1"),
+        ({**HOVER, "radius_m": -0.1}, "radius_m is -0.1, not a number from 0"),
+        ({**HOVER, "settings": {"latency": 1}}, 'unknown setting of flights "latency"'),
+        ({**HOVER, "settings": {"latency_ms": 21}}, "latency_ms=21 is out of bounds"),
+        ({**HOVER, "executor": {"margin": 1}}, "executor.margin is none of most_age_us"),
+        ({**HOVER, "executor": {"jitter_us": 0.5}}, "executor.jitter_us is 0.5, not a whole"),
+        ({"like": "huver"}, 'unknown gate "huver": did you mean hover'),
+        ({"like": "push"}, "like is push, which is no whole definition itself"),
+        ({"like": 3}, "like is 3, not a text"),
+        ({"like": "hover", "settings": 3}, "settings is 3, not an object"),
+    ],
+)
+def test_a_file_that_is_no_gate(tmp_path: Path, content: Any, reason: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    with pytest.raises(DamagedFileError) as caught:
+        load_gate(str(path))
+    assert str(caught.value).startswith(f"{path} is no gate: {reason}")
+
+
+def test_no_such_gate(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match='unknown gate "huver": did you mean hover'):
+        load_gate("huver")
+    with pytest.raises(DamagedFileError, match="is no gate: No such file"):
+        load_gate(str(tmp_path / "none.json"))
+    with pytest.raises(UsageError, match="--episodes 0: choose 1 to 100,000"):
+        load_gate("hover").with_starts(0, None)
+    with pytest.raises(UsageError, match="--seed -1: a seed lies between"):
+        load_gate("hover").with_starts(None, -1)
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path, pilot: PolicyImage) -> None:
+    gate = gate_of({**NEAR, "gust_m_s2": 2, "limit_position": 1.5}, episodes=9)
+    result = fly_gate(gate, pilot, str(tmp_path))
+    assert set(np.isnan(result.outcomes["error_m"])) == {False, True}
+    path = result.write(tmp_path)
+    assert path == tmp_path / "gate-own.json"
+    again = read_result(path)
+    assert again.gate == gate
+    assert again.outcomes.tobytes() == result.outcomes.tobytes()
+    assert again.document() == result.document()
+    assert [each.name for each in tmp_path.iterdir()] == ["gate-own.json"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"format": 2}, "format is 2, not 1"),
+        ({"policy_sha256": "x"}, 'policy_sha256 is "x", not a SHA-256'),
+        ({"flights": {}}, "flights.cause is missing"),
+        ({"cause": [0] * 8}, "flights.cause has 8 values, not 9"),
+        ({"cause": [6] * 9}, "flights.cause has 6, not 5 at most"),
+        ({"status": [12] * 9}, "flights.status has 12, not 11 at most"),
+        ({"table": [8] * 9}, "flights.table has 8, not 7 at most"),
+        ({"ticks": [-1] * 9}, "flights.ticks[0] is -1, not a whole number"),
+        ({"error_m": ["far"] * 9}, 'flights.error_m[0] is "far", not a number'),
+        ({"definition": {**HOVER, "share": 2}}, "share is 2, not above 0"),
+        ({"definition": {}}, "title is missing"),
+    ],
+)
+def test_a_damaged_result(
+    tmp_path: Path, pilot: PolicyImage, change: dict[str, Any], reason: str
+) -> None:
+    path = fly_gate(gate_of(NEAR, replace(RULE, seconds=1), 9), pilot, "").write(tmp_path)
+    document = json.loads(path.read_text())
+    for key, value in change.items():
+        (document["flights"] if key in COLUMNS else document)[key] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - Unfit, a UsageError's text or JSON's
+        read_result(path)
+    assert reason in str(caught.value)

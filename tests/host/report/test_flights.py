@@ -1,0 +1,131 @@
+"""The report's section with the flights of gates."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from policy_run import make_policy_run
+from quadrotor_policies import constant_policy, controller
+from rltools_host.flight.gate import Gate, load_gate
+from rltools_host.flight.gate_result import fly_gate
+from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.report.sections.flights import MOST_PATHS, chosen, section
+
+
+@pytest.fixture(scope="module")
+def image() -> PolicyImage:
+    return parse_policy(controller())
+
+
+@pytest.fixture(scope="module")
+def gate() -> Gate:
+    hover = load_gate("hover")
+    settings = {**hover.settings, "latency_ms": 0, "gust_m_s2": 0, "start_tilt": 30}
+    easy = {**settings, "start_position": 0.2, "start_velocity": 0.1, "start_rate": 0}
+    rule = Rule(seconds=2, last_seconds=0.5, radius_m=0.25)
+    return replace(hover, name="e", title="<Easy>", rule=rule, settings=easy, episodes=40)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, image: PolicyImage) -> Path:
+    return make_policy_run(tmp_path / "run", image.data)
+
+
+def html_of(folder: Path, image: PolicyImage | None) -> str | None:
+    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=image)
+    found = section(data)
+    return None if found is None else found.html()
+
+
+def test_nothing_was_flown(folder: Path, image: PolicyImage) -> None:
+    assert html_of(folder, image) is None
+    assert html_of(folder, None) is None
+
+
+def test_rates_causes_and_pictures(folder: Path, image: PolicyImage, gate: Gate) -> None:
+    result = fly_gate(gate, image, "run")
+    assert 0 < result.all.successes < 40
+    result.write(folder)
+    html = html_of(folder, image)
+    assert html is not None
+    assert "<h3>&lt;Easy&gt;</h3>" in html
+    assert f"<strong>{100 * result.all.rate:.1f} %</strong> of 40 flights" in html
+    for share in result.by_table:
+        assert f"<tr><th>{share.name}</th>" in html
+    assert f"<td>{Cause.TOO_FAR.text}" in html or f"{Cause.TOO_FAR.text}</td>" in html
+    # Each plot for wide and for narrow pages.
+    for label in ("Rates of success by table", "Paths of flights in space", "Flights over time"):
+        assert html.count(f'aria-label="{label}, gate e"') == 2
+    for shown in ("median success (", "slowest success (", "failure: far (", "from above"):
+        assert shown in html
+    assert "rear left" in html
+    assert not re.search(r"#00010[1-8]", html)  # colours are the page's
+
+
+def test_no_flight_succeeded(folder: Path, gate: Gate) -> None:
+    falls = parse_policy(constant_policy(0, 0, 0, 0))
+    fly_gate(gate, falls, "run").write(folder)
+    html = html_of(folder, falls)
+    assert html is not None
+    assert "<strong>0.0 %</strong>" in html
+    assert "median success" not in html
+    assert "failure: " in html
+
+
+def test_the_flights_that_are_drawn(image: PolicyImage, gate: Gate) -> None:
+    result = fly_gate(gate, image, "run")
+    outcomes = result.outcomes
+    (median, slowest, failure, *others) = chosen(result)
+    settling = sorted(outcomes["settling_tick"][outcomes["cause"] == Cause.SUCCESS])
+    assert outcomes["settling_tick"][median[1]] == settling[(len(settling) - 1) // 2]
+    assert outcomes["settling_tick"][slowest[1]] == settling[-1]
+    counts = result.all.causes
+    assert Cause(outcomes["cause"][failure[1]]).key == max(counts, key=lambda key: counts[key])
+    episodes = [episode for _, episode in (median, slowest, failure, *others)]
+    assert len(set(episodes)) == len(episodes) == MOST_PATHS
+    assert {name for name, _ in others} == {""}
+
+
+def test_a_result_of_another_policy_is_left_out(
+    folder: Path, image: PolicyImage, gate: Gate
+) -> None:
+    fly_gate(gate, parse_policy(constant_policy(0, 0, 0, 0)), "run").write(folder)
+    assert html_of(folder, image) is None
+
+
+def test_a_damaged_result_is_a_sentence(folder: Path, image: PolicyImage, gate: Gate) -> None:
+    path = fly_gate(gate, image, "run").write(folder)
+    for content, reason in (
+        ("{", ""),
+        ("[]", "[]"),
+        (path.read_text().replace('"format": 1', '"format": 9'), "format is 9, not 1"),
+        ("[" * 10_000, "nested too deeply"),
+    ):
+        path.write_text(content)
+        html = html_of(folder, image)
+        assert html is not None
+        assert "gate-e.json is damaged (" in html
+        assert reason in html
+        assert "<svg" not in html
+
+
+def test_flights_of_another_simulator_are_not_drawn(
+    folder: Path, image: PolicyImage, gate: Gate
+) -> None:
+    path = fly_gate(gate, image, "run").write(folder)
+    document = json.loads(path.read_text())
+    flights = document["flights"]
+    flights["settling_tick"] = [tick + 1 for tick in flights["settling_tick"]]
+    path.write_text(json.dumps(document))
+    html = html_of(folder, image)
+    assert html is not None
+    assert "This tree's simulator gives other flights" in html
+    assert "Paths of flights" not in html
