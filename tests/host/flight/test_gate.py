@@ -54,7 +54,7 @@ def test_the_gate_for_hover_is_the_published_one() -> None:
             "latency_ms": 20,
             "loss": 0,
             "noise": 1,
-            "gust_m_s2": 1,
+            "gust_m_s2": 0.3,
             "gust_s": 0.5,
             "push_m_s": 0,
             "task": 0,
