@@ -54,6 +54,7 @@ COMMANDS = {
     "confirm": Command("Keeps the policy that a push has left in trial.", "confirm"),
     "rollback": Command("Ends a trial, or returns to the policy before.", "rollback"),
     "hil": Command("A board's policy against this machine, bit by bit, and what it costs.", "hil"),
+    "fly": Command("A policy flies a simulated vehicle, and what comes of it.", "fly"),
     "flash": Command("Builds an experiment's firmware and flashes a board with it.", "flash"),
     "emulate": Command("Starts an emulated board, prints its port; Ctrl-C ends it.", "emulate"),
     "report": Command("One self-contained HTML page about a run, with plots.", "report"),

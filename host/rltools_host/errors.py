@@ -101,6 +101,12 @@ class EnvironmentLostError(RltError):
     exit_code = 15
 
 
+class FlightError(RltError):
+    """A flight failed or was broken off: the message says why, and how the vehicle was left."""
+
+    exit_code = 16
+
+
 class GateError(RltError):
     """A policy was to succeed more often than it did."""
 

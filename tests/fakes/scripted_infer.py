@@ -21,7 +21,7 @@ from scripted_node import ScriptedNode
 
 NUMBERS = {name: number for number, name in enumerate(EXECUTOR_STATUSES)}
 MOST_LAYERS, MOST_ACTIONS = 16, 24
-OBSERVATION_BYTES = 192  # of an RLT_OBSERVATION's elements, behind three words
+OBSERVATION_HEAD, OBSERVATION_BYTES = 20, 192  # of an RLT_OBSERVATION: before its elements, these
 
 
 class Executor:
@@ -122,9 +122,9 @@ class ScriptedInfer(ScriptedNode):
         self.heard += 1
         if not self.hears(number):
             return
-        content = payload_of(message).ljust(12 + OBSERVATION_BYTES, b"\0")
+        content = payload_of(message).ljust(OBSERVATION_HEAD + OBSERVATION_BYTES, b"\0")
         tick, now, taken = struct.unpack_from("<3I", content)
-        values = np.frombuffer(content, "<f4", message.dimension, 12)
+        values = np.frombuffer(content, "<f4", message.dimension, OBSERVATION_HEAD)
         layers: list[int] = []
         if message.mode == self._dialect.RLT_OBSERVE_FORWARD:
             status, layers, action = self._forward(tick, values)
@@ -139,7 +139,7 @@ class ScriptedInfer(ScriptedNode):
         for _ in range(self.copies(number)):
             self._send(
                 self._dialect.MAVLink_rlt_action_message(
-                    tick, 12, words.tolist(), padded, NUMBERS[status], len(action), len(layers)
+                    tick, 12, NUMBERS[status], len(action), len(layers), words.tolist(), padded
                 )
             )
         self.most_waiting = max(self.most_waiting, self.link.waiting)

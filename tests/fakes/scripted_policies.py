@@ -66,7 +66,7 @@ class ScriptedPolicies(ScriptedNode):
         values[: len(self.action_bits)] = self.action_bits
         self._send(
             self._dialect.MAVLink_rlt_action_message(
-                part.tick, 12, values.view(np.float32).tolist(), [7, 8, *[0] * 14], 0, 1, 2
+                part.tick, 12, 0, 1, 2, values.view(np.float32).tolist(), [7, 8, *[0] * 14]
             )
         )
 

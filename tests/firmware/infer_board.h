@@ -208,7 +208,7 @@ class Board : public HostSide {
     part.now_us = part.taken_us = now_us;
     part.first = static_cast<std::uint16_t>(first);
     part.dimension = static_cast<std::uint16_t>(values.size());
-    part.mode = static_cast<std::uint8_t>(mode);
+    part.mode = static_cast<std::uint16_t>(mode);
     for (int i = 0; i < kPart && first + i < static_cast<int>(values.size()); i++) {
       part.values[i] = values[static_cast<std::size_t>(first + i)];
     }

@@ -33,7 +33,7 @@ TEST_CASE("a board says who it is, and that it lives") {
   CHECK(identity.learner_bytes == sizeof(Learner<TinyTd3>));
   CHECK(identity.replay_bytes == sizeof(Replay<TinyTd3>));
   CHECK(identity.scratch_bytes == sizeof(Scratch<TinyTd3>));
-  CHECK(identity.protocol_version == 2);
+  CHECK(identity.protocol_version == 3);
   CHECK(identity.state == RLT_STATE_IDLE);
   CHECK(identity.counter == RLT_COUNTER_MICROSECONDS);
   CHECK(std::string(identity.experiment) == "tiny-td3");

@@ -41,6 +41,7 @@ COMMANDS = (
     "policies",
     "confirm",
     "rollback",
+    "fly",
     "flash",
     "emulate",
     "report",
@@ -179,6 +180,7 @@ def test_exit_codes_are_distinct() -> None:
         "PythonVersionError": 13,
         "RefusedError": 14,
         "EnvironmentLostError": 15,
+        "FlightError": 16,
         "GateError": 17,
         "Interrupted": 130,
     }

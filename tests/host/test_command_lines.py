@@ -19,7 +19,7 @@ ANY = "…"  # in place of a value that is known when the program runs only
 # Which name their writer in a comment.
 WRITTEN_FILES = [PACKAGE / "policies" / f"{name}.py" for name in ("export", "arduino", "esp_idf")]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
-OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 
 def modules() -> list[Path]:

@@ -517,6 +517,83 @@ TEST_CASE("the target is where the mode was entered, then the setpoint") {
   CHECK(vehicle.mode->refused_setpoints() == 0);
 }
 
+TEST_CASE("an offset says where the next target is, seen from the vehicle, once") {
+  for (const bool turns : {false, true}) {
+    for (float heading = -3.0f; heading < 3.1f; heading += 0.7f) {
+      Vehicle vehicle({{}, turns, 0.4f});
+      vehicle.in.position.heading_rad = heading;
+      vehicle.in.is_selected = false;
+      vehicle.tick();
+      const float offset[3] = {1.25f, -0.504f, 2.0f};
+      vehicle.mode->set_offset(EntryOffset::pack(offset), vehicle.in.now_us);
+      vehicle.in.is_selected = true;
+      vehicle.fly(1);
+      // The vehicle is where the target is not.
+      const float* seen = vehicle.mode->observation();
+      CHECK(seen[0] == doctest::Approx(-1.25).epsilon(1e-5));
+      CHECK(seen[1] == doctest::Approx(0.50).epsilon(1e-5));
+      CHECK(seen[2] == doctest::Approx(-2.0).epsilon(1e-5));
+      // The vehicle moves to it, in the world: forward along the heading, or east.
+      const double along = turns ? static_cast<double>(heading) : 1.5707963268;
+      const Vector forward{std::cos(along), std::sin(along), 0};
+      const Vector left{std::sin(along), -std::cos(along), 0};
+      const float here[3] = {1.0f, -2.0f, -3.0f};
+      for (std::size_t i = 0; i < 3; i++) {
+        vehicle.in.position.ned_m[i] =
+            here[i] + static_cast<float>(1.25 * forward[i] - 0.50 * left[i] - (i == 2 ? 2.0 : 0.0));
+      }
+      vehicle.fly(1);
+      for (int i = 0; i < 3; i++) CHECK(std::abs(seen[i]) < 1e-5f);
+      // Entered again, the target is where it is.
+      vehicle.in.is_selected = false;
+      vehicle.tick();
+      for (int i = 0; i < 3; i++) vehicle.in.position.ned_m[i] = here[i];
+      vehicle.in.is_selected = true;
+      vehicle.fly(1);
+      for (int i = 0; i < 3; i++) CHECK(seen[i] == 0.0f);
+    }
+  }
+}
+
+TEST_CASE("an offset waits ten seconds, and does not move the target that there is") {
+  for (const bool is_old : {false, true}) {
+    Vehicle vehicle;
+    vehicle.fly(1);
+    const float offset[3] = {1.0f, 0.0f, 0.0f};
+    vehicle.mode->set_offset(EntryOffset::pack(offset), vehicle.in.now_us);
+    vehicle.fly(1);
+    const float* seen = vehicle.mode->observation();
+    CHECK(seen[0] == 0.0f);
+    vehicle.in.is_selected = false;
+    vehicle.tick();
+    vehicle.in.now_us += is_old ? 10000000 : 9900000;
+    vehicle.in.is_selected = true;
+    vehicle.fly(1);
+    CHECK(seen[0] == (is_old ? 0.0f : doctest::Approx(-1.0)));
+  }
+}
+
+TEST_CASE("offsets are packed to whole centimetres, and no further than 2.5 m") {
+  for (int steps = -250; steps <= 250; steps++) {
+    const float value = 0.01f * static_cast<float>(steps);
+    const float offset[3] = {value, -value, 0.004f};
+    float seen[3];
+    EntryOffset::unpack(EntryOffset::pack(offset), seen);
+    CHECK(seen[0] == value);
+    CHECK(seen[1] == -value);
+    CHECK(seen[2] == 0.0f);
+  }
+  for (const float far : {2.51f, -2.51f, 1e30f, kInfinity, -kInfinity, kNan}) {
+    for (int i = 0; i < 3; i++) {
+      float offset[3] = {};
+      offset[i] = far;
+      CHECK(EntryOffset::pack(offset) == 0);
+    }
+  }
+  const float zero[3] = {};
+  CHECK(EntryOffset::pack(zero) != 0);
+}
+
 TEST_CASE("setpoints that are old or far away are not followed") {
   Vehicle vehicle;
   vehicle.fly(1);

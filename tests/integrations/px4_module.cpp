@@ -2,6 +2,7 @@
 // is the commander, the sensors and the shell.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -27,11 +28,13 @@ namespace {
 
 constexpr std::uint8_t kExternal1 = 23, kHold = 4;
 
-int command(const char* word) {
-  std::string name = "rlt_policy", argument = word;
-  char* arguments[] = {name.data(), argument.data()};
-  return rlt_policy_main(2, arguments);
+int command(std::vector<std::string> words) {
+  words.insert(words.begin(), "rlt_policy");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  return rlt_policy_main(static_cast<int>(arguments.size()), arguments.data());
 }
+int command(const char* word) { return command(std::vector<std::string>{word}); }
 
 // A PX4 with a vehicle that hovers; it has started the module.
 struct Px4 {
@@ -312,6 +315,42 @@ TEST_CASE("no policy is exchanged while the vehicle is armed") {
   px4.set(false, kHold);
   px4.ticks(1);
   CHECK(command("try") == 0);
+}
+
+TEST_CASE("an offset is taken in the air, for the next time that the mode is entered") {
+  CHECK(command({"offset", "1", "0", "0"}) != 0);
+  CHECK(log_has("not running"));
+  std::array<float, 4> motors[2];
+  for (const bool has_offset : {false, true}) {
+    Px4 px4;
+    px4.accept_registration();
+    px4.set(true, kHold);
+    px4.ticks(1);
+    if (has_offset) CHECK(command({"offset", "0.5", "-0.25", "1.5"}) == 0);
+    px4.ticks(1);
+    px4.set(true, kExternal1);
+    px4.ticks(1);
+    for (std::size_t i = 0; i < 4; i++) {
+      motors[has_offset][i] = Topic<actuator_motors_s>::message.control[i];
+    }
+  }
+  CHECK(motors[0] != motors[1]);
+  CHECK(log_has("next target 0.50 -0.25 1.50"));
+  Px4 px4;
+  px4.accept_registration();
+  px4.set(true, kHold);
+  px4.ticks(1);
+  for (const auto& words : std::vector<std::vector<std::string>>{{"offset"},
+                                                                 {"offset", "1", "0"},
+                                                                 {"offset", "1", "0", "0", "0"},
+                                                                 {"offset", "1", "0", "up"},
+                                                                 {"offset", "1", "0", "0.5m"},
+                                                                 {"offset", "1", "", "0"},
+                                                                 {"offset", "2.6", "0", "0"},
+                                                                 {"offset", "nan", "0", "0"}}) {
+    CHECK(command(words) != 0);
+  }
+  CHECK(log_has("at most 2.5 m"));
 }
 
 TEST_CASE("a candidate that is refused leaves the policy") {

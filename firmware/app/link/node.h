@@ -11,7 +11,7 @@
 
 namespace rlt::link {
 
-constexpr std::uint16_t kProtocolVersion = 2;
+constexpr std::uint16_t kProtocolVersion = 3;
 
 // Names for the identity message.
 struct NodeNames {

@@ -9,7 +9,9 @@ from typing import Any
 from rltools_host.link.framing import Message, payload_of
 from rltools_host.link.status_text import StatusText as StatusText
 
-ACTION_BYTES = 171  # of an RLT_ACTION
+ACTION_HEAD = 12  # bytes of an RLT_ACTION before its action
+ACTION_WORDS = struct.Struct("<40I")  # the action, 24 elements, and 16 layers
+ACTION_BYTES = ACTION_HEAD + ACTION_WORDS.size
 
 
 class State:
@@ -219,13 +221,13 @@ def action_of(message: Message) -> Action | None:
     """From the payload: a Python float would change the bits of some actions."""
     if message.get_type() != "RLT_ACTION":
         return None
-    words = struct.unpack_from("<42I", payload_of(message).ljust(ACTION_BYTES, b"\0"))
+    words = ACTION_WORDS.unpack_from(payload_of(message).ljust(ACTION_BYTES, b"\0"), ACTION_HEAD)
     return Action(
-        tick=words[0],
-        cost=words[1],
+        tick=message.tick,
+        cost=message.cost,
         status=message.status,
-        action_bits=words[2 : 2 + min(message.action_dim, 24)],
-        layers=words[26 : 26 + min(message.layer_count, 16)],
+        action_bits=words[: min(message.action_dim, 24)],
+        layers=words[24 : 24 + min(message.layer_count, 16)],
     )
 
 

@@ -9,7 +9,7 @@ from rltools_host.link.connection import EVERYONE, Address, Connection, sender_o
 from rltools_host.link.exchange import Exchange
 from rltools_host.link.framing import Message
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 IDENTITY_TIMEOUT_S = 0.5  # of the first questions, which nobody may hear
 HEARTBEAT_LIMIT_S = 3.0  # any node of MAVLink sends one a second
 OTHER_LIMIT_S = 2.0  # that the expected board has when another one has answered

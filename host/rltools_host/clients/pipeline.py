@@ -11,7 +11,7 @@ from rltools_host.link.connection import Connection
 from rltools_host.link.exchange import ANSWER_LIMIT_S, Exchange
 
 # A board without flow control holds what comes while it computes: 1,024 bytes on the smallest
-# (docs/protocol.md, "On an emulator"), where an RLT_OBSERVATION has up to 223.
+# (docs/protocol.md, "On an emulator"), where an RLT_OBSERVATION has up to 224.
 MESSAGES_UNDER_WAY = 4
 
 

@@ -322,7 +322,7 @@ class PolicyClient:
                 part += [0.0] * (PART_FLOATS - len(part))
                 connection.send(
                     dialect.MAVLink_rlt_observation_message(
-                        tick, now_us, taken_us, part, first, dimension, *target, mode
+                        tick, now_us, taken_us, first, dimension, *target, mode, part
                     )
                 )
 

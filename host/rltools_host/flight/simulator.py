@@ -230,7 +230,7 @@ def check_policy(image: PolicyImage) -> None:
     if not reason:
         return
     if REASONS[reason] == "other_contract":
-        difference = image.contract.difference(library.contract)
+        difference = library.contract.difference(image.contract)
         raise BoardMismatchError(
             f"{image.origin} is no policy of a quadrotor: {difference.replace('there', 'of it', 1)}"
         )

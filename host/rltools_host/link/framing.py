@@ -34,11 +34,14 @@ def payload_of(message: Message) -> bytes:
 class FrameDecoder:
     """Turns chunks of bytes into messages. Never raises, whatever the bytes are."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, takes_longer: bool = False) -> None:
+        """takes_longer: also frames with more fields than the dialect knows, as senders of a later
+        version of it add them at the end; fewer damaged lengths are noticed then."""
         self.messages_received = 0
         self.messages_repeated = 0  # the same frame once more: dropped
         self.bytes_skipped = 0  # bytes that belong to no accepted frame
         self._dialect = dialect
+        self._takes_longer = takes_longer
         self._mavlink = dialect.MAVLink(None)
         self._layout: dict[int, tuple[int, int]] = {
             number: (kind.crc_extra, kind.unpacker.size)
@@ -92,7 +95,9 @@ class FrameDecoder:
         if len(header) < HEADER_BYTES:
             return None
         layout = self._layout.get(int.from_bytes(header[7:10], "little"))
-        if layout is None or not 1 <= header[1] <= layout[1]:
+        if layout is None or not header[1]:
+            return 0
+        if header[1] > layout[1] and not self._takes_longer:
             return 0
         signature = SIGNATURE_BYTES if header[2] & SIGNED_FLAG else 0
         return HEADER_BYTES + header[1] + CHECKSUM_BYTES + signature

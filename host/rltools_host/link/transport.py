@@ -1,4 +1,4 @@
-"""Links to a board: a serial port or pty, a TCP socket, the pipes of a process; all carry bytes."""
+"""Links to a board: a serial port or pty, TCP, UDP, the pipes of a process; all carry bytes."""
 
 from __future__ import annotations
 
@@ -142,6 +142,53 @@ class TcpLink(DescriptorLink):
             ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().__init__(url, self._socket.fileno(), self._socket.fileno())
+
+    def _close_descriptors(self) -> None:
+        self._socket.close()
+
+
+class UdpLink(DescriptorLink):
+    """Datagrams to and from one address, `udp:HOST:PORT`, as PX4 listens on.
+
+    Nobody needs to be there yet, and what is not taken is lost, as any datagram may be.
+    """
+
+    def __init__(self, url: str, own_port: int = 0) -> None:
+        """own_port: from which it is sent, where that is free."""
+        try:
+            parts = urlsplit(f"//{url.removeprefix('udp:').removeprefix('//')}")
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if not url.startswith("udp:") or not host or not port or parts.path:
+            raise PortError(f'"{url}" is no address: write udp:HOST:PORT')
+        try:
+            family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+            self._socket = socket.socket(family, socket.SOCK_DGRAM)
+            with contextlib.suppress(OSError):
+                self._socket.bind(("", own_port))
+            self._socket.connect(address)
+        except OSError as error:
+            raise PortError(f"cannot send to {url}: {error.strerror or error}") from None
+        super().__init__(url, self._socket.fileno(), self._socket.fileno())
+
+    def read(self, timeout_s: float) -> bytes:
+        if not self._readable.poll(max(0.0, timeout_s) * 1000.0):
+            return b""
+        try:
+            return self._socket.recv(CHUNK_BYTES)
+        except (BlockingIOError, ConnectionRefusedError):  # nobody listened to what was sent
+            return b""
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._socket.send(data)
+        except (BlockingIOError, ConnectionRefusedError):
+            return
+        except OSError as error:
+            raise self._lost(error) from None
 
     def _close_descriptors(self) -> None:
         self._socket.close()

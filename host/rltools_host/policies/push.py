@@ -6,6 +6,7 @@ be reached any more, it returns to that by itself when the trial's time is over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,7 @@ from rltools_host.policies.outcome import Outcome, Say, headline, reported, shor
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
 VERIFIED_EXAMPLES = 64  # at most; this library writes 8 into an image
+Prove = Callable[[bool], None]
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,11 @@ class Push:
         session: BoardSession,
         identity: Identity,
         outcome: Outcome,
+        prove: Prove | None = None,
     ) -> None:
+        """`prove` is called while the policy acts and before it is confirmed; told whether that is
+        a trial. Where it raises an error, the trial ends with that."""
+        self._prove = prove
         self._request = request
         self._image = image
         self._session = session
@@ -101,6 +107,8 @@ class Push:
             self._verify()
             self._end(slots, "it was active already")
             say(f"active already in slot {self._outcome.slot}, {self._verified}")
+            if self._prove is not None:
+                self._prove(False)
             return
         staged = policies.upload(image.data, image.sha256, progress)
         say(f"staged in slot {staged.slot}, checked by the board")
@@ -110,6 +118,8 @@ class Push:
             say(f"in trial for {trial_s:g} s")
             self._verify()
             say(self._verified)
+            if self._prove is not None:
+                self._prove(True)
             if not self._request.confirm:
                 self._leave_in_trial(say)
                 return

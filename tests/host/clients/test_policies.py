@@ -327,7 +327,7 @@ def test_the_answer_to_another_observation_is_passed_over(
     answer = board.link.answer
 
     def late_first(message: Any) -> None:
-        late = DIALECT.MAVLink_rlt_action_message(1, 0, [3.0] * 24, [0] * 16, 0, 1, 0)
+        late = DIALECT.MAVLink_rlt_action_message(1, 0, 0, 1, 0, [3.0] * 24, [0] * 16)
         board.link.put(late, sender=BOARD)
         answer(message)
 

@@ -35,7 +35,7 @@ def test_identity() -> None:
             device="Fake",
             revision="r1",
             fingerprint=FINGERPRINT,
-            protocol_version=2,
+            protocol_version=3,
             state=State.IDLE,
             counts_instructions=False,
             learner_bytes=1000,
@@ -113,7 +113,7 @@ def test_a_board_that_falls_silent_is_not_called_another_device(is_cut: bool) ->
 def test_other_protocol_version_is_refused() -> None:
     with (
         FakeBoard(DIALECT, protocol_version=1) as board,
-        pytest.raises(BoardMismatchError, match=r"version 1 of the protocol, this host version 2"),
+        pytest.raises(BoardMismatchError, match=r"version 1 of the protocol, this host version 3"),
     ):
         connect(board)
 

@@ -184,6 +184,19 @@ def test_frames_inside_a_file_are_not_mistaken_for_messages() -> None:
     assert [bytes(m.get_msgbuf()) for m in received] == sent
 
 
+@pytest.mark.parametrize("more", [1, 100])
+def test_a_frame_of_a_later_version_is_taken_where_that_is_wanted(more: int) -> None:
+    """With more fields than the dialect knows, at the end; what follows it arrives as well."""
+    encoder = FrameEncoder(DIALECT, 1, 1)
+    payload = struct.pack("<IBBBBB", 7, 1, 2, 3, 4, 3) + bytes(range(1, more + 1))
+    stream = encoder.encode_payload(DIALECT.MAVLINK_MSG_ID_HEARTBEAT, payload)
+    stream += encoder.encode(make_message(0))
+    strict, lenient = FrameDecoder(DIALECT), FrameDecoder(DIALECT, takes_longer=True)
+    assert [message.custom_mode for message in strict.feed(stream)] == [0]
+    assert [message.custom_mode for message in lenient.feed(stream)] == [7, 0]
+    assert lenient.bytes_skipped == 0
+
+
 def test_repeated_frame_is_given_once() -> None:
     sent = make_frames(3)
     received, decoder = decode(sent[0] + sent[0] + sent[1] + sent[1] + sent[2])

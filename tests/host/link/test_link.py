@@ -28,6 +28,7 @@ from rltools_host.link.transport import (
     ProcessLink,
     SerialLink,
     TcpLink,
+    UdpLink,
     open_link,
 )
 
@@ -51,6 +52,75 @@ def pty() -> Iterator[tuple[int, str]]:
     for descriptor in (master, slave):
         with contextlib.suppress(OSError):
             os.close(descriptor)
+
+
+def test_udp_link_carries_datagrams_both_ways() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        vehicle.settimeout(5.0)
+        link = UdpLink(f"udp:127.0.0.1:{vehicle.getsockname()[1]}")
+        assert link.read(0.0) == b""
+        link.write(b"hello")
+        data, host = vehicle.recvfrom(100)
+        assert data == b"hello"
+        vehicle.sendto(b"", host)  # nothing, and no end
+        vehicle.sendto(b"there", host)
+        assert link.read(5.0) == b""
+        assert link.read(5.0) == b"there"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            stranger.sendto(b"elsewhere", host)
+        assert link.read(0.05) == b""
+        link.close()
+        link.close()
+
+
+def test_udp_link_is_sent_from_a_port_where_that_is_free() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        vehicle.settimeout(5.0)
+        url = f"udp:127.0.0.1:{vehicle.getsockname()[1]}"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+            other = UdpLink(url, port)  # it is not
+            other.write(b"a")
+            assert vehicle.recvfrom(10)[1][1] != port
+            other.close()
+        for _ in range(2):
+            link = UdpLink(url, port)
+            link.write(b"b")
+            assert vehicle.recvfrom(10)[1][1] == port
+            link.close()
+
+
+def test_udp_link_goes_on_where_nobody_listens_yet() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(("127.0.0.1", 0))
+        address = vehicle.getsockname()
+    link = UdpLink(f"udp:127.0.0.1:{address[1]}")
+    for _ in range(3):
+        link.write(b"anybody?")
+        assert link.read(0.01) == b""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as vehicle:
+        vehicle.bind(address)
+        vehicle.settimeout(5.0)
+        link.write(b"anybody?")
+        assert vehicle.recv(100) == b"anybody?"
+    link.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["udp:", "udp:host", "udp:host:", "udp:1.2.3.4:x", "udp:1.2.3.4:99999", "udp:1:2/3", "1:2"],
+)
+def test_udp_address_that_is_none(url: str) -> None:
+    with pytest.raises(PortError, match="is no address: write udp:HOST:PORT"):
+        UdpLink(url)
+
+
+def test_udp_host_that_is_unknown() -> None:
+    with pytest.raises(PortError, match="cannot send to udp:nowhere"):
+        UdpLink("udp:nowhere.invalid:1")
 
 
 def test_process_carries_bytes_and_ends_when_closed() -> None:

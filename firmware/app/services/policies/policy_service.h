@@ -342,7 +342,7 @@ class PolicyService : public link::Service {
           }
           layer++;
         });
-    content.layer_count = static_cast<std::uint8_t>(layer);
+    content.layer_count = static_cast<std::uint16_t>(layer);
     if (!is_good) return ExecutorStatus::output_not_finite;
     __builtin_memcpy(action, result, sizeof(result));
     return ExecutorStatus::acted;

@@ -54,6 +54,12 @@ struct TurnedWorld {
     v[0] = cosine * x + sine * y;
     v[1] = cosine * y - sine * x;
   }
+  // Out of that world again.
+  void vector_back(float* v) const {
+    const float x = v[0], y = v[1];
+    v[0] = cosine * x - sine * y;
+    v[1] = cosine * y + sine * x;
+  }
   // (half_cosine, 0, 0, -half_sine) times q
   void attitude(float* q) const {
     const float w = q[0], x = q[1], y = q[2], z = q[3];

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "entry_offset.h"
 #include "frames.h"
 #include "rltools/core/finite.h"
 #include "rltools/policy/contracts/quadrotor.h"
@@ -126,6 +127,8 @@ constexpr std::uint32_t kMostEqualRates = 20;
 constexpr float kNormTolerance = 0.02f;
 // A setpoint further away than this, along an axis, is not followed.
 constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPositionError_m;
+// For how long an offset waits for the mode to be entered.
+constexpr std::uint32_t kOffsetLimit_us = 10000000;
 
 template <class Device, std::uint32_t ImageBytes = 32768, std::size_t ScratchFloats = 520>
 class PolicyMode {
@@ -150,6 +153,13 @@ class PolicyMode {
   bool set_rotors(const Rotor* airframe, int count) {
     has_rotors_ = find_motors(airframe, count, motors_);
     return has_rotors_;
+  }
+
+  // Where the target is to be when the mode is entered next, within kOffsetLimit_us: by the task
+  // that calls update(). What EntryOffset packed.
+  void set_offset(std::int32_t packed, std::uint64_t now_us) {
+    offset_ = packed;
+    offset_us_ = now_us;
   }
 
   // To be called 500 times a second, with the last of each measurement.
@@ -246,6 +256,15 @@ class PolicyMode {
     deployment_.reset_executor();
     for (int i = 0; i < 3; i++) target_[i] = in.position.ned_m[i];
     turn_to(in.position.heading_rad);
+    if (offset_ != 0 && !is_old(in.now_us, offset_us_, kOffsetLimit_us)) {
+      float offset[3];
+      EntryOffset::unpack(offset_, offset);
+      if (settings_.turns_to_heading) world_.vector_back(offset);
+      float ned[3];
+      enu_of_ned(offset, ned);  // its own inverse
+      for (int i = 0; i < 3; i++) target_[i] += ned[i];
+    }
+    offset_ = 0;
   }
   void turn_to(float heading_rad) {
     heading_rad_ = heading_rad;
@@ -364,7 +383,8 @@ class PolicyMode {
   float target_[3] = {};  // NED
   float heading_rad_ = 0.0f;
   Rates last_rates_;
-  std::uint64_t asked_us_ = 0, last_setpoint_us_ = 0;
+  std::uint64_t asked_us_ = 0, last_setpoint_us_ = 0, offset_us_ = 0;
+  std::int32_t offset_ = 0;
   std::uint32_t equal_rates_ = 0, refused_setpoints_ = 0;
   std::uint8_t motors_[kRotors] = {};
   std::uint8_t xy_resets_ = 0, z_resets_ = 0, heading_resets_ = 0;

@@ -156,12 +156,14 @@ class RltPolicy :
   int try_candidate();
   int confirm();
   int roll_back();
+  int set_offset(int argc, char* argv[]);
   static void print_verdict(const char* name, const FileVerdict& verdict);
 
   Mode* mode_ = nullptr;
   Inputs inputs_;
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
+  px4::atomic<int> offset_{0};  // that the shell was given, for Run()
   PolicyFolder folder_;
   int mode_id_ = -1, arming_check_id_ = -1;
   uint64_t registered_us_ = 0, request_id_ = 0;
@@ -350,6 +352,10 @@ void RltPolicy::act() {
   if (!inputs_.is_armed) guest_.compare_exchange(&asks, kMayWork);
   inputs_.is_loading = guest_.load() == kMayWork;
   inputs_.now_us = hrt_absolute_time();  // after the topics were read
+  int offset = offset_.load();
+  if (offset != 0 && offset_.compare_exchange(&offset, 0)) {
+    mode_->set_offset(offset, inputs_.now_us);
+  }
   const Command command = mode_->update(inputs_);
   if (command.has_motors) {
     motors_.timestamp = inputs_.now_us;
@@ -537,14 +543,38 @@ int RltPolicy::roll_back() {
   return PX4_OK;
 }
 
+// Also in the air, since it says where the next target is and not the present one.
+int RltPolicy::set_offset(int argc, char* argv[]) {
+  float offset[3];
+  for (int i = 0; i < 3; i++) {
+    char* end = nullptr;
+    offset[i] = argc == 4 ? strtof(argv[1 + i], &end) : 0.0f;
+    if (end == nullptr || *end != '\0' || end == argv[1 + i]) {
+      PX4_ERR("offset X Y Z, in metres");
+      return PX4_ERROR;
+    }
+  }
+  const int packed = EntryOffset::pack(offset);
+  if (packed == 0) {
+    PX4_ERR("an offset has at most %.1f m along an axis",
+            static_cast<double>(EntryOffset::kMost_m));
+    return PX4_ERROR;
+  }
+  offset_.store(packed);
+  PX4_INFO("next target %.2f %.2f %.2f", static_cast<double>(offset[0]),
+           static_cast<double>(offset[1]), static_cast<double>(offset[2]));
+  return PX4_OK;
+}
+
 int RltPolicy::custom_command(int argc, char* argv[]) {
   if (argc < 1) return print_usage("no command");
   RltPolicy* module = running();
+  if (module != nullptr && strcmp(argv[0], "offset") == 0) return module->set_offset(argc, argv);
   int (RltPolicy::*command)() = nullptr;
   if (strcmp(argv[0], "try") == 0) command = &RltPolicy::try_candidate;
   if (strcmp(argv[0], "confirm") == 0) command = &RltPolicy::confirm;
   if (strcmp(argv[0], "rollback") == 0) command = &RltPolicy::roll_back;
-  if (command == nullptr) return print_usage("unknown command");
+  if (command == nullptr && strcmp(argv[0], "offset") != 0) return print_usage("unknown command");
   if (module == nullptr) {
     PX4_ERR("not running");
     return PX4_ERROR;
@@ -589,6 +619,7 @@ int RltPolicy::print_usage(const char* reason) {
   PRINT_MODULE_USAGE_COMMAND_DESCR("try", "candidate.rltp acts until RLT_TRIAL is over");
   PRINT_MODULE_USAGE_COMMAND_DESCR("confirm", "keep the policy on trial");
   PRINT_MODULE_USAGE_COMMAND_DESCR("rollback", "the policy before");
+  PRINT_MODULE_USAGE_COMMAND_DESCR("offset", "X Y Z: the next target, seen from the vehicle, m");
   PRINT_MODULE_USAGE_DEFAULT_COMMANDS();
   return 0;
 }

@@ -1,0 +1,58 @@
+"""`rlt fly` with `--px4`: a flight with a PX4 that is simulated, as a terminal shows it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from rltools_host.commands.push import UploadLine
+from rltools_host.errors import DiskError, UsageError
+from rltools_host.files import write_atomically
+from rltools_host.flight.px4_flight import Px4Request, fly
+from rltools_host.flight.px4_result import FlightResult, lines
+from rltools_host.flight.px4_start import STARTS
+from rltools_host.runs.folder import RunFolder
+
+FILE = "flight-px4.json"  # in the run's folder
+
+
+def run(run_name: str, url: str, starts: int, json_output: bool, out: Path | None) -> FlightResult:
+    if not 1 <= starts <= len(STARTS):
+        raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+    folder = RunFolder.open(run_name).path
+    line = UploadLine()
+
+    def keep(result: FlightResult) -> None:
+        line.clear()
+        if result.starts:
+            text = (json.dumps(result.document()) + "\n").encode()
+            for path in (folder / FILE, *([out] if out is not None else [])):
+                write_atomically(path, text)
+
+    with ending_as_by_ctrl_c():
+        result = fly(Px4Request(run_name, url, starts), line.say, keep, line.progress)
+    print("\n".join(lines(result)))
+    if json_output:
+        print(json.dumps(result.document(with_series=False)))
+    return result
+
+
+@contextlib.contextmanager
+def ending_as_by_ctrl_c() -> Iterator[None]:
+    """A terminal that closes, and SIGTERM, land the vehicle as Ctrl-C does."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,174 @@
+"""A flight while it is flown: a picture in place on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from rltools_host.flight.disturbances import TICKS_A_S
+from rltools_host.flight.loop import Trace
+from rltools_host.flight.loop_result import LoopResult, event_line
+from rltools_host.ui.curve import BRAILLE, Canvas, nice_range, tick_labels
+from rltools_host.ui.training_screen import Pace, add_bar, can_show, open_live
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.text import Text
+
+REFRESH_S, DRAWING_SHARE = 0.1, 0.05
+PLAIN_LINE_S = 10.0
+CHART_ROWS, CHART_POINTS = 8, 400
+ROTORS = ("front right", "rear right", "rear left", "front left")
+BAR_WIDTH = 20
+
+
+class PlainFlight:
+    """A line now and then; what happened is told at the end."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._line_at = 0.0
+
+    def begin(self, _: LoopResult) -> None:
+        self._line_at = time.monotonic()
+
+    def ticked(self, trace: Trace) -> None:
+        if time.monotonic() - self._line_at > PLAIN_LINE_S:
+            self._line_at = time.monotonic()
+            flown_s, planned_s = trace.count / TICKS_A_S, trace.planned / TICKS_A_S
+            away = f"{trace.errors_m[-1]:.2f} m from the target"
+            print(f"  {flown_s:.2f} s of {planned_s:g} s, {away}", file=self._stream, flush=True)
+
+    def end(self) -> None:
+        pass
+
+
+class LiveFlight:
+    """It goes when the flight is over: what came of it is printed for terminals and pipes alike."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._live: Live | None = None
+        self._pace = Pace(REFRESH_S, DRAWING_SHARE)
+        self._result: LoopResult
+
+    def begin(self, result: LoopResult) -> None:
+        self._result = result
+
+    def ticked(self, trace: Trace) -> None:
+        if self._pace.is_due(time.monotonic()):
+            if self._live is None:
+                self._live = open_live(self._stream)
+            began = time.thread_time()
+            width, _ = self._live.console.size
+            self._live.update(picture(self._result, trace, width), refresh=True)
+            self._pace.done(time.monotonic(), time.thread_time() - began)
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.transient = True
+            self._live.stop()
+
+
+def make_watcher(stream: IO[str]) -> PlainFlight | LiveFlight:
+    return LiveFlight(stream) if can_show(stream) else PlainFlight(stream)
+
+
+def picture(result: LoopResult, trace: Trace, width: int) -> Group:
+    from rich.console import Group
+    from rich.rule import Rule
+    from rich.text import Text
+
+    width = min(width, 110) - 2
+    title = Text.assemble((result.run, "bold"), " flies over ", (result.board, "bold"))
+    title.append(f"   {result.table}, start {result.start}", "dim")
+    parts: list[Rule | Text] = [
+        Rule(title, align="left", style="dim"),
+        progress(trace, width, result.wall_s),
+    ]
+    parts += [figures(trace), *rotor_bars(trace), *chart(trace, width), last_event(result)]
+    return Group(*parts)
+
+
+def progress(trace: Trace, width: int, wall_s: float) -> Text:
+    from rich.text import Text
+
+    flown_s, planned_s = trace.count / TICKS_A_S, trace.planned / TICKS_A_S
+    rate = trace.count / wall_s if wall_s > 0.0 else 0.0
+    told = f"{flown_s:6.2f} of {planned_s:g} s   {rate:,.0f} ticks/s"
+    text = Text(" ")
+    add_bar(text, flown_s / planned_s, max(10, width - len(told) - 4), "cyan")
+    text.append(f"   {told}")
+    return text
+
+
+def figures(trace: Trace) -> Text:
+    from rich.text import Text
+
+    state = trace.states[-1]
+    _, x, y, _ = (float(value) for value in state["attitude"])
+    tilt = math.degrees(math.acos(max(-1.0, min(1.0, 1.0 - 2.0 * (x * x + y * y)))))
+    speed = float(np.linalg.norm(state["velocity_m_s"]))
+    text = Text(no_wrap=True)
+    for name, value in (
+        ("from target", f"{trace.errors_m[-1]:.3f} m"),
+        ("speed", f"{speed:.2f} m/s"),
+        ("tilt", f"{tilt:.1f}°"),
+        ("place", " ".join(f"{value:+.2f}" for value in state["position_m"]) + " m"),
+    ):
+        text.append(f" {name} ", "dim")
+        text.append(f"{value}  ", "bold")
+    return text
+
+
+def rotor_bars(trace: Trace) -> list[Text]:
+    """Thrusts as parts of the greatest ones, two to a line, as they lie seen from above."""
+    from rich.text import Text
+
+    action = trace.ticks["action"][-1]
+    lines = []
+    for pair in ((3, 0), (2, 1)):
+        text = Text(no_wrap=True)
+        for rotor in pair:
+            text.append(f" {ROTORS[rotor]:>11} ", "dim")
+            add_bar(text, float(action[rotor]), BAR_WIDTH, "green")
+            text.append(f" {100 * float(action[rotor]):3.0f} % ")
+        lines.append(text)
+    return lines
+
+
+def chart(trace: Trace, width: int) -> list[Text]:
+    """The distance from the target over time."""
+    from rich.text import Text
+
+    errors = trace.errors_m
+    stride = max(1, len(errors) // CHART_POINTS)
+    points = [(i / TICKS_A_S, float(errors[i])) for i in range(0, len(errors), stride)]
+    _, high, tick = nice_range(0.0, max(0.2, float(errors.max())))
+    labels = tick_labels(0.0, high, tick, CHART_ROWS)
+    margin = max(map(len, labels.values())) + 1
+    canvas = Canvas(
+        max(10, width - margin - 3), CHART_ROWS, (0.0, trace.planned / TICKS_A_S), (0.0, high)
+    )
+    canvas.draw_line(points)
+    rows = [Text(" distance from the target, m", "dim")]
+    for row in range(CHART_ROWS):
+        label = labels.get(row, "")
+        text = Text.assemble((f"{label:>{margin}} {'┤' if label else '│'}", "dim"))
+        cells = (chr(BRAILLE + bits) if bits else " " for bits in canvas.bits[row])
+        text.append("".join(cells), "cyan")
+        rows.append(text)
+    return rows
+
+
+def last_event(result: LoopResult) -> Text:
+    from rich.text import Text
+
+    if len(result.events) < 2:
+        return Text(" the policy acts", "dim")
+    event = result.events[-1]
+    return Text(f" {event_line(event, result)}", "bold red" if event.is_failsafe else "yellow")

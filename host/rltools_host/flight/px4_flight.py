@@ -1,0 +1,283 @@
+"""A flight with a PX4 that is simulated and has our module, as a table of steps.
+
+PX4's own modes take off, go to each start and land; the policy's mode has the vehicle for the ten
+seconds of a start. Whatever goes wrong on the way, a step's row says what is done then, and one
+sentence says what it was and how the vehicle was left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from rltools_host.clients.file_packet import Progress
+from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
+from rltools_host.flight import px4_landing, px4_simulated
+from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
+from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
+from rltools_host.flight.px4_policy import Px4Policies
+from rltools_host.flight.px4_result import FlightResult, Predict, StartResult
+from rltools_host.flight.px4_start import STARTS, StartFlight
+from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
+from rltools_host.flight.series import Sample
+from rltools_host.link.transport import Link, UdpLink
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.outcome import Say, headline
+
+USUAL_STARTS = 5
+# A ground station's. PX4 goes on to send to the port that it has heard first.
+OWN_PORT = 14550
+LEAST_RATE_HZ = 10.0
+ARM_LIMIT_S, CLIMB_LIMIT_S = 5.0, 40.0
+CLIMBED_M = HEIGHT_M - 0.5
+FLIGHT_S, START_S = 60.0, 35.0  # of the trial: for the flight, and for each start of it
+MODULE_PARAMETERS = ("RLT_HEADING", "RLT_TRIAL")
+LINK_LOSS = "NAV_DLL_ACT"  # what PX4 does without a ground station
+
+
+@dataclass(frozen=True)
+class Px4Request:
+    run: str
+    url: str  # udp:HOST:PORT
+    starts: int = USUAL_STARTS  # the first of STARTS
+    predict: Predict | None = None
+
+
+class AfterFailure(Enum):
+    """What is done where a step fails."""
+
+    LEAVE = "it is left as it was"
+    GIVE_UP = "the policy is given up"
+    LAND = "PX4 lands, then the policy is given up"
+
+
+class Px4Flight:
+    """One flight. What it has come to is in `result`, also where it fails."""
+
+    def __init__(
+        self,
+        vehicle: Px4Vehicle,
+        image: PolicyImage,
+        request: Px4Request,
+        say: Say,
+        progress: Progress | None = None,
+    ) -> None:
+        self.vehicle = vehicle
+        self.result = FlightResult(vehicle.connection.description, image.sha256)
+        self._image = image
+        self._request = request
+        self._say = say
+        self._progress = progress
+        # Known after the first steps.
+        self._simulation: px4_simulated.Simulation
+        self._policies: Px4Policies
+        self._policy_mode: Mode
+        self._turns_to_heading: bool
+        self._air: Air
+
+    def find(self) -> None:
+        self.vehicle.find()
+
+    def see_that_it_is_simulated(self) -> None:
+        evidence = px4_simulated.collect(self.vehicle)
+        self._simulation = px4_simulated.judge(evidence, self.vehicle.name)
+        self.result.simulated_by = self._simulation.by
+        self._say(f"{self.vehicle.name} is simulated: {self._simulation.by}")
+
+    def look_at_it(self) -> None:
+        vehicle = self.vehicle
+        if vehicle.is_armed:
+            raise RefusedError(f"{vehicle.name} is armed: land it first")
+        self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
+        self._policy_mode = self._policies.mode()
+        values = vehicle.parameters((*MODULE_PARAMETERS, LINK_LOSS))
+        if missing := [name for name in MODULE_PARAMETERS if name not in values]:
+            raise RefusedError(f"{vehicle.name} does not tell its {' and '.join(missing)}")
+        self._turns_to_heading = values["RLT_HEADING"] == 1
+        needed = FLIGHT_S + START_S * self._request.starts
+        if (trial := values["RLT_TRIAL"]) < needed:
+            raise RefusedError(
+                f"the trial of {vehicle.name} takes {trial:g} s (RLT_TRIAL), "
+                f"{self._request.starts} starts up to {needed:g} s: fly fewer, or set it higher"
+            )
+        if values.get(LINK_LOSS) == 0:
+            self.result.notes.append(
+                f"{LINK_LOSS} is 0: had this program ended, PX4 would have stayed in its mode"
+            )
+        self._listen()
+
+    def push(self) -> None:
+        self._say(headline(self._image))
+        self._policies.push(self._image, self._progress)
+        self._say("on trial, checked by PX4")
+
+    def take_off(self) -> None:
+        vehicle = self.vehicle
+        assert vehicle.sample is not None
+        assert vehicle.place is not None
+        self._air = air = Air(
+            vehicle, self._simulation, self._turns_to_heading, vehicle.sample, vehicle.place
+        )
+        altitude = vehicle.place.altitude_m + HEIGHT_M
+        nowhere = (NAN, NAN, NAN)  # yaw and place as they are
+        vehicle.command("NAV_TAKEOFF", -1.0, 0.0, 0.0, *nowhere, altitude, what="to take off")
+        px4_simulated.require_still(vehicle, self._simulation)
+        vehicle.command("COMPONENT_ARM_DISARM", 1.0, what="to arm")
+        if not vehicle.wait(lambda: vehicle.is_armed, ARM_LIMIT_S):
+            raise FlightError(f"{vehicle.name} acknowledged to arm, and does not{vehicle.reason()}")
+        air.allowed = {TAKE_OFF, HOLD}
+        if not vehicle.wait(lambda: vehicle.mode in air.allowed, ARM_LIMIT_S):
+            raise FlightError(f"{vehicle.name} does not take off: it is in {vehicle.mode}")
+        self._say(f"armed; it climbs to {HEIGHT_M:g} m")
+        if not vehicle.wait(lambda: air.height_m > CLIMBED_M, CLIMB_LIMIT_S, air.watch):
+            raise FlightError(
+                f"{vehicle.name} reached {air.height_m:.1f} m of {HEIGHT_M:g} m within "
+                f"{CLIMB_LIMIT_S:g} s{vehicle.reason()}"
+            )
+
+    def fly_the_starts(self) -> None:
+        self.result.starts = [StartResult(offset) for offset in STARTS[: self._request.starts]]
+        for start in self.result.starts:
+            flight = StartFlight(self._air, self._policies, self._policy_mode, start)
+            try:
+                flight.carry_out()
+            except RltError as error:
+                start.cause = str(error)
+                raise
+            self._say(line_of(start))
+
+    def land(self) -> None:
+        self.result.ended = px4_landing.bring_down(self.vehicle)
+        if self.vehicle.is_armed:
+            raise FlightError(f"{self.vehicle.name} was to land")
+
+    def keep_or_give_up(self) -> None:
+        if self.result.all_succeeded:
+            self._policies.confirm()
+            self.result.kept = True
+        else:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """The policy, which is on trial."""
+        self._policies.roll_back()
+
+    def compare(self) -> None:
+        """With our simulator: on the ground, since it may take its time."""
+        if (predict := self._request.predict) is not None:
+            for start in self.result.starts:
+                start.compare(predict)
+
+    def _listen(self) -> None:
+        """Has the vehicle tell where it is, often enough."""
+        vehicle = self.vehicle
+        vehicle.ask_for_streams()
+        seen: list[Sample] = []
+        vehicle.on_sample = seen.append
+        vehicle.wait(lambda: False, 1.0)
+        vehicle.on_sample = lambda _: None
+        if len(seen) < LEAST_RATE_HZ or vehicle.place is None or vehicle.is_on_ground is None:
+            raise RefusedError(
+                f"{vehicle.name} tells its position {len(seen)} times a second, where "
+                f"{LEAST_RATE_HZ:g} are needed (LOCAL_POSITION_NED, ATTITUDE_QUATERNION, "
+                "GLOBAL_POSITION_INT, EXTENDED_SYS_STATE): give it some seconds to find itself"
+            )
+        if not vehicle.is_on_ground:
+            raise RefusedError(f"{vehicle.name} is not on the ground: land it first")
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str  # what the report calls it
+    do: Callable[[Px4Flight], None]
+    after_failure: AfterFailure
+
+
+STEPS: Sequence[Step] = (
+    Step("find the vehicle", Px4Flight.find, AfterFailure.LEAVE),
+    Step("see that it is simulated", Px4Flight.see_that_it_is_simulated, AfterFailure.LEAVE),
+    Step("look at it", Px4Flight.look_at_it, AfterFailure.LEAVE),
+    Step("push the policy", Px4Flight.push, AfterFailure.GIVE_UP),
+    Step("arm and take off", Px4Flight.take_off, AfterFailure.LAND),
+    Step("fly the starts", Px4Flight.fly_the_starts, AfterFailure.LAND),
+    Step("land", Px4Flight.land, AfterFailure.LAND),
+    Step("keep the policy or give it up", Px4Flight.keep_or_give_up, AfterFailure.GIVE_UP),
+    Step("compare with our simulator", Px4Flight.compare, AfterFailure.LEAVE),
+)
+
+
+def carry_out(flight: Px4Flight) -> FlightResult:
+    """All steps, in order; an error has what came of the flight as its details."""
+    for step in STEPS:
+        flight.result.state = step.name
+        try:
+            step.do(flight)
+        except (RltError, KeyboardInterrupt) as error:
+            clean_up(flight, step.after_failure)
+            failure = failure_of(error, flight.result)
+            failure.details = flight.result.document(with_series=False)
+            raise failure from None
+    flight.result.state = "done"
+    return flight.result
+
+
+def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
+    """Notes how the vehicle was left, too."""
+    vehicle, result = flight.vehicle, flight.result
+    if what is AfterFailure.LEAVE:
+        return
+    if what is AfterFailure.LAND:
+        result.ended = px4_landing.bring_down(vehicle)
+    if vehicle.is_armed or vehicle.silence_s > PX4_SILENCE_S:
+        return  # PX4 gives the policy up when its trial is over
+    try:
+        flight.give_up()
+    except RltError as error:
+        result.notes.append(str(error))
+
+
+def failure_of(error: BaseException, result: FlightResult) -> RltError:
+    """The one sentence: what it was, and how the vehicle was left."""
+    left = f"; {result.ended}" if result.ended else ""
+    if not isinstance(error, RltError):
+        return Interrupted(f"interrupted{left}")
+    return FlightError(f"{error}{left}") if left else error
+
+
+def line_of(start: StartResult) -> str:
+    assert start.measures is not None
+    offset = ", ".join(f"{value:+.1f}" for value in start.offset_m)
+    verdict = "within 0.2 m" if start.success else "not within 0.2 m"
+    return f"({offset}) m: {verdict}, {start.measures.last_second_error_m:.3f} m at the end"
+
+
+def open_gcs_link(url: str) -> Link:
+    return UdpLink(url, OWN_PORT)
+
+
+def fly(
+    request: Px4Request,
+    say: Say,
+    keep: Callable[[FlightResult], None] = lambda _: None,
+    progress: Progress | None = None,
+    open_link: Callable[[str], Link] = open_gcs_link,
+    clock: Callable[[], float] = time.monotonic,
+) -> FlightResult:
+    """The whole flight with the policy of a run; `keep` gets what came of it, also of a failure."""
+    image = read_run_policy(request.run)
+    image.verify()
+    vehicle = Px4Vehicle(open_link(request.url), clock)
+    flight = Px4Flight(vehicle, image, request, say, progress)
+    try:
+        result = carry_out(flight)
+    except RltError:
+        with contextlib.suppress(RltError):  # how the vehicle was left is what must be known
+            keep(flight.result)
+        raise
+    finally:
+        vehicle.close()
+    keep(result)
+    return result

@@ -1,0 +1,130 @@
+"""A policy in a PX4 with our module: on its way there by MAVLink FTP, tried, kept or given up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from rltools_host.clients.file_packet import Progress, mavlink_crc32
+from rltools_host.clients.files import FileClient
+from rltools_host.clients.refusals import POLICY_REASONS, SLOT_ERRORS, name_of, text_of_number
+from rltools_host.errors import (
+    BoardMismatchError,
+    LinkLostError,
+    RefusedError,
+    VerificationError,
+)
+from rltools_host.flight.px4_modes import Mode
+from rltools_host.flight.px4_shell import Px4Shell
+from rltools_host.flight.px4_vehicle import Px4Vehicle
+from rltools_host.policies.image import PolicyImage
+
+# integrations/px4
+MODE_NAME = "RL Policy"
+CANDIDATE = "candidate.rltp"
+SITL_FOLDER, CARD_FOLDER = "/rlt", "/fs/microsd/rlt"
+MOST_BYTES = 32768
+END_ATTEMPTS = 3
+FURTHEST_M = 2.5  # of the target from the vehicle, along an axis
+REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
+SLOT_REFUSAL = re.compile(r"error (\d+) of the slots")
+
+
+class Px4Policies:
+    """What the module does with policies. Nothing of it is done while the vehicle is armed."""
+
+    def __init__(self, vehicle: Px4Vehicle, is_sitl: bool) -> None:
+        self._vehicle = vehicle
+        self._shell = Px4Shell(vehicle)
+        self._has_tried = False  # ours is on trial, as far as is known
+        self._path = f"{SITL_FOLDER if is_sitl else CARD_FOLDER}/{CANDIDATE}"
+
+    def mode(self) -> Mode:
+        """The policy's flight mode, as it is registered."""
+        found = self._vehicle.modes().get(MODE_NAME)
+        if found is None:
+            raise RefusedError(
+                f"{self._vehicle.name} has no flight mode {MODE_NAME}: build PX4 with "
+                "integrations/px4, and give its shell `rlt_policy start`"
+            )
+        return found
+
+    def push(self, image: PolicyImage, progress: Progress | None = None) -> None:
+        """The image as the module's candidate, checked there, on trial."""
+        name, data = self._vehicle.name, image.data
+        if len(data) > MOST_BYTES:
+            raise RefusedError(
+                f"{image.origin} has {len(data):,} bytes, the module of PX4 takes {MOST_BYTES:,}: "
+                "train smaller networks"
+            )
+        files = FileClient(self._vehicle.connection)
+        try:
+            files.upload(self._path, data, progress)
+            stated = files.crc32(self._path)
+        except BoardMismatchError as error:
+            raise RefusedError(f"{name} does not take {self._path} ({error})") from None
+        if stated != mavlink_crc32(data):
+            raise VerificationError(
+                f"{name} has other bytes in {self._path} than it was sent: run the command again"
+            )
+        self._has_tried = True
+        lines = self._shell.ask("try", r"on trial|refused|error \d+ of|cannot be read")
+        if not any("on trial" in said for _, said in lines):
+            self._has_tried = False
+            raise RefusedError(f"{name} refuses the policy: {refusal(lines, image)}")
+
+    def place_target(
+        self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None
+    ) -> None:
+        """Where the target is, seen from the vehicle, when the mode is entered next: in the frame
+        of the contract, to whole centimetres."""
+        words = " ".join(f"{value:.2f}" for value in offset_m)
+        lines = self._shell.ask(f"offset {words}", "next target", guard)
+        if lines[-1][0] == "ERROR":
+            raise RefusedError(f"{self._vehicle.name} refuses the target: {lines[-1][1]}")
+
+    def confirm(self) -> None:
+        """Keeps the policy on trial."""
+        self._end_trial("confirm", "kept as", "does not keep the policy")
+
+    def roll_back(self) -> None:
+        """Gives the policy up where it is on trial; no other one, and none before it."""
+        if self._has_tried and self._is_on_trial():
+            self._end_trial("rollback", "acts again", "does not give the policy up")
+
+    def _end_trial(self, words: str, done: str, failure: str) -> None:
+        """Not twice: a second one would be about the policy before."""
+        for _ in range(END_ATTEMPTS):
+            try:
+                lines = self._shell.ask(words, done, attempts=1)
+            except LinkLostError:
+                if self._is_on_trial():
+                    continue
+                return
+            if lines[-1][0] == "ERROR":
+                raise RefusedError(f"{self._vehicle.name} {failure}: {lines[-1][1]}")
+            return
+        raise LinkLostError(f"{self._vehicle.name} {failure}: its shell does not answer")
+
+    def _is_on_trial(self) -> bool:
+        lines = self._shell.ask("status", "^ticks")
+        return any(said == "a policy on trial" for _, said in lines)
+
+    def close(self) -> None:
+        self._shell.close()
+
+
+def refusal(lines: list[tuple[str, str]], image: PolicyImage) -> str:
+    """Why an image was refused, in words."""
+    said = lines[-1][1]
+    if match := SLOT_REFUSAL.search(said):
+        return text_of_number(int(match[1]), SLOT_ERRORS)
+    if match := REFUSAL.search(said):
+        number, place = int(match[1]), int(match[2])
+        name = name_of(number, POLICY_REASONS)
+        channels = (*image.observations, *image.actions)
+        text = f"{name}: {text_of_number(number, POLICY_REASONS)}"
+        if name == "other_contract" and place < len(channels):
+            text += f' (channel {place}, here "{channels[place].name}")'
+        return text
+    return said

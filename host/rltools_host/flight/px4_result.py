@@ -1,0 +1,147 @@
+"""What comes of a flight with PX4: the keys of `--json`, and what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rltools_host.files import plain_json
+from rltools_host.flight.series import FloatArray, Measures, Series, measure
+from rltools_host.ui.table import aligned
+
+# Of the gate's starts, what this vehicle's simulator cannot be put into.
+NOT_FLOWN = (
+    "the gate's starts with a tilt, a spin or a speed: PX4's simulator begins on the ground, and "
+    "hovers where the policy takes over",
+    "its draws of dynamics, latency, noise and gusts: the simulator has its own",
+)
+
+
+# Our simulator: from a row of 13 observations on, rows at these times.
+Predict = Callable[[FloatArray, FloatArray], FloatArray]
+
+
+@dataclass
+class StartResult:
+    """One start: the vehicle at rest, `offset_m` from the target in the contract's frame."""
+
+    offset_m: tuple[float, float, float]
+    series: Series | None = None
+    measures: Measures | None = None  # of a flight that went on to its end
+    cause: str = ""  # why it did not, or is none
+    prediction: Series | None = None
+    predicted: Measures | None = None
+
+    def compare(self, predict: Predict) -> None:
+        """Puts what our simulator makes of the same beginning beside the flight."""
+        if self.series is None or self.measures is None:
+            return
+        times = self.series.times_s
+        rows = predict(self.series.rows[0], times)
+        self.prediction = Series(times[: len(rows)], rows)
+        self.predicted = measure(self.prediction)
+
+    @property
+    def success(self) -> bool:
+        return self.measures is not None and self.measures.success
+
+    @property
+    def most_apart_m(self) -> float | None:
+        """The greatest distance from where our simulator has it at the same time."""
+        if self.series is None or self.prediction is None:
+            return None
+        count = min(len(self.series.rows), len(self.prediction.rows))
+        apart = self.series.rows[:count, :3] - self.prediction.rows[:count, :3]
+        return float(np.linalg.norm(apart, axis=1).max()) if count else None
+
+    def document(self, with_series: bool) -> dict[str, Any]:
+        document: dict[str, Any] = {
+            "offset_m": list(self.offset_m),
+            "success": self.success,
+            "cause": self.cause,
+            "measures": asdict(self.measures) if self.measures else None,
+            "predicted": asdict(self.predicted) if self.predicted else None,
+            "most_apart_m": self.most_apart_m,
+        }
+        if with_series:
+            document["series"] = self.series.document() if self.series else None
+            document["prediction"] = self.prediction.document() if self.prediction else None
+        return document
+
+
+@dataclass
+class FlightResult:
+    """A flight, as far as it came."""
+
+    vehicle: str
+    policy_sha256: str = ""
+    simulated_by: str = ""
+    state: str = ""  # the step of the flight that was reached
+    ended: str = ""  # how the vehicle was left
+    kept: bool = False  # the policy is the vehicle's own now
+    starts: list[StartResult] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def successes(self) -> int:
+        return sum(start.success for start in self.starts)
+
+    @property
+    def all_succeeded(self) -> bool:
+        return bool(self.starts) and all(start.success for start in self.starts)
+
+    def document(self, with_series: bool = True) -> dict[str, Any]:
+        plain: dict[str, Any] = plain_json(
+            {
+                "vehicle": self.vehicle,
+                "policy_sha256": self.policy_sha256,
+                "simulated_by": self.simulated_by,
+                "state": self.state,
+                "ended": self.ended,
+                "kept": self.kept,
+                "successes": self.successes,
+                "starts": [start.document(with_series) for start in self.starts],
+                "not_flown": list(NOT_FLOWN),
+                "notes": self.notes,
+            }
+        )
+        return plain
+
+
+def lines(result: FlightResult) -> list[str]:
+    """The flight for people."""
+    has_prediction = any(start.predicted for start in result.starts)
+    head: tuple[str, ...] = ("start", "success", "greatest error", "last second", "settled after")
+    if has_prediction:
+        head = (*head, "predicted", "apart")
+    rows = [head, *(_row(start, has_prediction) for start in result.starts)]
+    text = aligned(rows) if result.starts else []
+    flown = f"{result.successes} of {len(result.starts)} starts within 0.2 m in the last second"
+    kept = "kept by the vehicle" if result.kept else "given up again by the vehicle"
+    text += [f"{flown}; the policy was {kept}", *(f"note: {note}" for note in result.notes)]
+    return [*text, *(f"not flown: {what}" for what in NOT_FLOWN)]
+
+
+def _row(start: StartResult, has_prediction: bool) -> tuple[str, ...]:
+    offset = " ".join(f"{value:+.1f}" for value in start.offset_m)
+    measures = start.measures
+    if measures is None:
+        cells: tuple[str, ...] = (offset, "no", start.cause or "not flown", "", "")
+    else:
+        cells = (offset, "yes" if measures.success else "no", *_figures(measures))
+    if not has_prediction:
+        return cells
+    apart, predicted = start.most_apart_m, start.predicted
+    return (
+        *cells,
+        f"last second {predicted.last_second_error_m:.3f} m" if predicted else "",
+        f"{apart:.2f} m" if apart is not None else "",
+    )
+
+
+def _figures(measures: Measures) -> tuple[str, str, str]:
+    settled = f"{measures.settling_s:.2f} s" if measures.settling_s is not None else "never"
+    return f"{measures.greatest_error_m:.2f} m", f"{measures.last_second_error_m:.3f} m", settled

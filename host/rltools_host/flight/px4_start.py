@@ -1,0 +1,126 @@
+"""One start: PX4 brings the vehicle there, the policy has it for ten seconds, PX4 takes it back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rltools_host.errors import FlightError
+from rltools_host.flight import series
+from rltools_host.flight.px4_air import POLICY_SILENCE_S, Air
+from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
+from rltools_host.flight.px4_policy import Px4Policies
+from rltools_host.flight.px4_result import StartResult
+from rltools_host.flight.series import FloatArray, Sample, Series, TargetFrame
+
+# Where the vehicle is when the policy takes over, from its target: forward, left, up.
+STARTS: tuple[tuple[float, float, float], ...] = (
+    (0.0, 0.0, 0.0),
+    (0.5, 0.0, 0.0),
+    (0.0, -0.5, 0.0),
+    (-0.5, 0.5, 0.3),
+    (0.0, 0.0, -0.5),
+    (1.0, 0.0, 0.0),
+    (-0.7, -0.7, 0.0),
+    (0.0, 0.0, 1.0),
+)
+FURTHEST_M = 3.0  # from the target, which is 5 m above the ground; the contract's limit is 5 m
+ARRIVED_M, ARRIVED_M_S, ARRIVED_S = 0.3, 0.2, 1.0
+TRANSIT_LIMIT_S = 40.0
+SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
+
+
+class StartFlight:
+    """Flies one start; what is known of it is in `start`, also where it is broken off."""
+
+    def __init__(
+        self, air: Air, policies: Px4Policies, policy_mode: Mode, start: StartResult
+    ) -> None:
+        self._air = air
+        self._vehicle = air.vehicle
+        self._policies = policies
+        self._policy_mode = policy_mode
+        self._start = start
+        self._times: list[float] = []
+        self._rows: list[FloatArray] = []
+
+    def carry_out(self) -> None:
+        self._go_there()
+        try:
+            self._hand_over_and_hold()
+        finally:
+            self._vehicle.on_sample = lambda _: None
+            if self._rows:
+                self._start.series = Series(np.array(self._times), np.array(self._rows))
+        self._take_back()
+        assert self._start.series is not None
+        self._start.measures = series.measure(self._start.series)
+
+    def _go_there(self) -> None:
+        """PX4 brings the vehicle to the start, and it is at rest."""
+        air, vehicle = self._air, self._vehicle
+        frame = TargetFrame((0.0, 0.0, 0.0), air.yaw)
+        there = air.target_ned + frame.world(self._start.offset_m)
+        air.allowed = {TAKE_OFF, HOLD}
+        vehicle.go_to(air.place_of(there), "to go to the start", air.watch)
+        rests_since = math.inf
+
+        def has_arrived() -> bool:
+            nonlocal rests_since
+            sample = air.sample
+            if sample.distance(there) > ARRIVED_M or sample.speed > ARRIVED_M_S:
+                rests_since = math.inf
+            elif rests_since == math.inf:
+                rests_since = sample.time_s
+            return vehicle.mode == HOLD and sample.time_s - rests_since >= ARRIVED_S
+
+        if not vehicle.wait(has_arrived, TRANSIT_LIMIT_S, air.watch):
+            raise FlightError(
+                f"{vehicle.name} did not come to rest at the start within {TRANSIT_LIMIT_S:g} s: "
+                f"it is {air.sample.distance(there):.1f} m away{vehicle.reason()}"
+            )
+        air.allowed = {HOLD}
+
+    def _hand_over_and_hold(self) -> None:
+        """The policy's mode has the vehicle. Its target is the same place for all starts, seen from
+        where the vehicle is when the mode is entered."""
+        air, vehicle = self._air, self._vehicle
+        yaw = air.yaw
+        away = TargetFrame((0.0, 0.0, 0.0), yaw).vector(air.target_ned - air.sample.position_ned)
+        offset = (round(away[0], 2), round(away[1], 2), round(away[2], 2))
+        self._policies.place_target(offset, air.watch)
+        entry = air.sample
+        target = entry.position_ned + TargetFrame((0.0, 0.0, 0.0), yaw).world(offset)
+        frame = TargetFrame((target[0], target[1], target[2]), yaw)
+
+        def record(sample: Sample) -> None:
+            if vehicle.mode not in air.allowed:  # not the policy's any more
+                return
+            self._times.append(sample.time_s - entry.time_s)
+            self._rows.append(frame.row(sample))
+
+        record(entry)
+        vehicle.on_sample = record
+        air.allowed = {HOLD, self._policy_mode}
+        vehicle.set_mode(self._policy_mode, self._watch)
+        air.allowed = {self._policy_mode}
+        # Of PX4's time: a simulation may be slower than ours, or faster.
+        if not vehicle.wait(
+            lambda: self._times[-1] >= series.HOLD_S, SLOWEST * series.HOLD_S, self._watch
+        ):
+            raise FlightError(f"the clock of {vehicle.name} stands still")
+
+    def _watch(self) -> None:
+        self._air.watch(POLICY_SILENCE_S)
+        name, row = self._vehicle.name, self._rows[-1]
+        if broken := series.limit_broken(row):
+            raise FlightError(f"the policy of {name} broke a limit: {broken}")
+        away = float(np.linalg.norm(row[series.POSITION]))
+        if away > FURTHEST_M:
+            raise FlightError(f"{name} drifted {away:.1f} m from its target")
+
+    def _take_back(self) -> None:
+        self._air.allowed = {self._policy_mode, HOLD}
+        self._vehicle.set_mode(HOLD, self._air.watch)
+        self._air.allowed = {HOLD}

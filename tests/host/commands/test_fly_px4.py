@@ -1,0 +1,158 @@
+"""`rlt fly RUN --px4` as it is typed, over UDP, against the scripted vehicle."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from policy_run import make_policy_run
+from px4_model import POLICY, Wrong
+from px4_vehicle import Script, ScriptedPx4, UdpPx4
+from rltools_host import cli
+from rltools_host.commands import fly_px4
+from rltools_host.errors import FlightError, Interrupted, PortError, RefusedError
+from rltools_host.flight import px4_flight
+
+FlyOver = Callable[[UdpPx4], None]
+
+
+@pytest.fixture
+def fly_over(monkeypatch: pytest.MonkeyPatch) -> FlyOver:
+    """Has the command fly in the vehicle's time."""
+
+    def fly_over(px4: UdpPx4) -> None:
+        there = functools.partial(px4_flight.fly, open_link=px4.open_link, clock=px4.clock)
+        monkeypatch.setattr(fly_px4, "fly", there)
+
+    return fly_over
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return make_policy_run(tmp_path / "run")
+
+
+def fly(run: Path, url: str, *words: str) -> int:
+    return cli.run(["fly", str(run), "--px4", url, *words])
+
+
+def test_a_flight(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+) -> None:
+    out = tmp_path / "flight.json"
+    with UdpPx4(ScriptedPx4()) as px4:
+        fly_over(px4)
+        assert fly(run, px4.url, "--starts", "2", "--json", "-o", str(out)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    document = json.loads(printed[-1])
+    assert document["successes"] == 2
+    assert document["kept"]
+    assert document["vehicle"] == px4.url
+    assert "series" not in document["starts"][0]
+    whole = json.loads(out.read_text())
+    assert whole == json.loads((run / "flight-px4.json").read_text())
+    assert len(whole["starts"][1]["series"]["rows"]) > 100
+    text = "\n".join(printed[:-1])
+    assert "is simulated: PX4's program for a PC" in text
+    assert "2 of 2 starts within 0.2 m in the last second; the policy was kept" in text
+    assert "not flown: the gate's starts with a tilt" in text
+    assert px4.vehicle.files["policy.rltp"] == (run / "policy.rltp").read_bytes()
+
+
+def test_how_the_vehicle_was_left_is_said_where_nothing_can_be_kept(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+) -> None:
+    (tmp_path / "folder").mkdir()
+    script = Script(wrong=Wrong(falls_back_at=2.0))
+    with UdpPx4(ScriptedPx4(script)) as px4:
+        fly_over(px4)
+        code = fly(run, px4.url, "--starts", "1", "-o", str(tmp_path / "folder"))
+    assert code == FlightError.exit_code
+    assert capsys.readouterr().err.endswith("; it is on the ground and disarmed\n")
+
+
+def test_a_flight_that_is_broken_off(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+) -> None:
+    out = tmp_path / "flight.json"
+    script = Script(wrong=Wrong(falls_back_at=2.0))
+    with UdpPx4(ScriptedPx4(script)) as px4:
+        fly_over(px4)
+        code = fly(run, px4.url, "--starts", "1", "--json", "-o", str(out))
+    assert code == FlightError.exit_code
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: the vehicle on udp:127.0.0.1:")
+    assert line.endswith("; it is on the ground and disarmed")
+    details = json.loads(captured.out.splitlines()[-1])
+    assert details["exit_code"] == code
+    assert "fell back" in details["starts"][0]["cause"]
+    assert json.loads(out.read_text())["starts"][0]["series"]["rows"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_lands_it(
+    run: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+) -> None:
+    before = signal.getsignal(number)
+    with UdpPx4(ScriptedPx4()) as px4:
+        fly_over(px4)
+
+        def interrupt() -> None:
+            deadline = time.monotonic() + 20.0
+            while px4.vehicle.model.mode != POLICY and time.monotonic() < deadline:
+                time.sleep(0.01)
+            os.kill(os.getpid(), number)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        code = fly(run, px4.url, "--starts", "1")
+        thread.join()
+    assert code == Interrupted.exit_code
+    assert capsys.readouterr().err == "interrupted; it is on the ground and disarmed\n"
+    assert px4.vehicle.model.is_on_ground
+    assert not px4.vehicle.model.armed
+    assert signal.getsignal(number) == before
+
+
+def test_a_real_vehicle_is_refused(
+    run: Path, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
+) -> None:
+    with UdpPx4(ScriptedPx4(Script(uid=1))) as px4:
+        fly_over(px4)
+        assert fly(run, px4.url) == RefusedError.exit_code
+    assert "does not say that it is simulated" in capsys.readouterr().err
+    assert not (run / "flight-px4.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["--px4", "udp:127.0.0.1:1", "--starts", "0"], 2, "--starts 0: give 1 to 8"),
+        (["--px4", "udp:127.0.0.1:1", "--starts", "9"], 2, "--starts 9: give 1 to 8"),
+        (["--px4", "udp:127.0.0.1:1"], PortError.exit_code, "nothing answers on udp:127.0.0.1:1"),
+        (["--px4", "tcp:127.0.0.1:1"], PortError.exit_code, "write udp:HOST:PORT"),
+        (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 8, "there is no folder /none"),
+        ([], 2, "say what is to fly: --board BOARD, or --px4 udp:HOST:PORT"),
+    ],
+)
+def test_a_wrong_command_line(
+    run: Path,
+    words: list[str],
+    code: int,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = functools.partial(px4_flight.fly, clock=lambda: 50.0 * time.monotonic())
+    monkeypatch.setattr(fly_px4, "fly", clock)
+    assert cli.run(["fly", str(run), *words]) == code
+    assert sentence in capsys.readouterr().err

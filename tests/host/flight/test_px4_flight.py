@@ -1,0 +1,499 @@
+"""`rlt fly RUN --px4` against a scripted vehicle: flights that go well, and each that does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from pymavlink.dialects.v20 import development as d
+
+from px4_model import GROUND, HEADING, POLICY, POSITION, Model, Wrong, to_world
+from px4_vehicle import Px4Link, Script, ScriptedPx4
+from rltools_host.errors import (
+    BoardMismatchError,
+    FlightError,
+    Interrupted,
+    PortError,
+    RefusedError,
+    RltError,
+    VerificationError,
+)
+from rltools_host.flight.px4_flight import Px4Flight, Px4Request, carry_out
+from rltools_host.flight.px4_modes import HOLD, LAND, Mode
+from rltools_host.flight.px4_result import FlightResult
+from rltools_host.flight.px4_start import STARTS
+from rltools_host.flight.px4_vehicle import Px4Vehicle
+
+IMAGE: Any = SimpleNamespace(
+    data=bytes(range(256)) * 90,
+    sha256="ab" * 32,
+    origin="the policy of a test",
+    experiment="hover",
+    step=1,
+    shape="13-64-64-4",
+    observations=(SimpleNamespace(name="position_error_x"),),
+    actions=(),
+)
+BESIDE = np.array((0.25, 0.0, 0.0))
+
+
+class Flight:
+    """A flight with a scripted vehicle, in the vehicle's time."""
+
+    def __init__(self, script: Script | None = None, starts: int = 1, **options: Any) -> None:
+        self.vehicle = ScriptedPx4(script)
+        self.link = Px4Link(self.vehicle)
+        self.said: list[str] = []
+        self._request = Px4Request("run", self.link.description, starts, **options)
+        vehicle = Px4Vehicle(self.link, self.link.clock)
+        self.flight = Px4Flight(vehicle, IMAGE, self._request, self.said.append)
+
+    def fly(self) -> FlightResult:
+        return carry_out(self.flight)
+
+    def fails(self, kind: type[RltError]) -> str:
+        with pytest.raises(kind) as caught:
+            self.fly()
+        assert type(caught.value) is kind
+        if self.flight.result.state != "find the vehicle":
+            assert caught.value.details["state"] == self.flight.result.state
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    @property
+    def model(self) -> Model:
+        return self.vehicle.model
+
+    def is_on_the_ground(self) -> bool:
+        return self.model.is_on_ground and not self.model.armed
+
+
+# -- flights that go well --------------------------------------------------------------------------
+
+
+def test_a_flight_from_its_beginning_to_its_end() -> None:
+    flight = Flight(starts=len(STARTS), script=Script(parameters={"RLT_TRIAL": 600}))
+    result = flight.fly()
+    assert result.all_succeeded
+    assert result.kept
+    assert (result.state, result.ended) == ("done", "it is on the ground and disarmed")
+    assert flight.is_on_the_ground()
+    assert flight.vehicle.files == {"policy.rltp": IMAGE.data, "previous.rltp": b"old"}
+    # PX4's own mode had it before, between and behind.
+    assert [mode for mode in flight.model.modes if mode in (POLICY, HOLD, LAND)][1:] == [
+        *[POLICY, HOLD] * len(STARTS),
+        LAND,
+    ]
+    # A heartbeat a second.
+    assert flight.vehicle.heartbeats_heard == pytest.approx(flight.model.now - 100.0, rel=0.1)
+
+
+@pytest.mark.parametrize("waits_s", [0.0, 2.5])
+def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: float) -> None:
+    flight = Flight(Script(wrong=Wrong(waits_s=waits_s)), starts=4)
+    result = flight.fly()
+    target = GROUND - (0.0, 0.0, 5.0)
+    for start, entry in zip(result.starts, flight.model.entries, strict=True):
+        np.testing.assert_allclose(entry, target + to_world(np.array(start.offset_m)), atol=0.06)
+        assert start.series is not None
+        assert start.measures is not None
+        # What the policy saw first: where it is from its target, level, with the target's heading.
+        first = start.series.rows[0]
+        np.testing.assert_allclose(first[:3], start.offset_m, atol=0.06)
+        np.testing.assert_allclose(first[6:10], (1, 0, 0, 0), atol=0.02)
+        np.testing.assert_allclose(first[10:], (0.1, -0.2, -0.3), atol=1e-6)
+        assert start.series.times_s[0] == 0.0
+        assert start.series.times_s[-1] >= 10.0
+        assert np.diff(start.series.times_s).max() < 0.05
+        assert start.measures.greatest_error_m == pytest.approx(
+            np.linalg.norm(start.offset_m), abs=0.08
+        )
+    far = result.starts[3].measures
+    assert far is not None
+    assert far.settling_s is not None
+    assert 0.3 < far.settling_s < 2.0
+    np.testing.assert_allclose(flight.model.target, target, atol=0.03)
+
+
+def test_the_target_points_east_where_the_module_says_so() -> None:
+    """Then its frame is not the vehicle's, whose heading is the same as before."""
+    flight = Flight(Script(parameters={"RLT_HEADING": 0}), starts=2)
+    start = flight.fly().starts[1]
+    assert start.series is not None
+    east = np.array((0.0, 0.5, 0.0))  # of its first row the x, as north, east, down
+    np.testing.assert_allclose(start.series.rows[0, :3], (0.5, 0, 0), atol=0.06)
+    np.testing.assert_allclose(flight.model.entries[1], GROUND - (0.0, 0.0, 5.0) + east, atol=0.06)
+    w, _, _, z = start.series.rows[0, 6:10]
+    assert 2.0 * np.arctan2(z, w) == pytest.approx(np.pi / 2 - HEADING, abs=0.02)
+
+
+def test_the_prediction_is_beside_the_flight() -> None:
+    asked: list[Any] = []
+
+    def predict(first: Any, times: Any) -> Any:
+        assert flight.is_on_the_ground()  # it may take its time
+        asked.append((first, times))
+        return np.outer(np.exp(-times), first)
+
+    flight = Flight(starts=2, predict=predict)
+    start = flight.fly().starts[1]
+    assert start.series is not None
+    np.testing.assert_array_equal(asked[1][0], start.series.rows[0])
+    np.testing.assert_array_equal(asked[1][1], start.series.times_s)
+    assert start.predicted is not None
+    assert start.predicted.success
+    assert start.most_apart_m is not None
+    assert 0.0 < start.most_apart_m < 0.5
+    assert start.document(with_series=True)["prediction"]["rows"][0][0] == pytest.approx(
+        0.5, abs=0.06
+    )
+
+
+def test_a_policy_that_holds_another_place_is_given_up() -> None:
+    def beside(model: Model) -> Any:
+        return 9.0 * (model.target + BESIDE - model.position) - 6.0 * model.velocity
+
+    flight = Flight(Script(wrong=Wrong(policy=beside)), starts=2)
+    result = flight.fly()
+    assert result.state == "done"
+    assert [start.success for start in result.starts] == [False, False]
+    assert result.starts[0].measures is not None
+    assert result.starts[0].measures.last_second_error_m == pytest.approx(0.25, abs=0.03)
+    assert result.starts[0].measures.settling_s is None
+    assert not result.kept
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+    assert not flight.vehicle.on_trial
+
+
+def test_a_link_that_loses_acknowledgements_answers_and_frames() -> None:
+    script = Script(drops_acks=2, drops_shell=1, loses=0.15, longer_frames=True)
+    flight = Flight(script, starts=2)
+    assert flight.fly().all_succeeded
+    arming = [n for n, _ in flight.vehicle.commands if n == d.MAV_CMD_COMPONENT_ARM_DISARM]
+    assert len(arming) >= 3
+    confirmations = [c for n, c in flight.vehicle.commands if n == d.MAV_CMD_COMPONENT_ARM_DISARM]
+    assert confirmations[:3] == [0, 1, 2]
+    assert flight.vehicle.shell_lines.count("rlt_policy confirm") == 1
+
+
+def test_a_flight_controller_with_a_simulator_in_it() -> None:
+    script = Script(uid=0, hil_flag=True, parameters={"SYS_HITL": 2})
+    flight = Flight(script)
+    assert flight.fly().all_succeeded
+    assert "simulator in hardware" in flight.flight.result.simulated_by
+
+
+def test_a_px4_that_stays_in_its_mode_without_a_ground_station_is_noted() -> None:
+    result = Flight(Script(parameters={"NAV_DLL_ACT": 0})).fly()
+    assert any("NAV_DLL_ACT" in note for note in result.notes)
+
+
+# -- vehicles that are not taken -------------------------------------------------------------------
+
+REAL_UID = 0x3235373136511D00
+REFUSED: dict[str, tuple[Script, str]] = {
+    "real": (Script(uid=REAL_UID), "does not say that it is simulated"),
+    "tells nothing": (
+        Script(uid=0, parameters={"SYS_HITL": None}),  # type: ignore[dict-item]
+        "does not tell SYS_HITL",
+    ),
+    "parameter without a restart": (
+        Script(uid=REAL_UID, parameters={"SYS_HITL": 2}),
+        "its heartbeat lacks the flag",
+    ),
+    "flag alone": (Script(uid=REAL_UID, hil_flag=True), "has 0 for SYS_HITL"),
+    "another value": (
+        Script(uid=REAL_UID, hil_flag=True, parameters={"SYS_HITL": 3}),
+        "has 3 for SYS_HITL",
+    ),
+    "simulator in hardware, with motors": (
+        Script(
+            uid=REAL_UID,
+            hil_flag=True,
+            parameters={"SYS_HITL": 2, "PWM_MAIN_FUNC2": 104},
+        ),
+        "real outputs of it are for motors (PWM_MAIN_FUNC2)",
+    ),
+    "armed": (Script(armed=True), "is armed: land it first"),
+    "no module": (Script(has_module=False), "has no flight mode RL Policy"),
+    "older module": (Script(knows_offset=False), "does not do `offset 0.00"),
+    "arming": (
+        Script(arming_refusal="Arming denied: no RC"),
+        'refuses to arm: denied (it says "Arming denied: no RC")',
+    ),
+    "short trial": (Script(parameters={"RLT_TRIAL": 60}), "takes 60 s (RLT_TRIAL)"),
+    "policy": (
+        Script(policy_refusal="candidate.rltp refused: reason 9, at 0"),
+        'made for other observations, actions or rate (channel 0, here "position_error_x")',
+    ),
+    "slots": (Script(policy_refusal="candidate.rltp: error 2 of the slots"), "under way"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_vehicle_that_is_refused(name: str) -> None:
+    script, sentence = REFUSED[name]
+    flight = Flight(script)
+    text = flight.fails(FlightError if name in ("arming", "older module") else RefusedError)
+    assert sentence in text
+    numbers = {number for number, _ in flight.vehicle.commands}
+    if name not in ("arming", "older module"):
+        assert d.MAV_CMD_COMPONENT_ARM_DISARM not in numbers
+        assert d.MAV_CMD_DO_SET_MODE not in numbers
+        assert flight.vehicle.files["policy.rltp"] == b"old"
+    if name in list(REFUSED)[:6]:  # nothing at all is sent to what is not simulated
+        assert numbers == {d.MAV_CMD_REQUEST_MESSAGE}
+        assert flight.vehicle.shell_lines == []
+        assert "candidate.rltp" not in flight.vehicle.files
+    assert not flight.vehicle.on_trial
+    assert flight.vehicle.files["previous.rltp"] == b"older"
+    if name != "armed":
+        assert flight.is_on_the_ground()
+
+
+def test_another_autopilot_is_refused() -> None:
+    script = Script(autopilot=d.MAV_AUTOPILOT_ARDUPILOTMEGA)
+    assert "is no PX4" in Flight(script).fails(BoardMismatchError)
+
+
+# -- flights that are broken off -------------------------------------------------------------------
+
+
+def drifts(_: Model) -> Any:
+    return np.array((1.0, 0.0, 0.0))
+
+
+def sinks(model: Model) -> Any:
+    return np.array((0.0, 0.0, 2.0 if model.velocity[2] < 1.5 else 0.0))
+
+
+def shoots(_: Model) -> Any:
+    return np.array((0.0, 12.0, -3.0))
+
+
+LANDED = "; it is on the ground and disarmed"
+BROKEN: dict[str, tuple[Script, str, str]] = {
+    "never climbs": (
+        Script(wrong=Wrong(ceiling_m=2.0)),
+        "reached 1.8 m of 5 m within 40 s",
+        LANDED,
+    ),
+    "drifts away": (Script(wrong=Wrong(policy=drifts)), "drifted 3.", LANDED),
+    "does not rest": (
+        Script(wrong=Wrong(sways_m=0.3)),
+        "did not come to rest at the start within 40 s: it is 0.",
+        LANDED,
+    ),
+    "sinks": (Script(wrong=Wrong(policy=sinks)), "from its target", LANDED),
+    "is too fast": (Script(wrong=Wrong(policy=shoots)), "broke a limit: its velocity", LANDED),
+    "falls back": (
+        Script(wrong=Wrong(falls_back_at=3.0)),
+        'fell back to Hold (it says "RL Policy: outside the range of the policy")',
+        LANDED,
+    ),
+    "another ground station": (
+        Script(wrong=Wrong(taken_over_at=3.0)),
+        "changed the mode of the vehicle on udp:script to Return",
+        LANDED,
+    ),
+    "that one insists": (
+        Script(wrong=Wrong(taken_over_at=3.0, keeps_taking=True)),
+        "to Return",
+        "; it is left in PX4's mode Return: something keeps it from landing",
+    ),
+    "a pilot": (
+        Script(wrong=Wrong(taken_over_at=3.0, taken_by=POSITION)),
+        "to Position",
+        "; it is left to whoever flies it, in PX4's mode Position",
+    ),
+    "disarms": (
+        Script(wrong=Wrong(disarmed_at=3.0)),
+        "was disarmed in the air",
+        LANDED,
+    ),
+    "silent for seconds": (
+        Script(silent_at=2.0, silent_s=4.0),
+        "has told no position for 1.",
+        LANDED,
+    ),
+    "silent for good": (
+        Script(silent_at=2.0, silent_s=1e9),
+        "has told no position for 1.",
+        "; it has not been heard for 30 s: PX4's own failsafe has it",
+    ),
+    "is not simulated any more": (
+        Script(
+            uid=REAL_UID,
+            hil_flag=True,
+            parameters={"SYS_HITL": 2},
+            wrong=Wrong(flag_lost_at=4.0),
+        ),
+        "does not say any more that it is simulated",
+        LANDED,
+    ),
+    "falls back to a mode for sticks": (
+        Script(wrong=Wrong(falls_back_at=3.0, falls_back_to=POSITION)),
+        'fell back to Position (it says "RL Policy: outside the range of the policy")',
+        LANDED,
+    ),
+    "never lands": (
+        Script(wrong=Wrong(never_lands=True)),
+        "was to land",
+        "; it is still armed after 90 s, in PX4's mode Land",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_flight_that_is_broken_off(name: str) -> None:
+    script, cause, ending = BROKEN[name]
+    flight = Flight(script, starts=2)
+    text = flight.fails(FlightError)
+    assert cause in text
+    assert text.endswith(ending)
+    assert not flight.flight.result.kept
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+    if ending == LANDED:
+        assert flight.model.is_on_ground or name == "disarms"
+        assert not flight.model.armed
+        assert not flight.vehicle.on_trial
+    assert flight.model.mode != POLICY or name in ("silent for good", "disarms")
+
+
+def test_what_was_flown_before_is_kept_in_the_error() -> None:
+    flight = Flight(Script(wrong=Wrong(falls_back_at=3.0)), starts=3)
+    with pytest.raises(FlightError) as caught:
+        flight.fly()
+    starts = caught.value.details["starts"]
+    assert [start["measures"] for start in starts] == [None] * 3
+    assert "fell back" in starts[0]["cause"]
+    series = flight.flight.result.starts[0].series
+    assert series is not None
+    assert series.times_s[-1] == pytest.approx(3.0, abs=0.2)
+    assert "series" not in starts[0]
+    assert starts[1]["cause"] == ""
+    assert caught.value.details["state"] == "fly the starts"
+
+
+def test_a_pilot_is_not_disturbed() -> None:
+    flight = Flight(Script(wrong=Wrong(taken_over_at=3.0, taken_by=POSITION)))
+    flight.fails(FlightError)
+    at = flight.model.modes.index(POSITION)
+    assert flight.model.modes[at:] == [POSITION]
+    assert flight.model.armed
+
+
+@pytest.mark.parametrize("mode", [POLICY, LAND, None])
+def test_ctrl_c_lands_it(mode: Mode | None) -> None:
+    flight = Flight()
+    flight.link.interrupt_when = lambda vehicle: (
+        vehicle.model.mode == mode
+        if mode is not None
+        else vehicle.model.armed and vehicle.model.position[2] < GROUND[2] - 2.0
+    )
+    text = flight.fails(Interrupted)
+    assert text == f"interrupted{LANDED}"
+    assert flight.is_on_the_ground()
+    assert not flight.vehicle.on_trial
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+
+
+def test_ctrl_c_before_it_flies_leaves_it_on_the_ground() -> None:
+    flight = Flight()
+    flight.link.interrupt_when = lambda vehicle: "candidate.rltp" in vehicle.files
+    assert flight.fails(Interrupted) == "interrupted"
+    assert not flight.vehicle.on_trial
+    assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
+
+
+@pytest.mark.parametrize("verb", ["try", "offset", "confirm", "status"])
+def test_an_answer_of_the_shell_that_is_lost(verb: str) -> None:
+    flight = Flight(Script(drops_verb=verb))
+    assert flight.fly().kept
+    assert flight.vehicle.files == {"policy.rltp": IMAGE.data, "previous.rltp": b"old"}
+    assert flight.vehicle.shell_lines.count("rlt_policy confirm") == 1
+
+
+def test_a_policy_is_not_rolled_back_twice() -> None:
+    """The second roll-back would be to the policy before the one that acted before."""
+    flight = Flight(Script(drops_verb="rollback", wrong=Wrong(falls_back_at=1.0)))
+    flight.fails(FlightError)
+    assert flight.vehicle.shell_lines.count("rlt_policy rollback") == 1
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+    assert flight.flight.result.notes == []
+
+
+def test_a_trial_that_is_over_is_not_rolled_back() -> None:
+    """That would be to the policy before the one that acts."""
+    flight = Flight(Script(wrong=Wrong(falls_back_at=1.0, fault="trial is over")))
+    assert 'it says "RL Policy: trial is over"' in flight.fails(FlightError)
+    assert "rlt_policy rollback" not in flight.vehicle.shell_lines
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+
+
+def test_the_trial_of_somebody_else_is_left_alone() -> None:
+    flight = Flight(Script(tried_by_another=True))
+    assert "refuses the policy: a trial is under way" in flight.fails(RefusedError)
+    assert flight.vehicle.on_trial
+
+
+def test_a_vehicle_that_stays_armed_on_the_ground_is_disarmed() -> None:
+    flight = Flight(Script(wrong=Wrong(stays_armed=True)))
+    assert flight.fly().kept
+    assert flight.is_on_the_ground()
+
+
+def test_a_vehicle_that_tells_too_little_is_refused() -> None:
+    text = Flight(Script(fastest_s=0.2)).fails(RefusedError)
+    assert "tells its position 5 times a second, where 10 are needed" in text
+
+
+def test_a_vehicle_whose_attitude_stands_still_is_not_flown_by_the_policy() -> None:
+    flight = Flight()
+
+    def stream(name: str) -> list[Any]:
+        is_mute = name == "ATTITUDE_QUATERNION" and flight.model.mode == POLICY
+        return [] if is_mute else streams(name)
+
+    streams = flight.vehicle._stream
+    flight.vehicle._stream = stream  # type: ignore[method-assign]
+    text = flight.fails(FlightError)
+    assert "has told no position for 1." in text
+    assert text.endswith(LANDED)
+
+
+def test_a_vehicle_that_does_not_take_off_keeps_its_mode() -> None:
+    flight = Flight(Script(arming_refusal="Arming denied"))
+    flight.fails(FlightError)
+    assert LAND not in flight.model.modes
+
+
+def test_several_vehicles_are_refused() -> None:
+    flight = Flight()
+    other = ScriptedPx4(Script(system=2))
+    advance = flight.vehicle.advance
+
+    def advance_both() -> None:
+        advance()
+        other.advance()
+        flight.vehicle.out += other.out
+        other.out.clear()
+
+    flight.vehicle.advance = advance_both  # type: ignore[method-assign]
+    assert "with the system ids 1, 2: give the address of one" in flight.fails(RefusedError)
+    assert flight.vehicle.commands == []
+
+
+def test_nobody_is_there() -> None:
+    flight = Flight()
+    flight.vehicle.send = lambda _: None  # type: ignore[method-assign]
+    text = flight.fails(PortError)
+    assert text.startswith("nothing answers on udp:script within 10 s")
+
+
+def test_damaged_files_are_not_tried() -> None:
+    flight = Flight(Script(wrong_crc32=True))
+    assert "has other bytes in /rlt/candidate.rltp" in flight.fails(VerificationError)
+    assert "rlt_policy try" not in flight.vehicle.shell_lines
