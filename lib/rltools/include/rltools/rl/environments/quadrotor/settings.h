@@ -56,17 +56,18 @@ constexpr std::uint32_t kCrazyflieTables = 5;
 
 RLT_DEFINE_HYPERPARAMETERS(Settings, RLT_QUADROTOR_SETTINGS)
 
-// What the experiments train with: any attitude, wind and delays of the gate's
-// (docs/gate.md), and limits a little narrower than a flight's.
+// What the experiments train with: any attitude, the wind and the delays of the gate hover
+// (docs/gate.md); starts a little faster than there, and limits narrower.
 struct TrainingSettings : Settings {
   TrainingSettings() {
     latency_ms = 20.0f;
     gust_m_s2 = 0.3f;
     start_position = 1.0f;
+    start_velocity = 1.5f;
     start_tilt = 180.0f;
-    start_rate = 2.0f;
-    limit_position = 4.0f;
-    limit_velocity = 10.0f;
+    start_rate = 3.0f;
+    limit_position = 3.0f;
+    limit_velocity = 8.0f;
     limit_rate = 25.0f;
     reward_alive = 2.0f;
     cost_velocity = 0.03f;
