@@ -20,7 +20,7 @@ from rltools_host.ui.table import aligned
 
 LARGEST_KG = 20.0  # as far as the settings go
 LARGEST_M = 1.0
-EXPERIMENT = "quadrotor-sac"
+EXPERIMENT = "quadrotor-ppo"
 
 
 def run(

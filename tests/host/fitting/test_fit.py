@@ -24,6 +24,8 @@ from quadrotor_flight import (
     write_log,
 )
 from rltools_host import cli, paths
+from rltools_host.build import experiments
+from rltools_host.commands.fit import EXPERIMENT
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
@@ -331,13 +333,19 @@ def test_example_becomes_a_file_of_settings(
     assert cli.run(["fit", str(EXAMPLE), *PLACES, "--out", str(out), "--json"]) == 0
     printed = capsys.readouterr().out
     assert f"wrote {out}" in printed
-    assert f"train quadrotor-sac --set-file {out}" in printed
+    assert f"train quadrotor-ppo --set-file {out}" in printed
     document = json.loads(printed.splitlines()[-1])
     assert document["rows"] == 1750
     assert document["warnings"] == []
     written = json.loads(out.read_text())
     assert (written["airframe"], written["mass_kg"], written["rotor_x_m"]) == (0, 0.0306, 0.028)
     assert {"sag_load", "sag_per_min"}.isdisjoint(written)
+    known = {
+        entry.name: (entry.minimum, entry.maximum)
+        for entry in experiments.describe(EXPERIMENT).hyperparameters
+    }
+    for name, value in written.items():  # as `rlt train --set-file` takes them
+        assert known[name][0] <= value <= known[name][1], name
     drone = DRONES[EXAMPLE_DRONE]
     assert written["inertia_x"] == pytest.approx(1e6 * drone.inertia[0], rel=0.03)
     assert written["inertia_z"] == pytest.approx(1e6 * drone.inertia[2], rel=0.1)
