@@ -318,7 +318,7 @@ const Fault kFaults[] = {
      [](Vehicle& v) { v.in.position.heading_rad = kNan; }},
     {"far from the target", Reason::out_of_range,
      [](Vehicle& v) { v.in.position.ned_m[0] += 5.1f; }},
-    {"fast", Reason::out_of_range, [](Vehicle& v) { v.in.position.ned_m_s[2] = 5.1f; }},
+    {"fast", Reason::out_of_range, [](Vehicle& v) { v.in.position.ned_m_s[2] = 10.1f; }},
     {"policy being loaded", Reason::loading, [](Vehicle& v) { v.in.is_loading = true; }},
 };
 

@@ -270,7 +270,7 @@ def sinks(model: Model) -> Any:
 
 
 def shoots(_: Model) -> Any:
-    return np.array((0.0, 12.0, -3.0))
+    return np.array((0.0, 40.0, -3.0))
 
 
 LANDED = "; it is on the ground and disarmed"

@@ -100,7 +100,7 @@ def test_the_last_second_counts_whole(until: float, success: bool) -> None:
 def test_what_ends_early_or_breaks_a_limit_is_none() -> None:
     assert not measure(flight(np.zeros(100), end_s=9.9)).success
     assert measure(flight(np.zeros(100))).success
-    for column, value in ((1, 5.1), (4, -5.1), (11, 36.0), (3, math.nan), (0, math.inf)):
+    for column, value in ((1, 5.1), (4, -10.1), (11, 36.0), (3, math.nan), (0, math.inf)):
         series = flight(np.zeros(100))
         series.rows[10, column] = value
         assert not measure(series).success

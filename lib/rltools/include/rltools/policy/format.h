@@ -121,8 +121,12 @@ constexpr std::size_t text_length(const char* text) {
 // Copies text into a field of zeros, cut so that a terminating zero remains.
 template <std::size_t Capacity>
 inline void copy_text(char (&field)[Capacity], const char* text) {
+  // GCC 12 warns falsely where it knows the text, and that it was put together at compile time.
+  __asm__("" : "+r"(text));
+  const std::size_t length = text_length(text);
+  const std::size_t copied = length < Capacity ? length : Capacity - 1;
   for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
-  for (std::size_t i = 0; i + 1 < Capacity && text[i] != '\0'; i++) field[i] = text[i];
+  __builtin_memcpy(field, text, copied);
 }
 
 inline PolicyImageChannel record_of(const Channel& channel) {
