@@ -238,9 +238,9 @@ TEST_CASE("faults: the last action is held for four ticks, then the stock contro
       ticks_until_stock([](Bench& b) { b.sensed.position_m[0] = 2.5f; }, RLT_REASON_OUT_OF_RANGE),
       0, 0);
   // the contract's range, in the next tick of the policy
-  within(
-      ticks_until_stock([](Bench& b) { b.sensed.velocity_m_s[0] = 10.1f; }, RLT_REASON_OUT_OF_RANGE),
-      0, 1);
+  within(ticks_until_stock([](Bench& b) { b.sensed.velocity_m_s[0] = 10.1f; },
+                           RLT_REASON_OUT_OF_RANGE),
+         0, 1);
   within(ticks_until_stock([](Bench& b) { b.sensed.is_position_target = false; },
                            RLT_REASON_NO_TARGET),
          0, 0);
