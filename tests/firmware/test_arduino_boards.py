@@ -48,21 +48,21 @@ KINDS = {
         # Debian has no C library for Xtensa.
         ("-isystem", str(ESP32_INTERFACE / "c_library"), "-DMAVLINK_NO_CONVERSION_HELPERS"),
         96 * 1024,
-        20 * 1024,
+        22 * 1024,
     ),
     "esp32c3": Kind(
         "riscv64-unknown-elf",
         ESP32_INTERFACE,
         ("-march=rv32imc", "-mabi=ilp32", "-DARDUINO_USB_CDC_ON_BOOT=1"),
         96 * 1024,
-        20 * 1024,
+        22 * 1024,
     ),
     "teensy41": Kind(
         "arm-none-eabi",
         HERE / "teensy_interface",
         ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"),
         64 * 1024,
-        20 * 1024,
+        22 * 1024,
     ),
 }
 ESP32 = [name for name, kind in KINDS.items() if kind.interface == ESP32_INTERFACE]
