@@ -142,9 +142,10 @@ void nothing_has_happened(const Batch& batch, int index) {
 }
 
 template <class Device, class Environments>
-void begin_next(Device device, const Batch& batch, Environments& environments, int index) {
+void begin_next(Device device, const Environment& environment, const Batch& batch,
+                Environments& environments, int index) {
   const Store store{batch};
-  begin_next_episode(device, environment_of(batch), environments, index, batch.seed, store);
+  begin_next_episode(device, environment, environments, index, batch.seed, store);
   nothing_has_happened(batch, index);
 }
 
@@ -160,7 +161,7 @@ void step_with(Device device, const Batch& batch) {
   rlt::for_each_environment<Environment>(device, environments.count(), [&](auto worker, int index) {
     const bool has_ended = batch.terminated[index] || batch.truncated[index];
     if (batch.autoreset == kNextStep && has_ended) {
-      return begin_next(worker, batch, environments, index);
+      return begin_next(worker, environment, batch, environments, index);
     }
     step_and_observe(worker, environment, environments, index, batch.seed, batch.step_number,
                      batch.episode_steps, batch.action, store);
@@ -243,8 +244,9 @@ void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
 // The next episode of every environment.
 void rlt_environment_begin_next(Batch* batch) {
   auto environments = environments_of(*batch);
+  const Environment environment = environment_of(*batch);
   for (int index = 0; index < environments.count(); index++) {
-    begin_next(rlt::Generic{}, *batch, environments, index);
+    begin_next(rlt::Generic{}, environment, *batch, environments, index);
   }
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rltools_host.errors import UsageError
 from rltools_host.flight.simulator import flight_library
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training.hyperparameters import setting_texts
 
 
 def settings_of(run: RunFolder) -> dict[str, float]:
@@ -20,16 +21,11 @@ def settings_of(run: RunFolder) -> dict[str, float]:
 def given_settings(texts: Sequence[str]) -> dict[str, float]:
     """Of --set, as typed: name=value. Names and bounds are looked at when they are used."""
     found: dict[str, float] = {}
-    for text in texts:
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not equals:
-            raise UsageError(f'--set "{text}" has no value: write --set name=value')
-        if name in found:
-            raise UsageError(f"{name} is given twice: give it once")
+    for name, text in setting_texts(texts).items():
         try:
-            found[name] = float(value)
+            found[name] = float(text)
         except ValueError:
             found[name] = math.nan
         if not math.isfinite(found[name]):
-            raise UsageError(f"--set {text}: {value or 'nothing'} is not a number")
+            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
     return found

@@ -11,7 +11,7 @@ from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.files import plain_json
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances
 from rltools_host.flight.loop import Event, Trace
-from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.flight.outcome import Cause, Rule, settled_from
 from rltools_host.policies.outcome import Outcome, short
 
 MOST_EVENTS = 8  # that are printed; the JSON and the replay have all
@@ -105,10 +105,8 @@ class LoopResult:
         """After that it stayed near; None: it did not."""
         if self.trace is None:
             return None
-        far = np.flatnonzero(self.trace.errors_m > self.rule.radius_m)
-        if not far.size:
-            return 0.0
-        return (int(far[-1]) + 1) / TICKS_A_S if far[-1] < self.trace.count else None
+        settled = settled_from(self.trace.errors_m, self.rule.radius_m)
+        return None if settled is None else settled / TICKS_A_S
 
     # -- the same flight on this machine -----------------------------------------------------------
 

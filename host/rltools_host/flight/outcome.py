@@ -5,6 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 NORMAL_QUANTILE_95 = 1.959963984540054  # 97.5 % of a standard normal distribution lie below
 
@@ -71,6 +75,14 @@ class Rule:
         """Of the flight, of its end that is judged, and of these those that are needed."""
         ticks, judged = round(self.seconds / tick_s), round(self.last_seconds / tick_s)
         return ticks, judged, math.ceil(self.share * judged - 1e-9)
+
+
+def settled_from(errors_m: NDArray[Any], radius_m: float) -> int | None:
+    """The index from which on all distances are within the radius; None: the last one is not."""
+    far = np.flatnonzero(errors_m > radius_m)
+    if not far.size:
+        return 0
+    return int(far[-1]) + 1 if far[-1] + 1 < errors_m.size else None
 
 
 def wilson_interval(successes: int, count: int) -> tuple[float, float]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rltools_host.flight.outcome import settled_from
+
 FloatArray = NDArray[np.float64]
 
 POSITION, VELOCITY = slice(0, 3), slice(3, 6)
@@ -149,15 +151,12 @@ def measure(series: Series) -> Measures:
     """Of a whole flight of HOLD_S."""
     errors, times = series.errors_m, series.times_s
     last = errors[times >= times[-1] - LAST_S]
-    far = np.flatnonzero(errors > NEAR_M)
-    settling: float | None = 0.0
-    if far.size:
-        settling = float(times[far[-1] + 1]) if far[-1] + 1 < errors.size else None
+    settled = settled_from(errors, NEAR_M)
     is_whole = times[-1] >= HOLD_S
     broken = any(limit_broken(row) for row in series.rows)
     return Measures(
         success=bool(is_whole and not broken and (last <= NEAR_M).all()),
         last_second_error_m=float(last.max()),
         greatest_error_m=float(errors.max()),
-        settling_s=settling,
+        settling_s=None if settled is None else float(times[settled]) if settled else 0.0,
     )

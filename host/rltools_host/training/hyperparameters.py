@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import RltError, UsageError
@@ -35,18 +35,26 @@ def given_values(
         texts["seed"] = str(seed)
     if steps is not None:
         texts["steps"] = str(steps)
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip()
-        if not equals:
-            raise UsageError(f'--set "{setting}" has no value: write --set name=value')
-        if name in texts:
-            raise UsageError(f"{name} is given twice: give it once")
-        texts[name] = text.strip()
+    texts = setting_texts(settings, texts)
     of_file = {} if set_file is None else file_values(description, set_file)
     return of_file | {
         name: parse_value(description.hyperparameter(name), text) for name, text in texts.items()
     }
+
+
+def setting_texts(
+    settings: Sequence[str], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Of --set, as typed: name=value; each name once, also beside those that are given already."""
+    texts = dict(given or {})
+    for setting in settings:
+        name, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise UsageError(f'--set "{setting}" has no value: write --set name=value')
+        if name in texts:
+            raise UsageError(f"{name} is given twice: give it once")
+        texts[name] = text
+    return texts
 
 
 def file_values(description: ExperimentDescription, set_file: SetFile) -> Values:

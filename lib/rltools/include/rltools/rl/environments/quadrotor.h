@@ -55,7 +55,6 @@ struct Quadrotor : contracts::Quadrotor {
   static constexpr const char* kName = "Quadrotor";
   static constexpr int kEpisodeSteps = 125;
   static constexpr int kTicksPerStep = Ticks;
-  static constexpr int kSubsteps = Substeps;
   // Behind the policy's: the rotors' speeds, the gust, and of the dynamics what a policy cannot
   // see.
   static constexpr int kPrivilegedDim = 4 + 3 + 8;
