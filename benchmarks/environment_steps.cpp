@@ -4,6 +4,7 @@
 #include "quadrotor_drones.h"
 #include "rltools/rl/environments/pendulum.h"
 #include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
 
 int main() {
   using namespace rlt;
@@ -15,6 +16,8 @@ int main() {
     }
     return environment_steps::answer<Pendulum<float>, 1, 64, 1024>(order, 200) ||
            environment_steps::answer<Quadrotor<float>, 1, 64, 1024>(
-               order, Quadrotor<float>::kEpisodeSteps);
+               order, Quadrotor<float>::kEpisodeSteps) ||
+           environment_steps::answer<WithActionHistory<Quadrotor<float>, 3>, 1024>(
+               order, Quadrotor<float>::kEpisodeSteps, "Quadrotor-history");
   });
 }

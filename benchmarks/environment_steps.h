@@ -92,8 +92,8 @@ bool take(const Order& order, All& all) {
 
 // Answers an order for one of Counts environments of E; false where it is for others.
 template <class E, int... Counts>
-bool answer(const Order& order, std::uint32_t episode_steps) {
-  if (std::strcmp(order.task, E::kName) != 0) return false;
+bool answer(const Order& order, std::uint32_t episode_steps, const char* name = E::kName) {
+  if (std::strcmp(order.task, name) != 0) return false;
   const auto one = [&](auto* kind) {
     using Kind = std::remove_pointer_t<decltype(kind)>;
     static Kind environments(episode_steps);

@@ -57,6 +57,7 @@ def mujoco_task() -> Task:
 TASKS = {
     "Pendulum-v1": Task("environment_steps", (1, 64, 1024), False, None),
     "Quadrotor": Task("environment_steps", (1, 64, 1024), False, None, has_peers=False),
+    "Quadrotor-history": Task("environment_steps", (1024,), False, None, has_peers=False),
     "Quadrotor-dynamics": Task("environment_steps", (1024,), False, None, has_peers=False),
     "Ant-v4": mujoco_task(),
     "HalfCheetah-v4": mujoco_task(),

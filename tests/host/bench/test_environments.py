@@ -131,12 +131,13 @@ def test_unknown_task_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_only_the_core_has_is_measured_without_peers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    document = run_tiny(tmp_path, monkeypatch, "Quadrotor,Quadrotor-dynamics")
+    document = run_tiny(tmp_path, monkeypatch, "Quadrotor,Quadrotor-history,Quadrotor-dynamics")
     assert document["errors"] == {}
     assert {row["name"] for row in document["rows"]} == {OURS}
     measured = [(entry["task"], entry["count"]) for entry in document["summary"]]
     assert measured == [
         *(("Quadrotor", count) for count in (1, 64, 1024)),
+        ("Quadrotor-history", 1024),
         ("Quadrotor-dynamics", 1024),
     ]
     assert all(row["steps"] % row["count"] == 0 for row in document["rows"])

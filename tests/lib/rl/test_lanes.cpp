@@ -11,6 +11,7 @@
 #include "rltools/devices/host.h"
 #include "rltools/rl/environments/pendulum.h"
 #include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/vector_environment.h"
 #include "tumbling_environment.h"
 
@@ -108,6 +109,18 @@ TEST_CASE("quadrotors in lanes have the bits of one at a time, whatever disturbs
     check_many<Quadrotor<float>, 70, Host>(50 + task, 40, 60, environment);
   }
   check_many<Quadrotor<float>, 3>(53, 40, 90, environment);
+}
+
+TEST_CASE("an environment with its past actions has the bits of one at a time, too") {
+  using Longer = WithActionHistory<Quadrotor<float>, 3>;
+  static_assert(detail::kIsTransposed<Host, Longer> == (kernels::kLanes > 1));
+  Longer environment;
+  environment.settings.airframe = quadrotor::kAnyAirframe;
+  environment.settings.latency_ms = 20.0f;
+  environment.settings.gust_m_s2 = 1.0f;
+  check_many<Longer, 70, Host>(54, 20, 60, environment);
+  check_many<WithActionHistory<Quadrotor<float>, 1>, 33, Host>(55, 20, 60);
+  check_many<WithActionHistory<Pendulum<float>, 4>, 40, Host>(56, 20, 60);
 }
 
 TEST_CASE("environments of many fields, which a host transposes, have the bits of one at a time") {

@@ -165,24 +165,46 @@ template <int Count, class T>
 // ---- Permutations
 // --------------------------------------------------------------------------------
 
-// Where `index` goes in a permutation of 0 .. count-1 that the stream draws; count is at most 2^30.
-// A Feistel network of four rounds on as few bits as hold count (Luby and Rackoff 1988), gone
-// through again where it leads beyond count: no table, and any index at any time.
-inline std::uint32_t permuted_index(RandomStream stream, std::uint32_t index, std::uint32_t count) {
+// A permutation of 0 .. count-1 that a stream draws, for a count of at most 2^30: a Feistel network
+// of four rounds on as few bits as hold count (Luby and Rackoff 1988), gone through again where it
+// leads beyond count. No table, and any index at any time.
+
+// Half of the network's bits.
+inline std::uint32_t permutation_half_bits(std::uint32_t count) {
   std::uint32_t half_bits = 1;
   while ((1u << 2u * half_bits) < count) half_bits++;
+  return half_bits;
+}
+
+// Once through the network.
+[[gnu::always_inline]] inline std::uint32_t permuted_once(RandomStream stream, std::uint32_t index,
+                                                          std::uint32_t half_bits) {
   const std::uint32_t mask = (1u << half_bits) - 1u;
+  std::uint32_t left = index >> half_bits, right = index & mask;
+  unrolled<4>([&](int round) {
+    const std::uint32_t block = static_cast<std::uint32_t>(round) << half_bits | right;
+    const std::uint32_t next = left ^ (random_block(stream, block).word[0] & mask);
+    left = right;
+    right = next;
+  });
+  return left << half_bits | right;
+}
+
+// Where `index` goes.
+inline std::uint32_t permuted_index(RandomStream stream, std::uint32_t index, std::uint32_t count) {
+  const std::uint32_t half_bits = permutation_half_bits(count);
   do {
-    std::uint32_t left = index >> half_bits, right = index & mask;
-    for (std::uint32_t round = 0; round < 4; round++) {
-      const std::uint32_t mixed = random_word(stream, (round << half_bits | right) * 4u);
-      const std::uint32_t next = left ^ (mixed & mask);
-      left = right;
-      right = next;
-    }
-    index = left << half_bits | right;
+    index = permuted_once(stream, index, half_bits);
   } while (index >= count);
   return index;
+}
+
+// to[i] = permuted_index(stream, first + i, count), for i < rows
+inline void permuted_indices(Generic, RandomStream stream, std::uint32_t first, std::uint32_t* to,
+                             int rows, std::uint32_t count) {
+  for (int i = 0; i < rows; i++) {
+    to[i] = permuted_index(stream, first + static_cast<std::uint32_t>(i), count);
+  }
 }
 
 // ---- Normal

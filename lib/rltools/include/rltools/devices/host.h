@@ -4,6 +4,7 @@
 
 #include "rltools/kernels/simd/dense.h"
 #include "rltools/kernels/simd/dense_at_run_time.h"
+#include "rltools/kernels/simd/permutation.h"
 #include "rltools/kernels/simd/transpose_words.h"
 #include "rltools/nn/optimizer.h"
 

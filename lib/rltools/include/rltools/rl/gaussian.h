@@ -7,6 +7,7 @@
 #pragma once
 
 #include "rltools/core/math.h"
+#include "rltools/core/unrolled.h"
 
 namespace rlt {
 
@@ -46,7 +47,7 @@ LogRatioAndKl<T> gaussian_change(const GaussianChange<T, Action>& change, const 
                                  const T* mean_before, const T* mean, T* mean_slope,
                                  T* log_std_slope) {
   LogRatioAndKl<T> result{T(0), T(0)};
-  for (int i = 0; i < Action; i++) {
+  unrolled<Action>([&](int i) {
     const T before = action[i] - mean_before[i], now = action[i] - mean[i];
     const T moved = mean_before[i] - mean[i];
     const T precision = change.precision[i];
@@ -57,7 +58,7 @@ LogRatioAndKl<T> gaussian_change(const GaussianChange<T, Action>& change, const 
         T(0.5) * (before * before * change.precision_before[i] - now * now * precision);
     result.kl += T(0.5) * (math::fma(moved * moved, precision, change.variance_ratio[i]) - T(1)) -
                  change.narrowing[i];
-  }
+  });
   return result;
 }
 

@@ -241,9 +241,9 @@ void collect_on_policy(Device device, Training<E>& training, StepReport<E>& repo
   constexpr int kActions = kEnvironments * E::Environment::kActionDim;
   report.finite = all_finite(rollout.action + rollout.size * kActions, kActions);  // not clamped
   if (!report.finite) return;
-  const auto first = rollout.size * kEnvironments * kObservation;
+  auto* observations = rollout.observation + rollout.size * kEnvironments * kObservation;
   for (int i = 0; i < kEnvironments * kObservation; i++) {
-    rollout.observation[first + i] = rollout.present_observation[i];
+    observations[i] = rollout.present_observation[i];
   }
   Transition<typename E::Scalar> transitions[kEnvironments];
   step_all(device, environment_of(training), training.learner.environments,

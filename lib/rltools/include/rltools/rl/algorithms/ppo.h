@@ -9,10 +9,6 @@
 // The policy is a Gaussian in each dimension of the action: its mean is the actor's output, the
 // logarithm of its standard deviation a parameter of its own. Actions are drawn without bounds; an
 // environment is given them clamped to [-1, 1].
-//
-// For a row with action a, advantage A and ratio r = pi(a | s) / pi_old(a | s):
-//   J = min(r A, clamp(r, 1 - clip_range, 1 + clip_range) A)
-//   dJ/dlog pi(a | s) = r A where that is the smaller one, else 0
 #pragma once
 
 #include <type_traits>
@@ -20,7 +16,7 @@
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
-#include "rltools/rl/gaussian.h"
+#include "rltools/rl/clipped_objective.h"
 #include "rltools/rl/on_policy.h"
 #include "rltools/rl/state_tensors.h"
 
@@ -177,8 +173,8 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
 namespace ppo {
 
 // The minibatch's rows, and their advantages and targets.
-template <class E>
-void gather_minibatch(Training<E>& training) {
+template <class Device, class E>
+void gather_minibatch(Device device, Training<E>& training) {
   using T = typename E::Scalar;
   constexpr int kBatch = E::kBatchSize;
   const auto& learner = training.learner;
@@ -188,12 +184,10 @@ void gather_minibatch(Training<E>& training) {
   const std::uint32_t first = learner.minibatches % Ppo::kMinibatches<E> * kBatch;
   const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.iteration,
                            epoch};
+  permuted_indices(device, order, first, scratch.row, kBatch, kRolloutRows<E>);
   for (int i = 0; i < kBatch; i++) {
-    const std::uint32_t row =
-        permuted_index(order, first + static_cast<std::uint32_t>(i), kRolloutRows<E>);
-    scratch.row[i] = row;
-    scratch.advantage[i] = rollout.advantage[row];
-    scratch.target(i, 0) = rollout.target[row];
+    scratch.advantage[i] = rollout.advantage[scratch.row[i]];
+    scratch.target(i, 0) = rollout.target[scratch.row[i]];
   }
   if (training.hyperparameters.normalise_adv == 0) return;
   const auto [mean, variance] = moments(scratch.advantage, kBatch);
@@ -216,27 +210,31 @@ void policy_loss_of_tile(Training<E>& training,
                          int first, Sums<typename E::Scalar>& sums) {
   using T = typename E::Scalar;
   constexpr int kAction = E::Environment::kActionDim;
-  constexpr T kBatch = static_cast<T>(E::kBatchSize);
+  constexpr int kRows = rows_at_once(E::kTileRows);
   const T clip = static_cast<T>(training.hyperparameters.clip_range);
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
-  for (int row = 0; row < E::kTileRows; row++) {
-    const std::uint32_t of_rollout = scratch.row[first + row] * kAction;
-    T mean_slope[kAction], log_std_slope[kAction];
-    const auto [log_ratio, kl] =
-        gaussian_change(of, rollout.action + of_rollout, rollout.mean + of_rollout,
-                        scratch.tile_mean.row(row), mean_slope, log_std_slope);
-    const T ratio = math::exp(log_ratio), advantage = scratch.advantage[first + row];
-    const T plain = ratio * advantage;
-    const T bounded = math::clamp(ratio, T(1) - clip, T(1) + clip) * advantage;
-    const T slope = plain <= bounded ? -plain / kBatch : T(0);  // of the loss in log pi
-    for (int i = 0; i < kAction; i++) {
-      scratch.mean_gradient(row, i) = slope * mean_slope[i];
-      scratch.log_std_gradient.values[i] += slope * log_std_slope[i];
+  ClippedRows<T, kRows, kAction> rows;
+  for (int begin = 0; begin < E::kTileRows; begin += kRows) {
+    for (int row = 0; row < kRows; row++) {
+      const std::uint32_t from = scratch.row[first + begin + row] * kAction;
+      for (int i = 0; i < kAction; i++) {
+        rows.action[row * kAction + i] = rollout.action[from + i];
+        rows.mean_before[row * kAction + i] = rollout.mean[from + i];
+        rows.mean[row * kAction + i] = scratch.tile_mean(begin + row, i);
+      }
+      rows.advantage[row] = scratch.advantage[first + begin + row];
     }
-    sums.policy_loss -= math::minimum(plain, bounded);
-    sums.kl += kl;
-    sums.clipped += math::absolute(ratio - T(1)) > clip;
+    compute_clipped_objective(of, clip, static_cast<T>(E::kBatchSize), rows);
+    for (int row = 0; row < kRows; row++) {
+      for (int i = 0; i < kAction; i++) {
+        scratch.mean_gradient(begin + row, i) = rows.mean_gradient[row * kAction + i];
+        scratch.log_std_gradient.values[i] += rows.log_std_gradient[row * kAction + i];
+      }
+      sums.policy_loss -= rows.objective[row];
+      sums.kl += rows.kl[row];
+      sums.clipped += static_cast<int>(rows.is_clipped[row]);
+    }
   }
 }
 
@@ -308,7 +306,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   const bool begins_epoch = learner.minibatches % Ppo::kMinibatches<E> == 0;
   if (begins || (begins_epoch && hyper.recompute_adv != 0)) compute_advantages(device, training);
   if (begins) metrics.explained_variance = explained_variance(training.replay);
-  gather_minibatch(training);
+  gather_minibatch(device, training);
   const auto sums = compute_gradients(device, training);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                             scratch.critic_gradient, scratch.log_std_gradient);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "rltools/core/math.h"
+#include "rltools/core/unrolled.h"
 #include "rltools/rl/environment.h"
 
 namespace rlt {
@@ -115,12 +116,12 @@ struct WithActionHistory : E {
     Actions last_actions;
 
     template <class Visitor>
-    constexpr void for_each_field(Visitor&& visit) {
+    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {
       E::State::for_each_field(visit);
       visit("last_actions", last_actions);
     }
     template <class Visitor>
-    constexpr void for_each_field(Visitor&& visit) const {
+    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const {
       E::State::for_each_field(visit);
       visit("last_actions", last_actions);
     }
@@ -143,10 +144,10 @@ StepResult<typename E::Scalar> step(Device device, const WithActionHistory<E, K>
                                     const typename E::Scalar* action, RandomStream random) {
   using T = typename E::Scalar;
   constexpr int kAction = E::kActionDim;
-  for (int i = K * kAction - 1; i >= kAction; i--) {
-    state.last_actions[i] = state.last_actions[i - kAction];
-  }
-  for (int i = 0; i < kAction; i++) state.last_actions[i] = math::clamp(action[i], T(-1), T(1));
+  constexpr int kLast = K * kAction - 1;
+  unrolled<(K - 1) * kAction>(
+      [&](int i) { state.last_actions[kLast - i] = state.last_actions[kLast - i - kAction]; });
+  unrolled<kAction>([&](int i) { state.last_actions[i] = math::clamp(action[i], T(-1), T(1)); });
   return step(device, static_cast<const E&>(environment), parameters,
               static_cast<typename E::State&>(state), action, random);
 }
@@ -159,10 +160,11 @@ void observe(Device device, const WithActionHistory<E, K>& environment,
   observe(device, static_cast<const E&>(environment), parameters,
           static_cast<const typename E::State&>(state), observation, random);
   constexpr int kHistory = K * E::kActionDim;
-  for (int i = kCriticObservationDim<E> - 1; i >= E::kObservationDim; i--) {
-    observation[kHistory + i] = observation[i];  // what critics see besides comes last
-  }
-  for (int i = 0; i < kHistory; i++) observation[E::kObservationDim + i] = state.last_actions[i];
+  constexpr int kLast = kCriticObservationDim<E> - 1;
+  unrolled<kCriticObservationDim<E> - E::kObservationDim>([&](int i) {
+    observation[kHistory + kLast - i] = observation[kLast - i];  // what critics see comes last
+  });
+  unrolled<kHistory>([&](int i) { observation[E::kObservationDim + i] = state.last_actions[i]; });
 }
 
 }  // namespace rlt

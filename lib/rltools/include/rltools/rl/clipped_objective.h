@@ -1,0 +1,57 @@
+// PPO's clipped objective (Schulman et al. 2017, arXiv 1707.06347, equation 7) of the rows of a
+// batch. For a row with action a, advantage A and ratio r = pi(a | s) / pi_old(a | s):
+//   J = min(r A, clamp(r, 1 - clip_range, 1 + clip_range) A)
+//   dJ/dlog pi(a | s) = r A where that is the smaller one, else 0
+#pragma once
+
+#include "rltools/core/lanes.h"
+#include "rltools/core/unrolled.h"
+#include "rltools/rl/gaussian.h"
+
+namespace rlt {
+
+// A few rows, whose actions were drawn with `mean_before` and have mean `mean` now; matrices are
+// (Rows, Action).
+template <class T, int Rows, int Action>
+struct ClippedRows {
+  T action[Rows * Action], mean_before[Rows * Action], mean[Rows * Action], advantage[Rows];
+  T objective[Rows], kl[Rows];
+  // Of the loss, -J / batch_size.
+  T mean_gradient[Rows * Action], log_std_gradient[Rows * Action];
+  std::uint32_t is_clipped[Rows];  // 1: the ratio is beyond the range
+};
+
+// How many of a tile's rows are taken at once: as many as there are lanes, or what divides them.
+constexpr int rows_at_once(int tile_rows) {
+  int rows = 1;
+  while (rows < kLaneCount && tile_rows % (2 * rows) == 0) rows *= 2;
+  return rows;
+}
+
+// Straight-line code for each row, which the compiler makes vectors of.
+template <class T, int Rows, int Action>
+RLT_LOOP_OVER_LANES void compute_clipped_objective(const GaussianChange<T, Action>& of_all,
+                                                   T clip_range, T batch_size,
+                                                   ClippedRows<T, Rows, Action>& rows) {
+  const GaussianChange<T, Action> change = of_all;
+  for (int row = 0; row < Rows; row++) {
+    const int first = row * Action;
+    T mean_slope[Action], log_std_slope[Action];
+    const auto [log_ratio, kl] =
+        gaussian_change(change, rows.action + first, rows.mean_before + first, rows.mean + first,
+                        mean_slope, log_std_slope);
+    const T ratio = math::exp(log_ratio), advantage = rows.advantage[row];
+    const T plain = ratio * advantage;
+    const T bounded = math::clamp(ratio, T(1) - clip_range, T(1) + clip_range) * advantage;
+    const T slope = plain <= bounded ? -plain / batch_size : T(0);  // of the loss in log pi
+    unrolled<Action>([&](int i) {
+      rows.mean_gradient[first + i] = slope * mean_slope[i];
+      rows.log_std_gradient[first + i] = slope * log_std_slope[i];
+    });
+    rows.objective[row] = math::minimum(plain, bounded);
+    rows.kl[row] = kl;
+    rows.is_clipped[row] = math::absolute(ratio - T(1)) > clip_range ? 1u : 0u;
+  }
+}
+
+}  // namespace rlt
