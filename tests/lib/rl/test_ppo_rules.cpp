@@ -158,32 +158,55 @@ TEST_CASE("the first policy's means are about zero") {
   CHECK(std::abs(action(0, 0)) < 0.02f);
 }
 
-TEST_CASE("the step size follows the divergence") {
+TEST_CASE("the step size follows the divergence, but for an iteration's first minibatch") {
   Learning run(6);
   auto& h = run.training.hyperparameters;
   h.kl_target = 0.01f;
-  const auto adapted = [&](float rate, float kl, std::uint32_t minibatches = 1) {
-    run.learner->learning_rate = rate;
+  const auto adapted = [&](float factor, float kl, std::uint32_t minibatches = 1) {
+    run.learner->learning_rate = 3e-4f;
     run.learner->minibatches = minibatches;
-    ppo::adapt_learning_rate(run.training, kl);
+    ppo::adapt_learning_rate(run.training, factor, kl);
     return run.learner->learning_rate;
   };
-  CHECK(adapted(3e-4f, 0.0201f) == 3e-4f / 1.5f);
-  CHECK(adapted(3e-4f, 0.02f) == 3e-4f);
-  CHECK(adapted(3e-4f, 0.005f) == 3e-4f);
-  CHECK(adapted(3e-4f, 0.0049f) == 3e-4f * 1.5f);
-  CHECK(adapted(3e-4f, 0) == 3e-4f * 1.5f);
-  CHECK(adapted(3e-4f, -1e-8f) == 3e-4f * 1.5f);  // by rounding
-  CHECK(adapted(1.2e-6f, 1) == 1e-6f);
-  CHECK(adapted(9e-3f, 0) == 1e-2f);
-  CHECK(adapted(1e-6f, 1) == 1e-6f);
-  CHECK(adapted(1e-2f, 0) == 1e-2f);
-  // An iteration's first minibatch says nothing.
-  CHECK(adapted(3e-4f, 0, 0) == 3e-4f);
-  CHECK(adapted(3e-4f, 1, 0) == 3e-4f);
+  CHECK(adapted(1, 0.0201f) == 3e-4f / 1.5f);
+  CHECK(adapted(1, 0.0049f) == 3e-4f * 1.5f);
+  CHECK(adapted(1, 0, 0) == 3e-4f);
+  CHECK(adapted(1, 1, 0) == 3e-4f);
+  CHECK(adapted(0.1f, 0.0049f) == 3e-4f / 1.5f);  // the schedule's smaller step is to change less
+  CHECK(adapted(0.1f, 1.5e-4f) == 3e-4f);
   h.adapt_rate = 0;
-  CHECK(adapted(3e-4f, 0) == 3e-4f);
-  CHECK(adapted(3e-4f, 1) == 3e-4f);
+  CHECK(adapted(1, 0) == 3e-4f);
+  CHECK(adapted(1, 1) == 3e-4f);
+}
+
+TEST_CASE("the schedule's step size falls until the run's end, and stays there") {
+  Learning run(6);
+  auto& h = run.training.hyperparameters;
+  h.adapt_rate = 0;
+  h.final_rate = 0.5f;
+  run.learner->learning_rate = 1e-3f;
+  h.steps = 4 * run.learner->progress.step;
+  CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.875f);
+  CHECK(run.learner->learning_rate == 1e-3f);  // the schedule is not kept, and not applied twice
+  h.steps = run.learner->progress.step;
+  CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.5f);
+  h.steps = run.learner->progress.step / 2;  // the last rollout leads beyond the run's steps
+  CHECK(run.learn().metrics.learning_rate == 1e-3f * 0.5f);
+}
+
+TEST_CASE("a step is as large as the schedule's step size") {
+  const auto moved = [](float final_rate) {
+    Learning run(6);
+    run.training.hyperparameters.adapt_rate = 0;
+    run.training.hyperparameters.final_rate = final_rate;
+    run.training.hyperparameters.steps = run.learner->progress.step;
+    const float before = run.learner->log_std.values[0];
+    run.learn();
+    return run.learner->log_std.values[0] - before;
+  };
+  CHECK(moved(1) != 0);
+  CHECK(moved(0.125f) == doctest::Approx(0.125f * moved(1)).epsilon(1e-3));
+  CHECK(moved(0) == 0);
 }
 
 TEST_CASE("the step size is kept from iteration to iteration, and begins as it is set") {

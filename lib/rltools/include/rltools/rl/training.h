@@ -242,6 +242,14 @@ std::uint32_t steps_done(const Training<E>& training) {
   return training.learner.progress.step;
 }
 
+// Of all the run's steps, the part that is done: 0 to 1. With `--resume --steps` there are more of
+// them.
+template <class T, class E>
+T share_done(const Training<E>& training) {
+  return math::minimum(
+      static_cast<T>(steps_done(training)) / static_cast<T>(training.hyperparameters.steps), T(1));
+}
+
 // All steps are done, and what the algorithm learns from them.
 template <class E>
 bool finished(const Training<E>& training) {

@@ -17,6 +17,7 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/clipped_objective.h"
+#include "rltools/rl/learning_rate.h"
 #include "rltools/rl/on_policy.h"
 #include "rltools/rl/state_tensors.h"
 
@@ -27,6 +28,7 @@ namespace rlt {
 #define RLT_PPO_HYPERPARAMETERS(X)                                                                \
   RLT_RUN_HYPERPARAMETERS(X)                                                                      \
   X(float, learning_rate, 3e-4, 0, 1, "", "Adam's step size, of actor and critic, at the start.") \
+  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")    \
   X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
   X(float, gae_lambda, 0.95, 0, 1, "", "Decay of later steps' part in an advantage.")             \
   X(float, clip_range, 0.2, 0, 10, "", "How far a ratio of probabilities counts, from 1.")        \
@@ -62,8 +64,6 @@ RLT_DEFINE_METRICS(PpoMetrics, RLT_PPO_METRICS)
 
 namespace ppo {
 
-// The step size as the policy's divergence in a minibatch tells it.
-constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
 // The actor's last layer is begun this much smaller: the first actions are about zero.
 constexpr double kFirstOutputs = 0.01;
 
@@ -280,16 +280,13 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
 
 // The first minibatch of an iteration has the policy that acted, whose divergence says nothing.
 template <class E>
-void adapt_learning_rate(Training<E>& training, typename E::Scalar kl) {
+void adapt_learning_rate(Training<E>& training, typename E::Scalar factor, typename E::Scalar kl) {
   using T = typename E::Scalar;
-  const T target = static_cast<T>(training.hyperparameters.kl_target);
-  T& rate = training.learner.learning_rate;
-  if (training.hyperparameters.adapt_rate == 0 || training.learner.minibatches == 0) return;
-  if (kl > T(2) * target) {
-    rate = math::maximum(rate / static_cast<T>(kRateFactor), static_cast<T>(kSmallestRate));
-  } else if (kl < T(0.5) * target) {
-    rate = math::minimum(rate * static_cast<T>(kRateFactor), static_cast<T>(kLargestRate));
-  }
+  const auto& hyper = training.hyperparameters;
+  auto& learner = training.learner;
+  if (hyper.adapt_rate == 0 || learner.minibatches == 0) return;
+  const T target = scheduled_divergence(static_cast<T>(hyper.kl_target), factor);
+  learner.learning_rate = adapted_rate(learner.learning_rate, kl, target);
 }
 
 // One minibatch: an Adam step of actor, critic and log_std.
@@ -310,8 +307,10 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   const auto sums = compute_gradients(device, training);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                             scratch.critic_gradient, scratch.log_std_gradient);
-  adapt_learning_rate(training, sums.kl / kBatch);
-  const AdamParameters<T> adam{learner.learning_rate, static_cast<T>(hyper.adam_beta1),
+  const T factor = rate_factor(static_cast<T>(hyper.final_rate), share_done<T>(training));
+  adapt_learning_rate(training, factor, sums.kl / kBatch);
+  const T rate = learner.learning_rate * factor;
+  const AdamParameters<T> adam{rate, static_cast<T>(hyper.adam_beta1),
                                static_cast<T>(hyper.adam_beta2),
                                static_cast<T>(hyper.adam_epsilon)};
   adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
@@ -329,7 +328,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   metrics.entropy = static_cast<float>(entropy);
   metrics.kl = static_cast<float>(sums.kl / kBatch);
   metrics.clip_fraction = static_cast<float>(sums.clipped) / static_cast<float>(E::kBatchSize);
-  metrics.learning_rate = static_cast<float>(learner.learning_rate);
+  metrics.learning_rate = static_cast<float>(rate);
   metrics.action_std = static_cast<float>(std / static_cast<T>(kAction));
   metrics.gradient_norm = static_cast<float>(norm);
   report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);

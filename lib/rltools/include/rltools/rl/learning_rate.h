@@ -1,0 +1,37 @@
+// The step size of a policy's learning: as large as a wished divergence from the policy that acted
+// allows (Schulman et al. 2017, arXiv 1707.06347, section 4, with a step size in place of a
+// penalty), times what a schedule says.
+#pragma once
+
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+constexpr double kRateFactor = 1.5, kSmallestRate = 1e-6, kLargestRate = 1e-2;
+
+// After a minibatch whose divergence from the policy that acted is `kl`, in nats.
+template <class T>
+T adapted_rate(T rate, T kl, T target) {
+  if (kl > T(2) * target) {
+    return math::maximum(rate / static_cast<T>(kRateFactor), static_cast<T>(kSmallestRate));
+  }
+  if (kl < T(0.5) * target) {
+    return math::minimum(rate * static_cast<T>(kRateFactor), static_cast<T>(kLargestRate));
+  }
+  return rate;
+}
+
+// The schedule's factor of the step size: from 1 evenly to `final_rate`, when `share_done` of the
+// run is done, 0 to 1. Exactly 1 throughout where final_rate is.
+template <class T>
+T rate_factor(T final_rate, T share_done) {
+  return T(1) - (T(1) - final_rate) * share_done;
+}
+
+// The divergence to wish for, which goes with the square of the step size.
+template <class T>
+T scheduled_divergence(T target, T factor) {
+  return target * (factor * factor);
+}
+
+}  // namespace rlt
