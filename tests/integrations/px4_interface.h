@@ -28,6 +28,8 @@ inline char log[256] = {};  // the last line
 inline bool speaks_to_ground = false;
 inline int rotor_count = 4;
 inline float rotor_sign = 1.0f;
+// CA_ROTORn_PX, _PY, _KM: those of airframe 4001; KM of the first two is its default.
+inline float rotors[4][3] = {{1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
 
 inline void say(const char* format, ...) {
   va_list arguments;
@@ -218,13 +220,10 @@ inline int param_get(param_t name, int32_t* value) {
   if (strcmp(name, "CA_ROTOR_COUNT") == 0) *value = px4_test::rotor_count;
   return 0;
 }
-// CA_ROTORn_PX, _PY, _KM of airframe 4001; KM of the first two is its default.
 inline int param_get(param_t name, float* value) {
-  static constexpr float kRotors[4][3] = {
-      {1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
   const char* suffix = name + strlen("CA_ROTOR0_");
   const int kind = strcmp(suffix, "PX") == 0 ? 0 : strcmp(suffix, "PY") == 0 ? 1 : 2;
-  *value = kRotors[name[8] - '0'][kind] * (kind == 2 ? px4_test::rotor_sign : 1.0f);
+  *value = px4_test::rotors[name[8] - '0'][kind] * (kind == 2 ? px4_test::rotor_sign : 1.0f);
   return 0;
 }
 
@@ -290,13 +289,16 @@ inline void px4_usleep(uint32_t time_us) {
 }
 
 #define PX4_TEST_VALUE(name, type, value) \
-  if (Parameter == px4::params::name) return static_cast<T>(value);
+  if (parameter == px4::params::name) return static_cast<T>(value);
+template <class T>
+constexpr T px4_test_default(px4::params parameter) {
+  PX4_TEST_PARAMETERS(PX4_TEST_VALUE)
+  return T{};
+}
 template <class T, px4::params Parameter>
 struct Px4TestParameter {
-  static T get() {
-    PX4_TEST_PARAMETERS(PX4_TEST_VALUE)
-    return T{};
-  }
+  static T get() { return value; }
+  static inline T value = px4_test_default<T>(Parameter);
 };
 template <px4::params Parameter>
 using ParamInt = Px4TestParameter<int32_t, Parameter>;

@@ -1,0 +1,196 @@
+"""The Crazyflie's app and PX4's module as libraries of this machine, in the sources that ship, in a
+vehicle that a test flies: an estimate comes in, the motors' thrusts go out."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from crazyflie_radio import APP, TESTS
+from firmware_frames import (
+    AT_TARGET,
+    CRAZYFLIE_MOTORS,
+    PX4_ROTORS,
+    Floats,
+    Motor,
+    State,
+    Target,
+    crazyflie_measured,
+    px4_measured,
+    px4_motors,
+)
+from px4_build import MODULE, interface, module_flags
+from rltools_host import paths
+
+LIBRARY = paths.REPOSITORY / "lib/rltools/include"
+FLAGS = ("-O0", "-fPIC", "-ffp-contract=off", "-march=native")  # no level changes a bit
+Spoil = Callable[[Floats], None]
+
+
+def run(command: Sequence[object]) -> None:
+    result = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=120
+    )
+    assert result.returncode == 0, result.stderr
+
+
+# -- builds ----------------------------------------------------------------------------------------
+
+
+def build_crazyflie(
+    folder: Path,
+    headers: Sequence[str] = (f"-I{TESTS / 'crazyflie_interface'}",),
+    more: Sequence[Path] = (),
+) -> Path:
+    """`headers`: of the firmware, the tests' declarations or its own; `more`: objects of it."""
+    include = [*headers, f"-I{APP}", f"-I{APP / 'policy'}", f"-I{LIBRARY}"]
+    sources = {
+        APP / "crazyflie_os.c": ("gcc", "-std=gnu11"),
+        TESTS / "crazyflie_flight.c": ("gcc", "-std=gnu11"),
+        APP / "policy/policy_controller.cpp": ("g++", "-std=c++17"),
+        TESTS / "crazyflie_observation.cpp": ("g++", "-std=c++17"),
+    }
+    objects = []
+    for source, compiler in sources.items():
+        objects.append(folder / f"{source.stem}.o")
+        run([*compiler, *FLAGS, *include, "-c", source, "-o", objects[-1]])
+    library = folder / "crazyflie_flight.so"
+    run(["g++", "-shared", "-Wl,--wrap=rlt_decide", *objects, *more, "-o", library, "-lm"])
+    return library
+
+
+def build_px4(folder: Path) -> Path:
+    # As PX4 compiles it where that concerns numbers.
+    numbers = ("-fno-signed-zeros", "-fno-trapping-math", "-freciprocal-math", "-fno-math-errno")
+    flags = (*FLAGS, *numbers, *module_flags())
+    library = folder / "px4_flight.so"
+    headers = interface(folder, "setpoint-config")
+    source = TESTS / "px4_flight.cpp"
+    run(["g++", "-shared", *flags, *headers, f"-I{MODULE}", source, "-o", library])
+    return library
+
+
+# -- vehicles --------------------------------------------------------------------------------------
+
+
+class Vehicle(Protocol):
+    motors: tuple[Motor, ...]  # where each is, in the firmware's order
+
+    def take_off(self, image: bytes) -> None:
+        """The policy has the vehicle, which hovers at its target."""
+
+    def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
+        """2 ms, and the motors' thrusts; None where the policy does not fly (any more)."""
+
+    def observation(self) -> Floats:
+        """What the app or the module has made of the last tick."""
+
+
+@dataclass
+class Crazyflie:
+    library: ctypes.CDLL
+    target: Target
+    motors: tuple[Motor, ...] = CRAZYFLIE_MOTORS
+
+    @classmethod
+    def boot(cls, library: Path, target: Target) -> Crazyflie:
+        functions = ctypes.CDLL(str(library))
+        functions.flight_push.restype = functions.flight_turn.restype = ctypes.c_bool
+        functions.flight_enable.argtypes = [ctypes.c_bool]
+        functions.flight_boot()
+        return cls(functions, target)
+
+    def take_off(self, image: bytes) -> None:
+        self.library.flight_enable(False)
+        self.tick(AT_TARGET)
+        assert self.library.flight_push(image, len(image))
+        self.library.flight_enable(True)
+
+    def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
+        measured = crazyflie_measured(state, self.target)
+        if spoil is not None:
+            spoil(measured)
+        motors, same = np.empty(4, np.float32), np.empty(4, np.float32)
+        turn = self.library.flight_turn
+        flies = turn(ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(motors.ctypes.data))
+        # Called 1,000 times a second; every second time it holds what it gave.
+        flies &= turn(ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(same.ctypes.data))
+        if not flies:
+            return None
+        assert motors.tobytes() == same.tobytes()
+        return motors
+
+    def observation(self) -> Floats:
+        values = np.empty(13, np.float32)
+        assert self.library.flight_observation(ctypes.c_void_p(values.ctypes.data))
+        return values
+
+
+@dataclass
+class Px4:
+    library: ctypes.CDLL
+    folder: Path
+    target: Target
+    rotors: tuple[tuple[float, ...], ...] = PX4_ROTORS  # as CA_ROTORn_* say
+    heading: int = 1  # RLT_HEADING
+    is_running: bool = False
+
+    @classmethod
+    def boot(cls, library: Path, folder: Path, target: Target) -> Px4:
+        functions = ctypes.CDLL(str(library))
+        for name in ("start", "tick", "may_be_selected", "observation"):
+            getattr(functions, f"flight_{name}").restype = ctypes.c_bool
+        functions.flight_start.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int]
+        return cls(functions, folder, target)
+
+    @property
+    def motors(self) -> tuple[Motor, ...]:
+        return px4_motors(self.rotors)
+
+    def start(self, image: bytes) -> bool:
+        """Whether PX4 may select the mode."""
+        self.stop()
+        (self.folder / "policy.rltp").write_bytes(image)
+        rotors = np.array(self.rotors, np.float32)
+        folder = str(self.folder).encode()
+        assert self.library.flight_start(folder, rotors.ctypes.data, self.heading)
+        self.is_running = True
+        self.library.flight_select(0)
+        self.tick(AT_TARGET)
+        self.library.flight_register()
+        self.tick(AT_TARGET)
+        self.library.flight_ask()
+        self.tick(AT_TARGET)
+        return bool(self.library.flight_may_be_selected())
+
+    def stop(self) -> None:
+        if self.is_running:
+            self.library.flight_stop()
+        self.is_running = False
+
+    def take_off(self, image: bytes) -> None:
+        assert self.start(image)
+        self.library.flight_select(1)
+        assert self.tick(AT_TARGET) is not None  # its target is where the mode is entered
+
+    def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
+        # Without RLT_HEADING the target looks to the east, wherever the vehicle does.
+        measured = px4_measured(state, self.target)
+        if spoil is not None:
+            spoil(measured)
+        motors = np.empty(4, np.float32)
+        flies = self.library.flight_tick(
+            ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(motors.ctypes.data)
+        )
+        return motors if flies else None
+
+    def observation(self) -> Floats:
+        values = np.empty(13, np.float32)
+        assert self.library.flight_observation(ctypes.c_void_p(values.ctypes.data))
+        return values

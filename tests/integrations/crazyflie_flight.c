@@ -1,0 +1,125 @@
+// A Crazyflie in a test's hands: what its estimator would say comes in, what its motors would get
+// goes out, and the app in between is the one that ships. It compiles against the declarations of
+// crazyflie_interface and, with RLT_CRAZYFLIE_TREE, against the firmware's own headers; then the
+// stock controller and the mixer of that tree are linked.
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "controller.h"
+#include "controller_pid.h"
+#include "mem.h"
+#include "stabilizer_types.h"
+#include "usec_time.h"
+#ifdef RLT_CRAZYFLIE_TREE
+#include "power_distribution.h"
+#endif
+
+#include "policy/interface.h"
+
+struct Measured {
+  float gyro_deg_s[3];
+  float quaternion[4];  // x, y, z, w
+  float position_m[3], velocity_m_s[3];
+  float target_m[3], target_m_s[3];
+  float target_yaw_deg;
+};
+
+static uint64_t now_us = 1000000;
+static stabilizerStep_t step = 1;
+static const MemoryHandlerDef_t* app_memory;
+
+uint64_t usecTimestamp(void) { return now_us; }
+TaskHandle_t xTaskGetCurrentTaskHandle(void) { return NULL; }
+unsigned long uxTaskGetStackHighWaterMark(TaskHandle_t task) {
+  (void)task;
+  return 0;
+}
+void vTaskDelay(uint32_t ticks) { (void)ticks; }
+void memoryRegisterHandler(const MemoryHandlerDef_t* memory) { app_memory = memory; }
+
+#ifndef RLT_CRAZYFLIE_TREE
+void controllerPidInit(void) {}
+bool controllerPidTest(void) { return true; }
+void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorData_t* sensors,
+                   const state_t* state, const stabilizerStep_t stabilizerStep) {
+  (void)setpoint, (void)sensors, (void)state, (void)stabilizerStep;
+  control->controlMode = controlModeLegacy;
+  control->roll = control->pitch = control->yaw = 0;
+  control->thrust = 30000.0f;
+}
+#endif
+
+// Each motor's part of its greatest thrust.
+static void distribute(const control_t* control, float* motors) {
+#ifdef RLT_CRAZYFLIE_TREE
+  motors_thrust_uncapped_t uncapped;
+  motors_thrust_pwm_t capped;
+  powerDistribution(control, &uncapped);
+  powerDistributionCap(&uncapped, &capped);
+  for (int i = 0; i < STABILIZER_NR_OF_MOTORS; i++) motors[i] = capped.list[i] / 65535.0f;
+#else
+  for (int i = 0; i < STABILIZER_NR_OF_MOTORS; i++) {
+    motors[i] = control->controlMode == controlModeForce ? control->normalizedForces[i]
+                                                         : control->thrust / 65535.0f;
+  }
+#endif
+}
+
+void flight_boot(void) {
+  controllerOutOfTreeInit();
+  rlt_begin();
+}
+
+// Pushes an image to a vehicle that the policy does not fly; true where it was accepted.
+bool flight_push(const uint8_t* image, uint32_t bytes) {
+  rlt_settings.most_error_cm = 500;  // the contract's range
+  rlt_settings.roll_back = 1;        // what is on trial keeps its slot
+  rlt_work((uint32_t)now_us);
+  for (uint32_t at = 0; at < bytes; at += 24) {
+    const uint32_t left = bytes - at;
+    if (!app_memory->write(0, at, (uint8_t)(left < 24 ? left : 24), image + at)) return false;
+  }
+  rlt_work((uint32_t)now_us);
+  return rlt_report.upload == RLT_UPLOAD_ACCEPTED;
+}
+
+// The policy may fly from the next turn on, or must not.
+void flight_enable(bool enable) { rlt_settings.enable = enable; }
+
+// A turn of the stabilizer, a millisecond after the last. True where the policy flies.
+bool flight_turn(const struct Measured* m, float* motors) {
+  now_us += 1000;
+  sensorData_t sensors = {.interruptTimestamp = now_us - 300};
+  sensors.gyro.x = m->gyro_deg_s[0];
+  sensors.gyro.y = m->gyro_deg_s[1];
+  sensors.gyro.z = m->gyro_deg_s[2];
+  sensors.acc.z = 1.0f;
+  state_t state = {0};
+  state.attitudeQuaternion.x = m->quaternion[0];
+  state.attitudeQuaternion.y = m->quaternion[1];
+  state.attitudeQuaternion.z = m->quaternion[2];
+  state.attitudeQuaternion.w = m->quaternion[3];
+  state.position.x = m->position_m[0];
+  state.position.y = m->position_m[1];
+  state.position.z = m->position_m[2];
+  state.velocity.x = m->velocity_m_s[0];
+  state.velocity.y = m->velocity_m_s[1];
+  state.velocity.z = m->velocity_m_s[2];
+  setpoint_t setpoint = {0};
+  setpoint.mode.x = setpoint.mode.y = setpoint.mode.z = setpoint.mode.yaw = modeAbs;
+  setpoint.position.x = m->target_m[0];
+  setpoint.position.y = m->target_m[1];
+  setpoint.position.z = m->target_m[2];
+  setpoint.velocity.x = m->target_m_s[0];
+  setpoint.velocity.y = m->target_m_s[1];
+  setpoint.velocity.z = m->target_m_s[2];
+  setpoint.attitude.yaw = m->target_yaw_deg;
+  control_t control = {0};
+  controllerOutOfTree(&control, &setpoint, &sensors, &state, step++);
+  distribute(&control, motors);
+  return rlt_report.pilot == RLT_PILOT_POLICY;
+}
