@@ -48,9 +48,11 @@ def build_crazyflie(
     headers: Sequence[str] = (f"-I{TESTS / 'crazyflie_interface'}",),
     more: Sequence[Path] = (),
 ) -> Path:
-    """`headers`: of the firmware, the tests' declarations or its own; `more`: objects of it."""
+    """`headers`: where the firmware's are, the tests' declarations or its own, and its flags;
+    `more`: sources of it."""
     include = [*headers, f"-I{APP}", f"-I{APP / 'policy'}", f"-I{LIBRARY}"]
     sources = {
+        **dict.fromkeys(more, ("gcc", "-std=gnu11", "-w")),
         APP / "crazyflie_os.c": ("gcc", "-std=gnu11"),
         TESTS / "crazyflie_flight.c": ("gcc", "-std=gnu11"),
         APP / "policy/policy_controller.cpp": ("g++", "-std=c++17"),
@@ -61,7 +63,7 @@ def build_crazyflie(
         objects.append(folder / f"{source.stem}.o")
         run([*compiler, *FLAGS, *include, "-c", source, "-o", objects[-1]])
     library = folder / "crazyflie_flight.so"
-    run(["g++", "-shared", "-Wl,--wrap=rlt_decide", *objects, *more, "-o", library, "-lm"])
+    run(["g++", "-shared", "-Wl,--wrap=rlt_decide", *objects, "-o", library, "-lm"])
     return library
 
 
@@ -116,15 +118,22 @@ class Crazyflie:
         measured = crazyflie_measured(state, self.target)
         if spoil is not None:
             spoil(measured)
-        motors, same = np.empty(4, np.float32), np.empty(4, np.float32)
-        turn = self.library.flight_turn
-        flies = turn(ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(motors.ctypes.data))
+        flies, motors = self.turn(measured)
         # Called 1,000 times a second; every second time it holds what it gave.
-        flies &= turn(ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(same.ctypes.data))
-        if not flies:
+        still_flies, same = self.turn(measured)
+        if not (flies and still_flies):
             return None
         assert motors.tobytes() == same.tobytes()
         return motors
+
+    def turn(self, measured: Floats) -> tuple[bool, Floats]:
+        """A millisecond: whether the policy flies, and what the motors get of it or of the stock
+        controller."""
+        motors = np.empty(4, np.float32)
+        flies = self.library.flight_turn(
+            ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(motors.ctypes.data)
+        )
+        return bool(flies), motors
 
     def observation(self) -> Floats:
         values = np.empty(13, np.float32)

@@ -1,10 +1,13 @@
 // A Crazyflie in a test's hands: what its estimator would say comes in, what its motors would get
 // goes out, and the app in between is the one that ships. It compiles against the declarations of
-// crazyflie_interface and, with RLT_CRAZYFLIE_TREE, against the firmware's own headers; then the
-// stock controller and the mixer of that tree are linked.
+// crazyflie_interface and, with RLT_CRAZYFLIE_TREE, against the firmware's own headers: then that
+// tree's estimator gives its state out, its stock controller flies where the policy does not, and
+// its mixer has the last word.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "FreeRTOS.h"
 #include "task.h"
@@ -15,6 +18,7 @@
 #include "stabilizer_types.h"
 #include "usec_time.h"
 #ifdef RLT_CRAZYFLIE_TREE
+#include "kalman_core.h"
 #include "power_distribution.h"
 #endif
 
@@ -41,7 +45,13 @@ unsigned long uxTaskGetStackHighWaterMark(TaskHandle_t task) {
 void vTaskDelay(uint32_t ticks) { (void)ticks; }
 void memoryRegisterHandler(const MemoryHandlerDef_t* memory) { app_memory = memory; }
 
-#ifndef RLT_CRAZYFLIE_TREE
+#ifdef RLT_CRAZYFLIE_TREE
+// The firmware's own assertions (cfassert.h).
+void assertFail(char* expression, char* file, int line) {
+  fprintf(stderr, "%s:%d: %s\n", file, line, expression);
+  abort();
+}
+#else
 void controllerPidInit(void) {}
 bool controllerPidTest(void) { return true; }
 void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorData_t* sensors,
@@ -52,6 +62,39 @@ void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorD
   control->thrust = 30000.0f;
 }
 #endif
+
+// What the estimator makes of the truth.
+static void estimate(const struct Measured* m, const sensorData_t* sensors, state_t* state) {
+#ifdef RLT_CRAZYFLIE_TREE
+  // Its own variables: the velocity is the body's in them, and R comes of the attitude.
+  static kalmanCoreData_t core;
+  const float* q = m->quaternion;
+  for (int i = 0; i < 4; i++) core.q[i] = q[(i + 3) % 4];
+  for (int i = 0; i < 3; i++) {
+    core.S[KC_STATE_X + i] = m->position_m[i];
+    core.S[KC_STATE_D0 + i] = 0.0f;
+  }
+  core.isUpdated = true;
+  kalmanCoreFinalize(&core);
+  for (int i = 0; i < 3; i++) {
+    core.S[KC_STATE_PX + i] = 0.0f;
+    for (int k = 0; k < 3; k++) core.S[KC_STATE_PX + i] += core.R[k][i] * m->velocity_m_s[k];
+  }
+  kalmanCoreExternalizeState(&core, state, &sensors->acc);
+#else
+  (void)sensors;
+  state->attitudeQuaternion.x = m->quaternion[0];
+  state->attitudeQuaternion.y = m->quaternion[1];
+  state->attitudeQuaternion.z = m->quaternion[2];
+  state->attitudeQuaternion.w = m->quaternion[3];
+  state->position.x = m->position_m[0];
+  state->position.y = m->position_m[1];
+  state->position.z = m->position_m[2];
+  state->velocity.x = m->velocity_m_s[0];
+  state->velocity.y = m->velocity_m_s[1];
+  state->velocity.z = m->velocity_m_s[2];
+#endif
+}
 
 // Each motor's part of its greatest thrust.
 static void distribute(const control_t* control, float* motors) {
@@ -68,6 +111,16 @@ static void distribute(const control_t* control, float* motors) {
   }
 #endif
 }
+
+#ifdef RLT_CRAZYFLIE_TREE
+// What the firmware's mixer gives the motors for a lift, N, and torques about x, y and z, N m.
+void flight_mix(float lift_n, const float* torque_nm, float* motors) {
+  control_t control = {.controlMode = controlModeForceTorque};
+  control.thrustSi = lift_n;
+  for (int i = 0; i < 3; i++) control.torque[i] = torque_nm[i];
+  distribute(&control, motors);
+}
+#endif
 
 void flight_boot(void) {
   controllerOutOfTreeInit();
@@ -99,16 +152,7 @@ bool flight_turn(const struct Measured* m, float* motors) {
   sensors.gyro.z = m->gyro_deg_s[2];
   sensors.acc.z = 1.0f;
   state_t state = {0};
-  state.attitudeQuaternion.x = m->quaternion[0];
-  state.attitudeQuaternion.y = m->quaternion[1];
-  state.attitudeQuaternion.z = m->quaternion[2];
-  state.attitudeQuaternion.w = m->quaternion[3];
-  state.position.x = m->position_m[0];
-  state.position.y = m->position_m[1];
-  state.position.z = m->position_m[2];
-  state.velocity.x = m->velocity_m_s[0];
-  state.velocity.y = m->velocity_m_s[1];
-  state.velocity.z = m->velocity_m_s[2];
+  estimate(m, &sensors, &state);
   setpoint_t setpoint = {0};
   setpoint.mode.x = setpoint.mode.y = setpoint.mode.z = setpoint.mode.yaw = modeAbs;
   setpoint.position.x = m->target_m[0];
@@ -118,7 +162,7 @@ bool flight_turn(const struct Measured* m, float* motors) {
   setpoint.velocity.y = m->target_m_s[1];
   setpoint.velocity.z = m->target_m_s[2];
   setpoint.attitude.yaw = m->target_yaw_deg;
-  control_t control = {0};
+  static control_t control;  // what a controller leaves alone stays, as in the stabilizer's loop
   controllerOutOfTree(&control, &setpoint, &sensors, &state, step++);
   distribute(&control, motors);
   return rlt_report.pilot == RLT_PILOT_POLICY;
