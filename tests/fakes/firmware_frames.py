@@ -11,6 +11,7 @@ CA_ROTORn_*. World: north, east, down; body: forward, right, down.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,25 +26,36 @@ Floats = NDArray[np.float32]
 
 def rotation(q: Any) -> Array:
     """The matrix of (w, x, y, z), by axis and angle (Rodrigues)."""
-    w, *xyz = (float(value) for value in q)
-    length = float(np.linalg.norm(xyz))
+    w, x, y, z = (float(value) for value in q)
+    length = math.sqrt(x * x + y * y + z * z)
     if length == 0.0:
         return np.eye(3)
-    angle = 2.0 * np.arctan2(length, w)
-    x, y, z = np.array(xyz) / length
-    k = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    matrix: Array = np.eye(3) + np.sin(angle) * k + (1.0 - np.cos(angle)) * (k @ k)
-    return matrix
+    angle = 2.0 * math.atan2(length, w)
+    x, y, z = x / length, y / length, z / length
+    c, s = math.cos(angle), math.sin(angle)
+    n = 1.0 - c
+    return np.array(
+        [
+            [c + n * x * x, n * x * y - s * z, n * x * z + s * y],
+            [n * y * x + s * z, c + n * y * y, n * y * z - s * x],
+            [n * z * x - s * y, n * z * y + s * x, c + n * z * z],
+        ]
+    )
 
 
 def quaternion(r: Array) -> Array:
-    """(w, x, y, z) of a matrix, one of the two: the eigenvector of Bar-Itzhack's matrix."""
-    k = np.zeros((4, 4))
-    k[:3, :3] = r + r.T - np.trace(r) * np.eye(3)
-    k[3, :3] = k[:3, 3] = (r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1])
-    k[3, 3] = np.trace(r)
-    x, y, z, w = np.linalg.eigh(k)[1][:, -1]
-    return np.array([w, x, y, z])
+    """(w, x, y, z) of a matrix, one of the two. Sums and differences of its elements are four times
+    the products of two components; those with the greatest component are taken."""
+    (a, b, c), (d, e, f), (g, h, i) = r.tolist()
+    squares = (1 + a + e + i, 1 + a - e - i, 1 - a + e - i, 1 - a - e + i)  # of 2w, 2x, 2y, 2z
+    products = (
+        (squares[0], h - f, c - g, d - b),
+        (h - f, squares[1], b + d, c + g),
+        (c - g, b + d, squares[2], f + h),
+        (d - b, c + g, f + h, squares[3]),
+    )
+    row = products[max(range(4), key=squares.__getitem__)]
+    return np.array(row) / math.sqrt(sum(value * value for value in row))
 
 
 # -- states ----------------------------------------------------------------------------------------

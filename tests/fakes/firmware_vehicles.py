@@ -189,10 +189,12 @@ class Px4:
         assert self.tick(AT_TARGET) is not None  # its target is where the mode is entered
 
     def tick(self, state: State, spoil: Spoil | None = None) -> Floats | None:
-        # Without RLT_HEADING the target looks to the east, wherever the vehicle does.
         measured = px4_measured(state, self.target)
         if spoil is not None:
             spoil(measured)
+        return self.turn(measured)
+
+    def turn(self, measured: Floats) -> Floats | None:
         motors = np.empty(4, np.float32)
         flies = self.library.flight_tick(
             ctypes.c_void_p(measured.ctypes.data), ctypes.c_void_p(motors.ctypes.data)

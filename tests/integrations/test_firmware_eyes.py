@@ -4,13 +4,16 @@ the simulator through these sources."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
+from crazyflie_radio import TESTS
 from firmware_frames import (
     AT_TARGET,
     PX4_ROTORS,
@@ -25,7 +28,7 @@ from firmware_frames import (
 from firmware_vehicles import Crazyflie, Px4, Spoil, Vehicle, build_crazyflie, build_px4
 from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host.flight.pilots import HostPilot
-from rltools_host.flight.simulator import Flight
+from rltools_host.flight.simulator import Flight, flight_library
 from rltools_host.policies.image import parse_policy
 
 FIRMWARES = ("crazyflie", "px4")
@@ -89,12 +92,17 @@ def random_states(count: int, moving_target: bool) -> Iterator[tuple[State, Floa
         yield State.of(flight.read()), flight.observe()
 
 
+def other_quaternion(measured: Floats) -> None:
+    """The same attitude: an estimator may give either."""
+    measured[3:7] *= -1.0  # in both structs Measured
+
+
 def test_the_policy_sees_what_it_sees_in_the_simulator(vehicle: Vehicle) -> None:
     tilted = 0
     worst = dict.fromkeys(GROUPS, 0.0)
     for state, expected in random_states(60, isinstance(vehicle, Crazyflie)):
         vehicle.take_off(difference_policy(expected))
-        motors = vehicle.tick(state)
+        motors = vehicle.tick(state, other_quaternion if expected[0] < 0.0 else None)
         assert motors is not None
         thrusts = simulated_thrusts(vehicle.motors, motors)
         for thrust, (name, gain) in zip(thrusts, GAINS.items(), strict=True):
@@ -116,6 +124,51 @@ def test_the_policy_of_a_px4_without_its_heading_looks_to_the_east(px4: Px4) -> 
             assert motors.max() < 0.3
     finally:
         vehicle.stop()
+
+
+# -- what the firmwares have recorded --------------------------------------------------------------
+
+RECORDED = json.loads((TESTS / "recorded_states.json").read_text())
+CHANNELS = tuple(channel.name for channel in flight_library().contract.observations)
+
+
+def check_seen(row: dict[str, Any], observation: Floats) -> None:
+    """By what the motion is, in words; rows have it to two or three digits."""
+    seen = dict(zip(CHANNELS, observation.tolist(), strict=True))
+    for name, value in row["seen"].items():
+        assert seen[name] == pytest.approx(value, abs=0.015), (row["what"], name)
+
+
+def test_recorded_states_of_px4(px4: Px4) -> None:
+    for row in RECORDED["px4"]["rows"]:
+        target = Target(tuple(row["target"]["position"]), row["target"]["yaw_rad"])
+        vehicle = replace(px4, target=target, is_running=px4.is_running)
+        vehicle.take_off(constant_policy(0.5, 0.5, 0.5, 0.5))
+        fields = ("rates", "q", "position", "velocity")
+        numbers = [*(row[field] for field in fields), [row["heading"]]]
+        assert vehicle.turn(np.concatenate(numbers).astype(np.float32)) is not None
+        check_seen(row, vehicle.observation())
+        vehicle.stop()
+        px4.is_running = False
+
+
+def test_recorded_states_of_the_crazyflie(crazyflie: Crazyflie) -> None:
+    for row in RECORDED["crazyflie"]["rows"]:
+        fields = ("gyro", "quaternion", "position", "velocity")
+        numbers = [*(row[field] for field in fields), np.zeros(6), [row["target_yaw_deg"]]]
+        crazyflie.turn(np.concatenate(numbers).astype(np.float32))
+        check_seen(row, crazyflie.observation())
+
+
+def test_recorded_motors_of_px4_turn_it_as_they_were_asked_to() -> None:
+    """Its control allocator knows where its motors are; the tests have it from the documents."""
+    motors = px4_motors(PX4_ROTORS)
+    for row in RECORDED["px4_motors"]["rows"]:
+        forward, left, up = wrench(motors, row["motors"], 1.0, 1.0, 1.0)[1:]
+        turned = np.array([forward, -left, -up])  # forward, right, down
+        asked = np.array(row["torque"])
+        assert np.argmax(np.abs(turned)) == np.argmax(np.abs(asked)), row["what"]
+        assert asked @ turned > 0.95 * np.linalg.norm(asked) * np.linalg.norm(turned), row["what"]
 
 
 # -- motors ----------------------------------------------------------------------------------------

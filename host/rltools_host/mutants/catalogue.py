@@ -18,7 +18,7 @@ from rltools_host.errors import RltError
 
 LIST_DIRECTORY = Path("tests/mutants")
 SOURCE_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host")
-SOURCE_SUFFIXES = (".h", ".cpp", ".S", ".py", ".sh")
+SOURCE_SUFFIXES = (".h", ".c", ".cpp", ".S", ".py", ".sh")
 COMPILER = "compiler"  # in place of a test: the fault must not compile
 
 
