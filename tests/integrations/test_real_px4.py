@@ -25,7 +25,6 @@ GROUND_PORT = 18570 + INSTANCE
 PARAMETERS = {
     "IMU_GYRO_RATEMAX": 1000,
     "IMU_INTEG_RATE": 1000,  # what the simulation runs at is the lower of the two
-    "NAV_DLL_ACT": 2,
     "RLT_AGE_RATES": 100,  # milliseconds: a busy PC is late at times
     "RLT_AGE_ATT": 200,
     "RLT_TRIAL": 600,
@@ -71,7 +70,9 @@ def px4(tmp_path: Path) -> Iterator[str]:
     server += ["-w", str(work)]
     with (
         log.open("wb") as output,
-        subprocess.Popen(server, env=environment, cwd=work, stdout=output) as vehicle,
+        subprocess.Popen(
+            server, env=environment, cwd=work, stdout=output, stderr=output
+        ) as vehicle,
     ):
         try:
             deadline = time.monotonic() + STARTS_BY_S
