@@ -24,6 +24,7 @@ struct World {
   int restarts = 0, pid_inits = 0, begins = 0, works = 0, delay = 0;
   std::uint32_t worked_at = 0;
   std::vector<PidCall> pid_calls;
+  float pid_measured = 21;  // what run() senses of the roll's rate
   float blended = 0;
   std::vector<const MemoryHandlerDef_t*> memories;
   std::string memory_call;
@@ -54,11 +55,18 @@ void vTaskDelay(uint32_t ticks) {
 void memoryRegisterHandler(const MemoryHandlerDef_t* memory) { world.memories.push_back(memory); }
 void controllerPidInit() { world.pid_inits++; }
 bool controllerPidTest() { return true; }
-void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorData_t*,
+// As the firmware's: another kind of setpoint resets it, and its derivative begins at 0.
+void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorData_t* sensors,
                    const state_t*, const stabilizerStep_t step) {
+  if (!world.pid_calls.empty()) {
+    const setpoint_mode_t& before = world.pid_calls.back().setpoint.mode;
+    if (std::memcmp(&setpoint->mode, &before, sizeof before) != 0) world.pid_measured = 0;
+  }
+  const float change = sensors->gyro.x - world.pid_measured;
+  world.pid_measured = sensors->gyro.x;
   world.pid_calls.push_back({*setpoint, step});
   control->controlMode = controlModeLegacy;
-  control->roll = 11;
+  control->roll = static_cast<int16_t>(11 - 100 * change);
   control->pitch = 12;
   control->yaw = 13;
   control->thrust = 30000.0f;
@@ -201,11 +209,14 @@ TEST_CASE("the stock controller flies with the setpoint and the step as they are
 TEST_CASE("where the stock controller begins it is reset, and computes all of itself at once") {
   world = World{};
   world.decision.stock_begins = true;
-  run(position_setpoint(), 17);
-  REQUIRE(world.pid_calls.size() == 2);
+  const control_t control = run(position_setpoint(), 17);
+  REQUIRE(world.pid_calls.size() == 3);
   CHECK(is_empty(world.pid_calls[0].setpoint));
-  CHECK_FALSE(is_empty(world.pid_calls[1].setpoint));
-  CHECK(world.pid_calls[1].setpoint.position.z == 3);
+  for (int i = 1; i < 3; i++) {
+    CHECK_FALSE(is_empty(world.pid_calls[i].setpoint));
+    CHECK(world.pid_calls[i].setpoint.position.z == 3);
+  }
+  CHECK(control.roll == 11);  // and not the kick of its derivative after a reset
   for (const PidCall& call : world.pid_calls) CHECK(call.step == 0);  // of every rate
 }
 

@@ -123,7 +123,10 @@ void controllerOutOfTree(control_t* control, const setpoint_t* setpoint,
   }
   if (decision.stock_begins) {
     reset_stock_controller(control, sensors, state);
-    controllerPid(control, setpoint, sensors, state, 0);  // a step in which all of it computes
+    // Steps in which all of it computes. The first one after a reset, which another setpoint is as
+    // well, takes the whole angular velocity for a change of it: a kick, which is not flown.
+    controllerPid(control, setpoint, sensors, state, 0);
+    controllerPid(control, setpoint, sensors, state, 0);
   } else {
     controllerPid(control, setpoint, sensors, state, step);
   }
