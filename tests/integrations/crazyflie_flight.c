@@ -19,6 +19,7 @@
 #include "usec_time.h"
 #ifdef RLT_CRAZYFLIE_TREE
 #include "kalman_core.h"
+#include "mm_pose.h"
 #include "power_distribution.h"
 #endif
 
@@ -63,13 +64,15 @@ void controllerPid(control_t* control, const setpoint_t* setpoint, const sensorD
 }
 #endif
 
-// What the estimator makes of the truth.
-static void estimate(const struct Measured* m, const sensorData_t* sensors, state_t* state) {
 #ifdef RLT_CRAZYFLIE_TREE
-  // Its own variables: the velocity is the body's in them, and R comes of the attitude.
-  static kalmanCoreData_t core;
-  const float* q = m->quaternion;
-  for (int i = 0; i < 4; i++) core.q[i] = q[(i + 3) % 4];
+static kalmanCoreData_t core;
+static kalmanCoreParams_t core_parameters;
+static bool filters;  // the estimator has sensors only; else it is told the truth
+static uint32_t filtered_ms;
+
+// Its own variables: the velocity is the body's in them, and R comes of the attitude.
+static void tell_truth(const struct Measured* m) {
+  for (int i = 0; i < 4; i++) core.q[i] = m->quaternion[(i + 3) % 4];
   for (int i = 0; i < 3; i++) {
     core.S[KC_STATE_X + i] = m->position_m[i];
     core.S[KC_STATE_D0 + i] = 0.0f;
@@ -80,6 +83,46 @@ static void estimate(const struct Measured* m, const sensorData_t* sensors, stat
     core.S[KC_STATE_PX + i] = 0.0f;
     for (int k = 0; k < 3; k++) core.S[KC_STATE_PX + i] += core.R[k][i] * m->velocity_m_s[k];
   }
+}
+
+// From here on the estimator has what flight_sense() gives it, beginning with the truth.
+void flight_filter(const struct Measured* m) {
+  kalmanCoreDefaultParams(&core_parameters);
+  kalmanCoreInit(&core, &core_parameters, filtered_ms);
+  tell_truth(m);
+  filters = true;
+}
+
+// 2 ms: the accelerometer, the gyroscope of `m`, and its pose where a positioning system sees it.
+void flight_sense(const struct Measured* m, const float* acc_m_s2, bool has_pose) {
+  const float to_rad = 0.017453292f;
+  for (int i = 0; i < 2; i++) {
+    Axis3f acc = {.x = acc_m_s2[0], .y = acc_m_s2[1], .z = acc_m_s2[2]};
+    Axis3f gyro = {.x = to_rad * m->gyro_deg_s[0],
+                   .y = to_rad * m->gyro_deg_s[1],
+                   .z = to_rad * m->gyro_deg_s[2]};
+    filtered_ms++;
+    kalmanCorePredict(&core, &core_parameters, &acc, &gyro, filtered_ms, true);
+    kalmanCoreAddProcessNoise(&core, &core_parameters, filtered_ms);
+    kalmanCoreFinalize(&core);
+  }
+  if (!has_pose) return;
+  poseMeasurement_t pose = {.x = m->position_m[0], .y = m->position_m[1], .z = m->position_m[2]};
+  pose.quat.x = m->quaternion[0];
+  pose.quat.y = m->quaternion[1];
+  pose.quat.z = m->quaternion[2];
+  pose.quat.w = m->quaternion[3];
+  pose.stdDevPos = 0.005f;
+  pose.stdDevQuat = 0.02f;
+  kalmanCoreUpdateWithPose(&core, &pose);
+  kalmanCoreFinalize(&core);
+}
+#endif
+
+// What the estimator says.
+static void estimate(const struct Measured* m, const sensorData_t* sensors, state_t* state) {
+#ifdef RLT_CRAZYFLIE_TREE
+  if (!filters) tell_truth(m);
   kalmanCoreExternalizeState(&core, state, &sensors->acc);
 #else
   (void)sensors;
@@ -123,6 +166,9 @@ void flight_mix(float lift_n, const float* torque_nm, float* motors) {
 #endif
 
 void flight_boot(void) {
+#ifdef RLT_CRAZYFLIE_TREE
+  filters = false;
+#endif
   controllerOutOfTreeInit();
   rlt_begin();
 }

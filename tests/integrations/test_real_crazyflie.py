@@ -22,6 +22,7 @@ from firmware_frames import (
     State,
     Target,
     crazyflie_measured,
+    rotation,
     simulated_thrusts,
     wrench,
 )
@@ -95,6 +96,7 @@ def test_its_mixer_turns_the_body_as_the_motors_are_said_to_be(crazyflie: Crazyf
         assert np.abs(others).max() < 1.5e-4  # the motors' 16 bits
 
 
+UPWARDS = np.array([0.0, 0.0, 9.81])  # what an accelerometer feels at rest, m/s^2
 CF2X = 5.0  # the airframe crazyflie-cf2x, whose rotors have no lag
 HOLDS_BY = 3000  # ticks: the stock controller's integrators take their time
 
@@ -124,6 +126,35 @@ def test_the_policy_flies_it_with_this_machines_thrusts(crazyflie: Crazyflie) ->
         ours = pilot.act(2000 * tick, 2000 * tick, crazyflie.observation()).action
         assert np.abs(thrusts - ours).max() <= 1.0 / 65535.0  # the motors' 16 bits
         assert flight.step(thrusts) is None
+    assert np.linalg.norm(flight.read()["position_m"]) < 0.1
+
+
+def test_the_policy_flies_by_the_firmwares_estimator(crazyflie: Crazyflie) -> None:
+    """It has the gyroscope, the accelerometer and, 100 times a second, a pose from outside."""
+    flight, tick_s = flight_of(start_tilt=50.0), 0.002
+    crazyflie.take_off(controller())
+    library, state = crazyflie.library, State.of(flight.read())
+    measured = crazyflie_measured(state, crazyflie.target)
+    library.flight_filter(ctypes.c_void_p(measured.ctypes.data))
+    apart = 0.0
+    for tick in range(2000):
+        motors = crazyflie.tick(state)
+        assert motors is not None
+        apart = max(apart, float(np.abs(crazyflie.observation() - flight.observe()).max()))
+        before = state
+        assert flight.step(simulated_thrusts(crazyflie.motors, motors)) is None
+        state = State.of(flight.read())
+        gained = (np.asarray(state.velocity, float) - before.velocity) / tick_s
+        felt = rotation(state.attitude).T @ (gained + UPWARDS)
+        acceleration = felt.astype(np.float32)
+        measured = crazyflie_measured(state, crazyflie.target)
+        library.flight_sense(
+            ctypes.c_void_p(measured.ctypes.data),
+            ctypes.c_void_p(acceleration.ctypes.data),
+            ctypes.c_bool(tick % 5 == 0),
+        )
+    library.flight_boot()
+    assert apart < 0.01  # m, m/s, rad/s: it knows the way up, and which way it goes
     assert np.linalg.norm(flight.read()["position_m"]) < 0.1
 
 
@@ -175,6 +206,8 @@ def test_its_own_controller_takes_over_in_the_air(crazyflie: Crazyflie, turn: in
     crazyflie.library.flight_enable(False)
     flies, stock = crazyflie.turn(measured)
     assert not flies
+    # No kick: another turn of the same measurements gives nearly the same.
+    assert np.abs(crazyflie.turn(measured)[1] - stock).max() < 0.02
     assert abs(float(stock.mean()) - thrust) < 0.01  # it begins with the policy's
     errors = fly_stock(crazyflie, flight, HOLDS_BY)
     assert len(errors) == HOLDS_BY
