@@ -55,7 +55,7 @@ def listed(text: str, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def crazyflie(tmp_path_factory: pytest.TempPathFactory) -> Crazyflie:
-    tree = Path(FOLDER)
+    tree = Path(FOLDER).resolve()
     setup = (tree / "bindings/setup.py").read_text()
     sources = [tree / name for name in listed(setup, "fw_sources")]
     needed = [*sources, tree / "build/include/generated/autoconf.h"]

@@ -56,7 +56,7 @@ def sih_policy() -> bytes:
 @pytest.fixture
 def px4(tmp_path: Path) -> Iterator[str]:
     """The address of a vehicle that is ready for take-off."""
-    build, log = Path(BUILD), tmp_path / "px4.log"
+    build, log = Path(BUILD).resolve(), tmp_path / "px4.log"
     environment = {
         **os.environ,
         "PX4_SYS_AUTOSTART": "10040",
