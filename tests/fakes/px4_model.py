@@ -21,6 +21,8 @@ HEADING = 0.7  # clockwise from north
 DISARM_AFTER_S = 2.0  # COM_DISARM_LAND
 OFFSET_LIMIT_S = 10.0  # that the module keeps a target for
 GRAVITY = 9.81
+BUMP_S = 0.3
+GREATEST_M_S2 = 20.0  # of all its thrust, by its mass
 
 
 def to_world(body: Vector) -> Vector:
@@ -45,6 +47,7 @@ class Wrong:
     keeps_taking: bool = False
     disarmed_at: float = math.inf
     flag_lost_at: float = math.inf
+    bump_m_s2: float = 0.0  # downwards, for BUMP_S after the policy
     waits_s: float = 0.0  # before it goes where it is told to
     sways_m: float = 0.0  # in Hold
     never_lands: bool = False
@@ -68,6 +71,7 @@ class Model:
     offset: Vector | None = None  # of the next target, in the vehicle's frame
     offset_at: float = -math.inf
     entered_at: float = math.inf
+    left_at: float = -math.inf  # the policy's mode
     entries: list[Vector] = field(default_factory=list)  # where the policy took over
     modes: list[Mode] = field(default_factory=list)  # each that it was in
     says: list[tuple[int, str]] = field(default_factory=list)  # not yet told: severity, text
@@ -76,6 +80,14 @@ class Model:
     @property
     def is_on_ground(self) -> bool:
         return bool(self.position[2] >= GROUND[2] - 1e-3)
+
+    @property
+    def collective(self) -> float:
+        """The motors' signal."""
+        if not self.armed:
+            return 0.0
+        thrust = np.linalg.norm(self.acceleration - (0.0, 0.0, GRAVITY))
+        return min(float(thrust) / GREATEST_M_S2, 1.0)
 
     @property
     def attitude(self) -> tuple[float, float, float, float]:
@@ -93,6 +105,8 @@ class Model:
     def set_mode(self, mode: Mode) -> None:
         if mode != self.mode:
             self.modes.append(mode)
+            if self.mode == POLICY:
+                self.left_at = self.now
         self.mode = mode
         if mode in (HOLD, RETURN, POSITION):
             self.setpoint = self.position.copy()
@@ -114,6 +128,8 @@ class Model:
         if not self.armed:
             return
         self.acceleration = self._wanted()
+        if self.mode != POLICY and self.now - self.left_at <= BUMP_S:
+            self.acceleration[2] += self.wrong.bump_m_s2
         self.velocity += STEP_S * self.acceleration
         self.position += STEP_S * self.velocity
         if self.position[2] > GROUND[2]:

@@ -38,6 +38,19 @@ PARAMETERS: dict[str, int | float] = {
     "NAV_DLL_ACT": 2,
     "PWM_MAIN_FUNC1": 0,
     "PWM_MAIN_FUNC2": 0,
+    # Its simulator, SIH, at 1,000 steps a second.
+    "SIH_MASS": 1.0,
+    "SIH_IXX": 0.025,
+    "SIH_IYY": 0.025,
+    "SIH_IZZ": 0.03,
+    "SIH_L_ROLL": 0.2,
+    "SIH_L_PITCH": 0.2,
+    "SIH_T_MAX": 5.0,
+    "SIH_Q_MAX": 0.1,
+    "SIH_T_TAU": 0.05,
+    "SIH_KDV": 1.0,
+    "SIH_KDW": 0.025,
+    "IMU_GYRO_RATEMAX": 1000,
 }
 LEAD_S = 0.3  # that a vehicle on UDP may be ahead of the host
 ACCEPTED, DENIED, UNSUPPORTED = 0, 2, 3
@@ -86,7 +99,8 @@ class ScriptedPx4:
         self._shell_answers = 0
         self._shell_text = ""
         self._later: list[tuple[float, str]] = []  # what the shell prints, and when
-        self._intervals = {"HEARTBEAT": 1.0, "LOCAL_POSITION_NED": 1.0}
+        # In the order in which it tells them: a mode before what is done in it.
+        self._intervals = {"HEARTBEAT": 1.0, "CURRENT_MODE": 1.0, "LOCAL_POSITION_NED": 1.0}
         self._next: dict[str, float] = {}
         self._encoder = FrameEncoder(d, script.system, 1)
         self._decoder = FrameDecoder(d)
@@ -159,6 +173,9 @@ class ScriptedPx4:
         if name == "EXTENDED_SYS_STATE":
             landed = d.MAV_LANDED_STATE_ON_GROUND if model.is_on_ground else 2
             return [d.MAVLink_extended_sys_state_message(0, landed)]
+        if name == "ACTUATOR_OUTPUT_STATUS":
+            signals = [1000.0 + 1000.0 * model.collective] * 4 + [0.0] * 28
+            return [d.MAVLink_actuator_output_status_message(ms * 1000, 16, signals)]
         if name == "CURRENT_MODE":
             return [d.MAVLink_current_mode_message(0, model.mode.number, 0)]
         return []

@@ -44,7 +44,11 @@ def command(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another setting than the run's."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Another setting than the run's; with --px4 than the vehicle's.",
+        ),
     ] = None,
     latency_ms: Annotated[
         float, typer.Option("--latency", metavar="MS", help="Each observation is late.")
@@ -111,4 +115,4 @@ def command(
     assert px4 is not None
     from rltools_host.commands import fly_px4
 
-    fly_px4.run(run_name, px4, starts, json_output, out)
+    fly_px4.run(run_name, px4, starts, settings or (), json_output, out)

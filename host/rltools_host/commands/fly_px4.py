@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
 from rltools_host.commands.push import UploadLine
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
+from rltools_host.flight.flight_settings import given_settings
+from rltools_host.flight.prediction import predictor
 from rltools_host.flight.px4_flight import Px4Request, fly
-from rltools_host.flight.px4_result import FlightResult, lines
+from rltools_host.flight.px4_result import FILE, FlightResult, lines
 from rltools_host.flight.px4_start import STARTS
+from rltools_host.flight.simulator import check_policy, flight_library
+from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 
-FILE = "flight-px4.json"  # in the run's folder
 
-
-def run(run_name: str, url: str, starts: int, json_output: bool, out: Path | None) -> FlightResult:
+def run(
+    run_name: str,
+    url: str,
+    starts: int,
+    settings: Sequence[str],
+    json_output: bool,
+    out: Path | None,
+) -> FlightResult:
+    """`settings` are the prediction's, where they are not those that the vehicle tells."""
     if not 1 <= starts <= len(STARTS):
         raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
     if out is not None and not out.absolute().parent.is_dir():
         raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+    given = given_settings(settings)
+    flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
+    image = read_run_policy(run_name)
+    check_policy(image)
+    request = Px4Request(run_name, url, starts, functools.partial(predictor, image), given)
     line = UploadLine()
 
     def keep(result: FlightResult) -> None:
@@ -36,7 +52,7 @@ def run(run_name: str, url: str, starts: int, json_output: bool, out: Path | Non
                 write_atomically(path, text)
 
     with ending_as_by_ctrl_c():
-        result = fly(Px4Request(run_name, url, starts), line.say, keep, line.progress)
+        result = fly(request, line.say, keep, line.progress)
     print("\n".join(lines(result)))
     if json_output:
         print(json.dumps(result.document(with_series=False)))

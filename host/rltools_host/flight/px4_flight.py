@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
-from rltools_host.flight import px4_landing, px4_simulated
+from rltools_host.flight import px4_landing, px4_sih, px4_simulated
+from rltools_host.flight.prediction import Predict
 from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
 from rltools_host.flight.px4_policy import Px4Policies
-from rltools_host.flight.px4_result import FlightResult, Predict, StartResult
+from rltools_host.flight.px4_result import FlightResult, StartResult
 from rltools_host.flight.px4_start import STARTS, StartFlight
 from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
-from rltools_host.flight.series import Sample
+from rltools_host.flight.series import Sample, hover_rule
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.outcome import Say, headline
@@ -43,7 +44,9 @@ class Px4Request:
     run: str
     url: str  # udp:HOST:PORT
     starts: int = USUAL_STARTS  # the first of STARTS
-    predict: Predict | None = None
+    # Our simulator with these settings, and what of them is not as the vehicle tells.
+    predictor: Callable[[Mapping[str, float]], Predict] | None = None
+    settings: Mapping[str, float] = field(default_factory=dict)
 
 
 class AfterFailure(Enum):
@@ -77,6 +80,7 @@ class Px4Flight:
         self._policy_mode: Mode
         self._turns_to_heading: bool
         self._air: Air
+        self._predict: Predict | None = None
 
     def find(self) -> None:
         self.vehicle.find()
@@ -93,6 +97,7 @@ class Px4Flight:
             raise RefusedError(f"{vehicle.name} is armed: land it first")
         self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
         self._policy_mode = self._policies.mode()
+        self._prepare_prediction()
         values = vehicle.parameters((*MODULE_PARAMETERS, LINK_LOSS))
         if missing := [name for name in MODULE_PARAMETERS if name not in values]:
             raise RefusedError(f"{vehicle.name} does not tell its {' and '.join(missing)}")
@@ -167,9 +172,18 @@ class Px4Flight:
 
     def compare(self) -> None:
         """With our simulator: on the ground, since it may take its time."""
-        if (predict := self._request.predict) is not None:
+        if (predict := self._predict) is not None:
             for start in self.result.starts:
                 start.compare(predict)
+
+    def _prepare_prediction(self) -> None:
+        request = self._request
+        if request.predictor is None:
+            return
+        told = self.vehicle.parameters(px4_sih.PARAMETERS)
+        settings = {**px4_sih.settings_of(told), **request.settings}
+        self._predict = request.predictor(settings)
+        self.result.predicted_with = settings
 
     def _listen(self) -> None:
         """Has the vehicle tell where it is, often enough."""
@@ -250,7 +264,8 @@ def failure_of(error: BaseException, result: FlightResult) -> RltError:
 def line_of(start: StartResult) -> str:
     assert start.measures is not None
     offset = ", ".join(f"{value:+.1f}" for value in start.offset_m)
-    verdict = "within 0.2 m" if start.success else "not within 0.2 m"
+    near = f"within {hover_rule().radius_m:g} m"
+    verdict = near if start.success else f"not {near}"
     return f"({offset}) m: {verdict}, {start.measures.last_second_error_m:.3f} m at the end"
 
 

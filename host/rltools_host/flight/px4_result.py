@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from rltools_host.files import plain_json
-from rltools_host.flight.series import FloatArray, Measures, Series, measure
+from rltools_host.flight.hand_back import HandBack
+from rltools_host.flight.prediction import Predict
+from rltools_host.flight.series import Measures, Series, hover_rule, measure
 from rltools_host.ui.table import aligned
 
+FILE = "flight-px4.json"  # in the run's folder
 # Of the gate's starts, what this vehicle's simulator cannot be put into.
 NOT_FLOWN = (
     "the gate's starts with a tilt, a spin or a speed: PX4's simulator begins on the ground, and "
@@ -20,8 +22,12 @@ NOT_FLOWN = (
 )
 
 
-# Our simulator: from a row of 13 observations on, rows at these times.
-Predict = Callable[[FloatArray, FloatArray], FloatArray]
+@dataclass(frozen=True)
+class FailSafe:
+    """The module gave the vehicle to its fallback."""
+
+    time_s: float  # since the policy took over
+    text: str  # why, in the module's words
 
 
 @dataclass
@@ -32,6 +38,8 @@ class StartResult:
     series: Series | None = None
     measures: Measures | None = None  # of a flight that went on to its end
     cause: str = ""  # why it did not, or is none
+    fail_safe: FailSafe | None = None
+    hand_back: HandBack | None = None
     prediction: Series | None = None
     predicted: Measures | None = None
 
@@ -62,7 +70,9 @@ class StartResult:
             "offset_m": list(self.offset_m),
             "success": self.success,
             "cause": self.cause,
+            "failsafe": asdict(self.fail_safe) if self.fail_safe else None,
             "measures": asdict(self.measures) if self.measures else None,
+            "hand_back": self.hand_back.document() if self.hand_back else None,
             "predicted": asdict(self.predicted) if self.predicted else None,
             "most_apart_m": self.most_apart_m,
         }
@@ -84,6 +94,8 @@ class FlightResult:
     kept: bool = False  # the policy is the vehicle's own now
     starts: list[StartResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    # Of quadrotor/settings.h: the vehicle that our simulator flew.
+    predicted_with: dict[str, float] = field(default_factory=dict)
 
     @property
     def successes(self) -> int:
@@ -103,6 +115,7 @@ class FlightResult:
                 "ended": self.ended,
                 "kept": self.kept,
                 "successes": self.successes,
+                "predicted_with": self.predicted_with,
                 "starts": [start.document(with_series) for start in self.starts],
                 "not_flown": list(NOT_FLOWN),
                 "notes": self.notes,
@@ -119,7 +132,8 @@ def lines(result: FlightResult) -> list[str]:
         head = (*head, "predicted", "apart")
     rows = [head, *(_row(start, has_prediction) for start in result.starts)]
     text = aligned(rows) if result.starts else []
-    flown = f"{result.successes} of {len(result.starts)} starts within 0.2 m in the last second"
+    near = f"within {hover_rule().radius_m:g} m"
+    flown = f"{result.successes} of {len(result.starts)} starts {near} in the last second"
     kept = "kept by the vehicle" if result.kept else "given up again by the vehicle"
     text += [f"{flown}; the policy was {kept}", *(f"note: {note}" for note in result.notes)]
     return [*text, *(f"not flown: {what}" for what in NOT_FLOWN)]

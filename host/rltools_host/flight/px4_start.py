@@ -6,13 +6,16 @@ import math
 
 import numpy as np
 
-from rltools_host.errors import FlightError
+from rltools_host.errors import FlightError, RltError
 from rltools_host.flight import series
+from rltools_host.flight.hand_back import LOOK_S
 from rltools_host.flight.px4_air import POLICY_SILENCE_S, Air
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
-from rltools_host.flight.px4_policy import Px4Policies
-from rltools_host.flight.px4_result import StartResult
-from rltools_host.flight.series import FloatArray, Sample, Series, TargetFrame
+from rltools_host.flight.px4_policy import MODE_NAME, Px4Policies
+from rltools_host.flight.px4_record import Record
+from rltools_host.flight.px4_result import FailSafe, StartResult
+from rltools_host.flight.series import TargetFrame
+from rltools_host.flight.simulator import POSITION
 
 # Where the vehicle is when the policy takes over, from its target: forward, left, up.
 STARTS: tuple[tuple[float, float, float], ...] = (
@@ -29,6 +32,7 @@ FURTHEST_M = 3.0  # from the target, which is 5 m above the ground; the contract
 ARRIVED_M, ARRIVED_M_S, ARRIVED_S = 0.3, 0.2, 1.0
 TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
+SAID_S = 3.0  # ago, at most, that the module said why it gave up
 
 
 class StartFlight:
@@ -42,17 +46,18 @@ class StartFlight:
         self._policies = policies
         self._policy_mode = policy_mode
         self._start = start
-        self._times: list[float] = []
-        self._rows: list[FloatArray] = []
+        self._record: Record
 
     def carry_out(self) -> None:
         self._go_there()
+        self._hand_over()
         try:
-            self._hand_over_and_hold()
+            self._hold()
+        except RltError:
+            self._note_fail_safe()
+            raise  # what comes next is still recorded, while PX4 lands
         finally:
-            self._vehicle.on_sample = lambda _: None
-            if self._rows:
-                self._start.series = Series(np.array(self._times), np.array(self._rows))
+            self._record.keep()
         self._take_back()
         assert self._start.series is not None
         self._start.measures = series.measure(self._start.series)
@@ -82,45 +87,51 @@ class StartFlight:
             )
         air.allowed = {HOLD}
 
-    def _hand_over_and_hold(self) -> None:
-        """The policy's mode has the vehicle. Its target is the same place for all starts, seen from
-        where the vehicle is when the mode is entered."""
-        air, vehicle = self._air, self._vehicle
-        yaw = air.yaw
-        away = TargetFrame((0.0, 0.0, 0.0), yaw).vector(air.target_ned - air.sample.position_ned)
+    def _hand_over(self) -> None:
+        """The policy is told its target, the same place for all starts, as it is seen from where
+        the vehicle is when the mode is entered."""
+        air = self._air
+        level = TargetFrame((0.0, 0.0, 0.0), air.yaw)
+        away = level.vector(air.target_ned - air.sample.position_ned)
         offset = (round(away[0], 2), round(away[1], 2), round(away[2], 2))
         self._policies.place_target(offset, air.watch)
         entry = air.sample
-        target = entry.position_ned + TargetFrame((0.0, 0.0, 0.0), yaw).world(offset)
-        frame = TargetFrame((target[0], target[1], target[2]), yaw)
+        target = entry.position_ned + level.world(offset)
+        frame = TargetFrame((target[0], target[1], target[2]), level.yaw)
+        self._record = Record(self._vehicle, self._policy_mode, frame, entry, self._start)
+        self._vehicle.on_sample = self._record
 
-        def record(sample: Sample) -> None:
-            if vehicle.mode not in air.allowed:  # not the policy's any more
-                return
-            self._times.append(sample.time_s - entry.time_s)
-            self._rows.append(frame.row(sample))
-
-        record(entry)
-        vehicle.on_sample = record
+    def _hold(self) -> None:
+        """The policy's mode has the vehicle, for as long as the rule says."""
+        air, vehicle, record = self._air, self._vehicle, self._record
         air.allowed = {HOLD, self._policy_mode}
         vehicle.set_mode(self._policy_mode, self._watch)
         air.allowed = {self._policy_mode}
+        seconds = series.hover_rule().seconds
         # Of PX4's time: a simulation may be slower than ours, or faster.
-        if not vehicle.wait(
-            lambda: self._times[-1] >= series.HOLD_S, SLOWEST * series.HOLD_S, self._watch
-        ):
+        if not vehicle.wait(lambda: record.times_s[-1] >= seconds, SLOWEST * seconds, self._watch):
             raise FlightError(f"the clock of {vehicle.name} stands still")
 
     def _watch(self) -> None:
         self._air.watch(POLICY_SILENCE_S)
-        name, row = self._vehicle.name, self._rows[-1]
+        name, row = self._vehicle.name, self._record.rows[-1]
         if broken := series.limit_broken(row):
             raise FlightError(f"the policy of {name} broke a limit: {broken}")
-        away = float(np.linalg.norm(row[series.POSITION]))
+        away = float(np.linalg.norm(row[POSITION]))
         if away > FURTHEST_M:
             raise FlightError(f"{name} drifted {away:.1f} m from its target")
 
+    def _note_fail_safe(self) -> None:
+        """Where it was the module that ended it: when, and what it said."""
+        said = self._vehicle.said(MODE_NAME, SAID_S)
+        if said is not None:
+            why = said.removeprefix(f"{MODE_NAME}: ")
+            self._start.fail_safe = FailSafe(round(self._record.times_s[-1], 3), why)
+
     def _take_back(self) -> None:
-        self._air.allowed = {self._policy_mode, HOLD}
-        self._vehicle.set_mode(HOLD, self._air.watch)
-        self._air.allowed = {HOLD}
+        """And what PX4 makes of it is looked at."""
+        air, vehicle, record = self._air, self._vehicle, self._record
+        air.allowed = {self._policy_mode, HOLD}
+        vehicle.set_mode(HOLD, air.watch)
+        air.allowed = {HOLD}
+        vehicle.wait(lambda: record.is_over, SLOWEST * LOOK_S, air.watch)

@@ -49,8 +49,11 @@ STREAMS: Mapping[str, float] = {
     "ATTITUDE_QUATERNION": 50.0,
     "GLOBAL_POSITION_INT": 5.0,
     "EXTENDED_SYS_STATE": 5.0,
-    "CURRENT_MODE": 10.0,
+    "CURRENT_MODE": 50.0,
+    "ACTUATOR_OUTPUT_STATUS": 50.0,
 }
+# Of a motor's output, where PX4 drives simulated ones: pwm_out_sim.
+PWM_LEAST_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
 Parameter = int | float
 
 
@@ -79,6 +82,7 @@ class Px4Vehicle:
         self.sample: Sample | None = None
         self.place: GlobalPosition | None = None
         self.is_on_ground: bool | None = None
+        self.collective: float | None = None  # mean signal of the motors, 0 to 1
         self.texts: deque[tuple[float, StatusText]] = deque(maxlen=TEXTS_KEPT)
         self.heartbeat_at = self.sample_at = -math.inf
         self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
@@ -175,8 +179,15 @@ class Px4Vehicle:
         return f' (it says "{said[-1]}")' if said else ""
 
     def has_said(self, start: str, within_s: float) -> bool:
+        return self.said(start, within_s) is not None
+
+    def said(self, start: str, within_s: float) -> str | None:
+        """The last text of late that begins so; None where there is none."""
         since = self.clock() - within_s
-        return any(at >= since and text.text.startswith(start) for at, text in self.texts)
+        found = [
+            text.text for at, text in self.texts if at >= since and text.text.startswith(start)
+        ]
+        return found[-1] if found else None
 
     def _take(self, message: Message | StatusText) -> None:
         if isinstance(message, StatusText):
@@ -206,6 +217,9 @@ class Px4Vehicle:
         elif kind == "EXTENDED_SYS_STATE":
             grounded = (self.dialect.MAV_LANDED_STATE_ON_GROUND,)
             self.is_on_ground = message.landed_state in grounded
+        elif kind == "ACTUATOR_OUTPUT_STATUS":
+            signal_us = sum(message.actuator[:MOTORS]) / MOTORS
+            self.collective = min(max((signal_us - PWM_LEAST_US) / PWM_SPAN_US, 0.0), 1.0)
 
     def _take_position(self, message: Message) -> None:
         age_ms = message.time_boot_ms - self._attitude_ms

@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.flight.outcome import settled_from
+from rltools_host.flight.gate import load_gate
+from rltools_host.flight.outcome import Rule, settled_from
+from rltools_host.flight.simulator import ANGULAR_VELOCITY, POSITION, VELOCITY, flight_library
 
 FloatArray = NDArray[np.float64]
 
-POSITION, VELOCITY = slice(0, 3), slice(3, 6)
-ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
-COLUMNS = 13
-# What the gate calls a success (docs/flight.md).
-HOLD_S = 10.0
-LAST_S = 1.0
-NEAR_M = 0.2
-# The contract's ranges.
-MOST_POSITION_ERROR_M = 5.0
-MOST_VELOCITY_M_S = 10.0
-MOST_ANGULAR_VELOCITY_RAD_S = 35.0
+# What the contract bounds, by the observations that say it.
+BOUNDED = (
+    ("position error", POSITION),
+    ("velocity", VELOCITY),
+    ("angular velocity", ANGULAR_VELOCITY),
+)
+
+
+@cache
+def hover_rule() -> Rule:
+    """What counts as a success."""
+    return load_gate("hover").rule
 
 
 @dataclass(frozen=True)
@@ -134,28 +138,27 @@ class Measures:
 
 def limit_broken(row: FloatArray) -> str:
     """The first of the contract's limits that a row breaks, in words; empty where none."""
-    for what, part, most, unit in (
-        ("position error", POSITION, MOST_POSITION_ERROR_M, "m"),
-        ("velocity", VELOCITY, MOST_VELOCITY_M_S, "m/s"),
-        ("angular velocity", ANGULAR_VELOCITY, MOST_ANGULAR_VELOCITY_RAD_S, "rad/s"),
-    ):
+    for what, part in BOUNDED:
         values = row[part]
         if not np.isfinite(values).all():
             return f"its {what} is not a number"
+        channel = flight_library().contract.observations[part.start]
+        most, unit = channel.maximum, channel.unit
         if (worst := float(np.abs(values).max())) > most:
             return f"its {what} was {worst:.2g} {unit}, beyond {most:g} {unit}"
     return ""
 
 
 def measure(series: Series) -> Measures:
-    """Of a whole flight of HOLD_S."""
+    """Of a whole flight, by the rule of the gate hover."""
+    rule = hover_rule()
     errors, times = series.errors_m, series.times_s
-    last = errors[times >= times[-1] - LAST_S]
-    settled = settled_from(errors, NEAR_M)
-    is_whole = times[-1] >= HOLD_S
+    last = errors[times >= times[-1] - rule.last_seconds]
+    settled = settled_from(errors, rule.radius_m)
+    is_whole = times[-1] >= rule.seconds
     broken = any(limit_broken(row) for row in series.rows)
     return Measures(
-        success=bool(is_whole and not broken and (last <= NEAR_M).all()),
+        success=bool(is_whole and not broken and (last <= rule.radius_m).all()),
         last_second_error_m=float(last.max()),
         greatest_error_m=float(errors.max()),
         settling_s=None if settled is None else float(times[settled]) if settled else 0.0,

@@ -32,6 +32,10 @@ from rltools_host.policies.image import REASONS, DamagedPolicyError, Float32Arra
 
 Array = NDArray[Any]
 
+# Of the contract's 13 observations.
+POSITION, VELOCITY = slice(0, 3), slice(3, 6)
+ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
+
 # What is true of a moment, without noise; World: z up, the attitude (w, x, y, z) turns body into
 # world. `table`: of quadrotor/airframe.h from 1, 0 the settings' own values; `latency` in ticks.
 READING = np.dtype(
@@ -142,6 +146,7 @@ def flight_library() -> FlightLibrary:
         "table_name": (ctypes.c_char_p, [word]),
         "status_text": (ctypes.c_char_p, [word]),
         "begin": (None, [pointer, pointer, word, word]),
+        "place": (None, [pointer, pointer]),
         "observe": (None, [pointer, pointer]),
         "step": (word, [pointer, pointer]),
         "read": (None, [pointer, pointer]),
@@ -198,6 +203,17 @@ class Flight:
         self.library.functions.rlt_flight_begin(
             self._flight, self._bits.ctypes.data, checked_seed(seed), episode
         )
+
+    def place(self, observation: ArrayLike) -> None:
+        """Puts the vehicle where the contract's 13 numbers say; its rotors go on as they do."""
+        values = np.array(observation, np.float32)
+        if values.shape != (len(self.library.contract.observations),):
+            raise UsageError(f"a quadrotor has 13 observations, not {values.shape}")
+        length = np.linalg.norm(values[ATTITUDE])
+        if not (np.isfinite(values).all() and length > 0.0):
+            raise UsageError("a quadrotor is placed by finite numbers, with an attitude")
+        values[ATTITUDE] /= length
+        self.library.functions.rlt_flight_place(self._flight, values.ctypes.data)
 
     def observe(self) -> Float32Array:
         """The contract's 13 numbers with the sensors' noise; the same until the next step."""

@@ -16,9 +16,16 @@ import pytest
 from policy_run import make_policy_run
 from px4_model import POLICY, Wrong
 from px4_vehicle import Script, ScriptedPx4, UdpPx4
+from quadrotor_policies import controller
 from rltools_host import cli
 from rltools_host.commands import fly_px4
-from rltools_host.errors import FlightError, Interrupted, PortError, RefusedError
+from rltools_host.errors import (
+    BoardMismatchError,
+    FlightError,
+    Interrupted,
+    PortError,
+    RefusedError,
+)
 from rltools_host.flight import px4_flight
 
 FlyOver = Callable[[UdpPx4], None]
@@ -37,7 +44,7 @@ def fly_over(monkeypatch: pytest.MonkeyPatch) -> FlyOver:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    return make_policy_run(tmp_path / "run")
+    return make_policy_run(tmp_path / "run", controller())
 
 
 def fly(run: Path, url: str, *words: str) -> int:
@@ -60,11 +67,44 @@ def test_a_flight(
     whole = json.loads(out.read_text())
     assert whole == json.loads((run / "flight-px4.json").read_text())
     assert len(whole["starts"][1]["series"]["rows"]) > 100
+    # Our simulator has the vehicle that the parameters state: a controller for another one lets it
+    # sink by half a metre.
+    assert document["predicted_with"]["mass_kg"] == 1.0
+    for start in document["starts"]:
+        assert start["predicted"]["last_second_error_m"] == pytest.approx(0.5, abs=0.1)
+        assert start["most_apart_m"] > 0.3
+        assert not start["predicted"]["success"]
+        assert start["hand_back"]["is_bumpless"]
+        assert start["failsafe"] is None
+    series, prediction = (whole["starts"][1][name] for name in ("series", "prediction"))
+    assert prediction["time_s"] == series["time_s"]
+    assert prediction["rows"][0] == pytest.approx(series["rows"][0], abs=1e-5)
     text = "\n".join(printed[:-1])
+    assert "apart" in text
     assert "is simulated: PX4's program for a PC" in text
     assert "2 of 2 starts within 0.2 m in the last second; the policy was kept" in text
     assert "not flown: the gate's starts with a tilt" in text
     assert px4.vehicle.files["policy.rltp"] == (run / "policy.rltp").read_bytes()
+
+
+def test_another_vehicle_is_predicted_where_it_is_said(run: Path, fly_over: FlyOver) -> None:
+    with UdpPx4(ScriptedPx4()) as px4:
+        fly_over(px4)
+        assert fly(run, px4.url, "--starts", "1", "--set", "airframe=1") == 0
+    document = json.loads((run / "flight-px4.json").read_text())
+    assert document["predicted_with"]["airframe"] == 1.0
+    (start,) = document["starts"]
+    assert start["predicted"]["success"]
+    assert start["predicted"]["last_second_error_m"] < 0.02
+    assert start["most_apart_m"] < 0.1
+
+
+def test_a_policy_of_something_else_is_refused_before_anything_is_sent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_policy_run(tmp_path / "pendulum")
+    assert fly(run, "udp:127.0.0.1:1") == BoardMismatchError.exit_code
+    assert "is no policy of a quadrotor" in capsys.readouterr().err
 
 
 def test_how_the_vehicle_was_left_is_said_where_nothing_can_be_kept(
@@ -141,6 +181,8 @@ def test_a_real_vehicle_is_refused(
         (["--px4", "udp:127.0.0.1:1"], PortError.exit_code, "nothing answers on udp:127.0.0.1:1"),
         (["--px4", "tcp:127.0.0.1:1"], PortError.exit_code, "write udp:HOST:PORT"),
         (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 8, "there is no folder /none"),
+        (["--px4", "udp:127.0.0.1:1", "--set", "mass_kg=0"], 2, "mass_kg"),
+        (["--px4", "udp:127.0.0.1:1", "--set", "mass=1"], 3, 'unknown setting of flights "mass"'),
         ([], 2, "say what is to fly: --board BOARD, or --px4 udp:HOST:PORT"),
     ],
 )

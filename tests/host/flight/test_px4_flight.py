@@ -18,6 +18,7 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
     RltError,
+    UsageError,
     VerificationError,
 )
 from rltools_host.flight.px4_flight import Px4Flight, Px4Request, carry_out
@@ -132,23 +133,89 @@ def test_the_target_points_east_where_the_module_says_so() -> None:
 def test_the_prediction_is_beside_the_flight() -> None:
     asked: list[Any] = []
 
+    def predictor(settings: Any) -> Any:
+        asked.append(settings)
+        return predict
+
     def predict(first: Any, times: Any) -> Any:
         assert flight.is_on_the_ground()  # it may take its time
         asked.append((first, times))
         return np.outer(np.exp(-times), first)
 
-    flight = Flight(starts=2, predict=predict)
-    start = flight.fly().starts[1]
+    flight = Flight(starts=2, predictor=predictor, settings={"mass_kg": 2.0})
+    result = flight.fly()
+    settings, *starts = asked
+    # The vehicle's own parameters, and over them what was given.
+    assert result.predicted_with == settings
+    assert settings["mass_kg"] == 2.0
+    assert settings["inertia_z"] == pytest.approx(3e4)
+    assert settings["lag_up_s"] == pytest.approx(0.1)
+    start = result.starts[1]
     assert start.series is not None
-    np.testing.assert_array_equal(asked[1][0], start.series.rows[0])
-    np.testing.assert_array_equal(asked[1][1], start.series.times_s)
+    np.testing.assert_array_equal(starts[1][0], start.series.rows[0])
+    np.testing.assert_array_equal(starts[1][1], start.series.times_s)
     assert start.predicted is not None
     assert start.predicted.success
     assert start.most_apart_m is not None
     assert 0.0 < start.most_apart_m < 0.5
-    assert start.document(with_series=True)["prediction"]["rows"][0][0] == pytest.approx(
-        0.5, abs=0.06
-    )
+    document = start.document(with_series=True)
+    assert document["prediction"]["rows"][0][0] == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
+    def predictor(_: Any) -> Any:
+        raise UsageError("no such setting")
+
+    flight = Flight(predictor=predictor)
+    assert flight.fails(UsageError) == "no such setting"
+    assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
+
+
+def test_time_begins_when_the_policy_takes_over() -> None:
+    """However long PX4 takes to change its mode."""
+    for drops in (0, 2):
+        flight = Flight(Script(drops_acks=drops), starts=2)
+        start = flight.fly().starts[1]
+        assert start.series is not None
+        moved = np.linalg.norm(start.series.rows[:, :3] - start.series.rows[0, :3], axis=1)
+        first = start.series.times_s[np.argmax(moved > 0.002)]
+        assert 0.0 < first <= 0.1
+
+
+def test_the_hand_back_is_measured() -> None:
+    for bump_m_s2, is_bumpless in ((0.0, True), (3.0, False)):
+        flight = Flight(Script(wrong=Wrong(bump_m_s2=bump_m_s2)), starts=2)
+        for start in flight.fly().starts:
+            hand_back = start.hand_back
+            assert hand_back is not None
+            assert hand_back.is_bumpless is is_bumpless
+            assert hand_back.time_s == pytest.approx(10.0, abs=0.15)
+            assert hand_back.speed_m_s < 0.05
+            assert hand_back.thrust_change is not None
+            assert hand_back.thrust_change == pytest.approx(bump_m_s2 / 20.0, abs=0.03)
+            # Half of 3 m/s^2 for 0.3 s, against which Hold works.
+            assert (0.02 < hand_back.height_m < 0.2) is not is_bumpless
+            assert start.document(with_series=False)["hand_back"]["is_bumpless"] is is_bumpless
+
+
+def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
+    flight = Flight(Script(wrong=Wrong(falls_back_at=3.0, bump_m_s2=3.0)), starts=2)
+    flight.fails(FlightError)
+    first, second = flight.flight.result.starts
+    assert first.fail_safe is not None
+    assert first.fail_safe.time_s == pytest.approx(3.0, abs=0.05)
+    assert first.fail_safe.text == "outside the range of the policy"
+    # The hand-back is looked at while PX4 lands.
+    assert first.hand_back is not None
+    assert first.hand_back.time_s == first.fail_safe.time_s
+    assert not first.hand_back.is_bumpless
+    assert second.fail_safe is None
+
+
+def test_somebody_else_is_no_fail_safe() -> None:
+    flight = Flight(Script(wrong=Wrong(taken_over_at=3.0)))
+    flight.fails(FlightError)
+    assert flight.flight.result.starts[0].fail_safe is None
 
 
 def test_a_policy_that_holds_another_place_is_given_up() -> None:
