@@ -182,7 +182,13 @@ def flight_series(drawn: Sequence[Drawn], rule: Rule, gate: str) -> str:
 def draw_distance(axes: Any, flight: Drawn, rule: Rule) -> None:
     error = flight.points["position_m"].astype(float) - flight.points["target_position_m"]
     distance = np.maximum(np.linalg.norm(error, axis=1), NEAREST_M)
-    axes.semilogy(flight.time_s, distance, color=plot.FIRST, linewidth=1.6)
+    distance_axes(axes, rule)
+    axes.plot(flight.time_s, distance, color=plot.FIRST, linewidth=1.6)
+
+
+def distance_axes(axes: Any, rule: Rule) -> None:
+    """With the radius of success, and the time in which it counts."""
+    axes.set_yscale("log")
     axes.axhline(rule.radius_m, color=plot.GOAL, linewidth=1.4, linestyle=(0, (5, 4)))
     axes.axvspan(
         rule.seconds - rule.last_seconds, rule.seconds, color=plot.LINE, alpha=0.45, linewidth=0

@@ -71,7 +71,7 @@ def test_a_flight(
     # sink by half a metre.
     assert document["predicted_with"]["mass_kg"] == 1.0
     for start in document["starts"]:
-        assert start["predicted"]["last_second_error_m"] == pytest.approx(0.5, abs=0.1)
+        assert start["predicted"]["last_second_error_m"] == pytest.approx(0.5, abs=0.2)
         assert start["most_apart_m"] > 0.3
         assert not start["predicted"]["success"]
         assert start["hand_back"]["is_bumpless"]

@@ -1,0 +1,196 @@
+"""What `rlt fly --px4` found: each start beside our simulator's prediction, the hand-backs, and
+when and why the module gave the vehicle back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rltools_host.flight.hand_back import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST
+from rltools_host.flight.px4_result import FILE, StartResult
+from rltools_host.flight.px4_stored import read_flight
+from rltools_host.flight.series import Series, hover_rule
+from rltools_host.report import plot
+from rltools_host.report.flight_plots import NEAREST_M, distance_axes
+from rltools_host.report.markup import MINUS, Section, number, table, text
+from rltools_host.report.run_data import RunData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE = "section > table + figure { margin-top: 18px; }\n"
+COLUMNS = 4  # of the plot, where the page is wide
+
+
+def section(data: RunData) -> Section | None:
+    path = data.folder.path / FILE
+    if data.image is None or not path.is_file():
+        return None
+    try:
+        document, starts = read_flight(path)
+    except (OSError, ValueError) as error:
+        damaged = f"<p>{text(path.name)} is damaged ({text(error)}): fly again.</p>"
+        return Section("Flight with PX4", "", damaged)
+    if document["policy_sha256"] != data.image.sha256 or not starts:
+        return None  # a run that went on has another policy now
+    lead = (
+        "By <code>rlt fly --px4</code>: PX4 in simulation "
+        f"({text(document['simulated_by'])}) takes off, brings the vehicle to each start and gives "
+        "it to the policy. What is measured is PX4's own estimate, by telemetry; what is predicted "
+        "is our simulator's flight from the same state. <code>docs/flight.md</code> defines all."
+    )
+    body = (
+        f"<p>{verdict(document, starts)}</p>"
+        + "".join(f"<p>{fail_safe(start)}</p>" for start in starts if start.fail_safe)
+        + starts_table(starts)
+        + distance_plot(starts)
+        + hand_backs(starts)
+        + "".join(f"<p>Note: {text(note)}.</p>" for note in document["notes"])
+    )
+    return Section("Flight with PX4", lead, body, STYLE)
+
+
+def verdict(document: Mapping[str, Any], starts: Sequence[StartResult]) -> str:
+    successes = sum(start.success for start in starts)
+    css = "good" if successes == len(starts) else "bad"
+    flown = (
+        f'<strong class="{css}">{successes} of {len(starts)}</strong> starts were '
+        f"{text(hover_rule().text)}, with no limit broken"
+    )
+    kept = "PX4 keeps the policy" if document["kept"] else "PX4 gave the policy up again"
+    if document["state"] == "done":
+        return f"{flown}; {kept}."
+    cause = next((start.cause for start in starts if start.cause), "")
+    because = f": {text(cause)}" if cause else ""
+    ended = f"; {text(document['ended'])}" if document["ended"] else ""
+    return f"{flown}. It ended at the step “{text(document['state'])}”{because}{ended}. {kept}."
+
+
+def fail_safe(start: StartResult) -> str:
+    assert start.fail_safe is not None
+    return (
+        f'<strong class="bad">Fail-safe</strong> at {number(start.fail_safe.time_s, 2)} s of the '
+        f"start ({text(name_of(start))}) m: {text(start.fail_safe.text)}, in the module's words."
+    )
+
+
+def name_of(start: StartResult) -> str:
+    return " ".join(f"{value:+.1f}" for value in start.offset_m).replace("-", MINUS)
+
+
+def starts_table(starts: Sequence[StartResult]) -> str:
+    has_prediction = any(start.predicted for start in starts)
+    heads = ["start: forward, left, up, m", "outcome", "greatest error, m", "last second, m"]
+    heads.append("settled after, s")
+    if has_prediction:
+        heads += ["predicted: greatest", "last second", "settled after", "most apart, m"]
+    return table(heads, [row(start, has_prediction) for start in starts])
+
+
+def row(start: StartResult, has_prediction: bool) -> list[str]:
+    outcome = "success" if start.success else "broken off" if start.cause else "too far"
+    if start.measures is None and not start.cause:
+        outcome = "not flown"
+    cells = [name_of(start), outcome, *figures(start.measures)]
+    if has_prediction:
+        apart = start.most_apart_m
+        cells += [*figures(start.predicted), number(apart, 3) if apart is not None else ""]
+    return cells
+
+
+def figures(measures: Any) -> list[str]:
+    if measures is None:
+        return ["", "", ""]
+    settled = measures.settling_s
+    return [
+        number(measures.greatest_error_m, 2),
+        number(measures.last_second_error_m, 3),
+        number(settled, 2) if settled is not None else "never",
+    ]
+
+
+def distance_plot(starts: Sequence[StartResult]) -> str:
+    """Distance from the target over time, a panel for each start."""
+    flown = [start for start in starts if start.series is not None]
+    if not flown:
+        return ""
+
+    def draw(figure: Figure, is_wide: bool) -> None:
+        columns = min(COLUMNS, len(flown)) if is_wide else 1
+        rows = -(-len(flown) // columns)
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+        for axes, start in zip(grid.flat, flown, strict=False):
+            distance_axes(axes, hover_rule())
+            for series, colour, style in curves(start):
+                distance = np.maximum(series.errors_m, NEAREST_M)
+                axes.plot(series.times_s, distance, color=colour, linewidth=1.5, linestyle=style)
+            if start.fail_safe is not None:
+                axes.axvline(start.fail_safe.time_s, color=plot.INK, linewidth=1.4)
+                plot.label_line(axes, start.fail_safe.time_s, "fail-safe", plot.INK, to_left=False)
+            axes.set_xlim(0, hover_rule().seconds)
+            axes.set_xticks(np.linspace(0, hover_rule().seconds, 3))
+            plot.title(axes, f"{name_of(start)} m")
+        for axes in list(grid.flat)[len(flown) :]:
+            axes.set_axis_off()
+        for axes in grid[-1]:
+            axes.set_xlabel("time, s")
+        handles = [
+            grid[0][0].plot([], [], color=colour, linestyle=style, label=label)[0]
+            for label, colour, style in (
+                ("measured", plot.FIRST, "solid"),
+                ("predicted", plot.SECOND, (0, (3, 2))),
+            )
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+
+    panels = -(-len(flown) // COLUMNS)
+    heights = (150 * panels + 60, 140 * len(flown) + 60)
+    picture = plot.responsive(draw, heights, "Distance from the target over time, with PX4")
+    caption = (
+        "Distance from the target, m. Green, dashed: the radius of success. Shaded: the time in "
+        "which it counts."
+    )
+    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
+
+
+def curves(start: StartResult) -> list[tuple[Series, str, Any]]:
+    found: list[tuple[Series, str, Any]] = []
+    if start.series is not None:
+        found.append((start.series, plot.FIRST, "solid"))
+    if start.prediction is not None:
+        found.append((start.prediction, plot.SECOND, (0, (3, 2))))
+    return found
+
+
+def hand_backs(starts: Sequence[StartResult]) -> str:
+    """What the vehicle did when the stock controller had it again."""
+    rows = []
+    for start in starts:
+        back = start.hand_back
+        if back is None:
+            continue
+        change = back.thrust_change
+        rows.append(
+            (
+                name_of(start),
+                number(back.time_s, 2),
+                number(back.speed_m_s, 2),
+                number(100 * change, 1) if change is not None else "not told",
+                number(back.attitude_deg, 1),
+                number(back.height_m, 3),
+                number(back.away_m, 3),
+                "yes" if back.is_bumpless else "no",
+            )
+        )
+    if not rows:
+        return ""
+    heads = ("start", "at, s", "speed, m/s", "thrust, %", "attitude, °", "height, m", "place, m")
+    about = (
+        "When PX4 has the vehicle back: the greatest change of the motors' mean signal between two "
+        "tellings, up to 0.1 s later, of all of it; the greatest rotation within 0.5 s; the "
+        "greatest change of height, and of the place on the ground, within 1 s. Bumpless is up to "
+        f"{100 * MOST_THRUST:g} %, {MOST_ATTITUDE_DEG:g}° and {MOST_HEIGHT_M:g} m of height."
+    )
+    return f"<h3>Handing back</h3><p>{about}</p>" + table((*heads, "bumpless"), rows)

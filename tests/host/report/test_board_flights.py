@@ -1,0 +1,93 @@
+"""The report's section with flights over boards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from policy_run import make_policy_run
+from quadrotor_policies import constant_policy, controller
+from rltools_host.commands import fly_board
+from rltools_host.errors import FlightError
+from rltools_host.flight.disturbances import Disturbances, parse_fault
+from rltools_host.flight.in_the_loop import CONTRACT
+from rltools_host.link.board_link import STORAGE_VARIABLE
+from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.image import read_run_policy
+from rltools_host.report.sections.board_flights import section
+
+FILE, REPLAY = "flight-host.json", "flight-host.html"
+
+
+def html_of(folder: Path) -> str | None:
+    image = read_run_policy(str(folder))
+    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=image)
+    found = section(data)
+    return None if found is None else found.html()
+
+
+def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
+    """Over the board that is a process here."""
+    monkeypatch.setenv(STORAGE_VARIABLE, str(folder.parent / "storage"))
+    conditions = fly_board.Conditions(None, 2.0, None, ("start_share=0",), None)
+    request = fly_board.request_of(
+        str(folder),
+        PolicyPlace("host", None, CONTRACT),
+        conditions,
+        disturbances=Disturbances(faults=tuple(map(parse_fault, faults))),
+    )
+    fly_board.run(request)
+
+
+def test_a_flight_and_the_link_to_its_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_policy_run(tmp_path / "run", controller())
+    assert html_of(run) is None
+    flown(run, monkeypatch)
+    html = html_of(run)
+    assert html is not None
+    assert "<tr><th>host</th>" in html
+    assert ">success</td>" in html
+    assert "µs</td>" in html
+    assert f'<a href="{REPLAY}">Replay in 3-D</a>' in html
+    assert "fail-safe" not in html
+    (run / REPLAY).unlink()
+    assert "<a " not in (html_of(run) or "<a ")
+
+
+def test_when_and_why_there_was_a_fail_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_policy_run(tmp_path / "run", controller())
+    with pytest.raises(FlightError):
+        flown(run, monkeypatch, "cut@1")
+    html = html_of(run)
+    assert html is not None
+    assert ">fault</td>" in html
+    assert (
+        '<strong class="bad">fail-safe</strong> at 1.004 s, tick 502, 2 ticks after the fault on '
+        "purpose: the observation is too old. "
+    ) in html
+    assert f'href="{REPLAY}"' in html
+
+
+def test_another_policy_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_policy_run(tmp_path / "run", controller())
+    flown(run, monkeypatch)
+    other = make_policy_run(tmp_path / "other", constant_policy(0.5, 0.5, 0.5, 0.5))
+    document = json.loads((run / FILE).read_text())
+    (other / FILE).write_text(json.dumps(document))
+    (other / "flight-px4.json").write_text("{}")  # another section's
+    assert html_of(other) is None
+    for key, value in (("board", 3), ("cause", "bored"), ("ticks", -1), ("cost", {})):
+        (run / FILE).write_text(json.dumps({**document, key: value}))
+        html = html_of(run) or ""
+        assert f"{FILE} is damaged ({key}" in html
+        assert "<table>" not in html
+    (run / FILE).write_text("[]")
+    assert f"{FILE} is damaged" in (html_of(run) or "")

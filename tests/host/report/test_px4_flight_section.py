@@ -1,0 +1,185 @@
+"""The report's section with the flight of a PX4."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from policy_run import make_policy_run
+from quadrotor_policies import controller
+from rltools_host.flight.hand_back import HandBack
+from rltools_host.flight.px4_result import FILE, FailSafe, FlightResult, StartResult
+from rltools_host.flight.px4_stored import read_flight
+from rltools_host.flight.series import Series, measure
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.report.sections.px4_flight import section
+
+TIMES = np.arange(0.0, 10.02, 0.02)
+
+
+@pytest.fixture(scope="module")
+def image() -> PolicyImage:
+    return parse_policy(controller())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, image: PolicyImage) -> Path:
+    return make_policy_run(tmp_path / "run", image.data)
+
+
+def series(begin_m: float, end_m: float, count: int = len(TIMES)) -> Series:
+    rows = np.zeros((count, 13))
+    rows[:, 0] = end_m + (begin_m - end_m) * np.exp(-TIMES[:count])
+    rows[:, 6] = 1.0
+    return Series(TIMES[:count], rows)
+
+
+def flown(end_m: float = 0.04) -> StartResult:
+    start = StartResult((0.5, 0.0, -0.3), series(0.5, end_m))
+    assert start.series is not None
+    start.measures = measure(start.series)
+    start.compare(lambda first, times: series(float(first[0]), 0.01).rows[: len(times)])
+    start.hand_back = HandBack(10.02, 0.03, 0.017, 0.8, 0.012, 0.02)
+    return start
+
+
+def broken_off() -> StartResult:
+    start = StartResult((1.0, 0.0, 0.0), series(1.0, 1.0, 150), cause="it fell back <to> Hold")
+    start.fail_safe = FailSafe(2.98, "outside the range <of> the policy")
+    start.hand_back = HandBack(2.98, 1.4, None, 9.0, 0.3, 1.2)
+    return start
+
+
+def write(folder: Path, image: PolicyImage, *starts: StartResult, **fields: Any) -> None:
+    result = FlightResult("udp:script", image.sha256, "a test", "done", "it is on the ground")
+    result.starts = list(starts)
+    for name, value in fields.items():
+        setattr(result, name, value)
+    (folder / FILE).write_text(json.dumps(result.document()))
+
+
+def html_of(folder: Path, image: PolicyImage | None) -> str | None:
+    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=image)
+    found = section(data)
+    return None if found is None else found.html()
+
+
+def cells(html: str, start: str) -> list[list[str]]:
+    """The rows of tables whose head is this start."""
+    rows = re.findall(rf"<tr><th>{re.escape(start)}</th>(.*?)</tr>", html)
+    return [re.findall(r'<td class="number">(.*?)</td>', row) for row in rows]
+
+
+def test_nothing_was_flown(folder: Path, image: PolicyImage) -> None:
+    assert html_of(folder, image) is None
+    assert html_of(folder, None) is None
+    write(folder, image)
+    assert html_of(folder, image) is None
+
+
+def test_the_starts_are_beside_their_predictions(folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown(), kept=True, notes=["NAV_DLL_ACT is 0"])
+    html = html_of(folder, image)
+    assert html is not None
+    assert '<strong class="good">1 of 1</strong>' in html
+    assert "PX4 keeps the policy" in html
+    first, second = cells(html, "+0.5 +0.0 \N{MINUS SIGN}0.3")
+    assert first == ["success", "0.50", "0.040", "1.06", "0.50", "0.010", "0.96", "0.030"]
+    assert second == ["10.02", "0.03", "1.7", "0.8", "0.012", "0.020", "yes"]
+    assert html.count("<svg") == 2
+    assert "measured" in html
+    assert "fail-safe" not in html.lower()
+    assert "Note: NAV_DLL_ACT is 0." in html
+
+
+def test_when_and_why_there_was_a_fail_safe(folder: Path, image: PolicyImage) -> None:
+    never = StartResult((0.0, 0.0, 1.0))
+    state = "fly the starts"
+    write(folder, image, flown(), broken_off(), never, state=state, ended="it is on the ground")
+    html = html_of(folder, image)
+    assert html is not None
+    assert '<strong class="bad">1 of 3</strong>' in html
+    assert "at the step “fly the starts”: it fell back &lt;to&gt; Hold; it is on the ground" in html
+    assert "PX4 gave the policy up again" in html
+    assert "</strong> at 2.98 s of the start (+1.0 +0.0 +0.0) m: outside the range &lt;of" in html
+    first, second = cells(html, "+1.0 +0.0 +0.0")
+    assert first == ["broken off", *[""] * 7]
+    assert second == ["2.98", "1.40", "not told", "9.0", "0.300", "1.200", "no"]
+    assert cells(html, "+0.0 +0.0 +1.0") == [["not flown", *[""] * 7]]
+    assert html.count(">fail-safe</") + html.count("fail-safe\n") >= 1  # in the plot
+
+
+def test_one_that_stayed_away(folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown(0.3))
+    html = html_of(folder, image)
+    assert html is not None
+    assert cells(html, "+0.5 +0.0 \N{MINUS SIGN}0.3")[0][:4] == [
+        "too far",
+        "0.50",
+        "0.300",
+        "never",
+    ]
+
+
+def test_a_flight_of_another_policy_is_not_shown(folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown(), policy_sha256="ab" * 32)
+    assert html_of(folder, image) is None
+
+
+def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown(), broken_off())
+    document, starts = read_flight(folder / FILE)
+    assert document["vehicle"] == "udp:script"
+    for start, original in zip(starts, (flown(), broken_off()), strict=True):
+        read, written = (each.document(with_series=False) for each in (start, original))
+        # A series is rounded to micrometres.
+        apart = written.pop("most_apart_m")
+        assert read.pop("most_apart_m") == (apart and pytest.approx(apart, abs=1e-5))
+        assert read == written
+
+
+WRONG: dict[str, Any] = {
+    "no list": ("starts", {}),
+    "policy": ("policy_sha256", "abc"),
+    "kept": ("kept", "yes"),
+    "offset": ("starts", [{"offset_m": [0, 0]}]),
+    "missing": ("starts", [{"offset_m": [0, 0, 0]}]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_damaged_file_is_told(name: str, folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown())
+    document = json.loads((folder / FILE).read_text())
+    key, value = WRONG[name]
+    document[key] = value
+    (folder / FILE).write_text(json.dumps(document))
+    html = html_of(folder, image)
+    assert html is not None
+    assert "flight-px4.json is damaged" in html
+    assert "<table>" not in html
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda series: series["rows"].pop(),
+        lambda series: series["rows"][3].pop(),
+        lambda series: (series["rows"].clear(), series["time_s"].clear()),
+        lambda series: series["rows"][0].__setitem__(0, None),
+    ],
+)
+def test_a_damaged_series_is_told(change: Any, folder: Path, image: PolicyImage) -> None:
+    write(folder, image, flown())
+    document = json.loads((folder / FILE).read_text())
+    change(document["starts"][0]["series"])
+    (folder / FILE).write_text(json.dumps(document))
+    assert "is damaged" in (html_of(folder, image) or "")
+    (folder / FILE).write_bytes(b"{")
+    assert "is damaged" in (html_of(folder, image) or "")
