@@ -120,6 +120,11 @@ struct vehicle_angular_velocity_s {
   uint64_t timestamp, timestamp_sample;
   float xyz[3];
 };
+struct hover_thrust_estimate_s {
+  uint64_t timestamp, timestamp_sample;
+  float hover_thrust;
+  bool valid;
+};
 struct vehicle_attitude_s {
   uint64_t timestamp, timestamp_sample;
   float q[4];
@@ -171,6 +176,7 @@ PX4_TEST_TOPIC(setpoint_config)
 PX4_TEST_TOPIC(trajectory_setpoint)
 PX4_TEST_TOPIC(unregister_ext_component)
 PX4_TEST_TOPIC(vehicle_angular_velocity)
+PX4_TEST_TOPIC(hover_thrust_estimate)
 PX4_TEST_TOPIC(vehicle_attitude)
 PX4_TEST_TOPIC(vehicle_command)
 PX4_TEST_TOPIC(vehicle_local_position)

@@ -467,6 +467,40 @@ TEST_CASE("the safe thrust is a setting within 0 and 1") {
   }
 }
 
+TEST_CASE("after a fault the rotors get the thrust of hover, where PX4 has estimated it lately") {
+  const auto given = [](const HoverThrust& hover, std::uint64_t later_us = 0) {
+    Vehicle vehicle;
+    vehicle.fly(10);
+    vehicle.in.hover = hover;
+    vehicle.in.hover.taken_us += hover.taken_us == 0 ? 0 : vehicle.in.now_us;
+    vehicle.in.position.is_valid = false;
+    vehicle.in.now_us += later_us;
+    const Command command = vehicle.tick();
+    CHECK(command.collective == doctest::Approx(command.motors[0]));
+    CHECK(is_safe(command, command.motors[0]));
+    return command.motors[0];
+  };
+  CHECK(given({1, 0.49f}) == 0.49f);
+  CHECK(given({1, 0.1f}) == 0.1f);
+  CHECK(given({1, 0.9f}) == 0.9f);
+  CHECK(given({1, 0.49f}, 997000) == 0.49f);
+  CHECK(given({1, 0.49f}, 999000) == 0.4f);  // a second old
+  CHECK(given({1000000, 0.49f}) == 0.4f);    // of the future
+  CHECK(given({0, 0.49f}) == 0.4f);          // there is none
+  for (const float part : {0.09f, 0.91f, -0.49f, kNan, kInfinity}) CHECK(given({1, part}) == 0.4f);
+}
+
+TEST_CASE("the thrust of hover follows PX4's estimate while the fault lasts") {
+  Vehicle vehicle;
+  vehicle.fly(10);
+  vehicle.in.position.is_valid = false;
+  CHECK(is_safe(vehicle.tick()));
+  vehicle.in.hover = {vehicle.in.now_us, 0.55f};
+  CHECK(is_safe(vehicle.tick(), 0.55f));
+  for (int i = 0; i < 501; i++) vehicle.tick();
+  CHECK(is_safe(vehicle.tick()));
+}
+
 TEST_CASE("a storm: motors are always finite and within 0 and 1") {
   Vehicle vehicle;
   std::uint32_t random = 7;

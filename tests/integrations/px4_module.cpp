@@ -217,6 +217,19 @@ TEST_CASE("motors: PX4's four in their order, no others, and the collective thru
   CHECK(motor_messages() == flying + 100);
 }
 
+TEST_CASE("a fault is answered with PX4's estimate of hover's thrust, where it is valid") {
+  for (const bool is_valid : {true, false}) {
+    Px4 px4;
+    px4.fly();
+    publish(hover_thrust_estimate_s{px4_test::now_us, px4_test::now_us, 0.47f, is_valid});
+    px4.rates_come = false;
+    px4.ticks(5);
+    const float thrust = is_valid ? 0.47f : 0.4f;
+    for (int i = 0; i < 4; i++) CHECK(Topic<actuator_motors_s>::message.control[i] == thrust);
+    CHECK(Topic<vehicle_thrust_setpoint_s>::message.xyz[2] == doctest::Approx(-thrust));
+  }
+}
+
 TEST_CASE("rates stop: within two ticks of the limit safe motors and the fallback mode") {
   Px4 px4;
   px4.fly();

@@ -7,6 +7,7 @@
 
 #include "entry_offset.h"
 #include "frames.h"
+#include "hover_thrust.h"
 #include "rltools/core/finite.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
@@ -47,6 +48,7 @@ struct Inputs {
   Attitude attitude;
   LocalPosition position;
   Setpoint setpoint;
+  HoverThrust hover;
 };
 
 struct Command {
@@ -367,7 +369,9 @@ class PolicyMode {
     }
   }
   void fall_back(const Inputs& in, Command& command) {
-    set_motors(safe_, command);
+    float thrusts[kRotors];
+    for (float& thrust : thrusts) thrust = thrust_of_fault(in.hover, in.now_us, safe_[0]);
+    set_motors(thrusts, command);
     command.taken_us = in.now_us;
     if (has_asked_ && !is_old(in.now_us, asked_us_, kAskAgain_us - 1)) return;
     has_asked_ = command.asks_for_fallback = true;

@@ -15,6 +15,7 @@
 #include <uORB/topics/actuator_motors.h>
 #include <uORB/topics/arming_check_reply.h>
 #include <uORB/topics/arming_check_request.h>
+#include <uORB/topics/hover_thrust_estimate.h>
 #include <uORB/topics/parameter_update.h>
 #include <uORB/topics/register_ext_component_reply.h>
 #include <uORB/topics/register_ext_component_request.h>
@@ -174,6 +175,7 @@ class RltPolicy :
   actuator_motors_s motors_{};
   arming_check_reply_s arming_reply_{};
   arming_check_request_s arming_request_{};
+  hover_thrust_estimate_s hover_{};
   parameter_update_s parameter_update_{};
   register_ext_component_reply_s registration_{};
   register_ext_component_request_s register_request_{};
@@ -186,6 +188,7 @@ class RltPolicy :
   vehicle_thrust_setpoint_s thrust_{};
 
   uORB::Subscription arming_request_sub_{ORB_ID(arming_check_request)};
+  uORB::Subscription hover_sub_{ORB_ID(hover_thrust_estimate)};
   uORB::Subscription parameter_update_sub_{ORB_ID(parameter_update)};
   uORB::Subscription registration_sub_{ORB_ID(register_ext_component_reply)};
   uORB::Subscription setpoint_sub_{ORB_ID(trajectory_setpoint)};
@@ -338,6 +341,9 @@ void RltPolicy::read_topics() {
   if (setpoint_sub_.update(&setpoint_)) {
     inputs_.setpoint.taken_us = setpoint_.timestamp;
     for (int i = 0; i < 3; i++) inputs_.setpoint.ned_m[i] = setpoint_.position[i];
+  }
+  if (hover_sub_.update(&hover_)) {
+    inputs_.hover = {hover_.valid ? hover_.timestamp : 0, hover_.hover_thrust};
   }
   if (status_sub_.update(&status_)) {
     const bool was_selected = inputs_.is_selected;
