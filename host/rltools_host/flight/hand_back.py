@@ -29,6 +29,12 @@ class Moment:
     sample: Sample
     collective: float | None
 
+    @property
+    def is_sound(self) -> bool:
+        sample = self.sample
+        values = (*sample.position_ned, *sample.velocity_ned, *sample.attitude)
+        return all(map(math.isfinite, values)) and any(sample.attitude)
+
 
 @dataclass(frozen=True)
 class HandBack:
@@ -54,8 +60,10 @@ class HandBack:
 
 
 def measure(time_s: float, before: Sequence[Moment], after: Sequence[Moment]) -> HandBack | None:
-    """`before`: the last moments of the policy's mode. None where nothing was told afterwards."""
-    if not after:
+    """`before`: the last moments of the policy's mode. None where nothing sound was told before
+    or afterwards."""
+    after = [moment for moment in after if moment.is_sound]
+    if not after or not before[-1].is_sound:
         return None
     begin = before[-1].sample
 

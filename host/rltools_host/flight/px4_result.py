@@ -47,6 +47,8 @@ class StartResult:
         """Puts what our simulator makes of the same beginning beside the flight."""
         if self.series is None or self.measures is None:
             return
+        if not np.isfinite(self.series.rows[0]).all():
+            return
         times = self.series.times_s
         rows = predict(self.series.rows[0], times)
         self.prediction = Series(times[: len(rows)], rows)

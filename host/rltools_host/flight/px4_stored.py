@@ -31,7 +31,8 @@ HAND_BACK: schema.Keys = {
 FAIL_SAFE: schema.Keys = {"time_s": schema.number(0), "text": schema.text()}
 SERIES: schema.Keys = {
     "time_s": schema.list_of(schema.number()),
-    "rows": schema.list_of(schema.list_of(schema.number())),
+    # null: what was told was not a number
+    "rows": schema.list_of(schema.list_of(schema.optional(schema.number()))),
 }
 
 

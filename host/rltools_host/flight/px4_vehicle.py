@@ -219,7 +219,8 @@ class Px4Vehicle:
             self.is_on_ground = message.landed_state in grounded
         elif kind == "ACTUATOR_OUTPUT_STATUS":
             signal_us = sum(message.actuator[:MOTORS]) / MOTORS
-            self.collective = min(max((signal_us - PWM_LEAST_US) / PWM_SPAN_US, 0.0), 1.0)
+            part = (signal_us - PWM_LEAST_US) / PWM_SPAN_US
+            self.collective = min(max(part, 0.0), 1.0) if math.isfinite(part) else None
 
     def _take_position(self, message: Message) -> None:
         age_ms = message.time_boot_ms - self._attitude_ms

@@ -94,3 +94,14 @@ def test_the_two_quaternions_of_an_attitude_are_one() -> None:
     other = replace(LEVEL, attitude=(-q[0], -q[1], -q[2], -q[3]))
     assert angle_deg(replace(LEVEL, attitude=q), other) == pytest.approx(0.0, abs=1e-5)
     assert angle_deg(LEVEL, other) == pytest.approx(30.0)
+
+
+def test_what_is_not_a_number_is_left_out() -> None:
+    lost = Moment(replace(LEVEL, time_s=20.1, position_ned=(math.nan, 0.0, 0.0)), 0.5)
+    mute = Moment(replace(LEVEL, time_s=20.1, attitude=(0.0, 0.0, 0.0, 0.0)), 0.5)
+    last = [Moment(LEVEL, 0.5)]
+    assert measure(1.0, last, [lost, mute]) is None
+    assert measure(1.0, [lost], moments()) is None
+    result = measure(1.0, last, [lost, *moments(), mute])
+    assert result is not None
+    assert result.is_bumpless

@@ -212,6 +212,24 @@ def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     assert second.fail_safe is None
 
 
+def test_motors_that_it_does_not_tell_are_not_judged() -> None:
+    for signals in (None, [float("nan")] * 32):
+        flight = Flight()
+        streams = flight.vehicle._stream
+
+        def stream(name: str, signals: Any = signals, streams: Any = streams) -> list[Any]:
+            if name != "ACTUATOR_OUTPUT_STATUS":
+                told: list[Any] = streams(name)
+                return told
+            return [d.MAVLink_actuator_output_status_message(1, 4, signals)] if signals else []
+
+        flight.vehicle._stream = stream  # type: ignore[method-assign]
+        hand_back = flight.fly().starts[0].hand_back
+        assert hand_back is not None
+        assert hand_back.thrust_change is None
+        assert hand_back.is_bumpless
+
+
 def test_somebody_else_is_no_fail_safe() -> None:
     flight = Flight(Script(wrong=Wrong(taken_over_at=3.0)))
     flight.fails(FlightError)

@@ -144,6 +144,17 @@ def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
         assert read == written
 
 
+def test_what_was_not_a_number_is_a_gap(folder: Path, image: PolicyImage) -> None:
+    start = flown()
+    assert start.series is not None
+    start.series.rows[100:200] = np.nan
+    write(folder, image, start)
+    _, (read,) = read_flight(folder / FILE)
+    assert read.series is not None
+    assert np.isnan(read.series.rows[100:200]).all()
+    assert html_of(folder, image) is not None
+
+
 WRONG: dict[str, Any] = {
     "no list": ("starts", {}),
     "policy": ("policy_sha256", "abc"),
@@ -172,7 +183,7 @@ def test_a_damaged_file_is_told(name: str, folder: Path, image: PolicyImage) -> 
         lambda series: series["rows"].pop(),
         lambda series: series["rows"][3].pop(),
         lambda series: (series["rows"].clear(), series["time_s"].clear()),
-        lambda series: series["rows"][0].__setitem__(0, None),
+        lambda series: series["rows"][0].__setitem__(0, "0"),
     ],
 )
 def test_a_damaged_series_is_told(change: Any, folder: Path, image: PolicyImage) -> None:
