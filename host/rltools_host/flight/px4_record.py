@@ -34,6 +34,7 @@ class Record:
         self._has_begun = False
         self._before = deque((self._moment(entry),), MOMENTS_BEFORE)
         self._after: list[Moment] = []
+        self._next_mode: Mode | None = None
         self.is_over = False  # the second after the hand-back, too
         self.times_s: list[float] = [0.0]
         self.rows: list[FloatArray] = [frame.row(entry)]
@@ -51,8 +52,11 @@ class Record:
                 self.rows.clear()
                 self._begin_s = sample.time_s
                 self._take(sample)
-        elif not self.is_over:
+        elif not self.is_over and mode == (self._next_mode or mode):
+            self._next_mode = mode
             self._take_after(sample)
+        else:
+            self.is_over = True  # what comes is another mode's doing
 
     def keep(self) -> None:
         """What there is by now."""

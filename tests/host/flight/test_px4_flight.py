@@ -212,6 +212,15 @@ def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     assert second.fail_safe is None
 
 
+def test_the_landing_after_a_fail_safe_is_no_bump() -> None:
+    flight = Flight(Script(wrong=Wrong(falls_back_at=3.0)))
+    flight.fails(FlightError)
+    hand_back = flight.flight.result.starts[0].hand_back
+    assert hand_back is not None
+    assert hand_back.is_bumpless
+    assert hand_back.height_m < 0.01
+
+
 def test_motors_that_it_does_not_tell_are_not_judged() -> None:
     for signals in (None, [float("nan")] * 32):
         flight = Flight()
