@@ -171,15 +171,32 @@ def test_a_prediction_that_cannot_be_is_refused_on_the_ground() -> None:
     assert d.MAV_CMD_COMPONENT_ARM_DISARM not in {n for n, _ in flight.vehicle.commands}
 
 
-def test_time_begins_when_the_policy_takes_over() -> None:
+@pytest.mark.parametrize("takes_s", [0.0, 0.7])
+def test_time_begins_when_the_policy_takes_over(takes_s: float) -> None:
     """However long PX4 takes to change its mode."""
-    for drops in (0, 2):
-        flight = Flight(Script(drops_acks=drops), starts=2)
-        start = flight.fly().starts[1]
-        assert start.series is not None
-        moved = np.linalg.norm(start.series.rows[:, :3] - start.series.rows[0, :3], axis=1)
-        first = start.series.times_s[np.argmax(moved > 0.002)]
-        assert 0.0 < first <= 0.1
+    flight = Flight(starts=2)
+    model = flight.model
+    set_mode, step, due = model.set_mode, model.step, list[float]()
+
+    def set_mode_later(mode: Mode) -> None:
+        if mode == POLICY and not due:
+            due.append(model.now + takes_s)
+        elif mode != POLICY:
+            set_mode(mode)
+
+    def step_and_change() -> None:
+        if due and model.now >= due[0]:
+            due.clear()
+            set_mode(POLICY)
+        step()
+
+    model.set_mode = set_mode_later  # type: ignore[method-assign]
+    model.step = step_and_change  # type: ignore[method-assign]
+    start = flight.fly().starts[1]
+    assert start.series is not None
+    assert start.series.times_s[0] == 0.0
+    moved = np.linalg.norm(start.series.rows[:, :3] - start.series.rows[0, :3], axis=1)
+    assert 0.0 < start.series.times_s[np.argmax(moved > 0.002)] <= 0.1
 
 
 def test_the_hand_back_is_measured() -> None:
