@@ -13,7 +13,7 @@ import typer
 from rltools_host.commands.options import Json, Port, RunArgument
 from rltools_host.errors import UsageError
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
-from rltools_host.flight.in_the_loop import CONTRACT, USUAL_S
+from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.flight.px4_flight import USUAL_STARTS
 from rltools_host.flight.px4_start import STARTS
 from rltools_host.policies.board import PolicyPlace
@@ -33,7 +33,7 @@ def command(
         typer.Option("--gate", metavar="NAME", help="Its settings and starts, not the run's."),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help=f"Simulated. [{USUAL_S:g}]")
+        float | None, typer.Option("--seconds", metavar="S", help="Simulated. [the gate's]")
     ] = None,
     start: Annotated[
         int, typer.Option("--start", metavar="N", help="Which of the seed's starts, from 0.")

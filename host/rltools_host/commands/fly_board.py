@@ -13,14 +13,8 @@ from rltools_host.commands.fly_px4 import ending_as_by_ctrl_c
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.flight.flight_settings import given_settings, settings_of
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.in_the_loop import (
-    USUAL_S,
-    USUAL_SEED,
-    FlyRequest,
-    fly_over_board,
-    rule_of,
-)
+from rltools_host.flight.gate import hover_rule, load_gate
+from rltools_host.flight.in_the_loop import USUAL_SEED, FlyRequest, fly_over_board
 from rltools_host.flight.live import make_watcher
 from rltools_host.flight.loop_result import LoopResult
 from rltools_host.flight.replay import page
@@ -51,7 +45,7 @@ def request_of(
     run = RunFolder.open(run_name)
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
     known = dict(gate.settings) if gate is not None else settings_of(run)
-    rule = gate.rule if gate is not None else rule_of(USUAL_S)
+    rule = gate.rule if gate is not None else hover_rule()
     if (seconds := conditions.seconds) is not None:
         rule = replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
     seed = conditions.seed

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -30,6 +30,7 @@ from rltools_host.flight.disturbances import (
     Disturbances,
     DisturbedLink,
 )
+from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.loop import Trace, fly
 from rltools_host.flight.loop_result import LoopResult, lines
 from rltools_host.flight.outcome import Rule
@@ -41,9 +42,8 @@ from rltools_host.policies.outcome import Outcome, Say
 from rltools_host.policies.push import LONGEST_TRIAL_S, Push, PushRequest
 
 CONTRACT = "quadrotor"
-USUAL_S, LONGEST_S = 10.0, 60.0
+LONGEST_S = 60.0
 USUAL_SEED = 4_000_000_000  # of the gates, held out from training
-LAST_S, RADIUS_M = 1.0, 0.2  # of a success
 LEAST_TRIAL_S, TRIAL_A_FLOWN_S = 60.0, 30.0  # of the board's time
 TRIAL_TO_EXHAUST_S = 20.0
 ASK_AGAIN_S = 0.1
@@ -58,11 +58,9 @@ class Watcher(Protocol):
 
 
 def rule_of(seconds: float) -> Rule:
-    """As of a gate, of a flight that may be shorter."""
-    return Rule(seconds, min(LAST_S, seconds), RADIUS_M)
-
-
-USUAL_RULE = rule_of(USUAL_S)
+    """As of the gate hover, of a flight that lasts as long."""
+    rule = hover_rule()
+    return replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ class FlyRequest:
 
     run: str
     place: PolicyPlace
-    rule: Rule = USUAL_RULE
+    rule: Rule = field(default_factory=hover_rule)
     seed: int = 0
     start: int = 0
     settings: Mapping[str, float] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from enum import Enum
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
 from rltools_host.flight import px4_landing, px4_sih, px4_simulated
+from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.prediction import Predict
 from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
@@ -23,7 +24,7 @@ from rltools_host.flight.px4_policy import Px4Policies
 from rltools_host.flight.px4_result import FlightResult, StartResult
 from rltools_host.flight.px4_start import STARTS, StartFlight
 from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
-from rltools_host.flight.series import Sample, hover_rule
+from rltools_host.flight.series import Sample
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.outcome import Say, headline

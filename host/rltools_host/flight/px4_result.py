@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from rltools_host.files import plain_json
+from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.hand_back import HandBack
 from rltools_host.flight.prediction import Predict
-from rltools_host.flight.series import Measures, Series, hover_rule, measure
+from rltools_host.flight.series import Measures, Series, measure
 from rltools_host.ui.table import aligned
 
 FILE = "flight-px4.json"  # in the run's folder

@@ -8,6 +8,7 @@ import numpy as np
 
 from rltools_host.errors import FlightError, RltError
 from rltools_host.flight import series
+from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.hand_back import LOOK_S
 from rltools_host.flight.px4_air import POLICY_SILENCE_S, Air
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
@@ -107,7 +108,7 @@ class StartFlight:
         air.allowed = {HOLD, self._policy_mode}
         vehicle.set_mode(self._policy_mode, self._watch)
         air.allowed = {self._policy_mode}
-        seconds = series.hover_rule().seconds
+        seconds = hover_rule().seconds
         # Of PX4's time: a simulation may be slower than ours, or faster.
         if not vehicle.wait(lambda: record.times_s[-1] >= seconds, SLOWEST * seconds, self._watch):
             raise FlightError(f"the clock of {vehicle.name} stands still")

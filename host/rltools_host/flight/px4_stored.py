@@ -66,7 +66,7 @@ FLIGHT: schema.Keys = {
 
 def read_flight(path: Path) -> tuple[Mapping[str, Any], list[StartResult]]:
     """The document and its starts. ValueError (Unfit, with the place) or OSError where the file is
-    not what `rlt fly --px4` writes."""
+    not what `rlt fly` with a PX4 writes."""
     document = parse_json(path.read_bytes())
     schema.record(FLIGHT, required=True)("", document)
     return document, [start_of(start) for start in document["starts"]]

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.flight.gate import load_gate
-from rltools_host.flight.outcome import Rule, settled_from
+from rltools_host.flight.gate import hover_rule
+from rltools_host.flight.outcome import settled_from
 from rltools_host.flight.simulator import ANGULAR_VELOCITY, POSITION, VELOCITY, flight_library
 
 FloatArray = NDArray[np.float64]
@@ -27,12 +26,6 @@ BOUNDED = (
     ("velocity", VELOCITY),
     ("angular velocity", ANGULAR_VELOCITY),
 )
-
-
-@cache
-def hover_rule() -> Rule:
-    """What counts as a success."""
-    return load_gate("hover").rule
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,20 @@ def test_the_hand_back_is_measured() -> None:
             assert start.document(with_series=False)["hand_back"]["is_bumpless"] is is_bumpless
 
 
+def test_the_flight_goes_on_a_second_after_the_hand_back() -> None:
+    flight = Flight()
+    model = flight.model
+    set_mode, entered = model.set_mode, dict[Mode, float]()
+
+    def note(mode: Mode) -> None:
+        entered.setdefault(mode, model.now)
+        set_mode(mode)
+
+    model.set_mode = note  # type: ignore[method-assign]
+    flight.fly()
+    assert entered[LAND] - model.left_at == pytest.approx(1.05, abs=0.1)
+
+
 def test_a_fail_safe_is_told_with_its_time_and_its_reason() -> None:
     flight = Flight(Script(wrong=Wrong(falls_back_at=3.0, bump_m_s2=3.0)), starts=2)
     flight.fails(FlightError)

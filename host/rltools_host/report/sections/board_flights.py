@@ -1,4 +1,4 @@
-"""What `rlt fly --board` found: flights in the loop, fail-safes, and links to the replays."""
+"""What `rlt fly` with a board found: flights in the loop, fail-safes, and links to the replays."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.runs import schema
 
+STYLE = "section > table + p { margin-top: 12px; }\nsection a { color: var(--first); }\n"
 PATTERN = "flight-*.json"
 EVENT: schema.Keys = {
     "tick": schema.whole(),
@@ -49,9 +50,10 @@ def section(data: RunData) -> Section | None:
     if not found and not damaged:
         return None
     lead = (
-        "By <code>rlt fly --board</code>: the simulator is on this machine, the policy acts on the "
-        "board, tick by tick in the firmware's executor. A flight counts where each of its ticks "
-        "has the bits of the same flight on this machine; <code>docs/flight.md</code> defines it."
+        "By <code>rlt fly RUN --board BOARD</code>: the simulator is on this machine, the policy "
+        "acts on the board, tick by tick in the firmware's executor. A flight counts where each of "
+        "its ticks has the bits of the same flight on this machine; <code>docs/flight.md</code> "
+        "defines it."
     )
     body = "".join(f"<p>{text(sentence)}</p>" for sentence in damaged)
     if found:
@@ -59,7 +61,7 @@ def section(data: RunData) -> Section | None:
         rows = [row(document) for document in found]
         body += table((*heads, "kept", "a tick: median, most"), rows)
         body += "".join(f"<p>{told(document, data.folder.path)}</p>" for document in found)
-    return Section("Flights over boards", lead, body)
+    return Section("Flights over boards", lead, body, STYLE)
 
 
 def flights(folder: Path, policy_sha256: str) -> tuple[list[Mapping[str, Any]], list[str]]:

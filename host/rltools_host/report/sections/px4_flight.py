@@ -1,5 +1,5 @@
-"""What `rlt fly --px4` found: each start beside our simulator's prediction, the hand-backs, and
-when and why the module gave the vehicle back by itself."""
+"""What `rlt fly` with a PX4 found: each start beside our simulator's prediction, the hand-backs,
+and when and why the module gave the vehicle back by itself."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.hand_back import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST
 from rltools_host.flight.px4_result import FILE, StartResult
 from rltools_host.flight.px4_stored import read_flight
-from rltools_host.flight.series import Series, hover_rule
+from rltools_host.flight.series import Series
 from rltools_host.report import plot
 from rltools_host.report.flight_plots import NEAREST_M, distance_axes
 from rltools_host.report.markup import MINUS, Section, number, table, text
@@ -36,7 +37,7 @@ def section(data: RunData) -> Section | None:
     if document["policy_sha256"] != data.image.sha256 or not starts:
         return None  # a run that went on has another policy now
     lead = (
-        "By <code>rlt fly --px4</code>: PX4 in simulation "
+        "By <code>rlt fly RUN --px4 udp:HOST:PORT</code>: PX4 in simulation "
         f"({text(document['simulated_by'])}) takes off, brings the vehicle to each start and gives "
         "it to the policy. What is measured is PX4's own estimate, by telemetry; what is predicted "
         "is our simulator's flight from the same state. <code>docs/flight.md</code> defines all."
