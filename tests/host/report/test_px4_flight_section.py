@@ -96,6 +96,7 @@ def test_the_starts_are_beside_their_predictions(folder: Path, image: PolicyImag
     assert "measured" in html
     assert "fail-safe" not in html.lower()
     assert "Note: NAV_DLL_ACT is 0." in html
+    assert "Not flown: the gate&#x27;s starts with a tilt" in html
 
 
 def test_when_and_why_there_was_a_fail_safe(folder: Path, image: PolicyImage) -> None:

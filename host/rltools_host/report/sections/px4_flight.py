@@ -10,7 +10,7 @@ import numpy as np
 
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.hand_back import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST
-from rltools_host.flight.px4_result import FILE, StartResult
+from rltools_host.flight.px4_result import FILE, NOT_FLOWN, StartResult
 from rltools_host.flight.px4_stored import read_flight
 from rltools_host.flight.series import Series
 from rltools_host.report import plot
@@ -21,7 +21,7 @@ from rltools_host.report.run_data import RunData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-STYLE = "section > table + figure { margin-top: 18px; }\n"
+STYLE = "section > table + figure, section > table + p { margin-top: 18px; }\n"
 COLUMNS = 4  # of the plot, where the page is wide
 
 
@@ -49,6 +49,7 @@ def section(data: RunData) -> Section | None:
         + distance_plot(starts)
         + hand_backs(starts)
         + "".join(f"<p>Note: {text(note)}.</p>" for note in document["notes"])
+        + "".join(f"<p>Not flown: {text(what)}.</p>" for what in NOT_FLOWN)
     )
     return Section("Flight with PX4", lead, body, STYLE)
 
