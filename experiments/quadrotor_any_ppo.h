@@ -1,0 +1,47 @@
+// A quadrotor that comes back from any attitude and holds its position, whichever of the five
+// Crazyflies' tables it has: drawn anew for each episode, and told by nothing but its answers. PPO
+// with 256 environments in lanes, an action each 40 ms. The policy sees its last three actions;
+// critics also see the rotors' speeds, the wind and the dynamics. quadrotor_ppo.h is for one table.
+// Requires: hosted
+#pragma once
+
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
+
+namespace rlt {
+
+struct QuadrotorAnyPpo {
+  static constexpr const char* kName = "quadrotor-any-ppo";
+  using Scalar = float;
+  using Environment = WithActionHistory<Quadrotor<Scalar>, 3>;
+  using Algorithm = Ppo;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 64, 64, Environment::kActionDim>,
+          Activation::relu, Activation::identity>;
+  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 64, 64, 1>,
+                     Activation::relu, Activation::identity>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 20000000;
+      eval_every = 2000000;
+      eval_episodes = 100;
+      report_every = 100000;
+      learning_rate = 1e-3f;
+      gamma = 0.96f;
+      epochs = 2;
+      kl_target = 0.008f;
+      initial_log_std = -0.7f;
+    }
+  };
+  struct EnvironmentSettings : quadrotor::TrainingSettings {
+    EnvironmentSettings() { airframe = quadrotor::kAnyCrazyflie; }
+  };
+  static constexpr int kEnvironments = 256;
+  static constexpr int kRolloutSteps = 32;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 512;
+  static constexpr int kTileRows = 256;
+};
+
+}  // namespace rlt
