@@ -230,6 +230,6 @@ def test_a_setting_that_the_experiment_does_not_have(
     assert cli.run(["study", "a", "--out", str(tmp_path / "group")]) == 3
     assert capsys.readouterr().err.splitlines()[-1] == (
         f'error: {path}, variants[0] (typo): unknown hyperparameter "adapt_rat": did you mean '
-        "adapt_rate or adam_beta2 or adam_beta1?"
+        "adapt_rate or final_rate or adam_beta2?"
     )
     assert not (tmp_path / "group").exists()
