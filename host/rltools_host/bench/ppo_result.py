@@ -63,6 +63,7 @@ def summary(
                 "learns": name not in SIMULATORS,
                 "version": introductions[name]["version"],
                 "simulator": introductions[name]["simulator"],
+                "settings": introductions[name]["settings"],
                 "turns": len(mine),
                 "steps_s": harness.median(list(mine.values())),
                 "cpu_us_a_step": 1e6 * harness.median(processor_s) if processor_s else None,
@@ -107,13 +108,13 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     entries = document["summary"]
     table = [
         (
-            *("library", "version", "simulator", "steps/s", "of mujoco.rollout"),
+            *("library", "version", "simulator", "settings", "steps/s", "of mujoco.rollout"),
             *("our loop is", "processor time a step"),
         )
     ]
     for entry in entries:
         if "error" in entry:
-            table.append((entry["title"], *6 * ("-",)))
+            table.append((entry["title"], *(len(table[0]) - 1) * ("-",)))
             continue
         share, processor_us = entry["of_rollout"], entry["cpu_us_a_step"]
         table.append(
@@ -121,6 +122,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 entry["title"],
                 str(entry["version"]),
                 entry["simulator"],
+                entry["settings"],
                 f"{entry['steps_s']:,.0f}",
                 "-" if share is None else f"{100 * share:.0f} %",
                 f"{times(entry['ours_times'])} x",
@@ -136,10 +138,10 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         share = 100 * ours["of_rollout"]
         against.append(f"Against mujoco.rollout, which only simulates: {share:.0f} %.")
     return [
-        f"{title(document)}: 64 environments, 4 epochs, two layers of 256; the libraries in "
-        "rollouts of 64 steps and minibatches of 2,048, with which they are quicker, ours in its "
-        f"own of 32 and 1,024; steps of the whole loop, median of {document['rounds']} turns of "
-        f"{document['turn_steps']:,} steps; {machine_line(document)}",
+        f"{title(document)}: steps of the whole loop, median of {document['rounds']} turns of "
+        f"{document['turn_steps']:,} steps; settings are environments x steps of a rollout, "
+        f"minibatch, epochs, hidden layers, each library's those with which it is quicker; "
+        f"{machine_line(document)}",
         "",
         *aligned(table),
         *reasons(entries),
@@ -231,7 +233,7 @@ def returns_lines(document: Mapping[str, Any]) -> list[str]:
     ]
     for entry in document["summary"]:
         if "error" in entry:
-            table.append((entry["title"], *(len(returns) + 3) * ("-",)))
+            table.append((entry["title"], *(len(table[0]) - 1) * ("-",)))
             continue
         best = entry["best_return"]
         table.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,10 @@ def test_contenders_take_turns_and_who_fails_is_left_out(
     for reason in errors.values():
         assert reason in out
     assert "Against the fastest library, PyTorch, single file: " in out
+    rows = [re.split("  +", line) for line in out.splitlines()]
+    (row,) = [row for row in rows if row[0] == "PyTorch, single file"]
+    assert row[1:4] == ["1.2", "none", "shared"], "version, simulator, settings, as it says"
+    assert "rollouts of" not in out
     assert "this repository" in chart.read_text()
     assert json.loads(ppo.result_path(tmp_path / "ppo").read_text())["rounds"] == 2
 
@@ -180,7 +185,8 @@ def test_ratios_are_those_of_neighbours() -> None:
         *({**row, "cpu_s": None} for row in rows_of(TRAIN, [1.5, 3.0, 1.5])),
     ]
     said = {
-        name: {"version": "1", "simulator": "x"} for name in (ROLLOUT, "slow", "fast", TRAIN, OURS)
+        name: {"version": "1", "simulator": "x", "settings": f"those of {name}"}
+        for name in (ROLLOUT, "slow", "fast", TRAIN, OURS)
     }
     entries = ppo_result.summary(rows, said, {"lost": "why"})
     assert [entry["name"] for entry in entries] == [OURS, TRAIN, "fast", "slow", ROLLOUT, "lost"]
@@ -193,6 +199,9 @@ def test_ratios_are_those_of_neighbours() -> None:
     assert ours["cpu_us_a_step"] == pytest.approx(2e4)
     assert lost == {"name": "lost", "title": "lost", "error": "why"}
     assert train["cpu_us_a_step"] is None
+    assert [entry["settings"] for entry in entries[:-1]] == [
+        f"those of {entry['name']}" for entry in entries[:-1]
+    ]
     assert ppo_result.best_peer(entries) == fast
     assert ppo_result.best_peer([ours, train, rollout, lost]) is None
 
