@@ -15,8 +15,8 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
+import rlt
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.gymnasium_runs import train_gymnasium
 
 STEPS = 5_000
 ROUNDS = 9
@@ -47,13 +47,14 @@ def trained(name: str, in_thread: bool) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        train_gymnasium(
+        rlt.train_gymnasium(
             make if in_thread else name,
             name=name,
             steps=STEPS,
             out=out,
-            hyperparameters={"learning_starts": STEPS, "eval_episodes": 1, "eval_every": STEPS},
+            settings={"learning_starts": STEPS, "eval_episodes": 1, "eval_every": STEPS},
             tensorboard=False,
+            quiet=True,
         )
         metadata = RunFolder.open(str(out)).metadata
         return float(1e6 / metadata["steps_per_s"])

@@ -12,8 +12,8 @@ from typing import Any
 
 from rlt.policy import Policy
 from rltools_host.build import experiments
-from rltools_host.gymnasium_tasks.task import MakeEnvironment
-from rltools_host.training import gymnasium_runs
+from rltools_host.gymnasium_tasks.task import ALGORITHMS, DEFAULT_HIDDEN, MakeEnvironment
+from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_quietly
 from rltools_host.training.view import Screen
@@ -75,9 +75,9 @@ def train(
         board=board,
         seed=seed,
         steps=steps,
-        settings=tuple(f"{name}={value}" for name, value in (settings or {}).items()),
+        settings=as_typed(settings),
         out=None if out is None else Path(out),
-        resume=None if resume is None else str(getattr(resume, "path", resume)),
+        resume=place_of(resume),
         port=port,
         threads=threads,
     )
@@ -90,11 +90,21 @@ def train(
     return Run(Path(document["run"]), document)
 
 
+def as_typed(settings: Mapping[str, float | int | str] | None) -> tuple[str, ...]:
+    """As --set has them."""
+    return tuple(f"{name}={value}" for name, value in (settings or {}).items())
+
+
+def place_of(run: str | PathLike[str] | Run | None) -> str | None:
+    """As --resume has it."""
+    return None if run is None else str(getattr(run, "path", run))
+
+
 def train_gymnasium(
     make_env: MakeEnvironment | str,
     *,
-    algorithm: str = "sac",
-    hidden: Sequence[int] = (64, 64),
+    algorithm: str = ALGORITHMS[0],
+    hidden: Sequence[int] = DEFAULT_HIDDEN,
     environments: int | None = None,
     seed: int | None = None,
     steps: int | None = None,
@@ -113,7 +123,7 @@ def train_gymnasium(
 
     make_env: a function without arguments (a class, too) that makes the environment, or
         Gymnasium's id of it, such as "HalfCheetah-v5". Its spaces are Box.
-    algorithm: "sac", "td3" or "ppo". hidden: widths of the layers between.
+    algorithm: "sac", "td3" or "ppo". hidden: widths of the layers between; 64, 64.
     environments: how many are stepped at once; None: 1, of PPO 8.
     name: of the environment in the policy's image; None: the function's.
     channels: `observations` and `actions`, lists of names, or of mappings with name, unit, minimum
@@ -125,22 +135,25 @@ def train_gymnasium(
     RltError with one sentence says what is wrong with the environment. A step in which it raises,
     or gives a number that is not finite, is counted and left out.
     """
-    document = gymnasium_runs.train_gymnasium(
+    task = task_request(
         make_env,
+        name=name,
         algorithm=algorithm,
-        hidden=hidden,
+        hidden=tuple(hidden),
         environments=environments,
+        episode_steps=episode_steps,
+        channels=channels or {},
+        sizes=sizes or {},
+    )
+    request = TrainingRequest(
         seed=seed,
         steps=steps,
-        name=name,
-        channels=channels,
-        episode_steps=episode_steps,
-        hyperparameters=settings,
-        sizes=sizes,
+        settings=as_typed(settings),
         out=None if out is None else Path(out),
-        resume=None if resume is None else str(getattr(resume, "path", resume)),
+        resume=place_of(resume),
         threads=threads,
-        make_screen=Screen if quiet else lambda view: make_screen(view, sys.stdout),
-        tensorboard=tensorboard,
+        task=task,
     )
+    show = Screen if quiet else lambda view: make_screen(view, sys.stdout)
+    document = train_quietly(request, show, tensorboard)
     return Run(Path(document["run"]), document)

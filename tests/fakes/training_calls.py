@@ -1,13 +1,18 @@
-"""Trains as `rlt train` does, with the request's fields as arguments."""
+"""Trains as `rlt train` does, with the requests' fields as arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rltools_host.commands import train
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.run import train as train_quietly
+from rltools_host.training.view import Screen, TrainingView
 
 
 def train_here(
@@ -21,6 +26,24 @@ def train_here(
 ) -> dict[str, Any]:
     request = TrainingRequest(experiment, board, settings=tuple(settings), **fields)
     return train.run(request, tensorboard, json_output)
+
+
+def train_task(
+    make_env: MakeEnvironment | str,
+    *,
+    hyperparameters: Mapping[str, float] | None = None,
+    make_screen: Callable[[TrainingView], Screen] = Screen,
+    tensorboard: bool = True,
+    **asked: Any,
+) -> dict[str, Any]:
+    """On a task of Gymnasium's: `asked` are fields of TaskRequest and of TrainingRequest."""
+    of_task = {entry.name for entry in fields(TaskRequest)} & set(asked)
+    request = TrainingRequest(
+        settings=tuple(f"{key}={value}" for key, value in (hyperparameters or {}).items()),
+        task=task_request(make_env, **{name: asked.pop(name) for name in of_task}),
+        **asked,
+    )
+    return train_quietly(request, make_screen, tensorboard)
 
 
 def two_policy_runs(folder: Path) -> list[Path]:

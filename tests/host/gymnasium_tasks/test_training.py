@@ -29,13 +29,14 @@ from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.gymnasium_runs import evaluate_gymnasium, train_gymnasium
+from rltools_host.training.gymnasium_runs import evaluate_gymnasium
 from rltools_host.training.view import Screen, TrainingView
+from training_calls import train_task
 
 POINTS = Path(gymnasium_points.__file__)
 # One experiment for each algorithm: all of these environments have the same spaces.
 TRAIN = functools.partial(
-    train_gymnasium,
+    train_task,
     name="point",
     hidden=(8,),
     hyperparameters={"learning_starts": 50, "eval_every": 250, "eval_episodes": 2},
@@ -180,7 +181,7 @@ def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path
     with pytest.raises(EnvironmentLostError, match=sentence):
         TRAIN(DyingPoint, steps=2000, out=tmp_path / "run")
     assert np.count_nonzero(state(tmp_path / "run")["replay/flags"] & 1) == 100
-    result = train_gymnasium(Point, resume=tmp_path / "run")
+    result = train_task(Point, resume=str(tmp_path / "run"))
     assert result["step"] == 2000
 
 
@@ -205,7 +206,7 @@ def test_a_process_that_is_killed_loses_nothing(
     assert 1000 <= done < 50_000
     assert "rlt train --board host-threads --resume " in raised.value.details["resume"]
     # From the folder alone: nothing of what was asked for is repeated.
-    result = train_gymnasium("anything", resume=tmp_path / "run", steps=done + 500)
+    result = train_task("anything", resume=str(tmp_path / "run"), steps=done + 500)
     assert result["step"] == done + 500
     assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
 
@@ -224,7 +225,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     steps = done + 96
     if train is TRAIN:  # its header is written anew, from the run's folder
         subjects.generated_header(folder.metadata["experiment"]).unlink()
-    result = train_gymnasium(Point, resume=tmp_path / "run", steps=steps)
+    result = train_task(Point, resume=str(tmp_path / "run"), steps=steps)
     assert result["step"] >= steps
     after = state(tmp_path / "run")
     if "replay/flags" in after:
@@ -306,12 +307,12 @@ def test_another_environment_does_not_go_on_with_a_run(tmp_path: Path) -> None:
     TRAIN(Point, steps=100, out=tmp_path / "run")
     sentence = r"point has the observation shape \(3,\) here, and the run \(2,\): start a new run"
     with pytest.raises(RltError, match=sentence):
-        train_gymnasium(Wide, resume=tmp_path / "run", steps=200)
+        train_task(Wide, resume=str(tmp_path / "run"), steps=200)
 
 
 def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
-    result = train_gymnasium("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
+    result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
     outcome = evaluate.run(str(tmp_path / "run"), episodes=20)
     assert outcome.mean > -260.0
     assert result["environment_faults"] == 0
