@@ -14,7 +14,8 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import command_line, evaluation_options, near_path
 from rltools_host.report.group_page import write_group_report
 from rltools_host.runs.group import STUDY, GroupFolder
-from rltools_host.training.group import GroupRequest, train_group
+from rltools_host.training.group import train_group
+from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.seeds import parse_seeds
 from rltools_host.ui.group_screen import make_group_screen
@@ -32,8 +33,6 @@ def run_seeds(
     """What `rlt train` does with several seeds, and with any group that it goes on with."""
     if request.seed is not None:
         raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
-    if request.task is not None:
-        raise UsageError("--seeds does not go with a task of Gymnasium's: train one seed at a time")
     if seeds is not None and request.resume is not None:
         raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
     parsed = () if seeds is None else parse_seeds(seeds)

@@ -12,7 +12,7 @@ from rltools_host.commands import groups
 from rltools_host.commands.options import Json
 from rltools_host.hints import command_line
 from rltools_host.runs.group import STUDY
-from rltools_host.training.group import GroupRequest
+from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.seeds import parse_seeds, spoken
 from rltools_host.training.study import Study, load_study, study_names

@@ -21,6 +21,7 @@ from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group
 from rltools_host.training.set_file import load_set_file
+from rltools_host.ui.group_summary import times
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
 
@@ -68,11 +69,9 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
     """What an environment of the user's did that no environment may."""
     if not document.get("environment_faults"):
         return []
-    count = document["environment_faults"]
-    times = "once" if count == 1 else f"{count} times"
     return [
-        f"  the environment failed {times}, and was begun anew; first: "
-        f"{document['environment_fault']}"
+        f"  the environment failed {times(document['environment_faults'])}, and was begun anew; "
+        f"first: {document['environment_fault']}"
     ]
 
 

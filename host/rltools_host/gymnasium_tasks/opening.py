@@ -21,21 +21,19 @@ def is_task(name: str | None) -> bool:
 
 
 def open_task(request: TaskRequest) -> EnvironmentServer:
-    """For a new run: the environment says what there is to learn, and the header is written."""
+    """For a new run, or a group's: the environment says what there is to learn."""
     request.checked_sizes()
     if request.make_env is not None:
-        server = in_thread(request)
-    else:
-        if request.source == PREFIX:
-            raise UsageError("gym: names no task: write gym:HalfCheetah-v5, for example")
-        install_what_it_needs(request.source)
-        server = ServerProcess(with_whole_path(request))
-    write_headers(server.task)
-    return server
+        return in_thread(request)
+    if request.source == PREFIX:
+        raise UsageError("gym: names no task: write gym:HalfCheetah-v5, for example")
+    install_what_it_needs(request.source)
+    return ServerProcess(with_whole_path(request))
 
 
-def open_again(task: Task, run: str, make_env: MakeEnvironment | None) -> EnvironmentServer:
-    """For a run that goes on: what is compiled is as it was."""
+def open_again(task: Task, make_env: MakeEnvironment | None = None) -> EnvironmentServer:
+    """For a run that goes on, or one of a group: what is compiled is as it was. A task that has no
+    name needs the function."""
     request = TaskRequest(
         task.source,
         make_env,
@@ -45,17 +43,9 @@ def open_again(task: Task, run: str, make_env: MakeEnvironment | None) -> Enviro
         environments=task.sizes.environments,
     )
     if make_env is not None:
-        server = in_thread(request, task)
-    elif task.is_named:
-        install_what_it_needs(task.source)
-        server = ServerProcess(request, task)
-    else:
-        raise UsageError(
-            f"run {run} was trained on {task.source} of a Python program: go on there with "
-            f"rlt.train_gymnasium(make_env, resume={run!r})"
-        )
-    write_headers(task)
-    return server
+        return in_thread(request, task)
+    install_what_it_needs(task.source)
+    return ServerProcess(request, task)
 
 
 def in_thread(request: TaskRequest, task: Task | None = None) -> EnvironmentServer:

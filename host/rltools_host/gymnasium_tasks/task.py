@@ -146,8 +146,8 @@ class Task:
         return document
 
     @staticmethod
-    def of_document(document: Mapping[str, Any]) -> Task:
-        """From run.json, whose schema has been checked."""
+    def of_document(document: Mapping[str, Any], file: str = "run.json") -> Task:
+        """From a run's file or a group's, whose schema has been checked."""
         try:
             return Task(
                 **{
@@ -161,7 +161,7 @@ class Task:
                 }
             )
         except (KeyError, TypeError) as error:
-            raise DamagedFileError(f"run.json has no task of Gymnasium's: {error}") from None
+            raise DamagedFileError(f"{file} has no task of Gymnasium's: {error}") from None
 
 
 def slug(text: str) -> str:

@@ -72,6 +72,14 @@ class RunFolder:
     def report_path(self) -> Path:
         return self.path / REPORT_FILE
 
+    @property
+    def environment_faults(self) -> int | None:
+        """How often an environment of Python's failed; None where the core plays the episodes."""
+        if "gymnasium" not in self.metadata:
+            return None
+        sessions = self.metadata.get("sessions") or []
+        return sum(int(session.get("environment_faults", 0)) for session in sessions)
+
     @classmethod
     def create(
         cls, path: Path, metadata: dict[str, Any], files: Sequence[tuple[str, bytes]] = ()

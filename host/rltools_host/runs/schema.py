@@ -19,6 +19,7 @@ LARGEST_U32 = 2**32 - 1
 LARGEST_U64 = 2**64 - 1
 LONGEST_SHOWN = 40
 LONGEST_TEXT = 300
+LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
 
 
 class Unfit(ValueError):
@@ -57,9 +58,11 @@ def number(low: float = -math.inf) -> Check:
     return check
 
 
-def text(pattern: str = "", expected: str = "a text in one line") -> Check:
+def text(
+    pattern: str = "", expected: str = "a text in one line", longest: int = LONGEST_TEXT
+) -> Check:
     def check(name: str, value: Any) -> None:
-        good = isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_TEXT
+        good = isinstance(value, str) and value.isprintable() and len(value) <= longest
         if not good or (pattern and not re.fullmatch(pattern, value, re.ASCII)):
             raise unfit(name, value, expected)
 
@@ -190,26 +193,23 @@ CHANNELS = list_of(
         {"name": text(), "unit": text(), "minimum": number(), "maximum": number()}, required=True
     )
 )
-TASK = record(  # of Gymnasium's
-    {
-        **dict.fromkeys(("source", "environment"), text()),
-        "experiment": text(r"gym(-[a-z0-9]+)+", "the name of a task's experiment"),
-        "algorithm": text(r"sac|td3|ppo", "sac, td3 or ppo"),
-        "hidden": list_of(whole(1)),
-        "sizes": record(
-            dict.fromkeys(
-                ("environments", "batch_size", "replay_capacity", "rollout_steps"), whole(1)
-            ),
-            required=True,
-        ),
-        "episode_steps": whole(1),
-        "step_interval_us": whole(1),
-        **dict.fromkeys(("observation_shape", "action_shape"), list_of(whole(1))),
-        **dict.fromkeys(("observations", "actions"), CHANNELS),
-        "solved_return": optional(number()),
-    },
-    required=True,
-)
+TASK_KEYS: Keys = {
+    "source": text(longest=LONGEST_SOURCE),
+    "environment": text(),
+    "experiment": text(r"gym(-[a-z0-9]+)+", "the name of a task's experiment"),
+    "algorithm": text(r"sac|td3|ppo", "sac, td3 or ppo"),
+    "hidden": list_of(whole(1)),
+    "sizes": record(
+        dict.fromkeys(("environments", "batch_size", "replay_capacity", "rollout_steps"), whole(1)),
+        required=True,
+    ),
+    "episode_steps": whole(1),
+    "step_interval_us": whole(1),
+    **dict.fromkeys(("observation_shape", "action_shape"), list_of(whole(1))),
+    **dict.fromkeys(("observations", "actions"), CHANNELS),
+    "solved_return": optional(number()),
+}
+TASK = record(TASK_KEYS, required=True)  # of Gymnasium's
 RUN = record(
     {
         "format": whole(1),
@@ -260,8 +260,10 @@ GROUP_ASKED = record(
     },
     required=True,
 )
+NAMED = text(r"gym:.+", "a task's name such as gym:Hopper-v5", LONGEST_SOURCE)
 GROUP_KNOWN = record(
     {
+        "gymnasium": record({**TASK_KEYS, "source": NAMED}, required=True),
         "study": text(),
         "port": optional(text()),
         **dict.fromkeys(("steps", "threads", "jobs"), optional(whole(1))),
@@ -320,6 +322,9 @@ def check_group(document: Any) -> None:
         raise Unfit("it is not one object")
     GROUP_ASKED("", document)
     GROUP_KNOWN("", document)
+    task, experiment = document.get("gymnasium"), document["experiment"]
+    if task is not None and task["experiment"] != experiment:
+        raise unfit("gymnasium.experiment", task["experiment"], f"the experiment {experiment}")
 
 
 def check_row(row: Any) -> None:

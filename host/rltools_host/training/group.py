@@ -1,26 +1,25 @@
 """Trains a group of runs: one experiment with several seeds, or a study's variants with each.
 
-Each run is trained by `rlt train`'s own code in a process of its own; firmware is built once.
+Each run is trained by `rlt train`'s own code in a process of its own; firmware is built once, and
+each of a task of Gymnasium's has a process of its own that plays its episodes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rltools_host.build import firmware
 from rltools_host.errors import Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
-from rltools_host.runs.group import SEEDS, GroupFolder, statistics_of
-from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.group import GroupFolder, statistics_of
 from rltools_host.runs.provenance import timestamp
 from rltools_host.training.crew import Crew
+from rltools_host.training.group_plan import GroupRequest, create, go_on, planned, task_of_group
 from rltools_host.training.group_view import (
     FAILED,
     FINISHED,
@@ -31,37 +30,13 @@ from rltools_host.training.group_view import (
     Member,
 )
 from rltools_host.training.interruption import Interruption
-from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
+from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.seeds import jobs_on
-from rltools_host.training.set_file import OPTION
 from rltools_host.training.standing import counted, stand
 from rltools_host.training.worker import Job
 
 SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
 MakeScreen = Callable[[GroupView], GroupScreen]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """Settings with which each seed is trained; without a name where there is but one."""
-
-    name: str = ""
-    label: str = ""
-    settings: tuple[str, ...] = ()  # name=value, as of --set
-    place: str = ""  # where it is written, for what is wrong with it
-
-
-@dataclass(frozen=True)
-class GroupRequest:
-    """What a user asks for; `training` has what all runs share, and no seed."""
-
-    training: TrainingRequest
-    seeds: tuple[int, ...] = ()
-    variants: tuple[Variant, ...] = (Variant(),)
-    jobs: int | None = None
-    tensorboard: bool = True
-    # What group.json says besides: kind, title, study, axes.
-    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any]:
@@ -76,144 +51,6 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
         group = begun or create(request, plan)
         with contextlib.closing(group):
             return GroupTraining(group, plan, interruption).train(make_screen)
-
-
-def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
-    """A new group's plan, after all has been checked and built, and its request as it holds."""
-    training = request.training
-    if training.out is not None:
-        require_empty(training.out)
-    plan: Plan | None = None
-    for variant in request.variants:
-        plan = checked(training, request.seeds[0], variant)
-        built = Built(plan.description, None)
-        training = replace(training, experiment=plan.description.name, built=built)
-    assert plan is not None
-    training = with_steps_apart(without_file(training), plan)
-    jobs_on(plan.board, training.port, training.threads, request.jobs)
-    build(plan)
-    return replace(request, training=training), plan
-
-
-def create(request: GroupRequest, plan: Plan) -> GroupFolder:
-    """A new group's folder."""
-    training = request.training
-    name = request.about.get("study")
-    stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-seeds"
-    path = training.out or new_run_path(f"{datetime.now():%Y%m%d-%H%M%S}-{stem}")
-    metadata = {
-        "kind": SEEDS,
-        "title": f"{plan.description.name} on {plan.board.name}",
-        "x_axis": "environment steps",
-        "y_axis": "return",
-        **request.about,
-        "experiment": plan.description.name,
-        "board": plan.board.name,
-        "steps": training.steps,
-        "threads": training.threads,
-        "port": training.port,
-        "jobs": request.jobs,
-        "tensorboard": request.tensorboard,
-        "seeds": list(request.seeds),
-        "settings": list(training.settings),
-        "variants": [
-            {
-                "name": variant.name,
-                "label": variant.label,
-                "settings": list(variant.settings),
-            }
-            for variant in request.variants
-        ],
-        "started": timestamp(),
-        "state": "training",
-    }
-    group = GroupFolder.create(path, metadata)
-    group.lock()
-    return group
-
-
-def without_file(training: TrainingRequest) -> TrainingRequest:
-    """With a file's values among the settings, of which group.json has a copy."""
-    if training.set_file is None:
-        return training
-    given = {setting.partition("=")[0].strip() for setting in training.settings} | {"seed"}
-    if training.steps is not None:
-        given.add("steps")
-    texts = training.set_file.texts.items()
-    settings = tuple(f"{name}={text}" for name, text in texts if name not in given)
-    return replace(training, settings=(*training.settings, *settings), set_file=None)
-
-
-def with_steps_apart(training: TrainingRequest, plan: Plan) -> TrainingRequest:
-    """`--set steps=N` is `--steps N`: when the group is gone on with there may be another total."""
-    others = tuple(s for s in training.settings if s.partition("=")[0].strip() != "steps")
-    return (
-        training
-        if others == training.settings
-        else replace(training, settings=others, steps=plan.steps)
-    )
-
-
-def checked(training: TrainingRequest, seed: int, variant: Variant) -> Plan:
-    """The plan of a variant's run, which says what is wrong before anything is trained."""
-    settings = (*training.settings, *variant.settings)
-    try:
-        return make_plan(replace(training, seed=seed, settings=settings))
-    except RltError as error:
-        raise (type(error)(f"{variant.place}: {error}") if variant.place else error) from None
-
-
-def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
-    """A group that was begun before: what it was asked for holds."""
-    training = request.training
-    assert training.resume is not None
-    group = GroupFolder.open(training.resume)
-    refused = {
-        "--out": (training.out is not None, "stays in its folder"),
-        "--set": (bool(training.settings), "keeps its settings"),
-        OPTION: (training.set_file is not None, "keeps its settings"),
-        "--seed": (training.seed is not None, "keeps its seeds"),
-        "--seeds": (bool(request.seeds), "keeps its seeds"),
-    }
-    for option, (given, why) in refused.items():
-        if given:
-            raise UsageError(f"{option} does not go with --resume: a resumed group {why}")
-    asked = group.metadata
-    if training.experiment not in (None, asked["experiment"]):
-        raise UsageError(f"{group.path} is of {asked['experiment']}, not of {training.experiment}")
-    group.lock()
-    try:
-        resumed = {
-            name: asked.get(name) if given is None else given
-            for name in ("board", "steps", "port", "threads")
-            for given in (getattr(training, name),)
-        }
-        if training.board not in (None, asked["board"]):  # another one has its own
-            resumed |= {"port": training.port, "threads": training.threads}
-        first = group.variants[0]
-        plan = make_plan(
-            TrainingRequest(
-                asked["experiment"],
-                seed=asked["seeds"][0],
-                settings=(*asked["settings"], *first["settings"]),
-                **resumed,
-            )
-        )
-        jobs = asked.get("jobs") if request.jobs is None else request.jobs
-        jobs_on(plan.board, plan.port, plan.threads, jobs)
-        build(plan)
-        tensorboard = request.tensorboard and bool(asked["tensorboard"])
-        changes = {**resumed, "jobs": jobs, "tensorboard": tensorboard, "state": "training"}
-        group.update(changes)
-    except BaseException:
-        group.close()
-        raise
-    return group, plan
-
-
-def build(plan: Plan) -> None:
-    if not plan.board.is_flashed:
-        plan.program = firmware.build_firmware(plan.board, plan.description.name)
 
 
 @contextlib.contextmanager
@@ -313,7 +150,8 @@ class GroupTraining:
             return None
         shutil.rmtree(member.path, ignore_errors=True)  # of a run that left no checkpoint
         settings = self._settings[member.name.variant]
-        return replace(shared, seed=member.seed, settings=settings, out=member.path)
+        task = task_of_group(asked)
+        return replace(shared, seed=member.seed, settings=settings, out=member.path, task=task)
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED

@@ -41,6 +41,7 @@ class Member:
     activity: str = ""
     error: str = ""
     exit_code: int = 0
+    environment_faults: int | None = None  # of a task of Gymnasium's
 
     @property
     def seed(self) -> int:
@@ -83,6 +84,11 @@ class Member:
             "return_std": self.return_std,
             "state_sha256": self.state_sha256 or None,
             "error": self.error or None,
+            **(
+                {"environment_faults": self.environment_faults}
+                if self.environment_faults is not None
+                else {}
+            ),
         }
 
 

@@ -12,7 +12,7 @@ from rltools_host.build import cmake, experiments, subjects
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
@@ -48,7 +48,8 @@ class TrainingRequest:
     resume: str | None = None
     port: str | None = None
     threads: int | None = None
-    task: TaskRequest | None = None  # of Gymnasium's, in place of an experiment
+    # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
+    task: TaskRequest | Task | None = None
     server: EnvironmentServer | None = None  # which plays the episodes of such a task
     built: Built | None = None
 

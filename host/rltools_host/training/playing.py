@@ -8,8 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from rltools_host.clients.messages import StatusText
+from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
+from rltools_host.gymnasium_tasks.header import write_headers
 from rltools_host.gymnasium_tasks.opening import open_again, open_task, task_of_run
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.link.status_text import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import Plan, TrainingRequest
@@ -27,14 +30,24 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
     if request.resume is not None:
         folder = RunFolder.open(request.resume)
         if (task := task_of_run(folder.metadata)) is not None:
-            make_env = request.task.make_env if request.task is not None else None
-            server = open_again(task, folder.name, make_env)
+            asked = request.task
+            make_env = asked.make_env if isinstance(asked, TaskRequest) else None
+            if make_env is None and not task.is_named:
+                raise UsageError(
+                    f"run {folder.name} was trained on {task.source} of a Python program: go on "
+                    f"there with rlt.train_gymnasium(make_env, resume={folder.name!r})"
+                )
+            server = open_again(task, make_env)
+    elif isinstance(request.task, Task):
+        server = open_again(request.task)
     elif request.task is not None:
         server = open_task(request.task)
     if server is None:
         yield request
         return
     with contextlib.closing(server):
+        if request.built is None:
+            write_headers(server.task)
         yield replace(request, experiment=server.task.experiment, server=server)
 
 

@@ -44,3 +44,4 @@ def stand(member: Member, steps: int | None) -> None:
     member.state = FINISHED if finished else PAUSED
     member.steps = max(member.steps, steps or 0)
     member.state_sha256 = str(metadata.get("state_sha256") or "")
+    member.environment_faults = folder.environment_faults

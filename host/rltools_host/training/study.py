@@ -18,7 +18,7 @@ from rltools_host.files import parse_json
 from rltools_host.paths import STUDIES_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
-from rltools_host.training.group import Variant
+from rltools_host.training.group_plan import Variant
 from rltools_host.training.seeds import parse_seeds
 
 NAME = schema.text(r"[a-z0-9][a-z0-9-]{0,59}", "a name of small letters, digits and hyphens")

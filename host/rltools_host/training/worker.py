@@ -2,7 +2,7 @@
 
 It trains as `rlt train` does and says how that goes in lines of JSON on its standard output; the
 job is the file that its argument names. SIGTERM pauses it, as it does `rlt train`, and SIGINT after
-that ends it.
+that ends it; so does SIGTERM where there is nothing to pause yet.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import pickle
+import signal
 import sys
 import time
 import traceback
@@ -114,6 +115,7 @@ def main() -> int:
     """Standard output is for reports; what else is printed goes to the error stream."""
     stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was opened is closed
     job = pickle.loads(Path(sys.argv[1]).read_bytes())
     return work(job, Reports(stream))
 

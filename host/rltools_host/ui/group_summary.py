@@ -14,25 +14,31 @@ SHORTEST_NAME = 16
 
 
 def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
-    """A row for each run, a sentence for each that failed, and what they come to."""
+    """A row for each run, sentences on what failed, and what they come to."""
     runs: Sequence[Mapping[str, Any]] = document["runs"]
     labels: dict[str, str] = {e["variant"]: e["label"] for e in document["summary"]}
     has_variants = any(labels.values())
     rows: list[tuple[str, ...]] = [("variant", "seed", "state", "return", "step", "time")]
-    failed = []
+    notes = []
     for each in runs:
         label, seed = labels[each["variant"]], str(each["seed"])
         train_s = math.nan if each["train_s"] is None else each["train_s"]
         returned = with_deviation(each["return_mean"], each["return_std"])
         step = f"{each['step']:,}"
         rows.append((label, seed, each["state"], returned, step, duration(train_s)))
+        name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
         if each["error"]:
-            name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
-            failed.append(f"  {name}: {each['error']}")
+            notes.append(f"  {name}: {each['error']}")
+        if count := each.get("environment_faults"):
+            notes.append(f"  {name}: the environment failed {times(count)}, and was begun anew")
     if not has_variants:
         rows = [row[1:] for row in rows]
-    failed += [""] if failed else []
-    return [*fitted(rows, width), "", *failed, *summary_lines(document["summary"], width)]
+    notes += [""] if notes else []
+    return [*fitted(rows, width), "", *notes, *summary_lines(document["summary"], width)]
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:

@@ -8,83 +8,34 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
 import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from rltools_host import cli, paths
+from group_calls import (
+    ENVIRONMENT,
+    RLT,
+    children_of,
+    command_of,
+    is_running,
+    is_state,
+    rlt,
+    started,
+    state_of,
+    trains,
+    wait_for,
+)
+from rltools_host import cli
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from training_calls import train_here
 
-RLT = (sys.executable, "-m", "rltools_host")
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": str(paths.REPOSITORY / "host"),
-    "TERM": "dumb",
-    "RLT_COMMAND": str(paths.REPOSITORY / "rlt"),
-}
 TRAIN = ("train", "pendulum-ppo", "--board", "host")
 LONG = "150000"  # steps: seconds, in which a signal comes
-
-
-def rlt(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*RLT, *map(str, words)], capture_output=True, text=True, env=ENVIRONMENT, timeout=200
-    )
-
-
-def started(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [*RLT, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=ENVIRONMENT,
-        **options,
-    )
-
-
-def wait_for(what: Callable[[], Any], limit_s: float = 100.0) -> None:
-    until = time.monotonic() + limit_s
-    while not what():
-        assert time.monotonic() < until, "it did not come to it"
-        time.sleep(0.01)
-
-
-def trains(run: Path) -> bool:
-    """Whether the run has reported, and is not at its end."""
-    metrics = run / "metrics.jsonl"
-    if not metrics.is_file() or not metrics.stat().st_size:
-        return False
-    return str(RunFolder.open(run).metadata["state"]) == "training"
-
-
-def is_state(run: Path, state: str) -> bool:
-    return (run / "run.json").is_file() and RunFolder.open(run).metadata["state"] == state
-
-
-def state_of(run: Path) -> str:
-    """The hash of a run that has finished."""
-    metadata = RunFolder.open(run).metadata
-    assert metadata["state"] == "finished"
-    return str(metadata["state_sha256"])
-
-
-def children_of(pid: int) -> list[int]:
-    text = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text()
-    return [int(word) for word in text.split()]
-
-
-def command_of(pid: int) -> str:
-    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
 
 
 # -- whole groups ----------------------------------------------------------------------------------
@@ -305,13 +256,6 @@ def test_command_that_is_killed(tmp_path: Path) -> None:
     assert sorted(path.name for path in group.iterdir()) == ["group.json", "s0", "s1"]
     whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in (Path("/proc") / str(pid) / "status").read_text()
-    except OSError:
-        return False
 
 
 # -- failures --------------------------------------------------------------------------------------

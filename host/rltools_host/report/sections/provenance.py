@@ -46,8 +46,7 @@ def section(data: RunData) -> Section | None:
 
 def faults_of(data: RunData) -> str:
     """How often an environment of the user's failed, and how it did first."""
-    sessions = data.metadata.get("sessions") or []
-    count = sum(session.get("environment_faults", 0) for session in sessions)
+    count = data.folder.environment_faults
     texts = [row["text"] for row in data.metrics if row.get("kind") == "event"]
     first = next((text for text in texts if text.startswith(FAULT)), "")
     return f"{count}; first: {first.removeprefix(FAULT)}" if count else ""

@@ -1,0 +1,86 @@
+"""The command line in processes of its own, and how the runs of a group stand meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rltools_host import paths
+from rltools_host.runs.folder import RunFolder
+
+RLT = (sys.executable, "-m", "rltools_host")
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": f"{paths.REPOSITORY / 'host'}:{paths.REPOSITORY / 'tests' / 'fakes'}",
+    "TERM": "dumb",
+    "RLT_COMMAND": str(paths.REPOSITORY / "rlt"),
+}
+
+
+def rlt(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RLT, *map(str, words)],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=200,
+        **options,
+    )
+
+
+def started(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*RLT, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+        **options,
+    )
+
+
+def wait_for(what: Callable[[], Any], limit_s: float = 100.0) -> None:
+    until = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < until, "it did not come to it"
+        time.sleep(0.01)
+
+
+def trains(run: Path) -> bool:
+    """Whether the run has reported, and is not at its end."""
+    metrics = run / "metrics.jsonl"
+    if not metrics.is_file() or not metrics.stat().st_size:
+        return False
+    return str(RunFolder.open(run).metadata["state"]) == "training"
+
+
+def is_state(run: Path, state: str) -> bool:
+    return (run / "run.json").is_file() and RunFolder.open(run).metadata["state"] == state
+
+
+def state_of(run: Path) -> str:
+    """The hash of a run that has finished."""
+    metadata = RunFolder.open(run).metadata
+    assert metadata["state"] == "finished"
+    return str(metadata["state_sha256"])
+
+
+def children_of(pid: int) -> list[int]:
+    text = (Path("/proc") / str(pid) / "task" / str(pid) / "children").read_text()
+    return [int(word) for word in text.split()]
+
+
+def command_of(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in (Path("/proc") / str(pid) / "status").read_text()
+    except OSError:
+        return False

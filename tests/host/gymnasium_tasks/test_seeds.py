@@ -1,0 +1,318 @@
+"""`rlt train gym:ID --seeds`: a group of runs whose episodes Python plays, with real programs.
+
+All but Pendulum are one experiment, gym-point-sac of small networks, so that it is compiled once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gymnasium_points
+from group_calls import (
+    children_of,
+    command_of,
+    is_running,
+    is_state,
+    rlt,
+    started,
+    state_of,
+    trains,
+    wait_for,
+)
+from gymnasium_points import Point
+from rltools_host import cli
+from rltools_host.build import subjects
+from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
+from rltools_host.gymnasium_tasks.opening import open_task
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from rltools_host.training.plan import Built, TrainingRequest
+from rltools_host.training.playing import playing
+
+SMALL = (
+    *("--hidden", "8", "--no-tensorboard"),
+    *("--set", "learning_starts=50", "--set", "eval_every=1000000"),
+)
+POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
+LONG = "8000"  # steps: seconds, in which a signal comes
+
+
+def a_file(folder: Path, text: str) -> Path:
+    """A task of the same name and spaces as Point, and so of the same experiment."""
+    path = folder / "tasks.py"
+    path.write_text(text)
+    return path
+
+
+def players_of(pid: int) -> dict[str, int]:
+    """The processes that play the episodes of a group's runs, by the runs' names."""
+    found = {}
+    for worker in children_of(pid):
+        job = re.search(r"/(\w+)\.job\0", command_of(worker))
+        for child in children_of(worker) if job else ():
+            if "gymnasium_tasks.child" in command_of(child):
+                found[str(job[1])] = child
+    return found
+
+
+def processes_below(pid: int) -> list[int]:
+    below = children_of(pid)
+    return [*below, *(process for child in below for process in processes_below(child))]
+
+
+def test_each_seed_is_an_ordinary_run_of_the_task(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--algorithm", "sac", "--steps", "300", "--set", "learning_starts=100")
+    train = ("train", "gym:Pendulum-v1", *words)
+    result = rlt(*train, "--seeds", "0,3", "--jobs", "2", "--out", group, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["state"], document["jobs"]) == ("finished", 2)
+    assert [run["environment_faults"] for run in document["runs"]] == [0, 0]
+    alone = rlt(*train, "--seed", "3", "--out", tmp_path / "alone")
+    assert alone.returncode == 0, alone.stderr
+    assert state_of(group / "s3") == state_of(tmp_path / "alone")
+    assert state_of(group / "s0") != state_of(group / "s3")
+    stored = GroupFolder.open(group).metadata
+    assert stored["gymnasium"]["source"] == "gym:Pendulum-v1"
+    runs = [RunFolder.open(path) for path in (group / "s0", group / "s3", tmp_path / "alone")]
+    assert [run.metadata["gymnasium"] for run in runs] == [stored["gymnasium"]] * 3
+    kinds = [{re.split("[.-]", entry.name)[0] for entry in run.path.iterdir()} for run in runs]
+    assert kinds[0] == kinds[1] == kinds[2] >= {"run", "metrics", "save", "sources"}
+
+    evaluated = json.loads(rlt("evaluate", group, "--episodes", "2", "--json").stdout)
+    assert [entry["training_seed"] for entry in evaluated["evaluations"]] == [0, 3]
+    assert {entry["environment"] for entry in evaluated["evaluations"]} == {"Pendulum-v1"}
+    refused = rlt("evaluate", group, "--in", "core")
+    assert refused.returncode == UsageError.exit_code
+    assert "s0: --in core: Pendulum-v1 is played by Gymnasium" in refused.stderr
+    reported = rlt("report", group)
+    assert reported.returncode == 0, reported.stderr
+    assert "2 of 2 runs have finished" in (group / "report.html").read_text()
+
+
+def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
+    """From the group's folder alone, in any folder."""
+    group = tmp_path / "group"
+    (tmp_path / "tasks.py").write_text(Path(gymnasium_points.__file__).read_text())
+    words = ("--seeds", "5-7", "--steps", LONG, "--jobs", "1", "--out", group)
+    process = started("train", "gym:tasks.py:Point", *SMALL, *words, cwd=tmp_path)
+    wait_for(lambda: is_state(group / "s5", "finished") and trains(group / "s6"))
+    players = players_of(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    last = errors.splitlines()[-1]
+    assert "paused: 1 of 3 runs have finished, 1 saved on the way, 1 not begun; go on" in last
+    assert not any(is_running(pid) for pid in players.values())
+    paused = RunFolder.open(group / "s6").metadata["checkpoint_step"]
+    stored = GroupFolder.open(group).metadata
+
+    result = rlt("train", "--resume", group, "--json")
+    assert result.returncode == 0, result.stderr
+    assert [run["state"] for run in json.loads(result.stdout)["runs"]] == ["finished"] * 3
+    gone_on = RunFolder.open(group / "s6")
+    assert [session["first_step"] for session in gone_on.metadata["sessions"]] == [0, paused]
+    texts = [row["text"] for row in gone_on.read_metrics() if row["kind"] == "event"]
+    assert [text[:18] for text in texts] == ["new episodes begin"]
+    alone = rlt(*POINT, "--seed", "7", "--steps", LONG, "--out", tmp_path / "alone")
+    assert alone.returncode == 0, alone.stderr
+    assert state_of(group / "s7") == state_of(tmp_path / "alone")
+    assert GroupFolder.open(group).metadata["gymnasium"] == stored["gymnasium"]
+
+    again = rlt("train", "--resume", group)
+    assert again.returncode == 2
+    assert "have finished: give a larger total with --steps" in again.stderr
+    more = rlt("train", "--resume", group, "--steps", "8100", "--board", "host")
+    assert more.returncode == 0, more.stderr
+    assert [RunFolder.open(group / f"s{seed}").metadata["step"] for seed in (5, 6, 7)] == [8100] * 3
+
+
+@pytest.mark.parametrize("moment", ["player", "training"])
+def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment: str) -> None:
+    """Also while environments are made, where there is nothing to save."""
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", "400000", "--jobs", "2", "--out", group)
+    process = started(*POINT, *words)
+    wait_for((group / "group.json").is_file)
+    wait_for(lambda: len(players_of(process.pid)) == 2)
+    players = players_of(process.pid).values()
+    if moment == "training":
+        wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
+    below = processes_below(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].endswith(f"train --resume {group}`")
+    wait_for(lambda: not any(is_running(pid) for pid in (*below, *players)), 10)
+    states = {run["state"] for run in GroupFolder.open(group).metadata["runs"]}
+    assert states == {"paused"} if moment == "training" else states <= {"waiting", "paused"}
+    assert not (group / ".work").exists()
+
+
+def test_a_command_that_is_killed(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    process = started(*POINT, "--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group)
+    wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
+    below = processes_below(process.pid)
+    assert len(below) == 6, "of each run: what trains it, the core, and what plays its episodes"
+    process.kill()
+    process.communicate(timeout=60)
+    wait_for(lambda: not any(is_running(pid) for pid in below), 10)
+    result = rlt("train", "--resume", group)
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.name for path in group.iterdir()) == ["group.json", "s0", "s1"]
+    alone = rlt(*POINT, "--seed", "1", "--steps", LONG, "--out", tmp_path / "alone")
+    assert alone.returncode == 0, alone.stderr
+    assert state_of(group / "s1") == state_of(tmp_path / "alone"), "begun anew"
+
+
+def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    words = ("--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group, "--json")
+    process = started(*POINT, *words)
+    wait_for(lambda: trains(group / "s1"))
+    os.kill(players_of(process.pid)["s1"], signal.SIGKILL)
+    output, errors = process.communicate(timeout=100)
+    assert process.returncode == EnvironmentLostError.exit_code
+    document = json.loads(output.splitlines()[-1])
+    assert [run["state"] for run in document["runs"]] == ["finished", "failed"]
+    sentence = document["runs"][1]["error"]
+    assert sentence.startswith("the process that plays Point is lost: it was ended by SIGKILL; pau")
+    last = errors.splitlines()[-1]
+    assert last.startswith("error: 1 of 2 runs failed (seed 1): try it again with `")
+    result = rlt(*last.split("`")[1].split()[1:])
+    assert result.returncode == 0, result.stderr
+    assert RunFolder.open(group / "s1").metadata["step"] == int(LONG)
+
+
+def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: Path) -> None:
+    """gym:MODULE:ID, from the folder in which the module lies, as for one run."""
+    (tmp_path / "faulty_tasks.py").write_text(
+        "import gymnasium, gymnasium_points\n"
+        "gymnasium.register('Point', gymnasium_points.RaisingPoint)\n"
+    )
+    words = ("train", "gym:faulty_tasks:Point", *SMALL, "--seeds", "0-1", "--steps", "300")
+    result = rlt(*words, "--out", tmp_path / "group", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    metadata = GroupFolder.open(tmp_path / "group").metadata
+    counts = [run["environment_faults"] for run in metadata["runs"]]
+    assert min(counts) >= 30
+    for seed, count in enumerate(counts):
+        line = f"  seed {seed}: the environment failed {count} times, and was begun anew"
+        assert line in result.stdout.splitlines()
+    elsewhere = rlt("train", "--resume", tmp_path / "group", "--steps", "400", cwd="/")
+    assert elsewhere.returncode == 3
+    (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
+    assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
+    assert GroupFolder.open(tmp_path / "group").metadata["state"] == "finished"
+
+
+def test_another_environment_does_not_go_on_with_a_group(tmp_path: Path) -> None:
+    group = tmp_path / "group"
+    same = "from gymnasium_points import *\n"
+    file = a_file(tmp_path, same)
+    train = ("train", f"gym:{file}:Point", *SMALL, "--seeds", "0-1", "--steps", "100")
+    assert rlt(*train, "--out", group).returncode == 0
+    for change, sentence in (
+        ("self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))", "another range of action_0"),
+        ("self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))", "shape (3,) here"),
+        ("raise OSError('no display')", "Point cannot be made: it raised OSError: no display"),
+    ):
+        lines = ["Base = Point", "class Point(Base):", "    def __init__(self):"]
+        lines += ["        super().__init__()", f"        {change}"]
+        file.write_text("\n".join([same, *lines]))
+        result = rlt("train", "--resume", group, "--steps", "200")
+        assert result.returncode != 0
+        (error,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        assert sentence in error
+        assert "Traceback" not in result.stderr
+    file.write_text(same)
+    result = rlt("train", "--resume", group, "--steps", "200")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture
+def task() -> Iterator[Task]:
+    server = open_task(TaskRequest("f", Point, name="elsewhere"))
+    server.close()
+    yield server.task
+    header = subjects.generated_header("gym-elsewhere-sac")
+    for path in (header, subjects.generated_header("gym-elsewhere", subjects.CONTRACT)):
+        path.unlink(missing_ok=True)
+
+
+def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
+    """Their header is that of the command, which another one may have written meanwhile."""
+    header = subjects.generated_header(task.experiment)
+    named = Task.of_document({**task.document(), "source": POINT[1]})
+    built = Built(None, None)  # type: ignore[arg-type]
+    with playing(TrainingRequest(task=named, built=built)) as request:
+        assert request.experiment == "gym-elsewhere-sac"
+        assert request.server is not None
+        assert request.server.task == named
+        assert not header.exists()
+    with playing(TrainingRequest(task=named)):
+        assert header.is_file()
+
+
+def test_what_group_json_must_say_of_a_task(tmp_path: Path, task: Task) -> None:
+    about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
+    asked = {"experiment": task.experiment, "board": "host", "seeds": [0], "settings": []}
+    variants = [{"name": "", "label": "", "settings": []}]
+    named = {**task.document(), "source": "gym:Point"}
+    document = {**about, **asked, "variants": variants, "state": "paused", "gymnasium": named}
+    GroupFolder.create(tmp_path / "whole", document)
+    assert GroupFolder.open(tmp_path / "whole").metadata["gymnasium"] == named
+    changes: list[tuple[Any, str]] = [
+        (None, "gymnasium is null, not an object"),
+        ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
+        ({**named, "algorithm": "dqn"}, 'gymnasium.algorithm is "dqn", not sac, td3 or ppo'),
+        (
+            {**named, "experiment": "gym-other-sac"},
+            'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
+        ),
+        ({"source": "gym:Point"}, "gymnasium.environment is missing"),
+        ({**named, "more": 1}, "group.json has no task of Gymnasium's"),
+    ]
+    for index, (value, sentence) in enumerate(changes):
+        GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})
+        result = rlt("train", "--resume", tmp_path / f"g{index}")
+        assert result.returncode == DamagedFileError.exit_code
+        (error,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        assert sentence in error
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("gym:NoSuchTask-v0 --seeds 0-1", 'gymnasium has no environment "NoSuchTask-v0"'),
+        ("gym:CartPole-v1 --seeds 0-1", "CartPole-v1 has a Discrete as its action space"),
+        ("gym: --seeds 0-1", "gym: names no task"),
+        ("gym:Pendulum-v1 --seeds 3-1", "the range 3-1 runs backwards"),
+        ("gym:Pendulum-v1 --seeds 0-1 --seed 2", "--seed does not go with --seeds"),
+        ("gym:Pendulum-v1 --seeds 0-1 --algorithm dqn", 'unknown algorithm "dqn"'),
+        ("gym:Pendulum-v1 --seeds 0-1 --set nothing=1", "nothing"),
+        ("gym:Pendulum-v1 --seeds 0-1 --jobs 0", "--jobs 0: at least 1 is needed"),
+        ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),
+        ("gym:Pendulum-v1 --seeds 0-1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
+        ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
+        ("gym:Pendulum-v1 --hidden 8 --resume {full}", "go with a new run of a task of Gymnasium"),
+    ],
+)
+def test_what_makes_no_sense(
+    tmp_path: Path, words: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli.run(["train", *words.format(full=tmp_path).split()]) != 0
+    (error,) = [line for line in capsys.readouterr().err.splitlines() if "error: " in line]
+    assert sentence in error
