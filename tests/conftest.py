@@ -27,6 +27,7 @@ FIRST_FILES = (
     "tree/test_compile_fail.py",
     "tree/test_layering.py",
     "host/gymnasium_tasks/test_training.py",
+    "host/gymnasium_tasks/test_task_groups.py",
     "host/report/test_report.py",
     "host/toolchain/test_toolchain.py",
     "host/toolchain/test_set_up.py",

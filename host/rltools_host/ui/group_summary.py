@@ -29,7 +29,7 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
         name = f"{label}, seed {seed}" if has_variants else f"seed {seed}"
         if each["error"]:
             notes.append(f"  {name}: {each['error']}")
-        if count := each.get("environment_faults"):
+        elif count := each.get("environment_faults"):
             notes.append(f"  {name}: the environment failed {times(count)}, and was begun anew")
     if not has_variants:
         rows = [row[1:] for row in rows]

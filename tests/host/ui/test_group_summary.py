@@ -55,6 +55,20 @@ def test_all_of_it() -> None:
     assert f"  {LONG}, seed 11: the board is gone" in lines
 
 
+@pytest.mark.parametrize(("count", "words"), [(1, "once"), (30, "30 times")])
+def test_environments_that_failed(count: int, words: str) -> None:
+    """Of a run that failed itself its own sentence says why."""
+    runs = [{**run, "environment_faults": count} for run in document()["runs"]]
+    lines = result_lines({**document(), "runs": runs})
+    assert lines[4:7] == [
+        f"  seed 0: the environment failed {words}, and was begun anew",
+        "  seed 11: the board is gone",
+        "",
+    ]
+    untroubled = [{**run, "environment_faults": 0} for run in document()["runs"]]
+    assert result_lines({**document(), "runs": untroubled}) == result_lines(document())
+
+
 @pytest.mark.parametrize("width", range(40, 100, 3))
 @pytest.mark.parametrize("labels", [("",), ("with", LONG)])
 def test_lines_fit(width: int, labels: tuple[str, ...]) -> None:

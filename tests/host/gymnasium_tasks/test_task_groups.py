@@ -265,7 +265,9 @@ def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
         assert header.is_file()
 
 
-def test_what_group_json_must_say_of_a_task(tmp_path: Path, task: Task) -> None:
+def test_what_group_json_must_say_of_a_task(
+    tmp_path: Path, task: Task, capsys: pytest.CaptureFixture[str]
+) -> None:
     about = {"kind": "seeds", "title": "t", "x_axis": "x", "y_axis": "y", "tensorboard": True}
     asked = {"experiment": task.experiment, "board": "host", "seeds": [0], "settings": []}
     variants = [{"name": "", "label": "", "settings": []}]
@@ -286,9 +288,9 @@ def test_what_group_json_must_say_of_a_task(tmp_path: Path, task: Task) -> None:
     ]
     for index, (value, sentence) in enumerate(changes):
         GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})
-        result = rlt("train", "--resume", tmp_path / f"g{index}")
-        assert result.returncode == DamagedFileError.exit_code
-        (error,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+        code = cli.run(["train", "--resume", str(tmp_path / f"g{index}")])
+        assert code == DamagedFileError.exit_code
+        (error,) = capsys.readouterr().err.splitlines()
         assert sentence in error
 
 
