@@ -312,11 +312,10 @@ void begin_all_anew(Device device, const E& environment, VectorEnvironment<E, N>
 template <class Device, class E, int N, class Begun>
 void begin_all(Device device, const E& environment, VectorEnvironment<E, N>& environments,
                std::uint32_t seed, Begun&& begun) {
-  for_each_environment<E>(device, environments.count(), [&](auto worker, int index) {
-    environments.episodes[index] = 0;
-    begin_episode(worker, environment, environments, index, seed);
-    observe_first(worker, environment, environments, index, seed, begun(index));
-  });
+  for (int index = 0; index < environments.count(); index++) {
+    environments.episodes[index] = ~std::uint32_t{0};  // the next one is episode 0
+  }
+  begin_all_anew(device, environment, environments, seed, begun);
 }
 
 // Episodes ended, of all environments.
