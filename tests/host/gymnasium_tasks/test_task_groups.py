@@ -273,8 +273,11 @@ def test_what_group_json_must_say_of_a_task(
     variants = [{"name": "", "label": "", "settings": []}]
     named = {**task.document(), "source": "gym:Point"}
     document = {**about, **asked, "variants": variants, "state": "paused", "gymnasium": named}
-    GroupFolder.create(tmp_path / "whole", document)
-    assert GroupFolder.open(tmp_path / "whole").metadata["gymnasium"] == named
+    far = f"gym:{'/a-folder' * 100}/tasks.py:Point"  # a path may be longer than other texts
+    for index, source in enumerate(("gym:Point", far)):
+        whole = {**named, "source": source}
+        GroupFolder.create(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
+        assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
     changes: list[tuple[Any, str]] = [
         (None, "gymnasium is null, not an object"),
         ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
