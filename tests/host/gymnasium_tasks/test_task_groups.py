@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,8 +38,10 @@ from rltools_host.gymnasium_tasks.opening import open_task
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from rltools_host.training import worker
 from rltools_host.training.plan import Built, TrainingRequest
 from rltools_host.training.playing import playing
+from rltools_host.training.worker import Job
 
 SMALL = (
     *("--hidden", "8", "--no-tensorboard"),
@@ -56,9 +61,9 @@ def a_file(folder: Path, text: str) -> Path:
 def players_of(pid: int) -> dict[str, int]:
     """The processes that play the episodes of a group's runs, by the runs' names."""
     found = {}
-    for worker in children_of(pid):
-        job = re.search(r"/(\w+)\.job\0", command_of(worker))
-        for child in children_of(worker) if job else ():
+    for process in children_of(pid):
+        job = re.search(r"/(\w+)\.job\0", command_of(process))
+        for child in children_of(process) if job else ():
             if "gymnasium_tasks.child" in command_of(child):
                 found[str(job[1])] = child
     return found
@@ -157,6 +162,25 @@ def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment
     states = {run["state"] for run in GroupFolder.open(group).metadata["runs"]}
     assert states == {"paused"} if moment == "training" else states <= {"waiting", "paused"}
     assert not (group / ".work").exists()
+
+
+def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: Path) -> None:
+    file = a_file(tmp_path, "import time\ntime.sleep(100)\n")
+    job = tmp_path / "s0.job"
+    job.write_bytes(
+        pickle.dumps(Job(TrainingRequest(task=TaskRequest(f"gym:{file}:Point")), False))
+    )
+    command = [sys.executable, "-I", str(worker.__file__), str(job)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_for(
+        lambda: any("gymnasium_tasks.child" in command_of(p) for p in children_of(process.pid))
+    )
+    (player,) = children_of(process.pid)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert json.loads(output) == {"kind": "interrupted", "message": "interrupted"}
+    assert (process.returncode, errors) == (130, "")
+    assert not is_running(player)
 
 
 def test_a_command_that_is_killed(tmp_path: Path) -> None:
