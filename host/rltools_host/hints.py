@@ -44,6 +44,8 @@ def near_path(path: Path) -> Path:
 
 def evaluation_options(experiment: str) -> tuple[str, ...]:
     """Of `rlt evaluate`, which say most about a policy of this experiment."""
+    if experiment.startswith("crazyflie-"):
+        return ("--gate", "hover-nominal")
     if experiment.startswith("quadrotor-"):
         return ("--gate", "hover")
     return ("--in", "gymnasium")

@@ -119,4 +119,5 @@ def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_evaluated_next() -> None:
     assert hints.evaluation_options("quadrotor-ppo") == ("--gate", "hover")
+    assert hints.evaluation_options("crazyflie-ppo") == ("--gate", "hover-nominal")
     assert hints.evaluation_options("pendulum-td3") == ("--in", "gymnasium")

@@ -1,0 +1,59 @@
+// A Crazyflie, by the first of the published tables, that comes back from any attitude and holds
+// its position after seconds of training, with PPO: 512 environments in lanes, an action each
+// 20 ms. The policy sees its last six actions; critics also see the rotors' speeds, the wind and
+// the dynamics.
+//
+// Large steps at first, each row learnt from once, and a step size that ends at a hundredth of
+// that: docs/design.md, "What was learnt about a quadrotor", has the figures. For other drones, and
+// for many at once, quadrotor_ppo.h is made.
+// Requires: hosted
+#pragma once
+
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/with_action_history.h"
+
+namespace rlt {
+
+struct CrazyfliePpo {
+  static constexpr const char* kName = "crazyflie-ppo";
+  using Scalar = float;
+  using Environment = WithActionHistory<Quadrotor<Scalar, 10, 2>, 6>;
+  using Algorithm = Ppo;
+  using Actor =
+      Mlp<Scalar, Dimensions<Environment::kObservationDim, 32, 32, Environment::kActionDim>,
+          Activation::relu, Activation::identity>;
+  using Critic = Mlp<Scalar, Dimensions<kCriticObservationDim<Environment>, 32, 32, 1>,
+                     Activation::relu, Activation::identity>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 8000000;
+      eval_every = 2000000;
+      eval_episodes = 100;
+      report_every = 100000;
+      learning_rate = 8e-3f;
+      final_rate = 0.01f;
+      gamma = 0.96f;
+      gae_lambda = 0.975f;
+      epochs = 1;
+      value_weight = 2.0f;
+      kl_target = 0.06f;
+      initial_log_std = -0.6f;
+    }
+  };
+  struct EnvironmentSettings : quadrotor::TrainingSettings {
+    EnvironmentSettings() {
+      latency_ms = 15.0f;
+      noise = 2.0f;
+      gust_m_s2 = 0.4f;
+      cost_change = 0.05f;
+    }
+  };
+  static constexpr int kEnvironments = 512;
+  static constexpr int kRolloutSteps = 16;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 1024;
+  static constexpr int kTileRows = 256;
+};
+
+}  // namespace rlt
