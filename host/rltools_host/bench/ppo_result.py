@@ -122,7 +122,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
                 entry["title"],
                 str(entry["version"]),
                 entry["simulator"],
-                entry["settings"],
+                entry.get("settings", ""),
                 f"{entry['steps_s']:,.0f}",
                 "-" if share is None else f"{100 * share:.0f} %",
                 f"{times(entry['ours_times'])} x",
