@@ -6,57 +6,16 @@
 #include <cstring>
 #include <vector>
 
-#include "rltools/devices/generic.h"
-#include "rltools/rl/environments/quadrotor.h"
+#include "quadrotor_episode.h"
 #include "rltools/rl/environments/with_action_history.h"
 
 using namespace rlt;
 
 namespace {
 
-using Flight = Quadrotor<float>;
-using Tick = QuadrotorTick<float>;
 static_assert(EnvironmentContract<Flight>::kKept && EnvironmentContract<Tick>::kKept);
 static_assert(EnvironmentContract<WithActionHistory<Flight, 4>>::kKept);
 static_assert(kHasSettings<Flight> && kSamplesParameters<Flight>);
-
-// Undisturbed, from hover at the target.
-template <class E>
-E calm() {
-  E environment;
-  environment.settings.start_share = 0.0f;
-  return environment;
-}
-
-template <class E>
-struct Episode {
-  explicit Episode(const E& of, std::uint32_t number = 0) : environment(of), episode(number) {
-    draw_parameters(Generic{}, environment, parameters,
-                    {9, Purpose::environment_parameters, episode});
-    reset(Generic{}, environment, parameters, state,
-          RandomStream{9, Purpose::environment_reset, episode});
-  }
-  StepResult<float> take(const std::vector<float>& action) {
-    return step(Generic{}, environment, parameters, state, action.data(),
-                RandomStream{9, Purpose::environment_step, steps++, episode});
-  }
-  StepResult<float> hover() {
-    return take(std::vector<float>(4, 2.0f * parameters.hover_fraction - 1.0f));
-  }
-  std::vector<float> see() const {
-    std::vector<float> observation(kCriticObservationDim<E>);
-    observe(Generic{}, environment, parameters, state, observation.data(),
-            RandomStream{9, Purpose::observation, steps, episode});
-    return observation;
-  }
-
-  E environment;
-  std::uint32_t episode, steps = 0;
-  typename E::Parameters parameters;
-  typename E::State state;
-};
-
-float norm(const float* v) { return std::sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]); }
 
 }  // namespace
 
@@ -259,6 +218,8 @@ TEST_CASE("the dynamics of episodes differ by the stated spread, and tables are 
     const auto parameters = Episode<Flight>(environment, number).parameters;
     least = std::fmin(least, parameters.mass_kg);
     most = std::fmax(most, parameters.mass_kg);
+    CHECK(parameters.gain[0] != parameters.gain[1]);
+    CHECK(parameters.gain[2] != parameters.gain[3]);
     for (const float gain : parameters.gain) {
       least_gain = std::fmin(least_gain, gain);
       most_gain = std::fmax(most_gain, gain);
@@ -397,23 +358,4 @@ TEST_CASE("the figure eight is a closed curve, and its velocity that of its posi
   }
   CHECK(norm(episode.state.target_position_m) < 0.01f);
   CHECK(furthest == doctest::Approx(1.0f).epsilon(0.01));
-}
-
-TEST_CASE("a step is twenty ticks") {
-  Flight by_steps_environment = calm<Flight>();
-  Tick by_ticks_environment = calm<Tick>();
-  Episode<Flight> by_steps(by_steps_environment);
-  Episode<Tick> by_ticks(by_ticks_environment);
-  for (int i = 0; i < 5; i++) {
-    const std::vector<float> action{0.01f, -0.01f, 0.005f, -0.005f};
-    by_steps.take(action);
-    for (int k = 0; k < Flight::kTicksPerStep; k++) by_ticks.take(action);
-  }
-  CHECK(by_steps.state.time_s == doctest::Approx(by_ticks.state.time_s));
-  for (int i = 0; i < 3; i++) {
-    CHECK(by_steps.state.position_m[i] ==
-          doctest::Approx(by_ticks.state.position_m[i]).epsilon(1e-3).scale(0.1));
-    CHECK(by_steps.state.angular_velocity_rad_s[i] ==
-          doctest::Approx(by_ticks.state.angular_velocity_rad_s[i]).epsilon(1e-3));
-  }
 }
