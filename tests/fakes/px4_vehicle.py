@@ -30,15 +30,8 @@ HOST = (255, 190)
 SITL_UID = 5283920058631409231  # as PX4's program for a PC says it, with the system id 1
 LATITUDE, LONGITUDE, ALTITUDE_M = 47.3977, 8.5456, 488.0
 METRES_PER_DEGREE = math.pi / 180.0 * 6371000.0
-PARAMETERS: dict[str, int | float] = {
-    "SYS_HITL": 0,
-    "RLT_HEADING": 1,
-    "RLT_TRIAL": 300,
-    "RLT_SAFE_THR": 0.4,
-    "NAV_DLL_ACT": 2,
-    "PWM_MAIN_FUNC1": 0,
-    "PWM_MAIN_FUNC2": 0,
-    # Its simulator, SIH, at 1,000 steps a second.
+# Its simulator's, src/modules/simulation/simulator_sih/sih_params.yaml
+SIH: dict[str, int | float] = {
     "SIH_MASS": 1.0,
     "SIH_IXX": 0.025,
     "SIH_IYY": 0.025,
@@ -50,6 +43,16 @@ PARAMETERS: dict[str, int | float] = {
     "SIH_T_TAU": 0.05,
     "SIH_KDV": 1.0,
     "SIH_KDW": 0.025,
+}
+PARAMETERS: dict[str, int | float] = {
+    "SYS_HITL": 0,
+    "RLT_HEADING": 1,
+    "RLT_TRIAL": 300,
+    "RLT_SAFE_THR": 0.4,
+    "NAV_DLL_ACT": 2,
+    "PWM_MAIN_FUNC1": 0,
+    "PWM_MAIN_FUNC2": 0,
+    **SIH,
     "IMU_GYRO_RATEMAX": 1000,
 }
 LEAD_S = 0.3  # that a vehicle on UDP may be ahead of the host

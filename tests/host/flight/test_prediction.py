@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import px4_vehicle
 from quadrotor_policies import constant_policy, controller
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink
@@ -21,21 +22,7 @@ from rltools_host.policies.image import parse_policy
 L2F = {"airframe": 1.0}
 TIMES = np.arange(0.0, 10.02, 0.02)
 LEVEL = np.array((0.5, -0.3, 0.2, *(0, 0, 0), *(1, 0, 0, 0), *(0, 0, 0)), float)
-# PX4's own, src/modules/simulation/simulator_sih/sih_params.yaml
-SIH = {
-    "SIH_MASS": 1.0,
-    "SIH_IXX": 0.025,
-    "SIH_IYY": 0.025,
-    "SIH_IZZ": 0.03,
-    "SIH_L_ROLL": 0.2,
-    "SIH_L_PITCH": 0.2,
-    "SIH_T_MAX": 5.0,
-    "SIH_Q_MAX": 0.1,
-    "SIH_T_TAU": 0.05,
-    "SIH_KDV": 1.0,
-    "SIH_KDW": 0.025,
-    RATE: 500,
-}
+SIH = {**px4_vehicle.SIH, RATE: 500}
 
 
 def falls(first: Any, settings: Any = L2F) -> Any:
