@@ -24,12 +24,18 @@ function(rlt_json_string result json)
   set(${result} "${value}" PARENT_SCOPE)
 endfunction()
 
-# Files that match the patterns, in the order of the patterns and sorted within each; new files are noticed.
+# Files that match the patterns, in the order of the patterns and sorted within each; new files are noticed. A folder is
+# looked at once: the host tools may write a header beside a run of CMake, which gives up where two looks differ.
 function(rlt_glob result)
   set(files)
   foreach(pattern IN LISTS ARGN)
-    file(GLOB matches CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${pattern}")
-    list(SORT matches)
+    get_property(is_known GLOBAL PROPERTY "rlt_glob ${pattern}" SET)
+    if(NOT is_known)
+      file(GLOB matches CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${pattern}")
+      list(SORT matches)
+      set_property(GLOBAL PROPERTY "rlt_glob ${pattern}" "${matches}")
+    endif()
+    get_property(matches GLOBAL PROPERTY "rlt_glob ${pattern}")
     list(APPEND files ${matches})
   endforeach()
   set(${result} "${files}" PARENT_SCOPE)
@@ -141,8 +147,12 @@ function(rlt_read_board board)
   set(RLT_PROGRAMS ${programs} PARENT_SCOPE)
 endfunction()
 
-# The words of a header's or source's lines "// Requires: hosted".
+# The words of a header's or source's lines "// Requires: hosted"; none of one that was removed while CMake ran.
 function(rlt_requirements result file)
+  if(NOT EXISTS "${file}")
+    set(${result} "" PARENT_SCOPE)
+    return()
+  endif()
   file(STRINGS "${file}" lines REGEX "^[ \t]*//[ \t]*[Rr][Ee][Qq][Uu][Ii][Rr][Ee][Ss][ \t]*:")
   string(REGEX REPLACE "[ \t]*//[^:]*:" "" words "${lines}")
   string(REGEX MATCHALL "[^ \t,;]+" words "${words}")

@@ -20,6 +20,7 @@ from rltools_host.gymnasium_tasks.task import (
     name_of,
     short,
 )
+from rltools_host.policies.contract import MOST_STEP_INTERVAL_US
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6
@@ -148,9 +149,10 @@ def step_interval_us_of(table: Mapping[str, Any], environment: Any) -> int:
         seconds, rate = positive(getattr(unwrapped, "dt", None)), metadata.get("render_fps")
         frame_s = 1.0 / (positive(rate) or 1e6 / DEFAULT_STEP_INTERVAL_US)
         given = round((seconds or frame_s) * 1e6)
-    if not isinstance(given, int) or not 1 <= given < 2**32:
+    if not isinstance(given, int) or not 1 <= given <= MOST_STEP_INTERVAL_US:
         raise UsageError(
-            f"channels: step_interval_us is {given!r}, not a whole number from 1 to {2**32 - 1}"
+            f"channels: step_interval_us is {given!r}, "
+            f"not a whole number from 1 to {MOST_STEP_INTERVAL_US:,}"
         )
     return given
 

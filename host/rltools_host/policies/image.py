@@ -22,7 +22,13 @@ from rltools_host.build import cmake
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction
+from rltools_host.policies.contract import (
+    CHANNEL,
+    MOST_STEP_INTERVAL_US,
+    Channel,
+    Contract,
+    PastAction,
+)
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 
@@ -174,6 +180,11 @@ class ImageReader:
         if 0 in counts or flags & ~HAS_NORMALISER or header[14]:
             raise self.refuse(
                 "malformed", "a count of its header is zero, or a reserved field is not"
+            )
+        if not 1 <= header[10] <= MOST_STEP_INTERVAL_US:
+            raise self.refuse(
+                "malformed",
+                f"a step takes {header[10]:,} us, not 1 to {MOST_STEP_INTERVAL_US:,}",
             )
         experiment = self.text(header[16], "experiment")
         environment = self.text(header[17], "environment")

@@ -383,6 +383,41 @@ def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -
         header.unlink()
 
 
+@pytest.mark.parametrize("change", ["WRITE", "REMOVE"])
+def test_a_header_that_comes_or_goes_while_cmake_runs(
+    tree: Path, tmp_path: Path, change: str
+) -> None:
+    """As training of another task of Gymnasium's writes one; seen in a run of all the tests."""
+    header = tree / "build/gymnasium_tasks/experiments/gym_other_sac.h"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    if change == "REMOVE":
+        header.write_text("// Requires: hosted\n")
+    hook = tmp_path / "between_two_looks.cmake"
+    hook.write_text(
+        "function(rlt_between)\n"
+        f'  file({change} "{header}" "// Requires: hosted")\n'
+        "endfunction()\n"
+        "variable_watch(experiment_headers rlt_between)\n"
+    )
+    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path / "build", "-G", "Ninja"]
+    options = {
+        "RLT_BOARD": "host",
+        "RLT_PROTOCOL_DIRECTORY": paths.PROTOCOL_DIRECTORY,
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+        "CMAKE_PROJECT_INCLUDE": hook,
+    }
+    try:
+        result = subprocess.run(
+            [*command, *(f"-D{name}={value}" for name, value in options.items())],
+            capture_output=True,
+            text=True,
+        )
+        assert header.exists() == (change == "WRITE")
+        assert result.returncode == 0, result.stderr
+    finally:
+        header.unlink(missing_ok=True)
+
+
 def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path) -> None:
     command = [tools.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=esp8266"]
     result = subprocess.run(command, capture_output=True, text=True)

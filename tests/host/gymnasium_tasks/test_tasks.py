@@ -244,6 +244,8 @@ def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str)
         ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
         ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
         ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
+        ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
+        ({"channels": {"step_interval_us": 600_000_001}}, "not a whole number from 1 to"),
     ],
 )
 def test_a_request_that_cannot_be_met_is_one_sentence(

@@ -287,6 +287,14 @@ def test_each_rule_of_the_tables_is_kept(fault: str) -> None:
     assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
 
 
+@pytest.mark.parametrize("interval_us", [0, 600_000_001, 2**31, 2**32 - 1])
+def test_a_step_without_a_length_is_refused(interval_us: int) -> None:
+    changed = patched(sample_images()["pendulum"], 28, "I", interval_us)
+    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
+    longest = patched(sample_images()["pendulum"], 28, "I", 600_000_000)
+    assert reason_of_reader(longest) == reason_of_board(longest) == "accepted"
+
+
 def test_tables_that_do_not_fit_are_refused() -> None:
     """As many layers as there is room for fit each other; the header counts more."""
     header = sample_images()["pendulum"][:HEADER_BYTES]

@@ -77,6 +77,23 @@ TEST_CASE("the policy acts at the contract's rate, and its action is held betwee
   CHECK(bench.counts().missed == 0);
 }
 
+TEST_CASE("a contract whose step has no length gives the safe action, whatever the clock says") {
+  for (const std::uint32_t interval_us : {0u, 600000001u, 0x80000000u, 0xffffffffu}) {
+    CAPTURE(interval_us);
+    PolicyContract contract = policy_contract<Contract>();
+    contract.step_interval_us = interval_us;
+    Executor<2> executor(contract);
+    const auto no_policy = [](const float*, float*) { return ExecutorStatus::no_policy; };
+    for (const std::uint32_t now_us : {0u, 1u, 1000u, 0x7fffffffu, 0x80000000u, 0xffffffffu}) {
+      float action[2] = {kNan, kNan};
+      executor.step(now_us, {kGood, now_us}, action, no_policy);
+      CHECK(action[0] == kSafe[0]);
+      CHECK(action[1] == kSafe[1]);
+    }
+    CHECK(executor.counts().statuses[static_cast<int>(ExecutorStatus::acted)] == 0);
+  }
+}
+
 TEST_CASE("a loop with jitter loses no tick and does not drift") {
   Bench bench;
   const std::uint32_t begin = bench.now_us;

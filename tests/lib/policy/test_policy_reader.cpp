@@ -46,6 +46,7 @@ class Image {
     std::memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
     header.version = kPolicyVersion;
     header.header_bytes = sizeof(PolicyImageHeader);
+    header.step_interval_us = 20000;
     header.observation_dim = parts.observation_dim;
     header.action_dim = parts.action_dim;
     header.layer_count = static_cast<std::uint16_t>(parts.layers.size());
@@ -118,6 +119,17 @@ TEST_CASE("an image that breaks no rule is accepted, with and without a normalis
   CHECK(Image(parts).verdict().accepted());
   parts.has_normaliser = true;
   CHECK(Image(parts).verdict().accepted());
+}
+
+TEST_CASE("a step takes a microsecond at least, and ten minutes at most") {
+  const auto with = [](std::uint32_t interval_us) {
+    return after([&](Image& image) { image.header().step_interval_us = interval_us; });
+  };
+  CHECK(with(1).accepted());
+  CHECK(with(600000000).accepted());
+  for (const std::uint32_t interval_us : {0u, 600000001u, 0x80000000u, 0xffffffffu}) {
+    check_malformed(with(interval_us), 0);
+  }
 }
 
 TEST_CASE("names and units are texts that end within their field, with zeros behind") {

@@ -17,6 +17,14 @@ struct Channel {
   float minimum, maximum;
 };
 
+// The longest step: of a clock of microseconds, which wraps after 71 minutes, two of them can still
+// be told from the time before.
+constexpr std::uint32_t kMostStepInterval_us = 600'000'000;
+
+constexpr bool is_step_interval(std::uint32_t interval_us) {
+  return interval_us >= 1 && interval_us <= kMostStepInterval_us;
+}
+
 // What observations and actions mean where a policy is to run. The arrays outlive it.
 struct PolicyContract {
   std::uint32_t step_interval_us;
@@ -82,6 +90,8 @@ template <class Environment>
 constexpr PolicyContract policy_contract() {
   static_assert(detail::SafeAction<Environment>::kIsWithinRanges,
                 "the environment's kSafeAction lies outside the range of its channel");
+  static_assert(is_step_interval(Environment::kStepInterval_us),
+                "the environment's kStepInterval_us is 0, or more than 600 s");
   return {Environment::kStepInterval_us, Environment::kObservationDim,
           Environment::kActionDim,       Environment::kObservations,
           Environment::kActions,         detail::SafeAction<Environment>::kValues};

@@ -78,8 +78,12 @@ class Executor {
  public:
   explicit Executor(const PolicyContract& contract, const ExecutorLimits& limits = {})
       : contract_(contract), limits_(limits) {
-    if (limits_.most_age_us == 0) limits_.most_age_us = 2 * contract.step_interval_us;
-    if (limits_.jitter_us == 0) limits_.jitter_us = contract.step_interval_us / 4;
+    // No image fits another interval; the safe action is given out all the same.
+    if (!is_step_interval(contract.step_interval_us)) {
+      contract_.step_interval_us = kMostStepInterval_us;
+    }
+    if (limits_.most_age_us == 0) limits_.most_age_us = 2 * contract_.step_interval_us;
+    if (limits_.jitter_us == 0) limits_.jitter_us = contract_.step_interval_us / 4;
     if (limits_.recovery_ticks == 0) limits_.recovery_ticks = 1;
     act_safely();
   }
