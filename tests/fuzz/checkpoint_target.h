@@ -73,6 +73,19 @@ inline void edit_bytes(Input& input, Bytes& checkpoint) {
   std::copy_n(bytes.begin(), count, checkpoint.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
+inline Bytes sha256_of(const std::uint8_t* bytes, std::size_t count) {
+  Sha256 hash;
+  hash.update(bytes, count);
+  std::uint8_t digest[Sha256::kDigestBytes];
+  hash.finish(digest);
+  return {std::begin(digest), std::end(digest)};
+}
+
+inline Bytes stated_sha256(const Bytes& checkpoint) {
+  const auto first = checkpoint.begin() + offsetof(CheckpointHeader, sha256);
+  return {first, first + Sha256::kDigestBytes};
+}
+
 // The header's hash, step and checksum become those of what follows, but for the one `kept`.
 enum class Kept : std::uint8_t { none, sha256, step, crc32 };
 
@@ -81,9 +94,9 @@ void correct_header(Bytes& checkpoint, Kept kept) {
   CheckpointHeader header;
   std::memcpy(&header, checkpoint.data(), sizeof(header));
   if (kept != Kept::sha256) {
-    Sha256 hash;
-    hash.update(&checkpoint[kCheckpointHeaderBytes], checkpoint.size() - kCheckpointHeaderBytes);
-    hash.finish(header.sha256);
+    const Bytes digest =
+        sha256_of(&checkpoint[kCheckpointHeaderBytes], checkpoint.size() - kCheckpointHeaderBytes);
+    std::memcpy(header.sha256, digest.data(), digest.size());
   }
   if (kept != Kept::step) {
     for (const Tensor& tensor : tensors<E>()) {
@@ -173,13 +186,18 @@ void check_checkpoint(const std::uint32_t (&steps)[3], const std::uint8_t* bytes
   correct_header<E>(checkpoint, kept < 4 ? static_cast<Kept>(kept) : Kept::none);
   BoardOf<E> board;
   upload(board, checkpoint, doubled, left_out);
-  if (checkpoint == valid && (left_out == 0 || left_out > 1 + checkpoint.size() / kPart)) {
+  const bool is_whole = left_out == 0 || left_out > 1 + checkpoint.size() / kPart;
+  if (checkpoint == valid && is_whole) {
     require(board.is_at_rest(), "a checkpoint that the board has made is accepted");
   }
   if (board.is_at_rest()) {
-    require(
-        board.run.state() == Bytes(checkpoint.begin() + kCheckpointHeaderBytes, checkpoint.end()),
-        "the state is that of the checkpoint");
+    const Bytes state = board.run.state();
+    require(sha256_of(state.data(), state.size()) == stated_sha256(checkpoint),
+            "the state has the hash that the header states");
+    // What was left out may have been in memory before.
+    require(!is_whole || std::equal(state.begin(), state.end(),
+                                    checkpoint.begin() + kCheckpointHeaderBytes, checkpoint.end()),
+            "the state is that of the checkpoint");
     train_on(board);
   }
 }
