@@ -20,7 +20,7 @@ from rltools_host.gymnasium_tasks.task import (
     name_of,
     short,
 )
-from rltools_host.policies.contract import MOST_STEP_INTERVAL_US
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6

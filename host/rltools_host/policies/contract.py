@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from rltools_host.errors import DamagedFileError
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
-MOST_STEP_INTERVAL_US = 600_000_000  # kMostStepInterval_us of policy/contract.h
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
 
 

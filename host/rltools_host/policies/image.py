@@ -22,15 +22,15 @@ from rltools_host.build import cmake
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import (
-    CHANNEL,
-    MOST_STEP_INTERVAL_US,
-    Channel,
-    Contract,
-    PastAction,
-)
+from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
+from rltools_host.runs.policy_file import (
+    HEADER,
+    MAGIC,
+    MOST_STEP_INTERVAL_US,
+    VERSION,
+    image_crc32,
+)
 
 HAS_NORMALISER = 1
 ACTIVATIONS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")

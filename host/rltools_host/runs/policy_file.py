@@ -13,6 +13,7 @@ VERSION = 1
 HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
 CRC32_PLACE = slice(12, 16)  # in the header
 STATE_PLACE = 15  # among the header's fields
+MOST_STEP_INTERVAL_US = 600_000_000  # kMostStepInterval_us of policy/contract.h
 
 
 def image_crc32(data: bytes) -> int:
