@@ -1,5 +1,6 @@
-// The host's kernels as they are chosen for a core with 512-bit units. Where this machine's core is
-// one, test_kernels_host.cpp compiles and tests these already.
+// The host's kernels as they are chosen for a core with 512-bit units whose loads do not delay
+// multiply-adds. Where this machine's core is one, test_kernels_host.cpp compiles and tests these
+// already.
 #include "kernel_agreement.h"
 
 #if defined(__AVX512F__) && \

@@ -18,7 +18,13 @@ HostSimd dense_forward(HostSimd device, const float* weights, const float* bias,
   const auto finish = [=](int sample, int out, float sum) {
     output[sample * Out + out] = kIsRelu ? activation_value<Activation::relu>(sum) : sum + 0.0f;
   };
-  if constexpr (kernels::is_narrow(Out) && Batch == 1 && In >= kernels::kLanes) {
+  constexpr bool kIsShort = kernels::is_narrow(Out) && Batch == 1 && In >= kernels::kLanes;
+  if constexpr (kIsShort && kernels::kFewInWholeVector) {
+    const kernels::Vector sum =
+        kernels::nonzero_row<Out, In>(input, weights, kernels::load_first<Out>(bias));
+    kernels::store_first<Out>(
+        output, kIsRelu ? kernels::relu_of_sum(sum) : kernels::without_negative_zero(sum));
+  } else if constexpr (kIsShort) {
     float sum[Out];
     for (int out = 0; out < Out; out++) sum[out] = bias[out];
     kernels::nonzero_row<Out, In>(input, weights, sum);
@@ -29,11 +35,12 @@ HostSimd dense_forward(HostSimd device, const float* weights, const float* bias,
     constexpr bool kCopy = Out > kernels::kBlock && Batch >= 16;
     kernels::blocked_product<Batch, Out, In, InputStrides>(
         input, kernels::RowPanels<In, Out, kCopy>(weights), output,
-        kernels::may_skip_zeros(Out, In) && kernels::skipping_pays<Batch, In>(input),
+        kernels::may_skip_zeros(Out, In) &&
+            kernels::skipping_pays<Batch, In, kernels::Sharing::rows>(input),
         [=](int, int out) { return kernels::load(bias + out); },
         [=](int sample, int out, kernels::Vector sum) {
           kernels::store(output + sample * Out + out,
-                         kIsRelu ? kernels::relu(sum) : kernels::without_negative_zero(sum));
+                         kIsRelu ? kernels::relu_of_sum(sum) : kernels::without_negative_zero(sum));
         });
     if constexpr (kVectorized < Out) {
       kernels::product<8, 1, Batch, kVectorized, Out, In, InputStrides, WeightStrides>(
@@ -66,7 +73,7 @@ HostSimd dense_backward_weights(HostSimd device, const float* input, const float
         kernels::may_skip_zeros(Out, Batch) && In >= kernels::kLanes && In <= 512;
     kernels::blocked_product<In, Out, Batch, InputStrides>(
         input, kernels::RowPanels<Batch, Out, kCopy>(output_gradient), weights_gradient,
-        kMaySkip && kernels::skipping_pays<Batch, In>(input),
+        kMaySkip && kernels::skipping_pays<Batch, In, kernels::Sharing::columns>(input),
         [=](int in, int out) { return kernels::load(weights_gradient + in * Out + out); },
         [=](int in, int out, kernels::Vector sum) {
           kernels::store(weights_gradient + in * Out + out, sum);
@@ -106,7 +113,8 @@ HostSimd dense_backward_input(HostSimd device, const float* weights, const float
   } else {
     kernels::blocked_product<Batch, In, Out, GradientStrides>(
         output_gradient, Panels(weights), input_gradient,
-        kernels::may_skip_zeros(In, Out) && kernels::skipping_pays<Batch, Out>(output_gradient),
+        kernels::may_skip_zeros(In, Out) &&
+            kernels::skipping_pays<Batch, Out, kernels::Sharing::rows>(output_gradient),
         [](int, int) { return kernels::broadcast(0.0f); },
         [=](int sample, int in, kernels::Vector sum) {
           const int i = sample * In + in;

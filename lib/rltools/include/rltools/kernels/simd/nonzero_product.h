@@ -210,27 +210,68 @@ inline void nonzero_row(const float* a, const float* b, float (&sum)[Columns]) {
   }
 }
 
+// The same in the first lanes of a vector.
+template <int Columns, int Depth>
+inline Vector nonzero_row(const float* a, const float* b, Vector sum) {
+  const auto add_terms = [&](std::uint64_t bits, int first) {
+    for (; bits != 0; bits &= bits - 1) {
+      const int k = first + __builtin_ctzll(bits);
+      sum = multiply_add(broadcast(a[k]), load_first<Columns>(b + k * Columns), sum);
+    }
+  };
+  for (int begin = 0; begin + 64 <= Depth; begin += 64) {
+    add_terms(nonzero_bits<1, 64, 0>(a + begin), begin);
+  }
+  if constexpr (Depth % 64 != 0) {
+    constexpr int kRest = Depth / 64 * 64;
+    add_terms(nonzero_bits<1, Depth % 64, 0>(a + kRest), kRest);
+  }
+  return sum;
+}
+
 // Whether looking for zeros can pay: a row of sums is long enough to hide the search, and a tile
 // has as many sums under way as the multiply-adds' latency needs.
 constexpr bool may_skip_zeros(int columns, int depth) {
   return kLanes > 1 && columns >= kNonzeroVectors * kLanes && depth >= kLanes;
 }
 
-// Whether it does, judged by 16 of the rows of a (Rows, Columns): a term that is not left out costs
-// about 1.2 times as much as in vector_product(), and of two rows that share terms most of those
-// are left that either has. A single row is a matter of latency, not of terms a second, and then
-// always.
-template <int Rows, int Columns>
+// Who shares terms: rows of the first operand, which are contiguous, or its columns.
+enum class Sharing : unsigned char { rows, columns };
+
+static_assert(!kLoadsDelay || kRowsSharingTerms == 4, "terms_left() takes columns by fours");
+
+// The terms of at most 64 that are left of each of Rows rows of `a`, which are Columns long. Where
+// loads delay multiply-adds, those of all of them, or of each four columns, count together.
+template <int Rows, int Columns, Sharing By>
+inline int terms_left(const float* a) {
+  constexpr int kCount = Columns < 64 ? Columns : 64;
+  std::uint64_t bits = nonzero_bits<Rows, kCount, Columns>(a);
+  if constexpr (kLoadsDelay && By == Sharing::columns) {
+    bits |= bits >> 1;
+    bits |= bits >> 2;
+    return 4 * __builtin_popcountll(bits & 0x1111111111111111u);
+  }
+  return __builtin_popcountll(bits);
+}
+
+// Whether it does, judged by about 16 of the rows of a (Rows, Columns), or so many times four: a
+// term that is not left out costs about 1.2 times as much as in vector_product(). (Of two rows that
+// share terms it is enough to look at each.) A single row is a matter of latency, not of terms a
+// second, and then always.
+template <int Rows, int Columns, Sharing By>
 inline bool skipping_pays(const float* a) {
   if constexpr (Rows == 1) return true;
-  constexpr int kApart = Rows < 16 ? 1 : Rows / 16;
-  constexpr int kLooked = (Rows + kApart - 1) / kApart;
+  constexpr int kShared = kLoadsDelay && By == Sharing::rows ? kRowsSharingTerms : 1;
+  constexpr int kTile = kShared < Rows ? kShared : Rows;
+  constexpr int kTiles = Rows / kTile;
+  constexpr int kApart = kTiles < 16 ? 1 : kTiles / 16;
+  constexpr int kLooked = (kTiles + kApart - 1) / kApart;
   constexpr int kCount = Columns < 64 ? Columns : 64;
-  int nonzero = 0;
-  for (int row = 0; row < Rows; row += kApart) {
-    nonzero += __builtin_popcountll(nonzero_bits<1, kCount, 0>(a + row * Columns));
+  int left = 0;
+  for (int tile = 0; tile < kTiles; tile += kApart) {
+    left += terms_left<kTile, Columns, By>(a + tile * kTile * Columns);
   }
-  return nonzero <= kLooked * kCount / 16 * 13;
+  return left <= kLooked * kCount / 16 * 13;
 }
 
 }  // namespace rlt::kernels

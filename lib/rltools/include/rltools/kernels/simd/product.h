@@ -3,7 +3,7 @@
 #pragma once
 
 #include "rltools/kernels/register_tile.h"
-#include "rltools/kernels/simd/vector.h"
+#include "rltools/kernels/simd/host_core.h"
 
 namespace rlt::kernels {
 
@@ -63,9 +63,10 @@ template <int Rows, int Columns, int Depth, class A, class B, class Start, class
 inline void vector_product(const float* a, const float* b, const Start& start,
                            const Finish& finish) {
   static_assert(B::kColumn == 1, "lanes need the second operand's columns side by side");
-  constexpr int kWhole = Rows / kTileRows * kTileRows;
-  for (int row = 0; row < kWhole; row += kTileRows) {
-    vector_row_of_tiles<kTileRows, Columns, Depth, A, B>(a, b, row, start, finish);
+  constexpr int kTile = rows_of_tile(Depth);
+  constexpr int kWhole = Rows / kTile * kTile;
+  for (int row = 0; row < kWhole; row += kTile) {
+    vector_row_of_tiles<kTile, Columns, Depth, A, B>(a, b, row, start, finish);
   }
   if constexpr (kWhole < Rows) {
     vector_row_of_tiles<Rows - kWhole, Columns, Depth, A, B>(a, b, kWhole, start, finish);

@@ -10,31 +10,6 @@ constexpr std::bool_constant<(kernels::kLanes > 1)> transposes_fast(HostSimd) { 
 
 namespace kernels {
 
-// The first Count numbers of a vector, of at least one and less than all.
-#if defined(RLT_VECTORS_AVX512)
-template <int Count>
-inline Vector load_first(const float* p) {
-  return _mm512_maskz_loadu_ps((1u << Count) - 1u, p);
-}
-template <int Count>
-inline void store_first(float* p, Vector v) {
-  _mm512_mask_storeu_ps(p, (1u << Count) - 1u, v);
-}
-#else
-template <int Count>
-inline Vector load_first(const float* p) {
-  float values[kLanes] = {};
-  __builtin_memcpy(values, p, Count * sizeof(float));
-  return load(values);
-}
-template <int Count>
-inline void store_first(float* p, Vector v) {
-  float values[kLanes];
-  store(values, v);
-  __builtin_memcpy(p, values, Count * sizeof(float));
-}
-#endif
-
 // Where blocks of a row of `words` begin: the last one ends with the row, and overlaps the one
 // before, where the row has a whole one.
 constexpr int block_begin(int block, int words) {

@@ -67,6 +67,31 @@ inline Vector add(Vector a, Vector b) { return a + b; }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return __builtin_fmaf(a, b, c); }
 #endif
 
+// The first Count numbers of a vector, of at least one and less than all; the others are zero.
+#if defined(RLT_VECTORS_AVX512)
+template <int Count>
+inline Vector load_first(const float* p) {
+  return _mm512_maskz_loadu_ps((1u << Count) - 1u, p);
+}
+template <int Count>
+inline void store_first(float* p, Vector v) {
+  _mm512_mask_storeu_ps(p, (1u << Count) - 1u, v);
+}
+#else
+template <int Count>
+inline Vector load_first(const float* p) {
+  float values[kLanes] = {};
+  __builtin_memcpy(values, p, Count * sizeof(float));
+  return load(values);
+}
+template <int Count>
+inline void store_first(float* p, Vector v) {
+  float values[kLanes];
+  store(values, v);
+  __builtin_memcpy(p, values, Count * sizeof(float));
+}
+#endif
+
 // x, as a value that the compiler does not load again for each use: it takes a load for an operand
 // that costs nothing, and a core does no more loads than multiply-adds.
 inline Vector in_register(Vector x) {
