@@ -39,6 +39,7 @@ struct CrazyfliePpo {
       value_weight = 2.0f;
       kl_target = 0.06f;
       initial_log_std = -0.6f;
+      reward_scale = 0.1f;
     }
   };
   struct EnvironmentSettings : quadrotor::TrainingSettings {
@@ -52,8 +53,9 @@ struct CrazyfliePpo {
   static constexpr int kEnvironments = 512;
   static constexpr int kRolloutSteps = 16;
   static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
-  static constexpr int kBatchSize = 1024;
+  static constexpr int kBatchSize = 512;
   static constexpr int kTileRows = 256;
+  static constexpr bool kMirrored = true;
 };
 
 }  // namespace rlt

@@ -17,6 +17,10 @@
 //   const char* unavailable(device, environment)     a sentence, or null where nothing is
 // One that knows more than its policy is to see states how many values that are, `kPrivilegedDim`:
 // observe() writes them behind the kObservationDim of the policy, and critics learn from all.
+// One that is the same seen in a mirror states how many such mirrors there are, `kMirrors`, and
+// what they make of each element of what is observed and done:
+//   static constexpr Mirrored mirrored_observation(int mirror, int element)   what critics see, too
+//   static constexpr Mirrored mirrored_action(int mirror, int element)
 // It may state `kEpisodeSteps`, the number of steps after which an episode is cut off unless
 // somebody asks for another, `kSolvedReturn`, the mean return from which on it counts as solved,
 // `kSafeAction[]` (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's
@@ -60,6 +64,11 @@ struct StepResult {
   bool terminated;
   bool truncated = false;
   bool lost = false;
+};
+
+// What an element is in a mirror: this one, times 1 or -1.
+struct Mirrored {
+  int element, sign;
 };
 
 namespace detail {
@@ -167,6 +176,18 @@ constexpr int kPrivilegedDim = PrivilegedDim<E>::kValue;
 // ... and in all: what critics see.
 template <class E>
 constexpr int kCriticObservationDim = E::kObservationDim + kPrivilegedDim<E>;
+
+// How many mirrors it is the same in.
+template <class E, class = void>
+struct MirrorCount {
+  static constexpr int kValue = 0;
+};
+template <class E>
+struct MirrorCount<E, detail::VoidType<decltype(E::kMirrors)>> {
+  static constexpr int kValue = E::kMirrors;
+};
+template <class E>
+constexpr int kMirrors = MirrorCount<E>::kValue;
 
 // Whether it ends episodes that are not terminated, and whether another program plays them.
 template <class E, class = void>

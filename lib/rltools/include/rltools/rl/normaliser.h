@@ -36,6 +36,16 @@ void initialize(Normaliser<T, D>& normaliser) {
   }
 }
 
+// Shift and scale from mean and variance.
+template <class T, int D>
+void apply_moments(Normaliser<T, D>& normaliser) {
+  for (int i = 0; i < D; i++) {
+    const double variance = normaliser.sum_of_squares[i] / normaliser.count;
+    normaliser.shift[i] = static_cast<T>(normaliser.mean[i]);
+    normaliser.scale[i] = static_cast<T>(1.0 / math::sqrt(variance + kNormaliserEpsilon));
+  }
+}
+
 // Takes in `rows` observations (rows, D).
 template <class T, int D>
 void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
@@ -57,11 +67,9 @@ void take_in(Normaliser<T, D>& normaliser, const T* observations, int rows) {
     normaliser.mean[i] += difference * (added / total);
     normaliser.sum_of_squares[i] +=
         sum_of_squares[i] + difference * difference * (count * added / total);
-    const double variance = normaliser.sum_of_squares[i] / total;
-    normaliser.shift[i] = static_cast<T>(normaliser.mean[i]);
-    normaliser.scale[i] = static_cast<T>(1.0 / math::sqrt(variance + kNormaliserEpsilon));
   }
   normaliser.count = total;
+  apply_moments(normaliser);
 }
 
 // The first Count elements of an observation, as a policy image has it.

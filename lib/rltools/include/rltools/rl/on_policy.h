@@ -9,6 +9,7 @@
 #include "rltools/rl/advantages.h"
 #include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
+#include "rltools/rl/symmetry.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -25,10 +26,11 @@ struct OnPolicyContract {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr bool kKept =
-      kScalar && E::Actor::kInputDim == kObservation && E::Actor::kOutputDim == kAction &&
-      E::Critic::kInputDim == kSeen && E::Critic::kOutputDim == 1 &&
-      kRolloutRows<E> % E::kBatchSize == 0 && E::kBatchSize % E::kTileRows == 0;
+  static constexpr bool kKept = kScalar && E::Actor::kInputDim == kObservation &&
+                                E::Actor::kOutputDim == kAction && E::Critic::kInputDim == kSeen &&
+                                E::Critic::kOutputDim == 1 &&
+                                kRolloutRows<E> % E::kBatchSize == 0 &&
+                                E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,

@@ -9,6 +9,9 @@
 // The policy is a Gaussian in each dimension of the action: its mean is the actor's output, the
 // logarithm of its standard deviation a parameter of its own. Actions are drawn without bounds; an
 // environment is given them clamped to [-1, 1].
+//
+// An experiment that is kMirrored learns networks that compute mirrored actions for mirrored
+// observations, and the same values (rl/symmetry.h).
 #pragma once
 
 #include <type_traits>
@@ -19,48 +22,11 @@
 #include "rltools/rl/clipped_objective.h"
 #include "rltools/rl/learning_rate.h"
 #include "rltools/rl/on_policy.h"
+#include "rltools/rl/ppo_parameters.h"
 #include "rltools/rl/state_tensors.h"
+#include "rltools/rl/symmetry.h"
 
 namespace rlt {
-
-// Rewards are multiplied by reward_scale for learning alone: reported returns are those of the
-// environment.
-#define RLT_PPO_HYPERPARAMETERS(X)                                                                \
-  RLT_RUN_HYPERPARAMETERS(X)                                                                      \
-  X(float, learning_rate, 3e-4, 0, 1, "", "Adam's step size, of actor and critic, at the start.") \
-  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")    \
-  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
-  X(float, gae_lambda, 0.95, 0, 1, "", "Decay of later steps' part in an advantage.")             \
-  X(float, clip_range, 0.2, 0, 10, "", "How far a ratio of probabilities counts, from 1.")        \
-  X(std::uint32_t, epochs, 4, 1, 1000, "", "How often an iteration's rows are gone through.")     \
-  X(float, value_weight, 0.5, 0, 100, "", "Weight of the value's squared error in the loss.")     \
-  X(float, entropy_weight, 0, 0, 100, "", "Weight of the policy's entropy in the loss.")          \
-  X(float, max_grad_norm, 1, 0, 1e9, "", "Largest norm of the gradient; 0: without bound.")       \
-  X(float, initial_log_std, 0, -10, 2, "", "Logarithm of the actions' deviation, at the start.")  \
-  X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                      \
-  X(std::uint32_t, normalise_obs, 1, 0, 1, "", "1: observations are normalised.")                 \
-  X(std::uint32_t, normalise_adv, 1, 0, 1, "", "1: a minibatch's advantages are normalised.")     \
-  X(std::uint32_t, recompute_adv, 0, 0, 1, "", "1: advantages are computed anew in each epoch.")  \
-  X(std::uint32_t, adapt_rate, 1, 0, 1, "", "1: the step size follows the policy's change.")      \
-  X(float, kl_target, 0.008, 1e-9, 10, "nat", "Change of the policy that the step size is for.")  \
-  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
-  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
-  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
-
-RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
-
-#define RLT_PPO_METRICS(X)                                                         \
-  X(policy_loss, "Minus the clipped objective.")                                   \
-  X(value_loss, "Mean squared error of the value against its target.")             \
-  X(entropy, "Of the policy, in nats.")                                            \
-  X(kl, "Divergence of the policy from the one that acted, in nats.")              \
-  X(clip_fraction, "Share of the rows whose ratio is beyond the clip range.")      \
-  X(explained_variance, "Share of the targets' variance that the value explains.") \
-  X(learning_rate, "Adam's step size.")                                            \
-  X(action_std, "Standard deviation of the actions, mean over the dimensions.")    \
-  X(gradient_norm, "Of all parameters, before it is bounded.")
-
-RLT_DEFINE_METRICS(PpoMetrics, RLT_PPO_METRICS)
 
 namespace ppo {
 
@@ -154,6 +120,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
     learner.actor.values[i] *= static_cast<T>(ppo::kFirstOutputs);
   }
   initialize_kaiming(device, learner.critic, hyper.seed, 1);
+  make_symmetric(training, learner.actor, learner.critic);
   for (int i = 0; i < E::Environment::kActionDim; i++) {
     learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.initial_log_std);
   }
@@ -305,6 +272,8 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   if (begins) metrics.explained_variance = explained_variance(training.replay);
   gather_minibatch(device, training);
   const auto sums = compute_gradients(device, training);
+  average_over_mirrors(training, scratch.actor_gradient, scratch.critic_gradient,
+                       scratch.log_std_gradient);
   const T norm = bound_norm(device, static_cast<T>(hyper.max_grad_norm), scratch.actor_gradient,
                             scratch.critic_gradient, scratch.log_std_gradient);
   const T factor = rate_factor(static_cast<T>(hyper.final_rate), share_done<T>(training));
@@ -341,6 +310,7 @@ void end_iteration(Training<E>& training) {
   auto& rollout = training.replay;
   if (training.hyperparameters.normalise_obs != 0) {
     take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
+    average_over_mirrors(training, learner.normaliser);
   }
   for (int i = 0; i < E::Environment::kActionDim; i++) {
     learner.acting_log_std[i] = learner.log_std.values[i];

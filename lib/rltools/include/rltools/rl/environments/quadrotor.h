@@ -60,6 +60,24 @@ struct Quadrotor : contracts::Quadrotor {
   static constexpr int kPrivilegedDim = 4 + 3 + 8;
   static constexpr double kSubstep_s = Ticks * kStepInterval_us * 1e-6 / Substeps;
 
+  // Seen in a mirror between left and right (0), or between front and rear (1), it is a quadrotor
+  // whose rotors turn as before, and so are the wind, the starts and the reward. (The figure eight
+  // is flown the other way round there: a policy does not see which.)
+  static constexpr int kMirrors = 2;
+  static constexpr Mirrored mirrored_action(int mirror, int rotor) {
+    return {mirror == 0 ? 3 - rotor : rotor ^ 1, 1};
+  }
+  static constexpr Mirrored mirrored_observation(int mirror, int element) {
+    // Of a vector, its element across the mirror; of a rotation, those about axes within it.
+    constexpr int kSigns[kMirrors][kObservationDim] = {
+        {1, -1, 1, 1, -1, 1, 1, -1, 1, -1, -1, 1, -1},
+        {-1, 1, 1, -1, 1, 1, 1, 1, -1, -1, 1, -1, -1}};
+    if (element < kObservationDim) return {element, kSigns[mirror][element]};
+    const int privileged = element - kObservationDim;  // rotors, gust, what has no direction
+    if (privileged < 4) return {kObservationDim + mirrored_action(mirror, privileged).element, 1};
+    return {element, privileged < 7 ? kSigns[mirror][privileged - 4] : 1};
+  }
+
   Settings settings;
 };
 

@@ -111,6 +111,19 @@ struct WithActionHistory : E {
   static constexpr const Channel (&kObservations)[kObservationDim] =
       detail::ActionHistoryChannels<E, K>::kChannels.of;
 
+  // Where E has mirrors.
+  static constexpr Mirrored mirrored_observation(int mirror, int element) {
+    const int past = element - E::kObservationDim;
+    if (past < 0) return E::mirrored_observation(mirror, element);
+    if (past >= kHistoryDim) {
+      const Mirrored privileged = E::mirrored_observation(mirror, element - kHistoryDim);
+      return {privileged.element + kHistoryDim, privileged.sign};
+    }
+    const int action = past % E::kActionDim;
+    const Mirrored mirrored = E::mirrored_action(mirror, action);
+    return {element - action + mirrored.element, mirrored.sign};
+  }
+
   struct State : E::State {
     using Actions = typename E::Scalar[kHistoryDim];
     Actions last_actions;

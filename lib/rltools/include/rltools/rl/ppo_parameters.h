@@ -1,0 +1,48 @@
+// What is set of PPO, and what it says of its learning (algorithms/ppo.h).
+#pragma once
+
+#include "rltools/rl/hyperparameters.h"
+#include "rltools/rl/metrics.h"
+
+namespace rlt {
+
+// Rewards are multiplied by reward_scale for learning alone: reported returns are those of the
+// environment.
+#define RLT_PPO_HYPERPARAMETERS(X)                                                                \
+  RLT_RUN_HYPERPARAMETERS(X)                                                                      \
+  X(float, learning_rate, 3e-4, 0, 1, "", "Adam's step size, of actor and critic, at the start.") \
+  X(float, final_rate, 1, 0, 1, "", "Factor of the step size at the end; falls evenly to it.")    \
+  X(float, gamma, 0.99, 0, 1, "", "Discount of future rewards per step.")                         \
+  X(float, gae_lambda, 0.95, 0, 1, "", "Decay of later steps' part in an advantage.")             \
+  X(float, clip_range, 0.2, 0, 10, "", "How far a ratio of probabilities counts, from 1.")        \
+  X(std::uint32_t, epochs, 4, 1, 1000, "", "How often an iteration's rows are gone through.")     \
+  X(float, value_weight, 0.5, 0, 100, "", "Weight of the value's squared error in the loss.")     \
+  X(float, entropy_weight, 0, 0, 100, "", "Weight of the policy's entropy in the loss.")          \
+  X(float, max_grad_norm, 1, 0, 1e9, "", "Largest norm of the gradient; 0: without bound.")       \
+  X(float, initial_log_std, 0, -10, 2, "", "Logarithm of the actions' deviation, at the start.")  \
+  X(float, reward_scale, 1, 1e-6, 1e6, "", "Factor of rewards in learning.")                      \
+  X(std::uint32_t, normalise_obs, 1, 0, 1, "", "1: observations are normalised.")                 \
+  X(std::uint32_t, normalise_adv, 1, 0, 1, "", "1: a minibatch's advantages are normalised.")     \
+  X(std::uint32_t, recompute_adv, 0, 0, 1, "", "1: advantages are computed anew in each epoch.")  \
+  X(std::uint32_t, adapt_rate, 1, 0, 1, "", "1: the step size follows the policy's change.")      \
+  X(float, kl_target, 0.008, 1e-9, 10, "nat", "Change of the policy that the step size is for.")  \
+  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
+  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
+  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+
+RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
+
+#define RLT_PPO_METRICS(X)                                                         \
+  X(policy_loss, "Minus the clipped objective.")                                   \
+  X(value_loss, "Mean squared error of the value against its target.")             \
+  X(entropy, "Of the policy, in nats.")                                            \
+  X(kl, "Divergence of the policy from the one that acted, in nats.")              \
+  X(clip_fraction, "Share of the rows whose ratio is beyond the clip range.")      \
+  X(explained_variance, "Share of the targets' variance that the value explains.") \
+  X(learning_rate, "Adam's step size.")                                            \
+  X(action_std, "Standard deviation of the actions, mean over the dimensions.")    \
+  X(gradient_norm, "Of all parameters, before it is bounded.")
+
+RLT_DEFINE_METRICS(PpoMetrics, RLT_PPO_METRICS)
+
+}  // namespace rlt

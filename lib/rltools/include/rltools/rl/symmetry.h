@@ -1,0 +1,273 @@
+// Networks that are the same in an environment's mirrors (Mirrored in environment.h): for a
+// mirrored observation an actor computes the mirrored action, and a critic the same value. Such
+// networks are learnt from each row as from all of its images, without computing these: the loss of
+// a row and of its image have gradients that are each other's image, so that the mean over the
+// images of a gradient is that of a batch with all images in it (van der Pol et al. 2020, "MDP
+// homomorphic networks", arXiv 2006.16908, are symmetric networks of this kind). As networks they
+// are ordinary ones: nothing that runs a policy knows of it.
+//
+// A hidden unit's image in mirror m is the unit whose number differs in bit m. Units of a layer are
+// therefore as many as a multiple of 2^mirrors.
+//
+// Parameters and their images have the same bits but for the sign, from the beginning on: gradients
+// are made so, and Adam's step is odd.
+#pragma once
+
+#include "rltools/nn/mlp.h"
+#include "rltools/rl/gaussian.h"
+#include "rltools/rl/normaliser.h"
+#include "rltools/rl/training.h"
+
+namespace rlt {
+
+namespace detail {
+
+template <class E, class = void>
+struct IsMirrored : std::false_type {};
+template <class E>
+struct IsMirrored<E, VoidType<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
+
+}  // namespace detail
+
+// The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
+template <class E>
+constexpr int kMirrorsLearnt = detail::IsMirrored<E>::value ? kMirrors<typename E::Environment> : 0;
+
+namespace detail {
+
+// Each mirror undoes itself, and two may be applied in either order; what a policy sees stays that.
+template <class Environment, class Image>
+constexpr bool are_mirrors(int elements, int seen, Image&& image) {
+  for (int m = 0; m < kMirrors<Environment>; m++) {
+    for (int i = 0; i < elements; i++) {
+      const Mirrored once = image(m, i);
+      if (once.element < 0 || once.element >= elements) return false;
+      if ((i < seen) != (once.element < seen)) return false;
+      const Mirrored twice = image(m, once.element);
+      if (twice.element != i || once.sign * twice.sign != 1) return false;
+      for (int other = 0; other < m; other++) {
+        const Mirrored first = image(other, i), a = image(other, once.element);
+        const Mirrored b = image(m, first.element);
+        if (a.element != b.element || a.sign * once.sign != b.sign * first.sign) return false;
+      }
+    }
+  }
+  return true;
+}
+
+template <class Environment>
+constexpr bool observations_mirror() {
+  constexpr int kSeen = Environment::kObservationDim, kAll = kCriticObservationDim<Environment>;
+  return are_mirrors<Environment>(kAll, kSeen, Environment::mirrored_observation);
+}
+template <class Environment>
+constexpr bool actions_mirror() {
+  constexpr int kAll = Environment::kActionDim;
+  return are_mirrors<Environment>(kAll, kAll, Environment::mirrored_action);
+}
+
+template <class Network>
+constexpr bool units_mirror(int mirrors) {
+  for (int layer = 0; layer + 1 < Network::kLayerCount; layer++) {
+    if (Network::output_dim(layer) % (1 << mirrors) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace detail
+
+// What an experiment that is kMirrored keeps. Instantiating it says in one sentence what does not
+// fit.
+template <class E, bool IsMirrored = detail::IsMirrored<E>::value>
+struct SymmetryContract {
+  static constexpr bool kKept = true;
+};
+template <class E>
+struct SymmetryContract<E, true> {
+  static constexpr int kCount = kMirrors<typename E::Environment>;
+  static_assert(kCount > 0,
+                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
+  static constexpr bool kUnits = detail::units_mirror<typename E::Actor>(kCount) &&
+                                 detail::units_mirror<typename E::Critic>(kCount);
+  static_assert(kUnits,
+                "the experiment is kMirrored, and the width of a hidden layer is not a multiple "
+                "of 2 to the power of the environment's kMirrors");
+  static constexpr bool are_mirrors() {
+    if constexpr (kCount > 0) {
+      return detail::observations_mirror<typename E::Environment>() &&
+             detail::actions_mirror<typename E::Environment>();
+    }
+    return true;
+  }
+  static_assert(are_mirrors(),
+                "the environment's mirrors do not each undo themselves, or depend on their order, "
+                "or take what a policy sees to what it does not see");
+  static constexpr bool kKept = kCount > 0 && kUnits&& are_mirrors();
+};
+
+namespace detail {
+
+// Where the parameters of an actor, or of a critic, are in a mirror. A layer's bias counts as the
+// weights of one more input, which is its own image, and lies behind them in memory.
+template <class E, class Network>
+struct ActorImages {
+  using Environment = typename E::Environment;
+  static constexpr Mirrored input(int mirror, int layer, int i) {
+    if (i == Network::input_dim(layer)) return {i, 1};
+    return layer == 0 ? Environment::mirrored_observation(mirror, i) : Mirrored{i ^ 1 << mirror, 1};
+  }
+  static constexpr Mirrored output(int mirror, int layer, int o) {
+    return layer + 1 == Network::kLayerCount ? Environment::mirrored_action(mirror, o)
+                                             : Mirrored{o ^ 1 << mirror, 1};
+  }
+};
+template <class E, class Network>
+struct CriticImages : ActorImages<E, Network> {
+  static constexpr Mirrored output(int mirror, int layer, int o) {
+    return {layer + 1 == Network::kLayerCount ? o : o ^ 1 << mirror, 1};
+  }
+};
+
+// Calls visit(layer, input, output) for each parameter, of biases too.
+template <class Network, class Visit>
+void for_each_parameter(Visit&& visit) {
+  for (int layer = 0; layer < Network::kLayerCount; layer++) {
+    for (int i = 0; i <= Network::input_dim(layer); i++) {
+      for (int o = 0; o < Network::output_dim(layer); o++) visit(layer, i, o);
+    }
+  }
+}
+
+// The mean of two numbers and of what they are in each other's place, in both places; 0 where one
+// is its own opposite.
+template <class T>
+void average_pair(T& a, T& b, int sign) {
+  const T mean = T(0.5) * (a + static_cast<T>(sign) * b);
+  a = mean;
+  b = static_cast<T>(sign) * mean;
+}
+
+// Each parameter becomes that of its images that comes first.
+template <class Images, int Mirrors, class Network>
+void copy_to_images(Network& network) {
+  for_each_parameter<Network>([&](int layer, int i, int o) {
+    auto* values = network.weights(layer);
+    const int width = Network::output_dim(layer), own = i * width + o;
+    int first = own, sign = 1;
+    bool is_own_opposite = false;
+    for (int images = 1; images < 1 << Mirrors; images++) {
+      Mirrored input{i, 1}, output{o, 1};
+      for (int mirror = 0; mirror < Mirrors; mirror++) {
+        if ((images >> mirror & 1) == 0) continue;
+        const Mirrored next_input = Images::input(mirror, layer, input.element);
+        const Mirrored next_output = Images::output(mirror, layer, output.element);
+        input = {next_input.element, input.sign * next_input.sign};
+        output = {next_output.element, output.sign * next_output.sign};
+      }
+      const int place = input.element * width + output.element;
+      const int place_sign = input.sign * output.sign;
+      if (place == own && place_sign < 0) is_own_opposite = true;
+      if (place >= first) continue;
+      first = place;
+      sign = place_sign;
+    }
+    using T = typename Network::Scalar;
+    values[own] = is_own_opposite ? T(0) : static_cast<T>(sign) * values[first];
+  });
+}
+
+// Each parameter of a layer becomes the mean of itself and of its image in a mirror: row by row,
+// with the images of the outputs at hand.
+template <class Images, int Layer, class Network>
+void average_layer(Network& network, int mirror) {
+  using T = typename Network::Scalar;
+  constexpr int kWidth = Network::output_dim(Layer);
+  int place[kWidth];
+  T sign[kWidth];
+  for (int o = 0; o < kWidth; o++) {
+    const Mirrored output = Images::output(mirror, Layer, o);
+    place[o] = output.element;
+    sign[o] = static_cast<T>(output.sign);
+  }
+  for (int i = 0; i <= Network::input_dim(Layer); i++) {
+    const Mirrored input = Images::input(mirror, Layer, i);
+    if (input.element < i) continue;
+    T* row = network.weights(Layer) + i * kWidth;
+    T* image = network.weights(Layer) + input.element * kWidth;
+    T mean[kWidth];
+    const T half = T(0.5) * static_cast<T>(input.sign);
+    for (int o = 0; o < kWidth; o++) {
+      mean[o] = T(0.5) * row[o] + half * sign[o] * image[place[o]];
+    }
+    for (int o = 0; o < kWidth; o++) row[o] = mean[o];
+    for (int o = 0; o < kWidth; o++) {
+      image[place[o]] = static_cast<T>(input.sign) * sign[o] * mean[o];
+    }
+  }
+}
+
+// Each parameter becomes the mean over its images.
+template <class Images, int Mirrors, class Network, int... Layers>
+void average_images(Network& network, std::integer_sequence<int, Layers...>) {
+  for (int mirror = 0; mirror < Mirrors; mirror++) {
+    (average_layer<Images, Layers>(network, mirror), ...);
+  }
+}
+template <class Images, int Mirrors, class Network>
+void average_images(Network& network) {
+  average_images<Images, Mirrors>(network, std::make_integer_sequence<int, Network::kLayerCount>{});
+}
+
+}  // namespace detail
+
+// The networks that a run begins with: one of the images of each parameter is in all of its places.
+template <class E>
+void make_symmetric(const Training<E>&, typename E::Actor& actor, typename E::Critic& critic) {
+  constexpr int kCount = kMirrorsLearnt<E>;
+  if constexpr (kCount > 0) {
+    detail::copy_to_images<detail::ActorImages<E, typename E::Actor>, kCount>(actor);
+    detail::copy_to_images<detail::CriticImages<E, typename E::Critic>, kCount>(critic);
+  }
+}
+
+// The gradient of a batch with all images of its rows, from that of the batch.
+template <class E, class T, int Action>
+void average_over_mirrors(const Training<E>&, typename E::Actor& actor_gradient,
+                          typename E::Critic& critic_gradient,
+                          LogStd<T, Action>& log_std_gradient) {
+  constexpr int kCount = kMirrorsLearnt<E>;
+  if constexpr (kCount > 0) {
+    detail::average_images<detail::ActorImages<E, typename E::Actor>, kCount>(actor_gradient);
+    detail::average_images<detail::CriticImages<E, typename E::Critic>, kCount>(critic_gradient);
+    for (int mirror = 0; mirror < kCount; mirror++) {
+      for (int i = 0; i < Action; i++) {
+        const int image = E::Environment::mirrored_action(mirror, i).element;
+        T* values = log_std_gradient.values;
+        if (i < image) detail::average_pair(values[i], values[image], 1);
+      }
+    }
+  }
+}
+
+// Mean and variance of the observations taken in and of all their images.
+template <class E, class T, int D>
+void average_over_mirrors(const Training<E>&, Normaliser<T, D>& normaliser) {
+  constexpr int kCount = kMirrorsLearnt<E>;
+  if constexpr (kCount > 0) {
+    for (int mirror = 0; mirror < kCount; mirror++) {
+      for (int i = 0; i < D; i++) {
+        const Mirrored image = E::Environment::mirrored_observation(mirror, i);
+        if (i > image.element) continue;
+        double* mean = normaliser.mean;
+        double* squares = normaliser.sum_of_squares;
+        const double half = 0.5 * (mean[i] - image.sign * mean[image.element]);
+        detail::average_pair(mean[i], mean[image.element], image.sign);
+        squares[i] = squares[image.element] =
+            0.5 * (squares[i] + squares[image.element]) + normaliser.count * half * half;
+      }
+    }
+    apply_moments(normaliser);
+  }
+}
+
+}  // namespace rlt
