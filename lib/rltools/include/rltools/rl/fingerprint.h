@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "rltools/rl/symmetry.h"
 #include "rltools/rl/training.h"
 
 namespace rlt {
@@ -151,6 +152,23 @@ void visit_network(const char* name, Visitor&& visit) {
   }
 }
 
+// What the mirrors make of each element.
+template <class Environment>
+std::uint32_t mirrors_hash() {
+  Fnv1a hash;
+  const auto add = [&](Mirrored image) {
+    hash.add(static_cast<std::uint32_t>(image.element));
+    hash.add(static_cast<std::uint32_t>(image.sign));
+  };
+  for (int mirror = 0; mirror < kMirrors<Environment>; mirror++) {
+    for (int i = 0; i < kCriticObservationDim<Environment>; i++) {
+      add(Environment::mirrored_observation(mirror, i));
+    }
+    for (int i = 0; i < Environment::kActionDim; i++) add(Environment::mirrored_action(mirror, i));
+  }
+  return hash.hash;
+}
+
 }  // namespace detail
 
 // Calls put(character) for each character of the name.
@@ -183,6 +201,9 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   detail::visit_channels("actions", Environment::kActions, Environment::kActionDim, visit);
   if (kPrivilegedDim<Environment> > 0) {
     visit(ItemName{"privileged"}, static_cast<std::uint32_t>(kPrivilegedDim<Environment>));
+  }
+  if constexpr (kMirrorsLearnt<E> > 0) {
+    visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());
   }
   visit(ItemName{"episode_steps"}, static_cast<std::uint32_t>(E::kEpisodeSteps));
   if (kEnvironmentCount<E> > 1) {

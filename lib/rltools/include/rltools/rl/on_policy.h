@@ -95,6 +95,7 @@ struct OnPolicy {
   template <class E>
   using PolicyNetwork = typename E::Actor;
   static constexpr bool kPolicyIsNormalised = true;
+  static constexpr bool kLearnsMirrored = true;
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {

@@ -20,15 +20,6 @@
 
 namespace rlt {
 
-namespace detail {
-
-template <class E, class = void>
-struct IsMirrored : std::false_type {};
-template <class E>
-struct IsMirrored<E, VoidType<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
-
-}  // namespace detail
-
 // The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
 template <class E>
 constexpr int kMirrorsLearnt = detail::IsMirrored<E>::value ? kMirrors<typename E::Environment> : 0;
@@ -78,7 +69,7 @@ constexpr bool units_mirror(int mirrors) {
 
 // What an experiment that is kMirrored keeps. Instantiating it says in one sentence what does not
 // fit.
-template <class E, bool IsMirrored = detail::IsMirrored<E>::value>
+template <class E, bool IsMirrored = kIsMirrored<E>>
 struct SymmetryContract {
   static constexpr bool kKept = true;
 };

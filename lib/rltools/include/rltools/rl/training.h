@@ -39,6 +39,17 @@ struct WithSecondCriticScratch : E, SecondCriticScratch {};
 namespace detail {
 
 template <class E, class = void>
+struct IsMirrored : std::false_type {};
+template <class E>
+struct IsMirrored<E, VoidType<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
+
+template <class Algorithm, class = void>
+struct LearnsMirrored : std::false_type {};
+template <class Algorithm>
+struct LearnsMirrored<Algorithm, VoidType<decltype(Algorithm::kLearnsMirrored)>>
+    : std::bool_constant<Algorithm::kLearnsMirrored> {};
+
+template <class E, class = void>
 struct SettingsOfExperiment {
   using Type = typename E::Environment::Settings;
 };
@@ -68,6 +79,11 @@ struct HyperparametersOfRun<E, true> {
 template <class E>
 using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 
+// Whether an experiment learns networks that are symmetric in its environment's mirrors, which it
+// says by `kMirrored = true` (rl/symmetry.h).
+template <class E>
+constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
+
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {
@@ -76,6 +92,9 @@ struct Training {
   // compiled.
   static_assert(EnvironmentContract<typename E::Environment>::kChecked);
   static_assert(E::Algorithm::template ExperimentContract<E>::kChecked);
+  static_assert(!kIsMirrored<E> || detail::LearnsMirrored<typename E::Algorithm>::value,
+                "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
+                "PPO does");
 
   RunHyperparameters<E> hyperparameters;
   Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
