@@ -46,6 +46,14 @@ struct OnPolicyContract {
                 "not 0");
   static_assert(Size<E::kBatchSize % E::kTileRows>::template kIs<0>,
                 "kTileRows does not divide kBatchSize: the remainder is not 0");
+  static_assert(SymmetryContract<E>::kStated,
+                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
+  static_assert(SymmetryContract<E>::kUnits,
+                "the experiment is kMirrored, and the width of a hidden layer is not a multiple of "
+                "2 to the power of the environment's kMirrors");
+  static_assert(SymmetryContract<E>::are_mirrors(),
+                "the environment's mirrors do not each undo themselves, or depend on their order, "
+                "or take what a policy sees to what it does not see");
 };
 
 // How many of an environment's episodes can be cut off within a rollout.

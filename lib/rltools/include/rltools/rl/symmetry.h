@@ -67,33 +67,22 @@ constexpr bool units_mirror(int mirrors) {
 
 }  // namespace detail
 
-// What an experiment that is kMirrored keeps. Instantiating it says in one sentence what does not
-// fit.
-template <class E, bool IsMirrored = kIsMirrored<E>>
-struct SymmetryContract {
-  static constexpr bool kKept = true;
-};
+// What an experiment that is kMirrored keeps; all others keep it.
 template <class E>
-struct SymmetryContract<E, true> {
+struct SymmetryContract {
   static constexpr int kCount = kMirrors<typename E::Environment>;
-  static_assert(kCount > 0,
-                "the experiment is kMirrored, and its environment states no mirrors: kMirrors");
-  static constexpr bool kUnits = detail::units_mirror<typename E::Actor>(kCount) &&
-                                 detail::units_mirror<typename E::Critic>(kCount);
-  static_assert(kUnits,
-                "the experiment is kMirrored, and the width of a hidden layer is not a multiple "
-                "of 2 to the power of the environment's kMirrors");
+  static constexpr bool kStated = !kIsMirrored<E> || kCount > 0;
+  static constexpr bool kUnits =
+      !kIsMirrored<E> || (detail::units_mirror<typename E::Actor>(kCount) &&
+                          detail::units_mirror<typename E::Critic>(kCount));
   static constexpr bool are_mirrors() {
-    if constexpr (kCount > 0) {
+    if constexpr (kMirrorsLearnt<E> > 0) {
       return detail::observations_mirror<typename E::Environment>() &&
              detail::actions_mirror<typename E::Environment>();
     }
     return true;
   }
-  static_assert(are_mirrors(),
-                "the environment's mirrors do not each undo themselves, or depend on their order, "
-                "or take what a policy sees to what it does not see");
-  static constexpr bool kKept = kCount > 0 && kUnits&& are_mirrors();
+  static constexpr bool kKept = kStated && kUnits && are_mirrors();
 };
 
 namespace detail {

@@ -84,6 +84,15 @@ using RunHyperparameters = typename detail::HyperparametersOfRun<E>::Type;
 template <class E>
 constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 
+// Whether its algorithm can do that: instantiating it says where not.
+template <class E>
+struct AlgorithmContract {
+  static constexpr bool kChecked = true;
+  static_assert(!kIsMirrored<E> || detail::LearnsMirrored<typename E::Algorithm>::value,
+                "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
+                "PPO does");
+};
+
 // An experiment's run. The three parts are placed by whoever owns them (docs/design.md, "Memory").
 template <class E>
 struct Training {
@@ -92,9 +101,7 @@ struct Training {
   // compiled.
   static_assert(EnvironmentContract<typename E::Environment>::kChecked);
   static_assert(E::Algorithm::template ExperimentContract<E>::kChecked);
-  static_assert(!kIsMirrored<E> || detail::LearnsMirrored<typename E::Algorithm>::value,
-                "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
-                "PPO does");
+  static_assert(AlgorithmContract<E>::kChecked);
 
   RunHyperparameters<E> hyperparameters;
   Learner<E>& learner;  // networks, optimiser moments, progress: touched every step
