@@ -49,6 +49,7 @@ struct CrazyfliePpo {
       noise = 2.0f;
       gust_m_s2 = 0.4f;
       cost_change = 0.05f;
+      cost_position = 1.1f;
     }
   };
   static constexpr int kEnvironments = 512;
