@@ -22,7 +22,7 @@ namespace rlt {
 
 // The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
 template <class E>
-constexpr int kMirrorsLearnt = detail::IsMirrored<E>::value ? kMirrors<typename E::Environment> : 0;
+constexpr int kMirrorsLearnt = kIsMirrored<E> ? kMirrors<typename E::Environment> : 0;
 
 namespace detail {
 
