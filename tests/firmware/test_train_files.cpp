@@ -20,6 +20,12 @@ CheckpointHeader header_of(const Bytes& checkpoint) {
   return header;
 }
 
+// Of what follows the header.
+void set_sha256(CheckpointHeader& header, const Bytes& checkpoint) {
+  const auto digest = sha256_of({checkpoint.begin() + 64, checkpoint.end()});
+  std::memcpy(header.sha256, digest.bytes, sizeof(digest.bytes));
+}
+
 void set_header(Bytes& checkpoint, CheckpointHeader header) {
   header.crc32 = header_checksum(header);
   std::memcpy(checkpoint.data(), &header, sizeof(header));
@@ -44,11 +50,7 @@ TEST_CASE("a paused board's checkpoint is its state, behind a header") {
   CHECK(header.reserved == 0);
   CHECK(header.end == 0);
   CHECK(header.crc32 == crc32(checkpoint.data(), 56));
-  Sha256 hash;
-  hash.update(state.data(), state.size());
-  std::uint8_t sha256[32];
-  hash.finish(sha256);
-  CHECK(std::memcmp(header.sha256, sha256, 32) == 0);
+  CHECK(std::memcmp(header.sha256, sha256_of(state).bytes, 32) == 0);
 }
 
 TEST_CASE("the policy image is one that a runtime accepts") {
@@ -167,9 +169,7 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
   SUBCASE("a weight is not finite") {
     const std::uint32_t nan = 0x7fc00000;
     std::memcpy(&bad[64], &nan, 4);
-    Sha256 hash;
-    hash.update(&bad[64], bad.size() - 64);
-    hash.finish(header.sha256);
+    set_sha256(header, bad);
     set_header(bad, header);
     reason = "checkpoint refused: a number is not finite";
   }
@@ -183,9 +183,7 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
     REQUIRE(found);
     const std::uint32_t infinity = 0x7f800000;
     std::memcpy(&bad[offset], &infinity, 4);
-    Sha256 hash;
-    hash.update(&bad[64], bad.size() - 64);
-    hash.finish(header.sha256);
+    set_sha256(header, bad);
     set_header(bad, header);
     reason = "checkpoint refused: a number is not finite";
   }
@@ -200,9 +198,7 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
       size++;
       std::memcpy(&bad[bad.size() - 4], &size, 4);
     }
-    Sha256 hash;
-    hash.update(&bad[64], bad.size() - 64);
-    hash.finish(header.sha256);
+    set_sha256(header, bad);
     set_header(bad, header);
     reason = "checkpoint refused: its replay is inconsistent";
   }

@@ -73,17 +73,8 @@ inline void edit_bytes(Input& input, Bytes& checkpoint) {
   std::copy_n(bytes.begin(), count, checkpoint.begin() + static_cast<std::ptrdiff_t>(offset));
 }
 
-inline Bytes sha256_of(const std::uint8_t* bytes, std::size_t count) {
-  Sha256 hash;
-  hash.update(bytes, count);
-  std::uint8_t digest[Sha256::kDigestBytes];
-  hash.finish(digest);
-  return {std::begin(digest), std::end(digest)};
-}
-
-inline Bytes stated_sha256(const Bytes& checkpoint) {
-  const auto first = checkpoint.begin() + offsetof(CheckpointHeader, sha256);
-  return {first, first + Sha256::kDigestBytes};
+inline Bytes payload_of(const Bytes& checkpoint) {
+  return {checkpoint.begin() + kCheckpointHeaderBytes, checkpoint.end()};
 }
 
 // The header's hash, step and checksum become those of what follows, but for the one `kept`.
@@ -94,9 +85,8 @@ void correct_header(Bytes& checkpoint, Kept kept) {
   CheckpointHeader header;
   std::memcpy(&header, checkpoint.data(), sizeof(header));
   if (kept != Kept::sha256) {
-    const Bytes digest =
-        sha256_of(&checkpoint[kCheckpointHeaderBytes], checkpoint.size() - kCheckpointHeaderBytes);
-    std::memcpy(header.sha256, digest.data(), digest.size());
+    const auto digest = board_in_memory::sha256_of(payload_of(checkpoint));
+    std::memcpy(header.sha256, digest.bytes, sizeof(digest.bytes));
   }
   if (kept != Kept::step) {
     for (const Tensor& tensor : tensors<E>()) {
@@ -192,12 +182,12 @@ void check_checkpoint(const std::uint32_t (&steps)[3], const std::uint8_t* bytes
   }
   if (board.is_at_rest()) {
     const Bytes state = board.run.state();
-    require(sha256_of(state.data(), state.size()) == stated_sha256(checkpoint),
+    const auto digest = board_in_memory::sha256_of(state);
+    require(std::memcmp(digest.bytes, &checkpoint[offsetof(CheckpointHeader, sha256)],
+                        sizeof(digest.bytes)) == 0,
             "the state has the hash that the header states");
     // What was left out may have been in memory before.
-    require(!is_whole || std::equal(state.begin(), state.end(),
-                                    checkpoint.begin() + kCheckpointHeaderBytes, checkpoint.end()),
-            "the state is that of the checkpoint");
+    require(!is_whole || state == payload_of(checkpoint), "the state is that of the checkpoint");
     train_on(board);
   }
 }

@@ -8,6 +8,23 @@
 
 using namespace rlt;
 
+namespace {
+
+// Two episodes, without one of the costs and with it.
+struct Compared {
+  Compared(float Flight::Settings::* weight, float value)
+      : without(flight(weight, 0.0f)), with(flight(weight, value)) {}
+  static Flight flight(float Flight::Settings::* weight, float value) {
+    Flight environment = calm<Flight>();
+    environment.settings.*weight = value;
+    return environment;
+  }
+
+  Episode<Flight> without, with;
+};
+
+}  // namespace
+
 TEST_CASE("a step is twenty ticks") {
   Flight by_steps_environment = calm<Flight>();
   Tick by_ticks_environment = calm<Tick>();
@@ -28,11 +45,7 @@ TEST_CASE("a step is twenty ticks") {
 }
 
 TEST_CASE("a change of the action costs by its square, once") {
-  Flight free = calm<Flight>();
-  free.settings.cost_change = 0.0f;
-  Flight costly = free;
-  costly.settings.cost_change = 4.0f;
-  Episode<Flight> without(free), with(costly);
+  auto [without, with] = Compared(&Flight::Settings::cost_change, 4.0f);
   const float hover = 2.0f * with.parameters.hover_fraction - 1.0f;
   const std::vector<float> action{hover + 0.1f, hover, hover - 0.2f, hover};
   CHECK(without.take(action).reward - with.take(action).reward ==
@@ -53,11 +66,7 @@ TEST_CASE("a limit of the angular velocity holds within a step, too") {
 }
 
 TEST_CASE("a speed upwards costs as any other") {
-  Flight free = calm<Flight>();
-  free.settings.cost_velocity = 0.0f;
-  Flight costly = free;
-  costly.settings.cost_velocity = 2.0f;
-  Episode<Flight> without(free), with(costly);
+  auto [without, with] = Compared(&Flight::Settings::cost_velocity, 2.0f);
   without.state.velocity_m_s[2] = with.state.velocity_m_s[2] = 0.5f;
   const float cost = without.hover().reward - with.hover().reward;
   CHECK(cost == doctest::Approx(2.0f * std::fabs(with.state.velocity_m_s[2])));

@@ -60,6 +60,12 @@ inline bool from_bits(T& value, std::uint32_t bits, const ParameterInfo& info) {
   X(std::uint32_t, report_every, 100, 1, 4294967295.0, "steps",                                  \
     "Steps between two progress messages; does not influence training.")
 
+// ... and ends with Adam's.
+#define RLT_ADAM_HYPERPARAMETERS(X)                                                        \
+  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")    \
+  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.") \
+  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+
 #define RLT_HYPERPARAMETER_FIELD(Type, Name, Default, Minimum, Maximum, Unit, Description) \
   Type Name = static_cast<Type>(Default);
 #define RLT_HYPERPARAMETER_INFO(Type, Name, Default, Minimum, Maximum, Unit, Description)  \

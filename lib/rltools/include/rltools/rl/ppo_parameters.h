@@ -26,9 +26,7 @@ namespace rlt {
   X(std::uint32_t, recompute_adv, 0, 0, 1, "", "1: advantages are computed anew in each epoch.")  \
   X(std::uint32_t, adapt_rate, 1, 0, 1, "", "1: the step size follows the policy's change.")      \
   X(float, kl_target, 0.008, 1e-9, 10, "nat", "Change of the policy that the step size is for.")  \
-  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
-  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
-  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+  RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(PpoHyperparameters, RLT_PPO_HYPERPARAMETERS)
 

@@ -185,47 +185,37 @@ inline __attribute__((always_inline)) void nonzero_product(const Words& words, c
   }
 }
 
-template <int Columns>
-inline __attribute__((always_inline)) void accumulate_lowest_of_row(std::uint64_t& bits,
-                                                                    const float* a, const float* b,
-                                                                    float (&sum)[Columns]) {
-  const int k = __builtin_ctzll(bits);
-  bits &= bits - 1;
-  const float a_value = a[k];
-#pragma GCC unroll 8
-  for (int c = 0; c < Columns; c++) sum[c] = math::fma(a_value, b[k * Columns + c], sum[c]);
+// add(k) for each nonzero factor of a row.
+template <int Depth, class Add>
+inline __attribute__((always_inline)) void for_each_nonzero(const float* a, Add&& add) {
+  const auto add_terms = [&](std::uint64_t bits, int first) __attribute__((always_inline)) {
+    for (; bits != 0; bits &= bits - 1) add(first + __builtin_ctzll(bits));
+  };
+  constexpr int kWhole = Depth / 64 * 64;
+  for (int first = 0; first < kWhole; first += 64) {
+    add_terms(nonzero_bits<1, 64, 0>(a + first), first);
+  }
+  if constexpr (kWhole < Depth) {
+    add_terms(nonzero_bits<1, Depth - kWhole, 0>(a + kWhole), kWhole);
+  }
 }
 
 // A row's few sums, over its nonzero factors: sum(c) += a(k) * b(k, c), contiguous rows of b.
 template <int Columns, int Depth>
 inline void nonzero_row(const float* a, const float* b, float (&sum)[Columns]) {
-  for (int first = 0; first < Depth / 64 * 64; first += 64) {
-    std::uint64_t bits = nonzero_bits<1, 64, 0>(a + first);
-    while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + first, b + first * Columns, sum);
-  }
-  if constexpr (Depth % 64 != 0) {
-    constexpr int kRest = Depth / 64 * 64;
-    std::uint64_t bits = nonzero_bits<1, Depth % 64, 0>(a + kRest);
-    while (bits != 0) accumulate_lowest_of_row<Columns>(bits, a + kRest, b + kRest * Columns, sum);
-  }
+  for_each_nonzero<Depth>(a, [&](int k) __attribute__((always_inline)) {
+    const float a_value = a[k];
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; c++) sum[c] = math::fma(a_value, b[k * Columns + c], sum[c]);
+  });
 }
 
 // The same in the first lanes of a vector.
 template <int Columns, int Depth>
 inline Vector nonzero_row(const float* a, const float* b, Vector sum) {
-  const auto add_terms = [&](std::uint64_t bits, int first) {
-    for (; bits != 0; bits &= bits - 1) {
-      const int k = first + __builtin_ctzll(bits);
-      sum = multiply_add(broadcast(a[k]), load_first<Columns>(b + k * Columns), sum);
-    }
-  };
-  for (int begin = 0; begin + 64 <= Depth; begin += 64) {
-    add_terms(nonzero_bits<1, 64, 0>(a + begin), begin);
-  }
-  if constexpr (Depth % 64 != 0) {
-    constexpr int kRest = Depth / 64 * 64;
-    add_terms(nonzero_bits<1, Depth % 64, 0>(a + kRest), kRest);
-  }
+  for_each_nonzero<Depth>(a, [&](int k) __attribute__((always_inline)) {
+    sum = multiply_add(broadcast(a[k]), load_first<Columns>(b + k * Columns), sum);
+  });
   return sum;
 }
 

@@ -37,9 +37,7 @@ namespace rlt {
     "Weight of the policy's entropy against the reward, at the start.")                           \
   X(float, target_entropy, -1, -20, 0.6931, "nat",                                                \
     "Entropy that the temperature holds the policy to, per dimension of the action.")             \
-  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")           \
-  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")        \
-  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+  RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(SacHyperparameters, RLT_SAC_HYPERPARAMETERS)
 

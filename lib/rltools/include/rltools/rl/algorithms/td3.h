@@ -22,9 +22,7 @@ namespace rlt {
   X(float, noise_clip, 0.5, 0, 10, "", "Bound on the target policy's noise.")                \
   X(std::uint32_t, policy_delay, 2, 1, 4294967295.0, "updates",                              \
     "Critic updates for each update of the actor and the target networks.")                  \
-  X(float, adam_beta1, 0.9, 0, 0.9999999, "", "Adam's decay rate of the first moment.")      \
-  X(float, adam_beta2, 0.999, 0, 0.9999999, "", "Adam's decay rate of the second moment.")   \
-  X(float, adam_epsilon, 1e-8, 1e-30, 1, "", "Adam's term against division by zero.")
+  RLT_ADAM_HYPERPARAMETERS(X)
 
 RLT_DEFINE_HYPERPARAMETERS(Td3Hyperparameters, RLT_TD3_HYPERPARAMETERS)
 
