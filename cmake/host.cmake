@@ -148,8 +148,9 @@ function(rlt_use_test_headers target)
 endfunction()
 
 # What every object of a test is compiled with: each flag that concerns numbers, but it may throw, as doctest does.
-# Kernels and lanes are tested as firmware is compiled, the rest with less optimization, which changes no bit and takes the
-# compiler half as long. doctest's fast assertions do not catch what an expression throws: the test case ends there.
+# Kernels and lanes are tested as firmware is compiled, what computes for seconds with less optimization and the rest with
+# none, which changes no bit and takes the compiler less time. doctest's fast assertions do not catch what an expression
+# throws: the test case ends there.
 function(rlt_use_test_flags target)
   rlt_use_board(${target})
   rlt_use_generated_headers(${target})
@@ -157,7 +158,11 @@ function(rlt_use_test_flags target)
   # GCC 12 sees array bounds exceeded where a short literal is read up to its zero.
   target_compile_options(${target} PRIVATE -fexceptions -frtti -Wno-double-promotion -Wno-array-bounds)
   if(NOT target MATCHES "^(kernel_agreement|test_kernels_|test_dense_|test_nonzero_|test_lanes)")
-    target_compile_options(${target} PRIVATE -O1)
+    set(optimization -O0)
+    if(target MATCHES "^(test_(td3|sac|ppo|training|host_threads|pool|math|lossy_transfers)|test_.*_learning|scripted_board)$")
+      set(optimization -O1)
+    endif()
+    target_compile_options(${target} PRIVATE ${optimization})
     if(NOT rlt_sanitizer_flags)  # a null pointer where there must be none, even for no bytes, ends the program
       target_compile_options(${target} PRIVATE -fsanitize=nonnull-attribute -fsanitize-undefined-trap-on-error)
     endif()

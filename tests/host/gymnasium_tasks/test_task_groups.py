@@ -48,7 +48,7 @@ SMALL = (
     *("--set", "learning_starts=50", "--set", "eval_every=1000000"),
 )
 POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
-LONG = "8000"  # steps: seconds, in which a signal comes
+LONG = "5000"  # steps: seconds, in which a signal comes
 
 
 def a_file(folder: Path, text: str) -> Path:
@@ -137,9 +137,9 @@ def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     again = rlt("train", "--resume", group)
     assert again.returncode == 2
     assert "have finished: give a larger total with --steps" in again.stderr
-    more = rlt("train", "--resume", group, "--steps", "8100", "--board", "host")
+    more = rlt("train", "--resume", group, "--steps", "5100", "--board", "host")
     assert more.returncode == 0, more.stderr
-    assert [RunFolder.open(group / f"s{seed}").metadata["step"] for seed in (5, 6, 7)] == [8100] * 3
+    assert [RunFolder.open(group / f"s{seed}").metadata["step"] for seed in (5, 6, 7)] == [5100] * 3
 
 
 @pytest.mark.parametrize("moment", ["player", "training"])
