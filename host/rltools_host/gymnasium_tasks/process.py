@@ -30,19 +30,19 @@ class ServerProcess(EnvironmentServer):
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
         """`task` is that of a run that goes on."""
-        self.folder = new_folder()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
-        self._process = start_child(
-            [sys.executable, "-m", CHILD],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
-        try:
+        with contextlib.ExitStack() as opened:  # closed where it is interrupted, too
+            self.folder = new_folder()
+            opened.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            self._errors = opened.enter_context(tempfile.TemporaryFile())
+            self._process = start_child(
+                [sys.executable, "-m", CHILD],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+            )
+            opened.callback(self._end)
             self.task = self._begin(request, task)
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
 
     def _begin(self, request: TaskRequest, task: Task | None) -> Task:
         assert self._process.stdin is not None
@@ -93,12 +93,13 @@ class ServerProcess(EnvironmentServer):
             return ""
         return f"the process that plays {self.task.environment} is lost: {self._ending()}"
 
-    def close(self) -> None:
+    def _end(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 pipe.close()
         end_child(self._process)
-        self._errors.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        self._opened.close()
