@@ -189,21 +189,35 @@ def write_log(path: Path, columns: dict[str, Array]) -> Path:
 # -- rotations ---------------------------------------------------------------------------------
 
 
+def bilinear(a: Array, b: Array, table: Array) -> Array:
+    """Sums of products of elements of each row: `table` is [of a, of b, result]."""
+    pairs = (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
+    result: Array = pairs @ table.reshape(-1, table.shape[2])
+    return result
+
+
+CROSS = np.zeros((3, 3, 3))
+for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    CROSS[i, j, k], CROSS[j, i, k] = 1.0, -1.0
+PRODUCT = np.zeros((4, 4, 4))  # of quaternions
+PRODUCT[0] = np.eye(4)
+PRODUCT[1:, 0, 1:] = np.eye(3)
+PRODUCT[1:, 1:, 0] = -np.eye(3)
+PRODUCT[1:, 1:, 1:] = CROSS
+
+
 def cross(a: Array, b: Array) -> Array:
-    (a0, a1, a2), (b0, b1, b2) = a.T, b.T
-    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+    return bilinear(a, b, CROSS)
 
 
 def product(a: Array, b: Array) -> Array:
-    aw, av, bw, bv = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
-    scalar = aw * bw - np.sum(av * bv, axis=-1, keepdims=True)
-    return np.concatenate([scalar, aw * bv + bw * av + cross(av, bv)], axis=-1)
+    return bilinear(a, b, PRODUCT)
 
 
 def turned(q: Array, v: Array) -> Array:
     """Body vectors in the world."""
-    t = 2.0 * cross(q[..., 1:], v)
-    result: Array = v + q[..., :1] * t + cross(q[..., 1:], t)
+    t = 2.0 * cross(q[:, 1:], v)
+    result: Array = v + q[:, :1] * t + cross(q[:, 1:], t)
     return result
 
 
@@ -225,9 +239,19 @@ class Simulation:
         self.thrust = np.array([d.thrust for d in drones])
         self.torque = np.array([d.torque for d in drones])
         self.lag = np.array([d.lag for d in drones])
+        self._lag = np.where(self.lag > 0.0, self.lag, np.inf)  # what has none is at its target
         self.drag = np.array([d.drag for d in drones])
         self.drag_rotation = np.array([d.drag_rotation for d in drones])[:, None]
         self.greatest = self.thrust.sum(axis=1, keepdims=True)
+        arms = [
+            np.ones((len(drones), 4)),
+            self.rotor[:, 1:] * Y_SIGNS,
+            -self.rotor[:, :1] * X_SIGNS,
+        ]
+        of_thrust = [arm[:, None, :] * self.thrust[:, :, None] for arm in arms]
+        of_torque = YAW_SIGNS * self.torque[:, :, None]
+        # By row: thrust and torques of 1, w, w^2 of each rotor.
+        self._wrench = np.stack([*of_thrust, of_torque], axis=1).reshape(len(drones), 4, 12)
         self.hover = self.mass * GRAVITY_M_S2 / (4.0 * self.greatest)  # a fraction
 
     def thrust_of(self, w: Array) -> Array:
@@ -245,39 +269,31 @@ class Simulation:
 
     def wrench(self, w: Array) -> tuple[Array, Array]:
         """Thrust of all rotors, torque about the axes."""
-        force = self.thrust_of(w)
-        b = self.torque
-        reaction = b[:, :1] + b[:, 1:2] * w + b[:, 2:] * w**2
-        x, y = self.rotor[:, :1], self.rotor[:, 1:]
-        torque = np.stack(
-            [
-                (y * Y_SIGNS * force).sum(axis=1),
-                -(x * X_SIGNS * force).sum(axis=1),
-                (YAW_SIGNS * reaction).sum(axis=1),
-            ],
-            axis=1,
-        )
-        return force.sum(axis=1, keepdims=True), torque
+        powers = np.concatenate([np.ones_like(w), w, w**2], axis=1)
+        both = (self._wrench @ powers[:, :, None])[:, :, 0]
+        return both[:, :1], both[:, 1:]
 
     def specific_force(self, state: Array) -> Array:
         """What an accelerometer measures, without disturbance."""
-        velocity, q, w = state[:, 3:6], state[:, 6:10], state[:, 13:17]
-        force = -self.drag * turned_back(q, velocity) / self.mass
-        force[:, 2:] += self.wrench(w)[0] / self.mass
+        return self._specific_force(state, self.wrench(state[:, 13:17])[0])
+
+    def _specific_force(self, state: Array, thrust: Array) -> Array:
+        force = -self.drag * turned_back(state[:, 6:10], state[:, 3:6]) / self.mass
+        force[:, 2:] += thrust / self.mass
         result: Array = force
         return result
 
     def derivative(self, state: Array, target: Array, push: Array, twist: Array) -> Array:
-        velocity, q, rate, w = state[:, 3:6], state[:, 6:10], state[:, 10:13], state[:, 13:17]
+        q, rate, w = state[:, 6:10], state[:, 10:13], state[:, 13:17]
+        thrust, torque = self.wrench(w)
         out = np.empty_like(state)
-        out[:, 0:3] = velocity
-        out[:, 3:6] = turned(q, self.specific_force(state)) + push / self.mass
+        out[:, 0:3] = state[:, 3:6]
+        out[:, 3:6] = turned(q, self._specific_force(state, thrust)) + push / self.mass
         out[:, 5] -= GRAVITY_M_S2
-        out[:, 6:10] = 0.5 * product(q, np.pad(rate, ((0, 0), (1, 0))))
-        torque = self.wrench(w)[1] + twist - self.drag_rotation * rate
+        out[:, 6:10] = 0.5 * bilinear(q, rate, PRODUCT[:, 1:])
+        torque = torque + twist - self.drag_rotation * rate
         out[:, 10:13] = (torque - cross(rate, self.inertia * rate)) / self.inertia
-        lag = np.where(target > w, self.lag[:, :1], self.lag[:, 1:])
-        out[:, 13:17] = np.where(lag > 0.0, (target - w) / np.where(lag > 0.0, lag, 1.0), 0.0)
+        out[:, 13:17] = (target - w) / np.where(target > w, self._lag[:, :1], self._lag[:, 1:])
         return out
 
     def step(self, state: Array, target: Array, push: Array, twist: Array) -> Array:
