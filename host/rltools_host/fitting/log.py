@@ -7,6 +7,7 @@ import io
 import json
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ class FlightLog:
     def duration_s(self) -> float:
         return float(self.time_s[-1] - self.time_s[0])
 
-    @property
+    @cached_property
     def step_s(self) -> float:
         """From row to row, usually."""
         return float(np.median(np.diff(self.time_s)))

@@ -7,6 +7,7 @@ c0 + c1 w + (1 - c0 - c1) w^2. The commands arrive `latency_s` late and hold unt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 SHORTEST_LAG_S = 1e-7  # in place of none
+CLOSE = 1e-13  # of rotor speeds: the same
 
 
 @dataclass(frozen=True)
@@ -51,60 +54,91 @@ def motions(
 ) -> list[RotorMotion]:
     """For each set of parameters; the rotors begin at rest with the first command."""
     dt = np.diff(time_s)
-    first, second = [], []  # set points in the two parts of each step: the old, the new command
-    before = np.empty((len(sets), len(dt)))
-    for index, p in enumerate(sets):
+    result: list[RotorMotion] = []
+    rising: Flags | None = None
+    for p in sets:
         targets = set_points(commands, p) if are_thrust else commands
         arriving = time_s - p.latency_s
         command = np.searchsorted(time_s, arriving + 1e-9, side="right") - 1
         ended = np.searchsorted(time_s, arriving[1:] - 1e-9, side="right") - 1
         old = np.clip(command[:-1], 0, len(time_s) - 1)
         new = np.clip(ended, 0, len(time_s) - 1)
-        first.append(targets[old])
-        second.append(targets[new])
         switch = time_s[new] + p.latency_s - time_s[:-1]
-        before[index] = np.where(new > old, np.clip(switch, 0.0, dt), dt)
-    a, b = np.stack(first, axis=1), np.stack(second, axis=1)  # [step, set, 4]
-    lags = np.array(
-        [[max(p.lag_up_s, SHORTEST_LAG_S), max(p.lag_down_s, SHORTEST_LAG_S)] for p in sets]
-    )
-    parts = np.stack([before.T, dt[:, None] - before.T])  # [part, step, set]
-    kept = np.exp(-parts[..., None] / lags)  # [part, step, set, up or down]
-    up_kept, down_kept = kept[0, :, :, :1], kept[0, :, :, 1:]
-    up_kept_2, down_kept_2 = kept[1, :, :, :1], kept[1, :, :, 1:]
-    start = np.empty((len(dt) + 1, len(sets), 4))
-    middle = np.empty((len(dt), len(sets), 4))
-    w = a[0].copy()
-    for k in range(len(dt)):
-        start[k] = w
-        off = w - a[k]
-        w = a[k] + off * np.where(off < 0.0, up_kept[k], down_kept[k])
-        middle[k] = w
-        off = w - b[k]
-        w = b[k] + off * np.where(off < 0.0, up_kept_2[k], down_kept_2[k])
-    start[-1] = w
-    result = []
-    for index, p in enumerate(sets):
-        w_all = start[:, index]
-        impulse = part_impulse(w_all[:-1], a[:, index], parts[0, :, index], p) + part_impulse(
-            middle[:, index], b[:, index], parts[1, :, index], p
-        )
-        result.append(RotorMotion(shape(w_all, p), impulse))
+        before = np.where(new > old, np.clip(switch, 0.0, dt), dt)
+        # Each step in two parts: with the old, with the new command.
+        durations = np.stack([before, dt - before], axis=1).ravel()
+        target = np.stack([targets[old], targets[new]], axis=1).reshape(-1, 4)
+        lags = np.maximum([p.lag_up_s, p.lag_down_s], SHORTEST_LAG_S)
+        gone = -np.expm1(-durations[:, None] / lags)
+        w, rising = speeds(target[0], target, 1.0 - gone, rising)
+        impulse = part_impulse(w[:-1], target, durations[:, None], gone, lags, p)
+        result.append(RotorMotion(shape(w[::2], p), impulse.reshape(-1, 2, 4).sum(axis=1)))
     return result
+
+
+def speeds(first: Array, target: Array, kept: Array, rising: Flags | None) -> tuple[Array, Flags]:
+    """Rotor speeds before and after each part of time, [part + 1, 4], and where they rise.
+
+    In a part a speed comes near its target; what is `kept` of the distance, [part, up or down],
+    depends on the direction. With directions that are given all speeds are linear in the first
+    ones; the directions that were assumed are compared with those that follow, until these are the
+    same: at the latest after as many times as there are parts, since each time at least one more
+    of the first parts is right. `rising` is what to begin with.
+    """
+    count = len(target)
+    length = math.isqrt(count - 1) + 1
+    pieces = -(-count // length)
+
+    def in_pieces(values: Array) -> Array:  # [place in its piece, piece, ...], the last one padded
+        padding = np.repeat(values[-1:], pieces * length - count, axis=0)
+        whole = np.concatenate([values, padding]).reshape(pieces, length, -1)
+        return np.ascontiguousarray(whole.transpose(1, 0, 2))
+
+    targets, up, down = in_pieces(target), in_pieces(kept[:, :1]), in_pieces(kept[:, 1:])
+    if rising is None or rising.shape != targets.shape:
+        rising = targets >= in_pieces(np.concatenate([target[:1], target[:-1]]))
+    before, last = np.empty_like(targets), np.full_like(targets, np.inf)
+    while True:
+        before[0], after = chained(first, np.where(rising, up, down), targets)
+        before[1:] = after[:-1]
+        assumed, rising = rising, before < targets
+        # The same speeds, too: beside a target rounding may change directions. And not once more
+        # where something is no number.
+        if np.array_equal(assumed, rising) or not np.abs(before - last).max() >= CLOSE:
+            rows = after.transpose(1, 0, 2).reshape(-1, after.shape[2])[:count]
+            return np.concatenate([first[None], rows]), rising
+        last = before.copy()
+
+
+def chained(first: Array, kept: Array, targets: Array) -> tuple[Array, Array]:
+    """Before each piece and after each of its parts, with pieces worked out side by side."""
+    after = targets * (1.0 - kept)
+    for k in range(1, len(after)):
+        after[k] += kept[k] * after[k - 1]
+    whole: Array = np.multiply.accumulate(kept, axis=0)
+    starts: Array = np.empty(targets.shape[1:])
+    starts[0] = first
+    for piece in range(1, len(starts)):
+        starts[piece] = after[-1, piece - 1] + whole[-1, piece - 1] * starts[piece - 1]
+    return starts, after + whole * starts
 
 
 def shape(w: Array, p: RotorParameters) -> Array:
     return p.shape_0 + p.shape_1 * w + p.shape_2 * w**2
 
 
-def part_impulse(w: Array, target: Array, duration: Array, p: RotorParameters) -> Array:
-    """The integral of the thrust while a speed approaches a set point; in closed form."""
-    lag = np.where(w < target, max(p.lag_up_s, SHORTEST_LAG_S), max(p.lag_down_s, SHORTEST_LAG_S))
-    h = duration[:, None]
+def part_impulse(
+    w: Array, target: Array, h: Array, gone: Array, lags: Array, p: RotorParameters
+) -> Array:
+    """The integral of the thrust while a speed approaches a set point; in closed form. `gone`: the
+    part of the distance, [part, up or down]."""
+    rises = w < target
+    lag = np.where(rises, lags[0], lags[1])
+    passed = np.where(rises, gone[:, :1], gone[:, 1:])
     off = w - target
-    once = off * lag * -np.expm1(-h / lag)
-    twice = off**2 * lag / 2.0 * -np.expm1(-2.0 * h / lag)
+    once = off * lag * passed
+    twice = 0.5 * off * once * (2.0 - passed)
     of_w = target * h + once
-    of_w2 = target**2 * h + 2.0 * target * once + twice
+    of_w2 = target * (of_w + once) + twice
     result: Array = p.shape_0 * h + p.shape_1 * of_w + p.shape_2 * of_w2
     return result
