@@ -7,18 +7,20 @@ blocks' gradients, to first order what a bootstrap of blocks gives).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.fitting.assumptions import Assumption, derivatives, differences
 from rltools_host.fitting.model import COUNT, Model, P, Residuals
 
 Array = NDArray[np.float64]
 
 MOST_STEPS = 40
 SMALLEST_GAIN = 1e-7  # of the sum of squares, relative
-Z_95 = 1.959964
 LOWEST = np.full(COUNT, -np.inf)
 HIGHEST = np.full(COUNT, np.inf)
 LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
@@ -40,18 +42,18 @@ class Estimate:
     noise: Array  # standard deviation of the residuals, by channel
     steps: int
 
-    @property
-    def quantile(self) -> float:
-        """Of 95 %, Student's, for the blocks (Cornish and Fisher)."""
-        return student(self.blocks - 1)
+    def quantile(self, outside: float = 0.05) -> float:
+        """Half an interval in standard errors: Student's, for the blocks."""
+        return student(self.blocks - 1, outside)
 
     def half_width(self, place: int) -> float:
-        return self.quantile * float(self.errors[place])
+        return self.quantile() * float(self.errors[place])
 
 
-def student(freedom: int) -> float:
+def student(freedom: int, outside: float) -> float:
+    """What is exceeded, to either side, with a probability (Cornish and Fisher)."""
     n = max(freedom, 5)
-    z = Z_95
+    z = NormalDist().inv_cdf(1.0 - 0.5 * outside)
     return float(z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2))
 
 
@@ -64,9 +66,13 @@ def noise_of(residuals: Residuals) -> Array:
 
 
 def estimate(
-    model: Model, start: Array, free: list[int], lowest_latency_s: float | None = None
+    model: Model,
+    start: Array,
+    free: list[int],
+    assumed: Sequence[Assumption] = (),
+    lowest_latency_s: float | None = None,
 ) -> Estimate:
-    """From a start, with the parameters that are free."""
+    """From a start, with the parameters that are free and what is assumed of them."""
     lowest = LOWEST.copy()
     if lowest_latency_s is not None:
         lowest[P.LATENCY] = lowest_latency_s
@@ -81,15 +87,21 @@ def estimate(
         weight = 1.0 / noise[residuals.channel]
         r, j = residuals.values * weight, jacobian * weight[:, None]
         normal, gradient = j.T @ j, j.T @ r
-        cost = float(r @ r)
+        there, slope = differences(assumed, theta), derivatives(assumed, theta, free)
+        normal, gradient = normal + slope.T @ slope, gradient + slope.T @ there
+        cost = float(r @ r + there @ there)
         better = False
         while damping < 1e8:
             damped = normal + damping * np.diag(np.diag(normal) + 1e-12)
+            step = np.linalg.solve(damped, gradient)
+            if (2.0 * gradient - normal @ step) @ step < SMALLEST_GAIN * cost:
+                break  # it would gain too little, were the residuals linear
             trial = theta.copy()
-            trial[free] -= np.linalg.solve(damped, gradient)
+            trial[free] -= step
             trial = np.clip(trial, lowest, HIGHEST)
             values = model.residuals(trial, model.motions([trial])[0]).values * weight
-            trial_cost = float(values @ values)
+            there = differences(assumed, trial)
+            trial_cost = float(values @ values + there @ there)
             if trial_cost < cost:
                 better = True
                 damping = max(damping / 10.0, 1e-9)
@@ -104,22 +116,27 @@ def estimate(
     noise = noise_of(residuals)
     weight = 1.0 / noise[residuals.channel]
     r, j = residuals.values * weight, jacobian * weight[:, None]
-    covariance, blocks = covariance_of(j, r, residuals.block)
+    covariance, blocks = covariance_of(j, r, residuals.block, derivatives(assumed, theta, free))
     whole = np.zeros((COUNT, COUNT))
     whole[np.ix_(free, free)] = covariance
     errors = np.sqrt(np.maximum(np.diag(whole), 0.0))
     return Estimate(theta, errors, whole, tuple(free), blocks, noise, steps)
 
 
-def covariance_of(j: Array, r: Array, block: NDArray[np.int64]) -> tuple[Array, int]:
-    """The sandwich, made at least as wide as white noise's in each parameter."""
-    normal = j.T @ j
+def covariance_of(
+    j: Array, r: Array, block: NDArray[np.int64], assumed: Array
+) -> tuple[Array, int]:
+    """The sandwich, made at least as wide as white noise's in each parameter. `assumed`: the
+    derivatives of what is assumed, in its standard deviations."""
+    prior = assumed.T @ assumed
+    normal = j.T @ j + prior
     scales = np.sqrt(np.diag(normal)) + 1e-300
     inverse = np.linalg.pinv(normal / np.outer(scales, scales), rcond=1e-12)
     white = inverse / np.outer(scales, scales)
     count = int(block.max()) + 1
     gradients = np.zeros((count, j.shape[1]))
     np.add.at(gradients, block, j * r[:, None])
-    sandwich = white @ (gradients.T @ gradients) @ white * (count / max(count - 1, 1))
+    spread = gradients.T @ gradients * (count / max(count - 1, 1)) + prior
+    sandwich = white @ spread @ white
     widening = np.sqrt(np.maximum(1.0, np.diag(white) / np.maximum(np.diag(sandwich), 1e-300)))
     return sandwich * np.outer(widening, widening), count

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.fitting.assumptions import (
+    USUAL_INERTIA_Z,
+    USUAL_SHAPE,
+    Assumption,
+    usual_curve,
+    usual_inertia_z,
+)
 from rltools_host.fitting.checks import check_log
 from rltools_host.fitting.estimate import Estimate, estimate
+from rltools_host.fitting.in_gusts import estimate_in_gusts, widened
 from rltools_host.fitting.log import FlightLog
 from rltools_host.fitting.model import COUNT, Model, P
-from rltools_host.fitting.order import USUAL_INERTIA_Z, begin
+from rltools_host.fitting.order import begin
 from rltools_host.fitting.rotors import SHORTEST_LAG_S
 
 Array = NDArray[np.float64]
@@ -21,11 +30,13 @@ WIDEST = 0.3  # half an interval, relative: what is wider is not known
 WIDEST_LAG = 0.5
 WIDEST_INERTIA_Z = 0.15
 WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
+SHAPE = (P.SHAPE_0, P.SHAPE_1)
 DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
-CALM = 1.2  # times a gyroscope's noise: without gusts that matter
+ALL_DRAGS = (*DRAGS, P.SPIN_DRAG)
+# What is left over a sensor's noise, in parts of it, without gusts: chance alone makes about
+# 1 / sqrt(rows).
+CALM, CALM_ROWS = 0.1, 5.0
 WEAKEST = 0.3  # motion, in a gyroscope's noise
-
-CURVE_ASSUMED = "the curve of thrust over rotor speed was taken as its square"
 
 
 @dataclass(frozen=True)
@@ -45,9 +56,12 @@ class Fit:
         return float(function(self.estimate.theta))
 
     def interval(
-        self, function: Callable[[Array], float], positive: bool = False
+        self, function: Callable[[Array], float], positive: bool = False, chosen: bool = False
     ) -> tuple[float, float]:
-        """Of 95 %; by the function's gradient, of its logarithm where it is positive."""
+        """Of 95 %; by the function's gradient, of its logarithm where it is positive. `chosen`: of
+        a drag, which is shown since its estimate is large: so that 95 % of those that are shown
+        have the truth, the interval is that of 100 % - 5 % x the part of the drags that is shown
+        (Benjamini and Yekutieli 2005)."""
         theta = self.estimate.theta
         value = float(function(theta))
         sizes = np.maximum(1e-3 * self.estimate.errors, 1e-9 * np.abs(theta))
@@ -58,7 +72,10 @@ class Fit:
             ]
         )
         variance = float(gradient @ self.estimate.covariance @ gradient)
-        half = self.estimate.quantile * float(np.sqrt(max(variance, 0.0)))
+        outside = 0.05
+        if chosen:
+            outside *= sum(map(self.is_known, ALL_DRAGS)) / len(ALL_DRAGS)
+        half = self.estimate.quantile(outside) * float(np.sqrt(max(variance, 0.0)))
         if positive and value > 0.0:
             factor = float(np.exp(min(half / value, 50.0)))
             return value / factor, value * factor
@@ -74,11 +91,18 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
     has_arms = rotor_x_m is not None and rotor_y_m is not None
     arms = (rotor_x_m or 1.0, rotor_y_m or 1.0)
     model = Model(log, *arms)
-    found, held, no_lag = estimate_what_is_seen(model, begin(model).theta)
-    misfit = rate_misfit(noise_table(model, found))
-    if misfit > CALM:
-        model = Model(log, *arms, own=1)
-        found, held, no_lag = estimate_what_is_seen(model, found.theta)
+    first = estimate_all(model, begin(model).theta)
+    found, held, no_lag = estimate_what_is_seen(model, first)
+    misfit, misfitting = misfit_of(noise_table(model, found))
+    is_calm = misfit < 1.0 + max(CALM, CALM_ROWS / np.sqrt(len(log.time_s)))
+    if not is_calm:
+        in_gusts, moved = estimate_in_gusts(
+            model, found.theta, partial(estimate_with, held=held, no_lag=no_lag)
+        )
+        model = in_gusts.model
+        first = estimate_all(model, in_gusts.estimate.theta)
+        found, held, no_lag = estimate_what_is_seen(model, first)
+        found = widened(found, moved)
     strength = model.driven(found.theta) / found.noise[-3:]
     require_motion(log, found, strength)
     knows_yaw = is_yaw_known(found, strength)
@@ -89,35 +113,59 @@ def fit(log: FlightLog, rotor_x_m: float | None = None, rotor_y_m: float | None 
         frozenset(held | {place for place in range(COUNT) if not is_in(log, place)}),
         frozenset(no_lag),
         knows_yaw,
-        tuple(warnings(log, found, held, knows_yaw, misfit)),
+        tuple(warnings(log, found, held, knows_yaw, "" if is_calm else misfitting, misfit)),
         noise_table(model, found),
     )
 
 
-def estimate_what_is_seen(model: Model, start: Array) -> tuple[Estimate, set[int], set[int]]:
-    """The estimate, what was held in it, and the lags that are shorter than can be seen."""
-    log = model.log
-    free = [place for place in range(COUNT) if is_in(log, place)]
-    first = estimate(model, start, free)
-    held, no_lag = what_to_hold(first, log)
+def estimate_all(model: Model, start: Array) -> Estimate:
+    """Of all parameters that the log's columns can say anything of."""
+    return estimate(model, start, *free_and_assumed(model.log))
+
+
+def free_and_assumed(log: FlightLog) -> tuple[list[int], list[Assumption]]:
+    if log.commands_thrust:
+        return [place for place in range(COUNT) if is_in(log, place) or place in SHAPE], [
+            usual_curve
+        ]
+    return [place for place in range(COUNT) if is_in(log, place)], []
+
+
+def estimate_what_is_seen(model: Model, first: Estimate) -> tuple[Estimate, set[int], set[int]]:
+    """Once more with assumptions in place of what is not seen: the estimate, what is not seen in
+    it, and the lags that are shorter than can be seen."""
+    held, no_lag = what_to_hold(first, model.log)
     if not held | no_lag:
         return first, held, no_lag
-    theta = first.theta.copy()
-    theta[list(held)] = 0.0
+    return estimate_with(model, first.theta, held, no_lag), held, no_lag
+
+
+def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) -> Estimate:
+    """With parameters that are 0 or assumed, and lags that are none."""
+    free, assumed = free_and_assumed(model.log)
+    theta = start.copy()
+    if P.SHAPE_1 in held:
+        assumed.append(usual_curve)
+        theta[list(SHAPE)] = USUAL_SHAPE
     if P.INERTIA_Z in held:
+        assumed.append(usual_inertia_z)
         theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
-    if no_lag:  # what they had of a lag is latency
-        theta[P.LATENCY] += np.exp(theta[list(no_lag)]).mean()
-        theta[list(no_lag)] = np.log(SHORTEST_LAG_S)
-    free = [place for place in free if place not in held | no_lag]
+    lags = list(no_lag)
+    if no_lag and np.any(np.exp(theta[lags]) > SHORTEST_LAG_S * 1.01):
+        theta[P.LATENCY] += np.exp(theta[lags]).mean()  # what they had of a lag
+        theta[lags] = np.log(SHORTEST_LAG_S)
+    nothing = held - {P.SHAPE_1, P.INERTIA_Z}
+    if P.SHAPE_1 in held:
+        nothing -= {P.SHAPE_0}
+    theta[list(nothing)] = 0.0
+    free = [place for place in free if place not in nothing | no_lag]
     # Rotors without lag jump: what comes before its command would be nowhere smooth.
-    lowest = 0.0 if no_lag else None
-    return estimate(model, theta, free, lowest_latency_s=lowest), held, no_lag
+    return estimate(model, theta, free, assumed, 0.0 if no_lag else None)
 
 
 def is_in(log: FlightLog, place: int) -> bool:
     """Whether the log's columns can say anything of a parameter."""
-    if place in (P.SHAPE_0, P.SHAPE_1):
+    if place in SHAPE:
         return not log.commands_thrust
     if place in DRAGS:
         return log.velocity is not None
@@ -129,10 +177,9 @@ def is_in(log: FlightLog, place: int) -> bool:
 def what_to_hold(first: Estimate, log: FlightLog) -> tuple[set[int], set[int]]:
     """Parameters that the log does not show, and lags that are shorter than it shows."""
     theta, held = first.theta, set()
-    shape = (P.SHAPE_0, P.SHAPE_1)
-    if not log.commands_thrust and max(map(first.half_width, shape)) > WIDEST_SHAPE:
-        held |= set(shape)
-    elif P.SHAPE_0 in first.free and theta[P.SHAPE_0] < 0.0:
+    if not log.commands_thrust and max(map(first.half_width, SHAPE)) > WIDEST_SHAPE:
+        held |= set(SHAPE)
+    elif not log.commands_thrust and theta[P.SHAPE_0] < 0.0:
         held.add(P.SHAPE_0)  # a rotor at rest does not pull
     for place, least in ((P.DRAG_X, 1.0), (P.DRAG_Y, 1.0), (P.DRAG_Z, 1.0), (P.SPIN_DRAG, 2.0)):
         # A gyroscope's noise, which the controller answers to, looks a little like damping.
@@ -190,6 +237,7 @@ def warnings(
     found: Estimate,
     held: set[int],
     knows_yaw: bool,
+    misfitting: str,
     misfit: float,
 ) -> list[str]:
     """What the user should know of the log, a sentence each."""
@@ -201,29 +249,31 @@ def warnings(
             "both sides"
         )
     if P.SHAPE_1 in held:
-        said.append(f"the thrust was changed too little for its curve: {CURVE_ASSUMED}")
+        said.append(
+            "the thrust was changed too little for its curve over rotor speed: it was taken as "
+            "published ones are, nearly its square"
+        )
     if theta[P.LATENCY] < -1.5 * log.step_s:
         said.append(
             f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before they are told: the "
             "commands are stamped too late, or the sensors too early"
         )
-    if misfit > CALM:
+    if misfitting:
         said.append(
-            f"angular velocity differed from the model by {misfit:.1f} times its sensor's noise: "
-            "gusts, a battery that sags, a loose part or columns of different times; with an "
-            "acceleration of each window's own the intervals are wider"
+            f"{misfitting} differed from the model by {misfit:.1f} times its sensor's noise: "
+            "gusts, a battery that sags, a loose part or columns of different times; taken as "
+            "gusts, which makes the intervals wider"
         )
     if log.unused:
         said.append(f"columns that are not used: {', '.join(log.unused)}")
     return said
 
 
-def rate_misfit(residuals: dict[str, tuple[float, float]]) -> float:
-    """What is left of the angular velocity, at most, in its sensor's noise."""
+def misfit_of(residuals: dict[str, tuple[float, float]]) -> tuple[float, str]:
+    """The most that is left, in its sensor's noise, and of what."""
     return max(
-        left / max(noise, 1e-9)
+        (left / max(noise, 1e-9), name[:-2].replace("_", " "))
         for name, (left, noise) in residuals.items()
-        if name.startswith("angular_velocity")
     )
 
 

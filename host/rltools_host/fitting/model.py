@@ -2,10 +2,10 @@
 
 The equations are those of docs/fit.md. Nothing that is measured is differentiated. What an
 accelerometer shows is compared row by row; angular velocity (and velocity, where there is no
-accelerometer) within short windows, in which each has a start of its own, and in gusts a steady
-acceleration too: the predicted change is integrated, and the polynomial of degree `own` that fits a
-window's differences best is taken off. Else a controller that answers to gusts would look like
-rotors that answer to commands less than they do.
+accelerometer) within short windows, in which each has a start of its own: the predicted change is
+integrated, and a window's mean difference is taken off. Where there are gusts, all is compared row
+by row, after a filter that takes off what earlier rows say of them: else a controller that answers
+to gusts would look like rotors that answer to commands less than they do.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.fitting.gusts import Filter
 from rltools_host.fitting.log import FlightLog
 from rltools_host.fitting.rotors import RotorMotion, RotorParameters, motions
 
@@ -91,39 +92,49 @@ class Residuals:
 class Windows:
     """Rows in windows of equal length, after the rotors have settled."""
 
-    def __init__(self, log: FlightLog, duration_s: float, block_s: float, own: int) -> None:
+    def __init__(self, log: FlightLog, duration_s: float, block_s: float) -> None:
         start = int(np.searchsorted(log.time_s, log.time_s[0] + SETTLING_S))
         self.length = max(round(duration_s / log.step_s), 4)
         count = (len(log.time_s) - start) // self.length
-        powers = np.vander(np.linspace(-1.0, 1.0, self.length), own + 1)
-        self._own = np.linalg.qr(powers)[0]  # [row, own + 1], of unit length and at right angles
-        self.freedom = 1.0 - (own + 1) / self.length
+        self.freedom = 1.0 - 1.0 / self.length
         self.rows = slice(start, start + count * self.length)
         times = log.time_s[self.rows].reshape(count, self.length)[:, 0] - log.time_s[start]
         self.block = np.repeat((times / block_s).astype(np.int64), self.length)
 
     def differences(self, values: Array) -> Array:
-        """Of [row] values, less what each window has of its own."""
+        """Of [row] values, less each window's mean."""
         parts = values[self.rows].reshape(-1, self.length)
-        left: Array = parts - (parts @ self._own) @ self._own.T
+        left: Array = parts - parts.mean(axis=1, keepdims=True)
         return left.ravel()
 
 
 class Model:
     """A log, prepared; `residuals` compares it with what parameters predict."""
 
-    def __init__(self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, own: int = 0) -> None:
-        self.log = log
+    def __init__(
+        self, log: FlightLog, rotor_x_m: float, rotor_y_m: float, gusts: Filter | None = None
+    ) -> None:
+        self.log, self.gusts = log, gusts
         self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
         self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
         self._dt = np.diff(log.time_s)
         block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
-        self.windows = Windows(log, RATE_WINDOW_S, block_s, own)
-        self._long = Windows(log, VELOCITY_WINDOW_S, block_s, own)
+        self.windows = Windows(log, RATE_WINDOW_S, block_s)
+        long = Windows(log, VELOCITY_WINDOW_S, block_s)
         start = self.windows.rows.start
         self._rows = slice(start, None)
-        rows = log.time_s[self._rows] - log.time_s[start]
-        self._row_block = (rows / block_s).astype(np.int64)
+        # By channel: what is integrated is so from an unknown start.
+        self.integrated = [log.acceleration is None] * 3 + [True] * 3
+        self._windows_of: list[Windows | None] = [self.windows] * 6
+        if gusts is not None:
+            self._windows_of = [None] * 6
+        else:
+            self._windows_of[:3] = [None if log.acceleration is not None else long] * 3
+        row_block = ((log.time_s[self._rows] - log.time_s[start]) / block_s).astype(np.int64)
+        blocks = [row_block if each is None else each.block for each in self._windows_of]
+        self._block = np.concatenate(blocks)
+        self._channel = np.repeat(np.arange(6), [len(block) for block in blocks])
+        self._freedom = np.array([1.0 if w is None else w.freedom for w in self._windows_of])
         rates = log.angular_velocity
         self._rates = self._integral(rates)
         self._products = self._integral(rates[:, [1, 2, 0]] * rates[:, [2, 0, 1]])
@@ -181,11 +192,10 @@ class Model:
         columns = (turned * gains).T
         return np.array([self.windows.differences(column).std() for column in columns])
 
-    def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
-        log, windows = self.log, self.windows
-        parts: list[Array] = []
-        blocks: list[NDArray[np.int64]] = []
-        freedom = []
+    def differences(self, theta: Array, motion: RotorMotion) -> Array:
+        """What the sensors show less what they should: [channel, row]. Those of what is integrated
+        begin anywhere."""
+        log = self.log
         drag = theta[[P.DRAG_X, P.DRAG_Y, P.DRAG_Z]]
         if log.acceleration is not None:
             force = np.zeros_like(log.acceleration)
@@ -193,28 +203,37 @@ class Model:
             force[:, :2] += theta[[P.OFFSET_X, P.OFFSET_Y]]
             if self._air is not None:
                 force = force - drag * self._air
-            difference = (log.acceleration - force)[self._rows]
-            parts += list(difference.T)
-            blocks += [self._row_block] * 3
-            freedom += [1.0] * 3
+            other = log.acceleration - force
         else:
-            long = self._long
             lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
             speed = np.concatenate([np.zeros((1, 3)), np.cumsum(lifted, axis=0)]) + self._fallen
             for value, resisted in zip(drag, self._resisted, strict=True):
                 speed -= value * resisted
             assert log.velocity is not None
-            parts += [long.differences(column) for column in (log.velocity - speed).T]
-            blocks += [long.block] * 3
-            freedom += [long.freedom] * 3
-        parts += [
-            windows.differences(column)
-            for column in (log.angular_velocity - self.rates(theta, motion)).T
+            other = log.velocity - speed
+        turning = log.angular_velocity - self.rates(theta, motion)
+        result: Array = np.concatenate([other, turning], axis=1).T
+        return result
+
+    def settled(self, theta: Array) -> Array:
+        """The differences after the rotors have settled."""
+        return self.differences(theta, self.motions([theta])[0])[:, self._rows]
+
+    def _left(self, differences: Array) -> Array:
+        """Residuals are linear in the differences."""
+        if self.gusts is not None:
+            return self.gusts(differences[:, self._rows]).ravel()
+        parts = [
+            values[self._rows] if windows is None else windows.differences(values)
+            for windows, values in zip(self._windows_of, differences, strict=True)
         ]
-        blocks += [windows.block] * 3
-        freedom += [windows.freedom] * 3
-        channel = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        return Residuals(np.concatenate(parts), channel, np.concatenate(blocks), np.array(freedom))
+        return np.concatenate(parts)
+
+    def _residuals(self, differences: Array) -> Residuals:
+        return Residuals(self._left(differences), self._channel, self._block, self._freedom)
+
+    def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
+        return self._residuals(self.differences(theta, motion))
 
     def jacobian(self, theta: Array, free: list[int]) -> tuple[Residuals, Array]:
         """Residuals and their derivatives by the free parameters, from differences."""
@@ -224,13 +243,13 @@ class Model:
         of_rotors = [place for place in free if place in ROTOR_PLACES]
         here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
         motion_of = dict(zip(of_rotors, others, strict=True))
-        base = self.residuals(theta, here)
+        base = self.differences(theta, here)
         columns = [
-            (self.residuals(moved[place], motion_of.get(place, here)).values - base.values)
+            self._left(self.differences(moved[place], motion_of.get(place, here)) - base)
             / (moved[place][place] - theta[place])
             for place in free
         ]
-        return base, np.stack(columns, axis=1)
+        return self._residuals(base), np.stack(columns, axis=1)
 
 
 def scale(theta: Array, place: int) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.fitting.assumptions import USUAL_INERTIA_Z
 from rltools_host.fitting.log import ROTORS
 from rltools_host.fitting.model import (
     COUNT,
@@ -22,7 +23,6 @@ Array = NDArray[np.float64]
 
 LAGS_S = (0.002, 0.01, 0.03, 0.06, 0.1, 0.16, 0.25)  # that are tried for a beginning
 CLEAR = 8.0  # standard errors, by which a sign is known
-USUAL_INERTIA_Z = 0.87  # of x and y together: the published tables have 0.78 to 0.95
 AXES = ("roll", "pitch", "yaw")
 PATTERNS = np.stack([Y_SIGNS, -X_SIGNS, YAW_SIGNS])
 

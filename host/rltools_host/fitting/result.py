@@ -68,9 +68,10 @@ class Result:
         function: Callable[[Array], float],
         positive: bool = False,
         source: str = FITTED,
+        chosen: bool = False,
     ) -> Value:
         value = self.fit.value(function)
-        low, high = self.fit.interval(function, positive)
+        low, high = self.fit.interval(function, positive, chosen)
         if low == high:  # nothing of it is from the log
             return Value(name, unit, value, source=source)
         return Value(name, unit, value, low, high, source)
@@ -80,10 +81,10 @@ class Result:
             return Value(name, "s", 0.0, 0.0, 0.5 * self.fit.log.step_s)
         return self._value(name, "s", lambda theta: float(np.exp(theta[place])), True)
 
-    def _known(self, place: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
+    def _drag(self, place: int, name: str, unit: str, function: Callable[[Array], float]) -> Value:
         if not self.fit.is_known(place):
             return Value(name, unit, None, source=UNKNOWN)
-        return self._value(name, unit, function)
+        return self._value(name, unit, function, chosen=True)
 
     # -- all values ----------------------------------------------------------------------------
 
@@ -109,10 +110,10 @@ class Result:
             values.append(self._torque("torque / thrust", "m", lambda _t: 1.0, shaped=False))
         values.append(self._yaw_gain())
         values += [
-            self._known(place, f"drag_{axis} / mass", "1/s", part(place))
+            self._drag(place, f"drag_{axis} / mass", "1/s", part(place))
             for place, axis in zip((P.DRAG_X, P.DRAG_Y, P.DRAG_Z), "xyz", strict=True)
         ]
-        values.append(self._known(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
+        values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
         return values
 
     @property
@@ -141,11 +142,11 @@ class Result:
             values.append(self._torque(f"torque_{index}", "mN m", function))
         values += [self._lag("lag_up_s", P.LAG_UP), self._lag("lag_down_s", P.LAG_DOWN)]
         values += [
-            self._known(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
+            self._drag(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
             for place, axis in zip((P.DRAG_X, P.DRAG_Y, P.DRAG_Z), "xyz", strict=True)
         ]
         function = scaled(part(P.SPIN_DRAG), 1e3 * mass)
-        values.append(self._known(P.SPIN_DRAG, "drag_rotation", "mN m s", function))
+        values.append(self._drag(P.SPIN_DRAG, "drag_rotation", "mN m s", function))
         values += [Value(f"sag_{kind}", "", None, source=UNKNOWN) for kind in ("load", "per_min")]
         return values
 

@@ -4,91 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from quadrotor_flight import (
-    DRONES,
-    EXAMPLE_DRONE,
-    Array,
-    Drone,
-    Flight,
-    Noise,
-    Records,
-    example_text,
-    fly,
-    write_log,
+from quadrotor_fit import (
+    NAMES,
+    columns_of,
+    covered,
+    fitted,
+    flown,
+    off,
+    result_of_columns,
+    truth_of,
 )
+from quadrotor_flight import DRONES, EXAMPLE_DRONE, Array, Flight, example_text, write_log
 from rltools_host import cli, paths
 from rltools_host.build import experiments
 from rltools_host.commands.fit import EXPERIMENT
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import ASSUMED, FITTED, UNKNOWN, Result, Value
+from rltools_host.fitting.result import ASSUMED, UNKNOWN, Result
 
 EXAMPLE = paths.REPOSITORY / "examples" / "fit" / "flight.csv"
-NAMES = tuple(DRONES)
-
-
-@cache
-def records(count: int = 1, seed: int = 0, flight: Flight | None = None) -> Records:
-    """A flight of each drone, `count` times."""
-    return fly(list(DRONES.values()) * count, seed, flight)
-
-
-def result_of(log: Path, drone: Drone) -> Result:
-    return Result(fit(read_log(log), *drone.rotor), drone.mass, *drone.rotor)
-
-
-def columns_of(name: str, commands: str = "thrust", flight: Flight | None = None) -> Any:
-    return records(flight=flight).columns(NAMES.index(name), commands)
-
-
-def truth_of(drone: Drone, latency_s: float = 0.0) -> dict[str, float]:
-    """The parameters by the names of the result."""
-    values = {
-        "lag_up_s": drone.lag[0],
-        "lag_down_s": drone.lag[1],
-        "drag_rotation": 1e3 * drone.drag_rotation,
-        "latency of the commands": latency_s,
-        "greatest thrust of a rotor / mass": drone.greatest / drone.mass,
-        "torque / thrust": drone.torque[2] / drone.thrust[2],
-        "mass torque / (thrust inertia_z)": drone.torque[2]
-        / drone.thrust[2]
-        * drone.mass
-        / drone.inertia[2],
-    }
-    for index, axis in enumerate("xyz"):
-        values[f"inertia_{axis}"] = 1e6 * drone.inertia[index]
-        values[f"drag_{axis}"] = drone.drag[index]
-        values[f"thrust_{index}"] = drone.thrust[index]
-        values[f"torque_{index}"] = 1e3 * drone.torque[index]
-    return values
-
-
-def fitted(result: Result) -> dict[str, Value]:
-    """What is from the log, each parameter once."""
-    values = {value.name: value for value in [*result.per_mass(), *result.settings()]}
-    return {name: value for name, value in values.items() if value.source == FITTED}
-
-
-def covered(result: Result, truth: dict[str, float]) -> list[bool]:
-    values = fitted(result)
-    return [
-        bool(value.low <= truth[name] <= value.high)
-        for name, value in values.items()
-        if name in truth and value.low is not None and value.high is not None
-    ]
-
-
-def off(value: Value, truth: float) -> float:
-    assert value.value is not None
-    return abs(value.value / truth - 1.0)
 
 
 # -- what was simulated is found -------------------------------------------------------------------
@@ -96,10 +37,9 @@ def off(value: Value, truth: float) -> float:
 
 @pytest.mark.parametrize("commands", ["thrust", "speed"])
 @pytest.mark.parametrize("name", NAMES)
-def test_what_was_simulated_is_found(tmp_path: Path, name: str, commands: str) -> None:
+def test_what_was_simulated_is_found(name: str, commands: str) -> None:
     drone = DRONES[name]
-    log = write_log(tmp_path / "log.csv", columns_of(name, commands))
-    values, truth = fitted(result_of(log, drone)), truth_of(drone)
+    values, truth = fitted(flown(name, commands)), truth_of(drone)
     within = {"inertia_x": 0.03, "inertia_y": 0.03, "greatest thrust of a rotor / mass": 0.015}
     if drone.lag[0] > 0.0:
         within |= {"lag_up_s": 0.04, "lag_down_s": 0.04}
@@ -124,36 +64,33 @@ def test_what_was_simulated_is_found(tmp_path: Path, name: str, commands: str) -
         assert curve == pytest.approx(sum(drone.thrust[i] * hover**i for i in range(3)), rel=0.02)
 
 
-def test_drag_is_found_where_there_is_some(tmp_path: Path) -> None:
-    drone = DRONES["with-drag"]
-    values = fitted(result_of(write_log(tmp_path / "a.csv", columns_of("with-drag")), drone))
-    for axis, truth in zip("xy", drone.drag, strict=False):
+def test_drag_is_found_where_there_is_some() -> None:
+    values = fitted(flown("with-drag"))
+    for axis, truth in zip("xy", DRONES["with-drag"].drag, strict=False):
         assert off(values[f"drag_{axis}"], truth) < 0.35
-    without = result_of(write_log(tmp_path / "b.csv", columns_of("decks")), DRONES["decks"])
-    sources = {value.name: value.source for value in without.settings()}
+    sources = {value.name: value.source for value in flown("decks").settings()}
     assert sources["drag_rotation"] == UNKNOWN
     assert sum(sources[f"drag_{axis}"] == UNKNOWN for axis in "xyz") >= 2
 
 
-def test_latency_does_not_become_lag(tmp_path: Path) -> None:
+def test_latency_does_not_become_lag() -> None:
     """Ten milliseconds, and commands at each step of which the log has every second one."""
     flight = Flight(latency_steps=5, control_steps=2)
     drone = DRONES["decks"]
-    log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
-    values = fitted(result_of(log, drone))
+    values = fitted(flown("decks", flight=flight))
     assert values["latency of the commands"].value == pytest.approx(0.01, abs=0.0005)
     assert off(values["lag_up_s"], drone.lag[0]) < 0.03
     assert off(values["lag_down_s"], drone.lag[1]) < 0.03
 
 
-def test_velocity_in_place_of_an_accelerometer(tmp_path: Path) -> None:
+def test_velocity_in_place_of_an_accelerometer() -> None:
     columns = {
         name: values
         for name, values in columns_of("decks", "speed").items()
         if not name.startswith("acceleration")
     }
     drone = DRONES["decks"]
-    values = fitted(result_of(write_log(tmp_path / "log.csv", columns), drone))
+    values = fitted(result_of_columns(columns, drone))
     assert off(values["lag_up_s"], drone.lag[0]) < 0.1
     assert off(values["inertia_x"], 1e6 * drone.inertia[0]) < 0.15
 
@@ -171,10 +108,8 @@ def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
     assert "torque / thrust" not in values
 
 
-def test_a_log_without_yaw_says_so(tmp_path: Path) -> None:
-    flight = Flight(yaw=0.0)
-    drone = DRONES["large"]
-    result = result_of(write_log(tmp_path / "log.csv", columns_of("large", flight=flight)), drone)
+def test_a_log_without_yaw_says_so() -> None:
+    result = flown("large", flight=Flight(yaw=0.0))
     assert "it has too little yaw motion" in result.fit.warnings[0]
     by_name = {value.name: value for value in result.settings()}
     assert by_name["torque_2"].source == UNKNOWN
@@ -186,72 +121,23 @@ def test_a_log_without_yaw_says_so(tmp_path: Path) -> None:
     )
 
 
-def test_gusts_widen_the_intervals(tmp_path: Path) -> None:
-    drone = DRONES["decks"]
-    calm = result_of(write_log(tmp_path / "a.csv", columns_of("decks")), drone)
-    flight = Flight(noise=Noise(gust=0.02))
-    gusts = result_of(write_log(tmp_path / "b.csv", columns_of("decks", flight=flight)), drone)
-
-    def width(result: Result, name: str) -> float:
-        value = fitted(result)[name]
-        assert value.low is not None
-        assert value.high is not None
-        return value.high - value.low
-
-    assert width(gusts, "inertia_x") > 1.3 * width(calm, "inertia_x")
-    # The controller answers to gusts, which must not look like weak rotors.
-    for axis in range(2):
-        value = fitted(gusts)[f"inertia_{'xy'[axis]}"]
-        assert off(value, 1e6 * drone.inertia[axis]) < 0.08
-    assert "times its sensor's noise: gusts" in gusts.fit.warnings[-1]
-    assert calm.fit.warnings == ()
-
-
-# -- as sure as it says ----------------------------------------------------------------------------
-
-
-def coverage(folder: Path, count: int, flight: Flight | None = None) -> tuple[float, int]:
-    found: list[bool] = []
-    for commands in ("thrust", "speed"):
-        for index, name in enumerate(NAMES * count):
-            columns = records(count, 5, flight).columns(index, commands)
-            result = result_of(write_log(folder / "log.csv", columns), DRONES[name])
-            latency_s = 0.002 * flight.latency_steps if flight else 0.0
-            found += covered(result, truth_of(DRONES[name], latency_s))
-    return float(np.mean(found)), len(found)
-
-
-def test_true_values_are_within_the_intervals(tmp_path: Path) -> None:
-    share, count = coverage(tmp_path, 1)
-    assert count > 80
-    assert share >= 0.85  # of 95 %, few flights
-
-
-@pytest.mark.exhaustive
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(
-    "flight",
-    [
-        Flight(),
-        Flight(latency_steps=4, seconds=20.0),
-        Flight(noise=Noise(gyro_rad_s=0.1, acceleration_m_s2=1.0)),
-        Flight(noise=Noise(gust=0.05)),
-    ],
-    ids=["usual", "late", "noisy", "gusts"],
-)
-def test_true_values_are_within_the_intervals_over_many_seeds(
-    tmp_path: Path, flight: Flight
-) -> None:
-    share, count = coverage(tmp_path, 10, flight)
-    assert count > 800
-    assert share >= 0.9
+def test_true_values_are_within_the_intervals() -> None:
+    """Those of all flights above; of other flights in test_intervals.py."""
+    found = [
+        within
+        for name in NAMES
+        for commands in ("thrust", "speed")
+        for within in covered(flown(name, commands), truth_of(DRONES[name]))
+    ]
+    assert len(found) > 80
+    assert np.mean(found) >= 0.85  # of 95 %, few flights
 
 
 # -- what a log does not show ----------------------------------------------------------------------
 
 
 def test_gentle_flight_is_refused(tmp_path: Path) -> None:
-    flight = Flight(excitation=0.0)
+    flight = Flight(excitation=0.0, seconds=5.0)
     log = write_log(tmp_path / "log.csv", columns_of("decks", flight=flight))
     with pytest.raises(DamagedFileError, match=r"log\.csv: it"):
         fit(read_log(log))
@@ -405,8 +291,8 @@ def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
     assert "the rotors answer 16 ms before they are told" in " ".join(result.warnings)
 
 
-def test_noise_alone_is_what_is_left(tmp_path: Path) -> None:
-    result = fit(read_log(write_log(tmp_path / "log.csv", columns_of("raptor"))))
+def test_noise_alone_is_what_is_left() -> None:
+    result = flown("raptor").fit
     for name, (left, noise) in result.residuals.items():
         assert left == pytest.approx(noise, rel=0.1), name
     assert result.warnings == ()
