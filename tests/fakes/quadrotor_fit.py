@@ -7,15 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from quadrotor_flight import (
-    DRONES,
-    STEP_S,
-    Drone,
-    Flight,
-    Records,
-    fly,
-    write_log,
-)
+from quadrotor_drones import DRONES, Drone
+from quadrotor_flight import STEP_S, Flight, Records, fly, write_log
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.result import FITTED, Result, Value

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from quadrotor_drones import DRONES
 from quadrotor_fit import (
     NAMES,
     columns_of,
@@ -20,7 +21,7 @@ from quadrotor_fit import (
     result_of_columns,
     truth_of,
 )
-from quadrotor_flight import DRONES, EXAMPLE_DRONE, Array, Flight, example_text, write_log
+from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
 from rltools_host import cli, paths
 from rltools_host.build import experiments
 from rltools_host.commands.fit import EXPERIMENT

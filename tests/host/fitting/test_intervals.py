@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from quadrotor_drones import DRONES
 from quadrotor_fit import NAMES, columns_of, fitted, flown, off, result_of_columns, share_covered
-from quadrotor_flight import DRONES, Flight, Noise
+from quadrotor_flight import Flight, Noise
 from rltools_host.fitting.assumptions import USUAL_INERTIA_Z, usual_curve, usual_inertia_z
 from rltools_host.fitting.estimate import covariance_of, student
 from rltools_host.fitting.gusts import Filter, Gusts, most_likely
