@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.log import FlightLog
+from rltools_host.fitting.log import (
+    ACCELERATION,
+    ANGULAR_VELOCITY,
+    ATTITUDE,
+    ROTORS,
+    VELOCITY,
+    FlightLog,
+)
 from rltools_host.fitting.model import GRAVITY_M_S2, turn
 
 Array = NDArray[np.float64]
@@ -39,6 +46,7 @@ def check_log(log: FlightLog) -> None:
     check_commands(log)
     check_gravity(log)
     check_velocity(log)
+    check_sensors(log)
 
 
 def check_time(log: FlightLog) -> None:
@@ -199,7 +207,7 @@ def check_commands(log: FlightLog) -> None:
     part = at_limit.mean(axis=0)
     if part.max() > HELD_AT_LIMIT:
         rotor = int(np.argmax(part))
-        name = ("front right", "rear right", "rear left", "front left")[rotor]
+        name = ROTORS[rotor].replace("_", " ")
         value = "0" if log.commands[:, rotor].mean() < 0.5 else "1"
         raise log.fault(
             f"the {name} rotor's command is at its limit, mostly {value}, in "
@@ -208,6 +216,12 @@ def check_commands(log: FlightLog) -> None:
         )
     if log.commands.std(axis=0).max() < SMALLEST_COMMAND_CHANGE:
         raise log.fault("its commands do not change: it is not of a flight, or of other columns")
+    for name, command in zip(ROTORS, log.commands.T, strict=True):
+        if np.ptp(command) == 0.0:
+            raise log.fault(
+                f"the {name.replace('_', ' ')} rotor's command is {command[0]:g} in all rows, and "
+                "others change: write what was sent"
+            )
 
 
 def check_gravity(log: FlightLog) -> None:
@@ -252,3 +266,20 @@ def check_velocity(log: FlightLog) -> None:
             "its velocity does not change as acceleration and attitude say: it is the world's, z "
             "up, with the x and y that the attitude turns to, in m/s"
         )
+
+
+def check_sensors(log: FlightLog) -> None:
+    """Each shows something."""
+    for names, values, otherwise in (
+        (ATTITUDE, log.attitude, ""),
+        (ANGULAR_VELOCITY, log.angular_velocity, ""),
+        (ACCELERATION, log.acceleration, ", or leave acceleration_* out"),
+        (VELOCITY, log.velocity, ", or leave velocity_* out"),
+    ):
+        if values is None:
+            continue
+        for name, column in zip(names, values.T, strict=True):
+            if np.ptp(column) == 0.0:
+                raise log.fault(
+                    f"{name} is {column[0]:g} in all rows: write what was measured{otherwise}"
+                )

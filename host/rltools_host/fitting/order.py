@@ -119,7 +119,7 @@ def answers_of_axes(model: Model, lag_s: float) -> tuple[Array, Array]:
 
 def check_rotors(model: Model, values: Array, errors: Array) -> None:
     """Where each rotor is seen to be, by how roll and pitch answer to it."""
-    if np.any(np.abs(values[:2]) < CLEAR * errors[:2]):
+    if np.any(np.abs(values[:2]) <= CLEAR * errors[:2]):
         return  # not seen
     signs = np.sign(values[:2])
     seen = [

@@ -210,6 +210,13 @@ def still_commands(table: Columns) -> None:
         table[name][:] = 0.7
 
 
+def still(name: str, value: float) -> Callable[[Columns], None]:
+    def change(table: Columns) -> None:
+        table[name][:] = value
+
+    return change
+
+
 def no_gravity(table: Columns) -> None:
     table[FORCES[2]] -= 9.81
 
@@ -262,6 +269,11 @@ def body_velocity(table: Columns) -> None:
         (body_velocity, "its velocity does not change as acceleration and attitude say"),
         (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
         (still_commands, "its commands do not change: it is not of a flight"),
+        (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
+        (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write what was measure"),
+        (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write what was measured"),
+        (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write what was measur"),
+        (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write what was measured, or leave veloc"),
     ],
 )
 def test_what_is_wrong_is_named(
