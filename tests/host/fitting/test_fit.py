@@ -109,8 +109,9 @@ def test_without_mass_and_places_only_ratios(tmp_path: Path) -> None:
     assert "torque / thrust" not in values
 
 
-def test_a_log_without_yaw_says_so() -> None:
-    result = flown("large", flight=Flight(yaw=0.0))
+@pytest.mark.parametrize("name", ["large", "raptor"])  # the second has intervals of noise alone
+def test_a_log_without_yaw_says_so(name: str) -> None:
+    result = flown(name, flight=Flight(yaw=0.0))
     assert "it has too little yaw motion" in result.fit.warnings[0]
     by_name = {value.name: value for value in result.settings()}
     assert by_name["torque_2"].source == UNKNOWN

@@ -132,9 +132,10 @@ def test_a_filter_without_gusts_leaves_all_but_the_start() -> None:
     np.testing.assert_allclose(same[1], values[1] - values[1].mean(), atol=1e-4)
 
 
-def test_a_filter_looks_back_only() -> None:
+@pytest.mark.parametrize("size", [0.5, 60.0])  # the smaller, the longer does a row matter
+def test_a_filter_looks_back_only(size: float) -> None:
     """Else what a controller does later would be correlated with what is left."""
-    model = Gusts(60.0, 0.3, False)
+    model = Gusts(size, 0.3, False)
     values = np.random.default_rng(2).standard_normal((1, 500))
     changed = values.copy()
     changed[0, 300:] += 7.0
