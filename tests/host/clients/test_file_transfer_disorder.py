@@ -139,10 +139,13 @@ def test_download_without_progress_ends(packets: int) -> None:
     assert not channel.server.sessions, "the session is closed"
 
 
-def test_late_packets_of_one_file_are_not_taken_for_another() -> None:
+# Numbers of a first request, some so that those of the next ones begin again at 0.
+@pytest.mark.parametrize("sequence", [7, *range(0xFFF0, 0x10000)])
+def test_late_packets_of_one_file_are_not_taken_for_another(sequence: int) -> None:
     """Both sessions have the same number, as a server may give."""
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
     transfer = on(channel)
+    transfer._sequence = sequence
     channel.server.numbers = lambda: 5
     assert transfer.download("/a") == FILES["/a"]
     burst = next(r for r in channel.server.requests if r.opcode == Opcode.BURST_READ_FILE)
@@ -154,7 +157,7 @@ def test_late_packets_of_one_file_are_not_taken_for_another() -> None:
             return answers
         late = [
             Packet(
-                burst.sequence + 1 + index,
+                (burst.sequence + 1 + index) & 0xFFFF,
                 5,
                 Opcode.ACK,
                 Opcode.BURST_READ_FILE,
@@ -216,7 +219,8 @@ def test_numbers_of_another_program_differ() -> None:
     assert len(firsts) > 10
 
 
-def test_burst_that_ends_with_end_of_file() -> None:
+@pytest.mark.parametrize("sequence", [7, *range(0xFFF0, 0x10000)])
+def test_burst_that_ends_with_end_of_file(sequence: int) -> None:
     """Some servers say so instead of marking the last packet; the gap is then filled at once."""
     channel = DisorderlyChannel(server_in_memory([]), Random(1), 0.0)
     original = channel.server.answer
@@ -228,14 +232,15 @@ def test_burst_that_ends_with_end_of_file() -> None:
         if request.opcode != Opcode.BURST_READ_FILE:
             return [packet.pack() for packet in packets if packet]
         sent = [Packet(**{**vars(p), "burst_complete": False}) for p in packets if p]
-        last = Packet(
-            sent[-1].sequence + 1, request.session, Opcode.NAK, request.opcode, data=b"\x06"
-        )
+        number = (sent[-1].sequence + 1) & 0xFFFF
+        last = Packet(number, request.session, Opcode.NAK, request.opcode, data=b"\x06")
         first = 1 if request.offset == 0 else 0  # the file's first packet is lost
         return [packet.pack() for packet in [*sent[first:], last]]
 
     channel.server.answer = answer  # type: ignore[method-assign]
-    assert on(channel).download("/d") == FILES["/d"]
+    transfer = on(channel)
+    transfer._sequence = sequence
+    assert transfer.download("/d") == FILES["/d"]
     assert channel.now == 0.0
 
 
