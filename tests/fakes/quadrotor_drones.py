@@ -23,10 +23,6 @@ class Drone:
         return sum(self.thrust)
 
 
-def proportional(thrust: tuple[float, float, float], constant: float) -> tuple[float, ...]:
-    return tuple(constant * value for value in thrust)
-
-
 def rotor_drone(
     mass: float,
     inertia: tuple[float, float, float],
@@ -56,10 +52,10 @@ DECKS = rotor_drone(
     0.004665,
     (0.069, 0.114),
 )
-RAPTOR = rotor_drone(
-    0.0306,
-    (9.42e-6, 9.64e-6, 17.5e-6),
-    (0.028, 0.028),
+RAPTOR = rotor_drone(  # the same drone, with other rotors' curves and lags
+    DECKS.mass,
+    DECKS.inertia,
+    DECKS.rotor,
     (0.0035, 0.0144, 0.0922),
     0.004665,
     (0.055, 0.249),

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.fitting.assumptions import (
+    SHAPE,
     USUAL_INERTIA_Z,
     USUAL_SHAPE,
     Assumption,
+    inertia_x_and_y,
     usual_curve,
     usual_inertia_z,
 )
@@ -30,7 +32,6 @@ WIDEST = 0.3  # half an interval, relative: what is wider is not known
 WIDEST_LAG = 0.5
 WIDEST_INERTIA_Z = 0.15
 WIDEST_SHAPE = 0.25  # of thrust's parts at rest and proportional to speed
-SHAPE = (P.SHAPE_0, P.SHAPE_1)
 DRAGS = (P.DRAG_X, P.DRAG_Y, P.DRAG_Z)
 ALL_DRAGS = (*DRAGS, P.SPIN_DRAG)
 # What is left over a sensor's noise, in parts of it, without gusts: chance alone makes about
@@ -149,7 +150,7 @@ def estimate_with(model: Model, start: Array, held: set[int], no_lag: set[int]) 
         theta[list(SHAPE)] = USUAL_SHAPE
     if P.INERTIA_Z in held:
         assumed.append(usual_inertia_z)
-        theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1 / theta[P.GAIN_X] + 1 / theta[P.GAIN_Y])
+        theta[P.INERTIA_Z] = USUAL_INERTIA_Z * inertia_x_and_y(theta)
     lags = list(no_lag)
     if no_lag and np.any(np.exp(theta[lags]) > SHORTEST_LAG_S * 1.01):
         theta[P.LATENCY] += np.exp(theta[lags]).mean()  # what they had of a lag

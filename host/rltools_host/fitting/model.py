@@ -125,11 +125,10 @@ class Model:
         self._rows = slice(start, None)
         # By channel: what is integrated is so from an unknown start.
         self.integrated = [log.acceleration is None] * 3 + [True] * 3
-        self._windows_of: list[Windows | None] = [self.windows] * 6
-        if gusts is not None:
-            self._windows_of = [None] * 6
-        else:
-            self._windows_of[:3] = [None if log.acceleration is not None else long] * 3
+        self._windows_of: list[Windows | None] = [None] * 6
+        if gusts is None:
+            self._windows_of[:3] = [long if log.acceleration is None else None] * 3
+            self._windows_of[3:] = [self.windows] * 3
         row_block = ((log.time_s[self._rows] - log.time_s[start]) / block_s).astype(np.int64)
         blocks = [row_block if each is None else each.block for each in self._windows_of]
         self._block = np.concatenate(blocks)
@@ -237,9 +236,7 @@ class Model:
 
     def jacobian(self, theta: Array, free: list[int]) -> tuple[Residuals, Array]:
         """Residuals and their derivatives by the free parameters, from differences."""
-        moved = {
-            place: theta + STEPS * np.eye(COUNT)[place] * scale(theta, place) for place in free
-        }
+        moved = {place: stepped(theta, place) for place in free}
         of_rotors = [place for place in free if place in ROTOR_PLACES]
         here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
         motion_of = dict(zip(of_rotors, others, strict=True))
@@ -257,6 +254,13 @@ def scale(theta: Array, place: int) -> float:
     if place in ROTOR_PLACES:
         return 1.0
     return max(abs(float(theta[place])), 1e-3)
+
+
+def stepped(theta: Array, place: int) -> Array:
+    """The parameters with one of them moved, for derivatives from differences."""
+    moved: Array = theta.copy()
+    moved[place] += STEPS[place] * scale(theta, place)
+    return moved
 
 
 def unit(q: Array) -> Array:

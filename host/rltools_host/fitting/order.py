@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.assumptions import USUAL_INERTIA_Z
+from rltools_host.fitting.assumptions import USUAL_INERTIA_Z, inertia_x_and_y
 from rltools_host.fitting.log import ROTORS
 from rltools_host.fitting.model import (
     COUNT,
@@ -62,7 +62,7 @@ def begin(model: Model) -> Beginning:
     arms = np.array([model.rotor_y_m, model.rotor_x_m, 1.0])
     gains = np.maximum(together, 1e-6) / (theta[P.THRUST] * arms)
     theta[[P.GAIN_X, P.GAIN_Y, P.GAIN_Z]] = gains
-    theta[P.INERTIA_Z] = USUAL_INERTIA_Z * (1.0 / gains[0] + 1.0 / gains[1])
+    theta[P.INERTIA_Z] = USUAL_INERTIA_Z * inertia_x_and_y(theta)
     return Beginning(theta, clear)
 
 

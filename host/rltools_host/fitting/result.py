@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.fit import Fit
+from rltools_host.fitting.fit import DRAGS, Fit
 from rltools_host.fitting.model import P
 
 Array = NDArray[np.float64]
@@ -111,7 +111,7 @@ class Result:
         values.append(self._yaw_gain())
         values += [
             self._drag(place, f"drag_{axis} / mass", "1/s", part(place))
-            for place, axis in zip((P.DRAG_X, P.DRAG_Y, P.DRAG_Z), "xyz", strict=True)
+            for place, axis in zip(DRAGS, "xyz", strict=True)
         ]
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation / mass", "m^2/s", part(P.SPIN_DRAG)))
         return values
@@ -143,7 +143,7 @@ class Result:
         values += [self._lag("lag_up_s", P.LAG_UP), self._lag("lag_down_s", P.LAG_DOWN)]
         values += [
             self._drag(place, f"drag_{axis}", "N s/m", scaled(part(place), mass))
-            for place, axis in zip((P.DRAG_X, P.DRAG_Y, P.DRAG_Z), "xyz", strict=True)
+            for place, axis in zip(DRAGS, "xyz", strict=True)
         ]
         function = scaled(part(P.SPIN_DRAG), 1e3 * mass)
         values.append(self._drag(P.SPIN_DRAG, "drag_rotation", "mN m s", function))

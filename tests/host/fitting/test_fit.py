@@ -20,6 +20,7 @@ from quadrotor_fit import (
     off,
     result_of_columns,
     truth_of,
+    without_accelerometer,
 )
 from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
 from rltools_host import cli, paths
@@ -85,11 +86,7 @@ def test_latency_does_not_become_lag() -> None:
 
 
 def test_velocity_in_place_of_an_accelerometer() -> None:
-    columns = {
-        name: values
-        for name, values in columns_of("decks", "speed").items()
-        if not name.startswith("acceleration")
-    }
+    columns = without_accelerometer(columns_of("decks", "speed"))
     drone = DRONES["decks"]
     values = fitted(result_of_columns(columns, drone))
     assert off(values["lag_up_s"], drone.lag[0]) < 0.1

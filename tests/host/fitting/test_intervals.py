@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 from quadrotor_drones import DRONES
-from quadrotor_fit import NAMES, columns_of, fitted, flown, off, result_of_columns, share_covered
+from quadrotor_fit import (
+    NAMES,
+    columns_of,
+    fitted,
+    flown,
+    off,
+    result_of_columns,
+    share_covered,
+    without_accelerometer,
+)
 from quadrotor_flight import Flight, Noise
 from rltools_host.fitting.assumptions import USUAL_INERTIA_Z, usual_curve, usual_inertia_z
 from rltools_host.fitting.estimate import covariance_of, student
@@ -85,11 +94,7 @@ def test_gusts_widen_the_intervals() -> None:
 
 
 def test_gusts_without_an_accelerometer() -> None:
-    columns = {
-        name: values
-        for name, values in columns_of("decks", "thrust", SMALL_GUSTS).items()
-        if not name.startswith("acceleration")
-    }
+    columns = without_accelerometer(columns_of("decks", "thrust", SMALL_GUSTS))
     result = result_of_columns(columns, DRONES["decks"])
     assert off(fitted(result)["inertia_x"], 1e6 * DRONES["decks"].inertia[0]) < 0.15
     assert "velocity differed" in result.fit.warnings[-1]
