@@ -1,5 +1,5 @@
-"""Processors without floating-point unit, emulated: the bits of this machine's, training included,
-and the instructions that a product takes."""
+"""Processors without fused multiply-add, emulated, and WebAssembly, which has none either: the bits
+of this machine's, training included, and the instructions that a product takes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class Machine:
     device_header: str
     device: str
     command: tuple[str, ...]  # the compiler and its flags
-    emulator: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()  # what comes before the program's name
     tools: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ("-lm",)
 
 
 HOST = Machine("host.cpp", "generic.h", "Generic", ("g++", "-march=native"))
@@ -44,7 +45,10 @@ MACHINES = {
             *("--specs=picolibc.specs", "-isystem", str(paths.REPOSITORY / "lib/freestanding")),
             f"-T{HERE / 'rv32imc.ld'}",
         ),
-        ("qemu-system-riscv32", "-M", "virt", "-bios", "none", "-icount", "shift=0", *QEMU),
+        (
+            *("qemu-system-riscv32", "-M", "virt", "-bios", "none", "-icount", "shift=0"),
+            *(*QEMU, "-kernel"),
+        ),
         ("riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
     ),
     **{
@@ -56,12 +60,25 @@ MACHINES = {
             ("arm-none-eabi-g++", f"-mcpu={processor}", "-fno-threadsafe-statics", *CORTEX_M),
             (
                 *("qemu-system-arm", "-M", "mps2-an385", *QEMU),
-                *("-semihosting-config", "enable=on,target=native"),
+                *("-semihosting-config", "enable=on,target=native", "-kernel"),
             ),
             ("arm-none-eabi-g++", "arm-none-eabi-libstdc++", "qemu-system-arm"),
         )
         for processor in ("cortex-m0plus", "cortex-m3")
     },
+    "wasm32": Machine(
+        "wasm32.cpp",
+        "generic.h",
+        "Generic",
+        (
+            *("clang++", "--target=wasm32", "-nostdlib", "-fno-builtin"),
+            *("-isystem", str(paths.REPOSITORY / "lib/freestanding")),
+            *("-Wl,--no-entry", "-Wl,--export=main"),
+        ),
+        ("node", str(HERE / "run_wasm.mjs")),
+        ("clang++", "wasm-ld", "node"),
+        libraries=(),
+    ),
 }
 
 
@@ -73,10 +90,10 @@ def output_of(machine: Machine, folder: Path) -> list[str]:
         f'-DRLT_DEVICE_HEADER="rltools/devices/{machine.device_header}"',
         f"-DRLT_DEVICE={machine.device}",
         *(str(HERE / "program.cpp"), str(HERE / machine.source)),
-        *("-lm", "-o", str(program)),
+        *(*machine.libraries, "-o", str(program)),
     ]
     subprocess.run(command, check=True, timeout=200)
-    run = [*machine.emulator, "-kernel", str(program)] if machine.emulator else [str(program)]
+    run = [*machine.run, str(program)]
     result = subprocess.run(run, capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()
