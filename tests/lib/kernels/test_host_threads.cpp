@@ -1,5 +1,6 @@
 // The device with several threads: networks and whole training runs end in the bits of one thread.
 // The pool of threads itself: test_pool.cpp.
+#include <dirent.h>
 #include <doctest/doctest.h>
 #include <sched.h>
 
@@ -19,6 +20,8 @@ using training_run::Run;
 
 namespace {
 
+threads::Pool own_pool;
+
 template <class E, class Device>
 std::string hash_after(Device device, std::uint32_t steps) {
   Run<E> run(7);
@@ -27,14 +30,28 @@ std::string hash_after(Device device, std::uint32_t steps) {
   return run.state_sha256();
 }
 
-// The same with so many threads, on a device with a pool of its own.
+// Of this process; 0 where /proc does not tell.
+int running_threads() {
+  int count = 0;
+  if (DIR* const folder = opendir("/proc/self/task")) {
+    while (const dirent* const entry = readdir(folder)) count += entry->d_name[0] != '.';
+    closedir(folder);
+  }
+  return count;
+}
+const int kThreadsAtFirst = running_threads();
+
+// The same with so many threads, on a device with a pool of its own, which every kernel passes on:
+// one that made up a device would start the process's pool.
 template <class E>
 std::string hash_on_threads(int threads, std::uint32_t steps) {
-  static threads::Pool pool;
-  REQUIRE(pool.set_threads(threads));
   HostThreads device;
-  device.pool = &pool;
-  return hash_after<E>(device, steps);
+  device.pool = &own_pool;
+  REQUIRE(set_threads(device, threads));
+  REQUIRE(set_threads(HostThreads{}, 2));  // begun when something uses it
+  const std::string hash = hash_after<E>(device, steps);
+  CHECK(running_threads() <= kThreadsAtFirst + threads - 1);
+  return hash;
 }
 
 template <class E>
@@ -79,10 +96,9 @@ struct Passes {
 
 template <class Network>
 void require_same_passes(int threads) {
-  static threads::Pool pool;
-  REQUIRE(pool.set_threads(threads));
   HostThreads device;
-  device.pool = &pool;
+  device.pool = &own_pool;
+  REQUIRE(set_threads(device, threads));
   const auto one = std::make_unique<Passes<Network>>();
   const auto two = std::make_unique<Passes<Network>>();
   one->run(HostSimd{});
@@ -141,8 +157,8 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
   const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
-  CHECK(hash_after<PendulumPpo>(HostThreads{}, 270) == expected);
-  CHECK(hash_after<WholeBatch<PendulumPpo>>(HostThreads{}, 270) == expected);
+  CHECK(hash_on_threads<PendulumPpo>(2, 270) == expected);
+  CHECK(hash_on_threads<WholeBatch<PendulumPpo>>(2, 270) == expected);
   CHECK(hash_after<RandomPointPpo>(HostThreads{}, 90) == hash_after<RandomPointPpo>(Generic{}, 90));
 }
 
