@@ -13,6 +13,11 @@ HASHES = {
     "environment.behaviour": "what the environment does in a step has changed",
     "state_layout": "the layout of the training state has changed",
 }
+# Of environments with settings. Runs from before there was this item are of a fingerprint that saw
+# the environment with its settings' defaults alone: how it compares with today's is not known.
+CONSTANTS = "environment."
+PROBES = "environment.probes"
+NOT_COVERED = "the run's fingerprint does not cover what the environment's settings switch on"
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
@@ -20,9 +25,12 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     if not before or not now:
         return ""
     clauses, hashes = [], []
+    is_covered = PROBES in before or PROBES not in now
+    if not is_covered:
+        hashes.append(NOT_COVERED)
     for name in dict.fromkeys([*before, *now]):
         old, new = before.get(name), now.get(name)
-        if old == new:
+        if old == new or (not is_covered and name.startswith(CONSTANTS)):
             continue
         if name in HASHES:
             hashes.append(HASHES[name])

@@ -42,6 +42,29 @@ def test_what_is_gone_is_named() -> None:
     assert difference({}, now) == difference(BEFORE, {}) == ""
 
 
+OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
+TODAY = {**OLD, "environment.latency": 2, "environment.behaviour": 6, "environment.probes": 10}
+NOT_COVERED = "the run's fingerprint does not cover what the environment's settings switch on"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        (OLD, TODAY, NOT_COVERED),
+        (OLD, {**TODAY, "environment.behaviour": 5, "environment.latency": 0}, NOT_COVERED),
+        (OLD, {**TODAY, "size": 3}, "size was 2, is 3"),
+        (OLD, {**TODAY, "environment": "Kite"}, "environment was Quadrotor, is Kite"),
+        (TODAY, {**TODAY, "environment.latency": 1}, "environment.latency was 2, is 1"),
+        (TODAY, {**TODAY, "environment.probes": 9}, "environment.probes was 10, is 9"),
+        (TODAY, OLD, "environment.latency was 2, is 0; environment.probes was 10, is gone"),
+    ],
+)
+def test_a_run_of_before_the_probes_is_said_to_be_one(
+    before: dict[str, Any], now: dict[str, Any], expected: str
+) -> None:
+    assert difference(before, now) == expected
+
+
 def test_checkpoint_of_another_tree_says_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
     checkpoint = Checkpoint("fake-td3", FINGERPRINT, 1, initial_state(1), learning=BEFORE)

@@ -241,6 +241,11 @@ TEST_CASE("the fingerprint is the same where no bit of learning changes") {
   CHECK(fingerprint(trained.training) == fingerprint(run.training));
 }
 
+TEST_CASE("the fingerprint of an experiment without settings stays: its runs go on") {
+  CHECK(fingerprint_of<PendulumTd3>() == 3984011518u);
+  CHECK(fingerprint_of<PendulumSac>() == 3706568667u);
+}
+
 TEST_CASE("a constant of the environment, a channel or the rate changes the fingerprint") {
   CHECK(differences<In<Heavier>>() == Names{"environment.mass_kg", kBehaviour});
   CHECK(differences<In<DearerTorque>>() == Names{"environment.torque_cost", kBehaviour});

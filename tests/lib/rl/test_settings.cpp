@@ -30,6 +30,8 @@ namespace rlt {
 
 RLT_DEFINE_HYPERPARAMETERS(SpringSettings, SPRING_SETTINGS)
 
+inline float square_factor = 1.0f;
+
 // A mass on a spring.
 struct Spring {
   using Scalar = float;
@@ -42,6 +44,15 @@ struct Spring {
   static constexpr Channel kObservations[] = {
       {"position", "m", -1.0f, 1.0f}, {"velocity", "m/s", -1.0f, 1.0f}, {"one", "1", 0.0f, 1.0f}};
   static constexpr Channel kActions[] = {{"push", "N", -1.0f, 1.0f}, {"pull", "N", -1.0f, 1.0f}};
+
+  // Each setting away from where it switches nothing on.
+  static constexpr int kProbes = 2;
+  static Settings probe_settings(int probe) {
+    Settings probed;
+    probed.offset = 0.5f;
+    probed.squared = static_cast<std::uint32_t>(probe);
+    return probed;
+  }
 
   Settings settings;
 };
@@ -62,7 +73,8 @@ inline StepResult<float> step(Generic, const Spring& environment,
   state.velocity += 0.1f * (action[0] - action[1] - parameters.stiffness * state.position);
   state.position += 0.1f * state.velocity;
   const float distance = math::absolute(state.position);
-  const float cost = environment.settings.squared != 0 ? distance * distance : distance;
+  const float square = square_factor * distance * distance;
+  const float cost = environment.settings.squared != 0 ? square : distance;
   return {-cost, distance > environment.settings.limit};
 }
 inline void observe(Generic, const Spring& environment, const Spring::Parameters&,
@@ -177,12 +189,28 @@ TEST_CASE("the fingerprint names the settings and leaves their values to the run
   initialize(Host{}, run.training);
   const std::uint32_t before = fingerprint(run.training);
   std::vector<std::string> names;
+  int items = 0;
   for_each_learning_item(run.training, [&](const ItemName& item, auto value) {
     if constexpr (std::is_same_v<decltype(value), const char*>) {
       if (item.group == std::string("hyperparameters")) names.emplace_back(value);
+    } else if (item.group == std::string("environment.probes")) {
+      CHECK(value == Spring::kProbes);
     }
+    items += item.group == std::string("environment.probes");
   });
   CHECK(std::find(names.begin(), names.end(), "spread") != names.end());
+  CHECK(items == 1);  // that says of which kind the fingerprint is
   set(run, "start", 2.0f);
   CHECK(fingerprint(run.training) == before);
+  Run<FarSpringTd3> other_defaults;
+  CHECK(fingerprint(other_defaults.training) == before);
+}
+
+TEST_CASE("the fingerprint covers what settings switch on, whatever their defaults") {
+  CHECK(SpringSettings{}.squared == 0);
+  const std::uint32_t before = detail::behaviour_hash<Spring>();
+  square_factor = 1.000001f;  // an edit of the equation
+  CHECK(detail::behaviour_hash<Spring>() != before);
+  square_factor = 1.0f;
+  CHECK(detail::behaviour_hash<Spring>() == before);
 }

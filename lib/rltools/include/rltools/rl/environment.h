@@ -40,6 +40,10 @@
 // settings: one that has any lists them as hyperparameters (`Settings`, rl/hyperparameters.h) and
 // carries them as its one member, `Settings settings`. They follow the algorithm's in the list of
 // the run's hyperparameters, so that `--set` and the protocol reach them. All other E have no data.
+// With which values of them the fingerprint tries what the environment does (rl/fingerprint.h), the
+// environment states, so that all is reached that settings switch on, whatever their defaults:
+//   static constexpr int kProbes
+//   static Settings probe_settings(int probe)        of 0 to kProbes - 1
 // Many environments of a kind are an array of states: vector_environment.h.
 #pragma once
 
@@ -213,6 +217,17 @@ struct HasSettings<E, detail::VoidType<typename E::Settings>> : std::true_type {
 template <class E>
 constexpr bool kHasSettings = HasSettings<E>::value;
 
+namespace detail {
+
+template <class E, class = void>
+struct StatesProbes : std::false_type {};
+template <class E>
+struct StatesProbes<E, VoidType<decltype(std::declval<typename E::Settings&>() =
+                                             E::probe_settings(E::kProbes - 1))>> : std::true_type {
+};
+
+}  // namespace detail
+
 // Whether episodes have dynamics of their own.
 template <class E>
 constexpr bool kSamplesParameters = detail::SamplesParameters<E>::value;
@@ -275,9 +290,13 @@ struct EnvironmentContract {
   static_assert(detail::HasConstants<E>::value,
                 "the environment does not list its constants: RLT_DEFINE_CONSTANTS(Parameters, "
                 "...) of core/fields.h");
+  static constexpr bool kSettingsAreProbed = !kHasSettings<E> || detail::StatesProbes<E>::value;
+  static_assert(kSettingsAreProbed,
+                "the environment has settings and does not state with which of them the "
+                "fingerprint tries it: kProbes and static Settings probe_settings(int probe)");
   static constexpr bool kKept = detail::HasReset<E>::value && detail::kHasStep<E> &&
                                 detail::HasObserve<E>::value && detail::HasStateFields<E>::value &&
-                                detail::HasConstants<E>::value;
+                                detail::HasConstants<E>::value && kSettingsAreProbed;
   static constexpr bool kChecked = true;
 };
 

@@ -73,24 +73,48 @@ void add_bits(Fnv1a& hash, T value) {
   for (const unsigned char byte : bytes) hash.add_byte(byte);
 }
 
-// What the environment does in a few short episodes with random actions: every edit of an equation
-// that matters there is another hash.
+// How often the environment is tried.
+template <class Environment>
+constexpr int probes() {
+  if constexpr (kHasSettings<Environment>) return Environment::kProbes;
+  return 4;
+}
+
+// By which settings. Not by the experiment's: those are values of hyperparameters, which are set
+// for each run and recorded with it.
+template <class Environment>
+Environment probed([[maybe_unused]] int probe) {
+  Environment environment{};
+  if constexpr (kHasSettings<Environment>) {
+    environment.settings = Environment::probe_settings(probe);
+  }
+  return environment;
+}
+
+// What the environment does in a few steps of each probe with random actions: every edit of an
+// equation that matters there is another hash. Where it has settings, an episode that ends is
+// followed by another one, so that a probe with narrow limits shows many beginnings.
 template <class Environment>
 std::uint32_t behaviour_hash() {
   using T = typename Environment::Scalar;
-  constexpr std::uint32_t kEpisodes = 4, kSteps = 16;
+  constexpr int kProbes = probes<Environment>();
+  constexpr std::uint32_t kSteps = 16;
+  constexpr bool kGoesOn = kHasSettings<Environment>;
   const Generic device{};
-  const Environment environment{};
   typename Environment::Parameters parameters;
   typename Environment::State state;
   Fnv1a hash;
-  for (std::uint32_t episode = 0; episode < kEpisodes; episode++) {
-    const RandomStream begins{0, kBehaviourProbe, episode};
-    draw_parameters(device, environment, parameters, begins);
-    reset(device, environment, parameters, state, begins);
+  for (int probe = 0; probe < kProbes; probe++) {
+    const Environment environment = probed<Environment>(probe);
+    const auto begin = [&](RandomStream random) {
+      draw_parameters(device, environment, parameters, random);
+      reset(device, environment, parameters, state, random);
+    };
+    const auto id = static_cast<std::uint32_t>(probe);
+    begin({0, kBehaviourProbe, id});
     bool terminated = false, truncated = false;
     for (std::uint32_t i = 0; i < kSteps && !terminated && !truncated; i++) {
-      const RandomStream random{0, kBehaviourProbe, episode, i + 1};
+      const RandomStream random{0, kBehaviourProbe, id, i + 1};
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
       fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
@@ -99,6 +123,11 @@ std::uint32_t behaviour_hash() {
       add_bits(hash, result.reward);
       terminated = result.terminated;
       truncated = result.truncated;
+      if (kGoesOn && (terminated || truncated)) {
+        hash.add_byte(terminated);
+        begin({0, kBehaviourProbe, id, kSteps + i + 1});
+        terminated = truncated = false;
+      }
     }
     hash.add_byte(terminated);
   }
@@ -125,11 +154,11 @@ constexpr auto item_value(T value) {
   }
 }
 
-// The nominal ones; where episodes have their own, those of one, by the settings' defaults.
+// The nominal ones; where episodes have their own, those of one, by the first probe's settings.
 template <class Environment, class Visitor>
 void visit_constants(const char* group, Visitor&& visit) {
   typename Environment::Parameters parameters;
-  draw_parameters(Generic{}, Environment{}, parameters, {0, kBehaviourProbe, 0});
+  draw_parameters(Generic{}, probed<Environment>(0), parameters, {0, kBehaviourProbe, 0});
   parameters.for_each_field([&](const char* name, const auto& constant) {
     using Constant = std::remove_reference_t<decltype(constant)>;
     if constexpr (std::is_array_v<Constant>) {
@@ -193,6 +222,9 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   visit(ItemName{"environment"}, Environment::kName);
   visit(ItemName{"environment.step_interval_us"}, Environment::kStepInterval_us);
   detail::visit_constants<Environment>("environment", visit);
+  if constexpr (kHasSettings<Environment>) {
+    visit(ItemName{"environment.probes"}, static_cast<std::uint32_t>(Environment::kProbes));
+  }
   if constexpr (!kIsElsewhere<Environment>) {  // there only who plays the episodes knows it
     visit(ItemName{"environment.behaviour"}, detail::behaviour_hash<Environment>());
   }

@@ -58,6 +58,8 @@ struct Quadrotor : contracts::Quadrotor {
   // Behind the policy's: the rotors' speeds, the gust, and of the dynamics what a policy cannot
   // see.
   static constexpr int kPrivilegedDim = 4 + 3 + 8;
+  static constexpr int kProbes = quadrotor::kProbes;
+  static Settings probe_settings(int probe) { return quadrotor::probe_settings(probe); }
   static constexpr double kSubstep_s = Ticks * kStepInterval_us * 1e-6 / Substeps;
 
   // Seen in a mirror between left and right (0), or between front and rear (1), it is a quadrotor
