@@ -17,7 +17,10 @@ HASHES = {
 # the environment with its settings' defaults alone: how it compares with today's is not known.
 CONSTANTS = "environment."
 PROBES = "environment.probes"
-NOT_COVERED = "the run's fingerprint does not cover what the environment's settings switch on"
+NOT_COVERED = (
+    "the run's fingerprint does not cover what the environment's settings switch on, "
+    "which may have changed since"
+)
 
 
 def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

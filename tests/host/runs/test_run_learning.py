@@ -44,7 +44,10 @@ def test_what_is_gone_is_named() -> None:
 
 OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
 TODAY = {**OLD, "environment.latency": 2, "environment.behaviour": 6, "environment.probes": 10}
-NOT_COVERED = "the run's fingerprint does not cover what the environment's settings switch on"
+NOT_COVERED = (
+    "the run's fingerprint does not cover what the environment's settings switch on, "
+    "which may have changed since"
+)
 
 
 @pytest.mark.parametrize(
