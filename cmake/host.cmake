@@ -75,12 +75,40 @@ function(rlt_add_environment_libraries)
   endforeach()
 endfunction()
 
-# Each file that matches becomes a program of its name, built when something asks for it: examples, what `rlt bench`
+# The sources and headers of tests/lib and tests/firmware that lie in a folder of what they test: tests/lib has the
+# folders of lib/rltools/include/rltools, tests/firmware those of firmware. What lies in others is built otherwise.
+function(rlt_mirrored_tests result)
+  get_property(is_known GLOBAL PROPERTY rlt_mirrored_tests SET)
+  if(NOT is_known)
+    set(mirrored)
+    foreach(pair IN ITEMS "tests/lib lib/rltools/include/rltools" "tests/firmware firmware")
+      separate_arguments(pair)
+      list(TRANSFORM pair PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+      list(GET pair 0 tests)
+      list(GET pair 1 tested)
+      file(GLOB_RECURSE files CONFIGURE_DEPENDS "${tests}/*.cpp" "${tests}/*.h")
+      foreach(file IN LISTS files)
+        get_filename_component(folder "${file}" DIRECTORY)
+        string(REPLACE "${tests}" "${tested}" folder "${folder}")
+        if(IS_DIRECTORY "${folder}")
+          list(APPEND mirrored "${file}")
+        endif()
+      endforeach()
+    endforeach()
+    list(SORT mirrored)
+    set_property(GLOBAL PROPERTY rlt_mirrored_tests "${mirrored}")
+  endif()
+  get_property(mirrored GLOBAL PROPERTY rlt_mirrored_tests)
+  set(${result} "${mirrored}" PARENT_SCOPE)
+endfunction()
+
+# Each of these files becomes a program of its name, built when something asks for it: examples, what `rlt bench`
 # runs, and the programs beside the tests (not test_<name>.cpp, which rlt_add_cpp_tests takes). A line
 # "// One program for each RLT_WIDTH: 16 32" makes <name>_16 and <name>_32 of it, where RLT_WIDTH is 16 and 32: what
 # takes the compiler long is built as far as it is used.
-function(rlt_add_programs pattern)
-  rlt_glob(sources "${pattern}")
+function(rlt_add_programs)
+  set(sources ${ARGN})
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "/test_[^/]*$")
   foreach(source IN LISTS sources)
     get_filename_component(name ${source} NAME_WE)
@@ -142,8 +170,11 @@ endfunction()
 
 # Lets a target include the headers of the tests, by their names.
 function(rlt_use_test_headers target)
-  file(GLOB folders LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/tests/lib/*")
-  target_include_directories(${target} PRIVATE ${folders} "${CMAKE_CURRENT_SOURCE_DIR}/tests/firmware"
+  rlt_mirrored_tests(headers)
+  list(FILTER headers INCLUDE REGEX "\\.h$")
+  list(TRANSFORM headers REPLACE "/[^/]*$" "" OUTPUT_VARIABLE folders)
+  list(REMOVE_DUPLICATES folders)
+  target_include_directories(${target} PRIVATE ${folders}
     "${CMAKE_CURRENT_SOURCE_DIR}/integrations/crazyflie/src/policy")
 endfunction()
 
@@ -187,13 +218,16 @@ function(rlt_link_where_included target source objects headers)
   endif()
 endfunction()
 
-# tests/lib/<folder>/test_<name>.cpp, and test_<name>.cpp of tests/firmware and tests/integrations, become the test
-# <name>, with doctest's own main. The target cpp_tests is all of them.
+# test_<name>.cpp in a folder of tests/lib and tests/firmware, and in tests/integrations, becomes a test of that name,
+# with doctest's own main. The target cpp_tests is all of them.
 # What several of them need is compiled once: one that includes "kernel_agreement.h" or "dense_at_run_time_agreement.h"
 # links tests/lib/kernels/agreement, one that includes "scripted_board.h" or a header over it tests/firmware/scripted.
 # test_<name>_blas.cpp links OpenBLAS, one that requires MuJoCo that; where it is not installed, ctest skips it and says so.
 function(rlt_add_cpp_tests)
-  rlt_glob(sources "tests/lib/*/test_*.cpp" "tests/firmware/test_*.cpp" "tests/integrations/test_*.cpp")
+  rlt_mirrored_tests(sources)
+  rlt_glob(integrations "tests/integrations/*.cpp")
+  list(APPEND sources ${integrations})
+  list(FILTER sources INCLUDE REGEX "/test_[^/]*\\.cpp$")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)
   if(NOT RLT_DOCTEST_INCLUDE_DIRECTORY)
     message(FATAL_ERROR "The C++ tests need doctest: install doctest-dev.")

@@ -36,7 +36,7 @@ FIRST_FILES = (
     "host/test_output.py",
     "device/test_soft_float.py",
     "host/build/test_experiment_fit.py",
-    "tree/test_mutants.py",
+    "host/mutants/test_mutants.py",
 )
 FOLDER = Path(__file__).parent
 

@@ -16,7 +16,7 @@ from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
 
 EXAMPLE = paths.REPOSITORY / "examples/teensy_pwm"
-INTERFACE = paths.REPOSITORY / "tests/firmware/teensy_interface"
+INTERFACE = paths.REPOSITORY / "tests/firmware/teensy41/interface"
 BENCH = paths.REPOSITORY / "tests/examples/teensy_pwm_bench.cpp"
 # As PlatformIO's platform teensy calls the compiler, with our warnings.
 FLAGS = (

@@ -1,4 +1,4 @@
-"""A board behind a lossy link, with a clock of its own (tests/firmware/lossy_world.h)."""
+"""A board behind a lossy link, with a clock of its own (lossy_world.h)."""
 
 from __future__ import annotations
 

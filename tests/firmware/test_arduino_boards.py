@@ -19,7 +19,7 @@ from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.toolchain.tools import missing_tools
 
 HERE = Path(__file__).parent
-ESP32_INTERFACE = HERE / "esp32_interface"
+ESP32_INTERFACE = HERE / "esp32/interface"
 BUILD = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
 # What compilers call: arithmetic that the processor lacks, and memory.
 LIBRARY = ("__", "memcpy", "memset", "memcmp", "memmove", "strlen")
@@ -59,7 +59,7 @@ KINDS = {
     ),
     "teensy41": Kind(
         "arm-none-eabi",
-        HERE / "teensy_interface",
+        HERE / "teensy41/interface",
         ("-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"),
         64 * 1024,
         22 * 1024,
@@ -143,6 +143,7 @@ def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
     program = folder / "program"
     flags = ["-std=gnu++17", "-O0", "-Wall", "-Wextra", "-Werror"]
     includes = [f"-I{paths.REPOSITORY / path}" for path in BUILD["include_directories"]]
+    includes.append(f"-I{HERE}")
     result = subprocess.run(
         ["g++", *flags, *includes, *map(str, arguments), "-o", str(program)],
         capture_output=True,
@@ -164,13 +165,13 @@ def test_the_esp32s_firmware_works_on_this_machine(
     defines = [f"-D{define}" for define in board.defines if "RLT_BAUD" in define]
     specific = [flag for flag in KINDS[name].flags if flag.startswith("-DARDUINO")]
     flags = ["-fsanitize=address,undefined", *specific, *defines, f"-I{ESP32_INTERFACE}"]
-    run_on_this_machine(tmp_path, *flags, HERE / "esp32_program.cpp", *own, doctest_main)
+    run_on_this_machine(tmp_path, *flags, HERE / "esp32/esp32_program.cpp", *own, doctest_main)
 
 
 def test_policies_lie_in_the_teensys_program_flash(doctest_main: Path, tmp_path: Path) -> None:
     """Above what PlatformIO lets a program take."""
     source = paths.REPOSITORY / "firmware/teensy41/flash_storage.cpp"
-    run_on_this_machine(tmp_path, HERE / "teensy41_program.cpp", source, doctest_main)
+    run_on_this_machine(tmp_path, HERE / "teensy41/teensy41_program.cpp", source, doctest_main)
     document = json.loads((paths.BOARDS_DIRECTORY / "teensy41.json").read_text())
     assert document["upload"]["maximum_size"] == 7936 * 1024 - 128 * 1024
 

@@ -1,4 +1,4 @@
-// Writes what the core draws for the updates of tests/lib/rl/{td3,sac,ppo}_golden_run.h, for
+// Writes what the core draws for the updates of {td3,sac,ppo}_golden_run.h, for
 // generate.py, generate_sac.py and generate_ppo.py: the initial weights, and each update's batch
 // and noise, or the rollout and the order of its rows. Usage: dump_inputs ALGORITHM CASE FILE
 #include <cstring>

@@ -199,10 +199,10 @@ INPUT_STRIDE = 35
 
 
 def dump_inputs(algorithm: str, case: str) -> bytes:
-    """Weights, batches and noise that the core draws, by tests/lib/rl/<algorithm>_golden_run.h."""
+    """Weights, batches and noise that the core draws, by <algorithm>_golden_run.h."""
     build = json.loads((REPOSITORY / "firmware" / "build.json").read_text())
     flags = [flag for flag in build["flags"] if flag not in ("-fno-exceptions", "-fno-rtti")]
-    directories = [*build["include_directories"], "tests/lib/rl"]
+    directories = [*build["include_directories"], "tests/lib/rl", "tests/lib/rl/algorithms"]
     with tempfile.TemporaryDirectory() as scratch:
         program, dump = Path(scratch) / "dump_inputs", Path(scratch) / "inputs.bin"
         command = ["g++", *flags, "-Wno-double-promotion", f'-DRLT_REPOSITORY="{REPOSITORY}"']

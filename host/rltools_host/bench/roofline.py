@@ -112,7 +112,7 @@ def two_threads(raw: Mapping[str, Any]) -> dict[str, Any]:
     if not raw["same_bits"]:
         raise VerificationError(
             "the run with two threads ended in other bits than the run with one: "
-            "see tests/lib/kernels/test_host_threads.cpp"
+            "see tests/lib/kernels/threads/test_host_threads.cpp"
         )
     runs = raw["runs"]
     if raw["processors"] < 2:

@@ -26,7 +26,7 @@ from rltools_host.policies.contract import Channel
 from rltools_host.policies.history import ActionHistory
 from rltools_host.policies.image import parse_policy
 
-PROGRAM = "quadrotor_flight"  # tests/lib/rl
+PROGRAM = "quadrotor_flight"  # tests/lib/rl/environments/quadrotor
 WORST: dict[str, float] = {
     "airframe": 8,
     "latency_ms": 20,

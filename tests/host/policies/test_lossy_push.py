@@ -1,7 +1,7 @@
 """Pushes over a lossy link to a board that is reset at any moment: the client, and the service.
 
-The board is the application's own, on flash whose power fails (tests/firmware/lossy_world.h);
-tests/firmware/test_lossy_transfers.cpp does the same 10,000 times with a client in C++.
+The board is the application's own, on flash whose power fails (lossy_world.h);
+test_lossy_transfers.cpp does the same 10,000 times with a client in C++.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 // The dense layer's products through the C interface of BLAS (cblas_sgemm, OpenBLAS's) where a
 // layer is large. NOT bit-identical: BLAS adds up in an order of its own, which depends on library,
 // version and processor. Results are the reference's to rounding
-// (tests/lib/kernels/test_kernels_blas.cpp).
+// (tests/lib/kernels/blas/test_kernels_blas.cpp).
 #pragma once
 
 #include <cblas.h>

@@ -15,7 +15,7 @@
 // computed from its numbers is in double, reward and observations are rounded to T at the end.
 //
 // The definition is Gymnasium's (environments -v4, MIT licence), to the order in which MuJoCo's
-// functions are called: tests/lib/rl/test_mujoco_gymnasium.py compares both.
+// functions are called: tests/lib/rl/environments/mujoco/test_mujoco_gymnasium.py compares both.
 #pragma once
 
 #include "rltools/core/math.h"

@@ -31,7 +31,7 @@ Array = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """tests/lib/rl/quadrotor_flights.cpp."""
+    """quadrotor_flights.cpp, beside this file."""
     return cmake.build_targets(load_board("host"), ["quadrotor_flights"]) / "quadrotor_flights"
 
 

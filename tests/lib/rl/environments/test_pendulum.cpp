@@ -1,5 +1,5 @@
 // Pendulum: the equations in double as gymnasium writes them, limits, and the distribution of
-// initial states. tests/lib/rl/test_pendulum_gymnasium.py compares with gymnasium itself.
+// initial states. test_pendulum_gymnasium.py compares with gymnasium itself.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -30,7 +30,7 @@ Array = npt.NDArray[np.float64]
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """tests/lib/rl/mujoco_episodes.cpp."""
+    """mujoco_episodes.cpp, beside this file."""
     tools.ensure_group("mujoco")
     pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
     return cmake.build_targets(load_board("host"), ["mujoco_episodes"]) / "mujoco_episodes"
