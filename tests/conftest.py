@@ -33,7 +33,7 @@ FIRST_FILES = (
     "host/toolchain/test_set_up.py",
     "host/build/test_platformio.py",
     "device/test_hil_on_boards.py",
-    "host/test_output.py",
+    "host/ui/test_output.py",
     "device/test_soft_float.py",
     "host/build/test_experiment_fit.py",
     "host/mutants/test_mutants.py",
