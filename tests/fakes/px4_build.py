@@ -51,11 +51,23 @@ def parameters() -> dict[str, tuple[str, str]]:
     return found
 
 
+def sources() -> list[Path]:
+    """What the module's own CMakeLists.txt has compiled."""
+    block = (
+        (MODULE / "CMakeLists.txt").read_text().partition("SRCS")[2].partition("MODULE_CONFIG")[0]
+    )
+    return [MODULE / name for name in block.split()]
+
+
+def code() -> str:
+    """All that the module consists of."""
+    return "".join(path.read_text() for path in [*sorted(MODULE.glob("*.h")), *sources()])
+
+
 def interface(folder: Path, version: str) -> list[str]:
     """The headers that the module includes of PX4, and the flags that choose its version."""
     descriptor, setpoint_config = VERSIONS[version]
-    source = (MODULE / "rlt_policy_module.cpp").read_text()
-    for name in re.findall(r"#include <((?:px4_|uORB/|systemlib/)\S+)>", source):
+    for name in re.findall(r"#include <((?:px4_|uORB/|systemlib/|drivers/)\S+)>", code()):
         if name == "uORB/topics/setpoint_config.h" and not setpoint_config:
             continue
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

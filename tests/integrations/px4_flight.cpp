@@ -8,6 +8,7 @@ static std::string& folder_of_test() {
   return folder;
 }
 #include "rlt_policy_module.cpp"
+#include "rlt_policy_shell.cpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
-// What rlt_policy_module.cpp uses of PX4, declared and as far as needed done by us, in memory: a
-// clock, topics that keep the last message, parameters, a work item, a module. test_px4.py makes a
-// header of each name that the module includes; all of them are this file.
+// What the module of integrations/px4 uses of PX4, declared and as far as needed done by us, in
+// memory: a clock, topics that keep the last message, parameters, a work item, a module.
+// px4_build.py makes a header of each name that the module includes; all of them are this file.
 // RLT_PX4_HAS_DESCRIPTOR and RLT_TEST_SETPOINT_CONFIG choose between PX4's versions.
 // PX4_TEST_PARAMETERS(X) lists module.yaml: X(name, type, default).
 #pragma once

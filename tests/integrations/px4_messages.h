@@ -1,4 +1,4 @@
-// PX4's messages, with the fields that rlt_policy_module.cpp uses; for px4_interface.h.
+// PX4's messages, with the fields that the module uses; for px4_interface.h.
 #pragma once
 
 #include <stdint.h>

@@ -19,6 +19,7 @@ static std::string& folder_of_test() {
 }
 #include "px4_policies.h"
 #include "rlt_policy_module.cpp"
+#include "rlt_policy_shell.cpp"
 
 using namespace px4_policies;
 using px4_test::publish;

@@ -16,9 +16,11 @@ from px4_build import (
     PX4_FLAGS,
     TESTS,
     VERSIONS,
+    code,
     interface,
     module_flags,
     parameters,
+    sources,
 )
 from rltools_host.boards.description import load_board
 from rltools_host.toolchain.tools import missing_tools
@@ -57,7 +59,8 @@ def test_the_module_on_the_host(version: str, doctest_main: Path, tmp_path: Path
 def compile_module(folder: Path, version: str, compiler: list[str], *flags: str) -> None:
     command = [*compiler, *PX4_FLAGS, *NUTTX_FLAGS, *module_flags(), *flags]
     command += [*interface(folder, version), *two_standard_headers(folder)]
-    run([*command, "-c", str(MODULE / "rlt_policy_module.cpp"), "-o", str(folder / "module.o")])
+    for source in sources():
+        run([*command, "-c", str(source), "-o", str(folder / f"{source.stem}.o")])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -73,9 +76,12 @@ def test_the_module_compiles_for_a_flight_controller(version: str, tmp_path: Pat
     compile_module(tmp_path, version, [board.toolchain.compiler], *board.flags)
 
 
+def test_every_source_is_compiled() -> None:
+    assert sorted(sources()) == sorted(MODULE.glob("*.cpp"))
+
+
 def test_every_parameter_is_used_and_fits_px4() -> None:
-    source = (MODULE / "rlt_policy_module.cpp").read_text()
-    assert set(re.findall(r"px4::params::(\w+)", source)) == set(parameters())
+    assert set(re.findall(r"px4::params::(\w+)", code())) == set(parameters())
     assert all(len(name) <= 16 for name in parameters())
 
 

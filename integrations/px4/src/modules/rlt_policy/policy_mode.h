@@ -1,5 +1,5 @@
 // A policy as a flight mode of PX4: from what PX4 measures to what its motors do, and when not. It
-// knows nothing of PX4's interfaces; rlt_policy_module.cpp does, and does nothing else. Nothing is
+// knows nothing of PX4's interfaces; rlt_policy_module.h does, and does nothing else. Nothing is
 // allocated. README.md has the tables of limits and reasons.
 #pragma once
 

@@ -1,0 +1,71 @@
+// What PX4's topics tell of the vehicle, as the mode takes it (policy_mode.h).
+#pragma once
+
+#include <uORB/topics/hover_thrust_estimate.h>
+#include <uORB/topics/trajectory_setpoint.h>
+#include <uORB/topics/vehicle_angular_velocity.h>
+#include <uORB/topics/vehicle_attitude.h>
+#include <uORB/topics/vehicle_local_position.h>
+#include <uORB/Subscription.hpp>
+
+#include "policy_mode.h"
+
+namespace rlt::px4 {
+
+class MeasurementTopics {
+ public:
+  // What has come since the last call; all else stays as it is.
+  void read(Inputs& inputs) {
+    if (rates_sub_.update(&rates_)) {
+      inputs.rates.taken_us =
+          rates_.timestamp_sample != 0 ? rates_.timestamp_sample : rates_.timestamp;
+      for (int i = 0; i < 3; i++) inputs.rates.frd_rad_s[i] = rates_.xyz[i];
+    }
+    if (attitude_sub_.update(&attitude_)) {
+      inputs.attitude.taken_us =
+          attitude_.timestamp_sample != 0 ? attitude_.timestamp_sample : attitude_.timestamp;
+      for (int i = 0; i < 4; i++) inputs.attitude.q[i] = attitude_.q[i];
+    }
+    if (position_sub_.update(&position_)) {
+      const vehicle_local_position_s& from = position_;
+      LocalPosition& to = inputs.position;
+      to.taken_us = from.timestamp_sample != 0 ? from.timestamp_sample : from.timestamp;
+      to.is_valid = from.xy_valid && from.z_valid && from.v_xy_valid && from.v_z_valid;
+      const float position[3] = {from.x, from.y, from.z}, velocity[3] = {from.vx, from.vy, from.vz};
+      const float delta[3] = {from.delta_xy[0], from.delta_xy[1], from.delta_z};
+      for (int i = 0; i < 3; i++) {
+        to.ned_m[i] = position[i];
+        to.ned_m_s[i] = velocity[i];
+        to.delta_m[i] = delta[i];
+      }
+      to.heading_rad = from.heading;
+      to.delta_heading_rad = from.delta_heading;
+      to.xy_resets = from.xy_reset_counter;
+      to.z_resets = from.z_reset_counter;
+      to.heading_resets = from.heading_reset_counter;
+    }
+    if (setpoint_sub_.update(&setpoint_)) {
+      inputs.setpoint.taken_us = setpoint_.timestamp;
+      for (int i = 0; i < 3; i++) inputs.setpoint.ned_m[i] = setpoint_.position[i];
+    }
+    if (hover_sub_.update(&hover_)) {
+      inputs.hover = {hover_.valid ? hover_.timestamp : 0, hover_.hover_thrust};
+    }
+  }
+
+ private:
+  // Messages are members: a work queue's stack is small.
+  hover_thrust_estimate_s hover_{};
+  trajectory_setpoint_s setpoint_{};
+  vehicle_angular_velocity_s rates_{};
+  vehicle_attitude_s attitude_{};
+  vehicle_local_position_s position_{};
+
+  uORB::Subscription hover_sub_{ORB_ID(hover_thrust_estimate)};
+  uORB::Subscription setpoint_sub_{ORB_ID(trajectory_setpoint)};
+  uORB::Subscription rates_sub_{ORB_ID(vehicle_angular_velocity)};
+  uORB::Subscription attitude_sub_{ORB_ID(vehicle_attitude)};
+  uORB::Subscription position_sub_{ORB_ID(vehicle_local_position)};
+};
+
+}  // namespace rlt::px4
