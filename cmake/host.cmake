@@ -218,14 +218,14 @@ function(rlt_link_where_included target source objects headers)
   endif()
 endfunction()
 
-# test_<name>.cpp in a folder of tests/lib and tests/firmware, and in tests/integrations, becomes a test of that name,
+# test_<name>.cpp in a folder of tests/lib and tests/firmware, and of tests/integrations, becomes a test of that name,
 # with doctest's own main. The target cpp_tests is all of them.
 # What several of them need is compiled once: one that includes "kernel_agreement.h" or "dense_at_run_time_agreement.h"
 # links tests/lib/kernels/agreement, one that includes "scripted_board.h" or a header over it tests/firmware/scripted.
 # test_<name>_blas.cpp links OpenBLAS, one that requires MuJoCo that; where it is not installed, ctest skips it and says so.
 function(rlt_add_cpp_tests)
   rlt_mirrored_tests(sources)
-  rlt_glob(integrations "tests/integrations/*.cpp")
+  rlt_glob(integrations "tests/integrations/*/*.cpp")
   list(APPEND sources ${integrations})
   list(FILTER sources INCLUDE REGEX "/test_[^/]*\\.cpp$")
   find_path(RLT_DOCTEST_INCLUDE_DIRECTORY doctest/doctest.h)

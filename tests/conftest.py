@@ -18,7 +18,7 @@ OPT_IN = {
 # is left alone with one of them at the end.
 FIRST_FILES = (
     "host/bench/test_bench.py",
-    "integrations/test_px4.py",
+    "integrations/px4/test_px4.py",
     "device/test_training_on_board.py",
     "device/test_processor.py",
     "fuzz/test_fuzz.py",

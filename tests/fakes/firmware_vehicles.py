@@ -26,6 +26,7 @@ from firmware_frames import (
     px4_motors,
 )
 from px4_build import MODULE, interface, module_flags
+from px4_build import TESTS as PX4_TESTS
 from rltools_host import paths
 
 LIBRARY = paths.REPOSITORY / "lib/rltools/include"
@@ -45,7 +46,7 @@ def run(command: Sequence[object]) -> None:
 
 def build_crazyflie(
     folder: Path,
-    headers: Sequence[str] = (f"-I{TESTS / 'crazyflie_interface'}",),
+    headers: Sequence[str] = (f"-I{TESTS / 'interface'}",),
     more: Sequence[Path] = (),
 ) -> Path:
     """`headers`: where the firmware's are, the tests' declarations or its own, and its flags;
@@ -73,7 +74,7 @@ def build_px4(folder: Path) -> Path:
     flags = (*FLAGS, *numbers, *module_flags())
     library = folder / "px4_flight.so"
     headers = interface(folder, "setpoint-config")
-    source = TESTS / "px4_flight.cpp"
+    source = PX4_TESTS / "px4_flight.cpp"
     run(["g++", "-shared", *flags, *headers, f"-I{MODULE}", source, "-o", library])
     return library
 

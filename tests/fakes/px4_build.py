@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rltools_host import paths
 
-TESTS = paths.REPOSITORY / "tests/integrations"
+TESTS = paths.REPOSITORY / "tests/integrations/px4"
 MODULE = paths.REPOSITORY / "integrations/px4/src/modules/rlt_policy"
 INCLUDE = paths.REPOSITORY / "lib/rltools/include"
 # What PX4's build gives the compiler, but for its warnings of C.

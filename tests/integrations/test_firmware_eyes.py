@@ -8,12 +8,12 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from crazyflie_radio import TESTS
 from firmware_frames import (
     AT_TARGET,
     PX4_ROTORS,
@@ -128,7 +128,7 @@ def test_the_policy_of_a_px4_without_its_heading_looks_to_the_east(px4: Px4) -> 
 
 # -- what the firmwares have recorded --------------------------------------------------------------
 
-RECORDED = json.loads((TESTS / "recorded_states.json").read_text())
+RECORDED = json.loads((Path(__file__).parent / "recorded_states.json").read_text())
 CHANNELS = tuple(channel.name for channel in flight_library().contract.observations)
 
 

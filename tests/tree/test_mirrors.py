@@ -15,7 +15,9 @@ MIRRORS = {
     "tests/lib": ("lib/rltools/include/rltools",),
     "tests/firmware": ("firmware",),
     "tests/host": ("host/rltools_host", "host"),
+    "tests/integrations": ("integrations",),
 }
+LEAST = {"tests/lib": 80, "tests/firmware": 15, "tests/host": 80, "tests/integrations": 9}
 SOURCES = (".h", ".cpp", ".py")
 # Named like something else: settings of any environment, not a quadrotor's.
 OTHERWISE_NAMED = {"tests/lib/rl/test_settings.cpp"}
@@ -66,7 +68,7 @@ def test_tests_lie_where_what_they_test_lies() -> None:
         check=True,
     ).stdout.splitlines()
     files = [name for name in listed if (paths.REPOSITORY / name).is_file()]
-    for root, count in {"tests/lib": 80, "tests/firmware": 15, "tests/host": 80}.items():
+    for root, count in LEAST.items():
         assert sum(name.startswith(f"{root}/") for name in files) > count
     assert misplaced(files) == []
     assert {name for name in OTHERWISE_NAMED if name not in files} == set()
@@ -110,6 +112,7 @@ def test_right_place_is_accepted(name: str) -> None:
         ("tests/firmware/test_frame_receiver.cpp", "is in firmware/app/link"),
         ("tests/firmware/app/test_file_server.cpp", "is in firmware/app/services"),
         ("tests/host/attic/test_files.py", "there is no host/rltools_host/attic"),
+        ("tests/integrations/elsewhere/test_mode.py", "there is no integrations/elsewhere"),
         ("tests/lib/rl/test_td3.cpp", "is in lib/rltools/include/rltools/rl/algorithms"),
         ("tests/lib/rl/sac/test_rules.py", "there is no lib/rltools/include/rltools/rl/sac"),
     ],

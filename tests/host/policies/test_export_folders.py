@@ -240,7 +240,7 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
     folder = component(tmp_path / "clean")
     includes = [
         *(f"-I{folder / 'include'}", *RISCV, "-march=rv32imc", "-mabi=ilp32"),
-        f"-I{paths.REPOSITORY / 'tests/integrations/esp_idf_interface'}",
+        f"-I{paths.REPOSITORY / 'tests/integrations/esp_idf/interface'}",
     ]
     compiler = ["riscv64-unknown-elf-g++", "-std=gnu++2b", "-fno-exceptions", "-fno-rtti", *STRICT]
     source = folder / "src/rlt_policy.cpp"

@@ -17,7 +17,7 @@ EXAMPLE = COMPONENT / "examples/policy_task"
 INCLUDES = [
     f"-I{folder}"
     for folder in (
-        TESTS / "esp_idf_interface",
+        TESTS / "interface",
         TESTS,
         COMPONENT / "include",
         COMPONENT / "src",
@@ -101,7 +101,7 @@ def test_it_needs_nothing_but_the_interface(component: Path) -> None:
     """No heap, no exceptions, no constructors of globals, no float arithmetic of the C library."""
     symbols = [line.split() for line in run("riscv64-unknown-elf-nm", component).splitlines()]
     undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
-    declared = (TESTS / "esp_idf_interface/esp_idf_interface.h").read_text()
+    declared = (TESTS / "interface/esp_idf_interface.h").read_text()
     others = {name for name in undefined if f"{name}(" not in declared}
     assert {"esp_partition_write", "xSemaphoreTake"} <= undefined
     arithmetic = {name for name in others if re.fullmatch(r"__\w+sf\w*", name)}
@@ -162,7 +162,7 @@ def test_the_component_on_a_flash_that_is_played(doctest_main: Path, tmp_path: P
 
 
 def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) -> None:
-    """tests/integrations/test_esp_idf_place.cpp with the thread sanitizer."""
+    """test_esp_idf_place.cpp with the thread sanitizer."""
     program = tmp_path / "place"
     flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
     more = (f"-I{paths.REPOSITORY / 'tests/lib/policy'}", *INCLUDES, "-pthread")

@@ -14,7 +14,7 @@ from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
 
 APP = paths.REPOSITORY / "integrations/crazyflie/src"
-TESTS = paths.REPOSITORY / "tests/integrations"
+TESTS = Path(__file__).parent
 # As the firmware's kbuild calls the compilers (its version of 2026-08, CONFIG_DEBUG off).
 COMMON_FLAGS = (
     *("-D__firmware__", "-fno-exceptions", "-Wall", "-Wmissing-braces", "-fno-strict-aliasing"),
@@ -31,7 +31,7 @@ COMMON_FLAGS = (
 )
 PROCESSOR = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 C_FLAGS = ("-std=gnu11", "-Wno-pointer-sign", "-Werror=implicit-int")
-INTERFACE = (f"-I{TESTS / 'crazyflie_interface'}", f"-I{APP}", f"-I{APP / 'policy'}")
+INTERFACE = (f"-I{TESTS / 'interface'}", f"-I{APP}", f"-I{APP / 'policy'}")
 LIBRARY = (f"-I{paths.REPOSITORY / 'lib/rltools/include'}",)
 LINK = ("-nostartfiles", "--specs=nosys.specs")
 SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
@@ -94,7 +94,7 @@ def test_it_needs_nothing_but_the_interface(objects: list[Path]) -> None:
     symbols = [line.split() for line in output("arm-none-eabi-nm", *objects).splitlines()]
     undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
     defined = {words[2] for words in symbols if len(words) == 3}
-    declared = (TESTS / "crazyflie_interface/crazyflie_interface.h").read_text()
+    declared = (TESTS / "interface/crazyflie_interface.h").read_text()
     others = {name for name in undefined - defined if f"{name}(" not in declared}
     assert others <= {"memcpy", "memset", "memcmp", "__aeabi_uldivmod"}
     assert "init_array" not in output("arm-none-eabi-objdump", "-h", *objects)
