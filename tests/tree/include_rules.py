@@ -54,15 +54,8 @@ HAS_MAIN = re.compile(
     r"|extern \"C\""
 )
 
-FOLDERS = (
-    "lib/rltools",
-    "experiments",
-    "firmware",
-    "host/native",
-    "tests/lib",
-    "tests/firmware",
-)
-
+TESTS = ("tests/lib", "tests/firmware")
+FOLDERS = ("lib/rltools", "experiments", "firmware", "host/native", *TESTS)
 
 # Parts of the names of headers that only hosts compile.
 HOST_ONLY = (
@@ -246,14 +239,10 @@ def violations(tree: Path) -> list[str]:
     include_directories = [
         tree / folder for folder in ("lib/rltools/include", "experiments", "firmware")
     ]
-    for folder in (
-        "lib/rltools",
-        "experiments",
-        "firmware",
-        "host/native",
-        "tests/lib",
-        "tests/firmware",
-    ):
+    # Headers of tests are included by their names alone.
+    test_headers = [path for root in TESTS for path in (tree / root).rglob("*.h")]
+    include_directories += sorted({path.parent for path in test_headers})
+    for folder in FOLDERS:
         for file in sorted((tree / folder).rglob("*")):
             if file.suffix not in (".h", ".cpp"):
                 continue

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "../../integrations/esp_idf/rlt_policy/src/policy_place.h"
+#include "../../../integrations/esp_idf/rlt_policy/src/policy_place.h"
 #include "policy_networks.h"
 #include "rltools/devices/host.h"
 
