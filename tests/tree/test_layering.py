@@ -282,3 +282,17 @@ def test_device_header_behind_another_header_is_noticed(tmp_path: Path) -> None:
     assert len(violations(tmp_path)) == 1
     (tmp_path / "firmware" / "a.cpp").write_text('#include "app/program.h"\nint main() {}\n')
     assert violations(tmp_path) == []
+
+
+def test_device_header_behind_a_header_of_other_tests_is_noticed(tmp_path: Path) -> None:
+    for name, text in (
+        ("core/sample.h", '#include "rltools/devices/host.h"\n'),
+        ("rl/a.cpp", '#include "rltools/devices/generic.h"\n#include "sample.h"\nint main() {}\n'),
+    ):
+        file = tmp_path / "tests/lib" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    assert violations(tmp_path) == [
+        "tests/lib/rl/a.cpp: includes 2 devices' headers "
+        "(rltools/devices/generic.h, rltools/devices/host.h)"
+    ]
