@@ -142,6 +142,7 @@ TEST_CASE("settings follow the algorithm's hyperparameters in one list") {
   CHECK_FALSE(values.set_bits(kAlgorithms + 1, bits_of(2.5f)));  // out of bounds
   CHECK_FALSE(values.set_bits(Joined::kCount, 0));
   CHECK_FALSE(values.set_bits(-1, 0));
+  for (int i = 0; i < Joined::kCount; i++) CHECK(values.set_bits(i, values.get_bits(i)));
   CHECK(values.environment.start == 1.5f);
   CHECK(values.set_bits(0, 77));
   CHECK(values.seed == 77);
