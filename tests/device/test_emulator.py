@@ -22,6 +22,7 @@ from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgre
 from rltools_host.clients.session import BoardSession
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
+from rltools_host.link import emulated
 from rltools_host.link.emulated import EmulatedLink
 from rltools_host.runs.folder import RunFolder
 from rltools_host.ui.training_screen import PlainScreen
@@ -97,6 +98,24 @@ def test_program_that_qemu_cannot_load(tmp_path: Path) -> None:
     """QEMU names its port before it fails, so either may notice."""
     with pytest.raises((PortError, LinkLostError), match=r"nothing\.elf"):
         read_forever(EmulatedLink(Emulator(BOARD, tmp_path / "nothing.elf", 20.0), BOARD.name))
+
+
+def test_port_that_has_gone_with_its_emulator(tmp_path: Path) -> None:
+    emulator = Emulator(BOARD, tmp_path / "nothing.elf", 20.0)
+    emulator.wait()
+    with pytest.raises(LinkLostError, match=r"it ended with exit code 1 and wrote .*nothing\.elf"):
+        EmulatedLink(emulator, BOARD.name)
+
+
+def test_port_that_cannot_be_opened_while_its_emulator_runs(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(emulated, "END_LIMIT_S", 0.1)
+    emulator = Emulator(BOARD, program, 20.0)
+    emulator.port = "/dev/pts/nowhere"
+    with pytest.raises(PortError, match="there is no port /dev/pts/nowhere"):
+        EmulatedLink(emulator, BOARD.name)
+    assert emulator.has_ended(0.0)
 
 
 @pytest.mark.usefixtures("program")

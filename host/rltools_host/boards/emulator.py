@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import subprocess
 import tempfile
 import threading
 import time
@@ -16,11 +18,7 @@ from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 
 START_LIMIT_S = 20.0
-
-
 TIME_LIMIT_S = 3600.0
-
-
 PTY_NAME = re.compile(rb"char device redirected to (\S+) ")
 
 
@@ -82,6 +80,12 @@ class Emulator:
     def wait(self) -> None:
         """Returns when the emulator has ended by itself."""
         self._process.wait()
+
+    def has_ended(self, within_s: float) -> bool:
+        """Waits so long for it."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.poll() is not None
 
     def close(self) -> None:
         """Ends the emulator; a second time does nothing."""
