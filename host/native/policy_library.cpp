@@ -1,7 +1,33 @@
 // Shared library over policy/runtime.h for Python (ctypes): checks policy images and runs them, bit
 // for bit as a board does. The caller gives all memory; pointers to images lie on four-byte
 // boundaries.
+#include "rltools/policy/contracts/pendulum.h"
+#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/runtime.h"
+
+namespace {
+
+constexpr std::uint32_t kAnyHistory = 0xffffffffu;  // a policy may see its own last actions
+
+template <class Contract>
+void take_safe_action_of(const rlt::PolicyView& policy, float* action) {
+  const rlt::PolicyContract contract = rlt::policy_contract<Contract>();
+  if (rlt::check_contract(policy, contract, kAnyHistory).accepted()) {
+    rlt::take_safe_action(contract, action);
+  }
+}
+
+// action (action_dim) = the safe action of the contract of policy/contracts that the image is made
+// for; where it is made for none of them, the middle of every range.
+void take_safe_action(const rlt::PolicyView& policy, float* action) {
+  for (int i = 0; i < policy.header->action_dim; i++) {
+    action[i] = rlt::middle_of(policy.actions[i].minimum, policy.actions[i].maximum);
+  }
+  take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
+  take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -37,9 +63,18 @@ int rlt_policy_check_examples(const rlt::PolicyView* policy, float* scratch,
   return static_cast<int>(verdict.reason);
 }
 
+// action (action_dim) = the safe action of the image's contract, and normalised (action_dim) the
+// same as a place keeps it for a policy that sees its own last actions.
+void rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float* normalised) {
+  take_safe_action(*policy, action);
+  for (int i = 0; i < policy->header->action_dim; i++) {
+    const rlt::PolicyImageChannel& channel = policy->actions[i];
+    normalised[i] = rlt::normalised_action(action[i], channel.minimum, channel.maximum);
+  }
+}
+
 // outputs and actions (count, action_dim) for observations (count, observation_dim). Where an
-// output is not finite, the action is the middle of every range: what a board does whose contract
-// states no other safe action.
+// element of the observation or of the output is not finite, the action is the safe one.
 void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observations,
                          std::size_t count, float* outputs, float* actions, float* scratch) {
   const std::size_t observation_dim = policy->header->observation_dim;
@@ -51,10 +86,8 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
     rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch);
     if (rlt::all_finite(observation, observation_dim) && rlt::all_finite(output, action_dim)) {
       rlt::scale_action(*policy, output, action);
-      continue;
-    }
-    for (std::size_t k = 0; k < action_dim; k++) {
-      action[k] = rlt::middle_of(policy->actions[k].minimum, policy->actions[k].maximum);
+    } else {
+      take_safe_action(*policy, action);
     }
   }
 }

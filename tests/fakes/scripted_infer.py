@@ -30,8 +30,7 @@ class Executor:
     def __init__(self, image: PolicyImage) -> None:
         self.image = image
         self.blind_to: set[str] = set()
-        self.safe = image.evaluate(np.full(len(image.observations), np.nan, np.float32))
-        self.normalised_safe = np.zeros_like(self.safe)
+        self.safe, self.normalised_safe = image.runner.safe_action()
         self.forgets = False  # its last actions
         self.reset()
 
@@ -105,6 +104,7 @@ class ScriptedInfer(ScriptedNode):
         self.copies: Callable[[int], int] = lambda _: 1  # of the answer to one
         # Changes a forward pass: tick, status, layers and action.
         self.spoil: Callable[[int, list[int], Float32Array], str | None] = lambda *_: None
+        self.stated: Float32Array | None = None  # safe action of a forward pass: the contract's
         self.measured: list[tuple[int, int]] = []  # what, and how many samples
         self.sample: Callable[[int, int], int] = lambda what, index: 10 + 100 * what + index % 3
         self.denies = False
@@ -150,6 +150,8 @@ class ScriptedInfer(ScriptedNode):
         if np.isfinite(values).all():
             layers = list(self._image.runner.layer_checksums(values))
             status = "acted" if np.isfinite(output).all() else "output_not_finite"
+        if status != "acted" and self.stated is not None:
+            action[:] = self.stated
         return self.spoil(tick, layers, action) or status, layers, action
 
     def _file(self, path: str) -> bytes | None:

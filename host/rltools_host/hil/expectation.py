@@ -62,7 +62,7 @@ class Expected:
 def safe_action(image: PolicyImage, answer: Action) -> Float32Array:
     """What a board answers to what is not finite: its contract may state it (policy/contract.h).
 
-    The middle of every range, which it is otherwise, where the answer is no action.
+    That of the image's own contract where the answer is no action.
     """
     not_finite = np.full(len(image.observations), np.nan, np.float32)
     stated = np.array(answer.action_bits, np.uint32).view(np.float32)

@@ -39,6 +39,7 @@ def interface_header(image: PolicyImage) -> str:
         observation_dim=len(image.contract.observations),
         action_dim=len(image.actions),
         step_interval_us=image.step_interval_us,
+        safe_action=", ".join(f"{value:.9g}" for value in image.runner.safe_action()[0]),
     )
 
 
@@ -49,6 +50,7 @@ def data_header(image: PolicyImage) -> str:
     return DATA.format(
         observations=export.channel_rows(image.contract.observations),
         actions=export.channel_rows(image.actions),
+        safe_action=export.number_list(image.runner.safe_action()[0]),
         scratch_floats=2 * widest + max(2 * len(image.actions), (len(past) + 1) // 2),
         history_ticks=max((action.ticks for action in past), default=0),
         bytes=export.byte_rows(image.data),
@@ -143,7 +145,7 @@ class {name}Class {{
 
   // Once, in setup(). False where this processor, compiler or a flag of it gives other bits than
   // those of training: there is no policy then. `safe_action` (kActionDim) is what is done where
-  // something is wrong; null: the middle of every range.
+  // something is wrong; null: {safe_action}, of the contract that the policy is made for.
   bool begin(const float* safe_action = nullptr);
 
   // At kStepInterval_us or faster, with micros(). The action is always set: finite and within its
@@ -171,6 +173,7 @@ constexpr rlt::Channel kObservations[] = {{
 constexpr rlt::Channel kActions[] = {{
 {actions}
 }};
+constexpr float kSafeAction[] = {{{safe_action}}};
 constexpr int kScratchFloats = {scratch_floats};
 // Of its own last actions, which the library gives it.
 constexpr int kHistoryTicks = {history_ticks};

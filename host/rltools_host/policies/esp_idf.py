@@ -30,6 +30,7 @@ def policy_header(image: PolicyImage) -> str:
         action_dim=len(image.actions),
         observations=export.channel_rows(image.contract.observations),
         actions=export.channel_rows(image.actions),
+        safe_action=export.number_list(image.runner.safe_action()[0]),
         size=len(image.data),
         bytes=export.byte_rows(image.data),
     )
@@ -60,8 +61,11 @@ static const rlt_channel_t {name}_observations[] = {{
 static const rlt_channel_t {name}_actions[] = {{
 {actions}
 }};
+// What is done where something is wrong.
+static const float {name}_safe_action[] = {{{safe_action}}};
 static const rlt_contract_t {name}_contract = {{
-    {step_interval_us}, {observation_dim}, {action_dim}, {name}_observations, {name}_actions, 0}};
+    {step_interval_us}, {observation_dim}, {action_dim}, {name}_observations, {name}_actions,
+    {name}_safe_action}};
 
 static const uint8_t {name}_image[{size}] __attribute__((aligned(4))) = {{
 {bytes}

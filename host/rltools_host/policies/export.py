@@ -13,6 +13,7 @@ import numpy as np
 
 from rltools_host.policies.contract import Channel
 from rltools_host.policies.core_source import core_math_source
+from rltools_host.policies.header_template import HEADER_TEMPLATE
 from rltools_host.policies.image import (
     Example,
     Float32Array,
@@ -172,7 +173,7 @@ def example_rows(examples: Sequence[Example]) -> str:
     rows = []
     for example in examples:
         fields = (example.observation, example.output, example.action)
-        numbers = [", ".join(map(float_literal, values.tolist())) for values in fields]
+        numbers = [number_list(values) for values in fields]
         rows.append(
             f"    {{{{{numbers[0]}}},\n     {{{numbers[1]}}},\n     {{{numbers[2]}}},\n"
             f"     0x{example.trace:08x}u}},"
@@ -180,8 +181,13 @@ def example_rows(examples: Sequence[Example]) -> str:
     return "\n".join(rows)
 
 
+def number_list(values: Float32Array) -> str:
+    return ", ".join(map(float_literal, values.tolist()))
+
+
 def c_header(image: PolicyImage) -> str:
     """The policy as C++17 source."""
+    safe_action, safe_output = image.runner.safe_action()
     name = identifier(image.experiment) + "_policy"
     used = sorted({layer.activation for layer in image.layers})
     functions = sorted({name for activation in used for name in ACTIVATIONS[activation][1]})
@@ -218,9 +224,11 @@ def c_header(image: PolicyImage) -> str:
         example_count=len(image.examples),
         observations=channel_rows(image.observations),
         actions=channel_rows(image.actions),
+        safe_action=number_list(safe_action),
+        safe_output=number_list(safe_output),
         examples=example_rows(image.examples),
         parameters=parameters,
-        core_math=core_math_source(sorted({*functions, "fma", "clamp"})),
+        core_math=core_math_source(sorted({*functions, "fma", "clamp", "absolute"})),
         activations=activations,
         input=input_source(image),
         layers="\n".join(
@@ -231,165 +239,3 @@ def c_header(image: PolicyImage) -> str:
 
 def activation_type(activation: str) -> str:
     return activation.capitalize()
-
-
-HEADER_TEMPLATE = """\
-// {title}
-// Written by `rlt export RUN --to c`. Self-contained: C++17, GCC or Clang, no allocation, no
-// library. A processor without fused multiply-add (Cortex-M4F and M7, x86-64-v3 and AArch64 have
-// it) computes it on integers: slower, with the same bits.
-//
-// Call evaluate() every {step_interval_us:,} us. Observations:
-{observation_comment}
-// Actions:
-{action_comment}
-//
-// verify() runs the examples below: true where this processor computes the bits of the one that
-// trained the policy. Weights are stored (in, out); each output starts at its bias and accumulates
-// over the inputs in order, one fused multiply-add each.
-#pragma once
-
-#include <cstdint>
-
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
-#error "this policy needs IEEE-754 arithmetic: compile without -ffast-math and -ffinite-math-only"
-#endif
-
-namespace {name} {{
-
-inline constexpr char kExperiment[] = {experiment};
-inline constexpr char kEnvironment[] = {environment};
-// SHA-256 of the training state that the policy was taken from.
-inline constexpr char kStateSha256[] =
-    "{state_sha256}";
-inline constexpr std::uint32_t kTrainingSteps = {step};
-inline constexpr std::uint32_t kTrainingSeed = {seed};
-inline constexpr std::uint32_t kStepInterval_us = {step_interval_us};
-inline constexpr int kObservationDim = {observation_dim};
-inline constexpr int kActionDim = {action_dim};
-inline constexpr int kExampleCount = {example_count};
-
-struct Channel {{
-  const char* name;
-  const char* unit;
-  float minimum, maximum;
-}};
-
-inline constexpr Channel kObservations[kObservationDim] = {{
-{observations}
-}};
-
-inline constexpr Channel kActions[kActionDim] = {{
-{actions}
-}};
-
-// What the device that wrote the policy computed: `output` is the action normalised to [-1, 1],
-// `action` the same in its unit, `trace` the CRC-32 of every layer's output.
-struct Example {{
-  float observation[kObservationDim];
-  float output[kActionDim];
-  float action[kActionDim];
-  std::uint32_t trace;
-}};
-
-inline constexpr Example kExamples[kExampleCount] = {{
-{examples}
-}};
-
-namespace detail {{
-
-{parameters}
-
-{core_math}
-
-{activations}
-
-// outputs [first, first + Count) of a layer
-template <int In, int Out, int Count, class Activation>
-inline void dense_outputs(const float* weights, const float* bias, const float* input,
-                          float* output, int first, Activation activation) {{
-  float sum[Count];
-  for (int k = 0; k < Count; k++) sum[k] = bias[first + k];
-  for (int i = 0; i < In; i++) {{
-    for (int k = 0; k < Count; k++) {{
-      sum[k] = fma(input[i], weights[i * Out + first + k], sum[k]);
-    }}
-  }}
-  for (int k = 0; k < Count; k++) output[first + k] = activation(sum[k] + 0.0f);
-}}
-
-template <int In, int Out, class Activation>
-inline void dense(const float (&weights)[In * Out], const float (&bias)[Out], const float* input,
-                  float* output, Activation activation) {{
-  constexpr int kBlock = 8;
-  constexpr int kWhole = Out / kBlock * kBlock;
-  for (int first = 0; first < kWhole; first += kBlock) {{
-    dense_outputs<In, Out, kBlock>(weights, bias, input, output, first, activation);
-  }}
-  if constexpr (kWhole < Out) {{
-    dense_outputs<In, Out, Out - kWhole>(weights, bias, input, output, kWhole, activation);
-  }}
-}}
-
-// The network; visit(values, count) sees the output of every layer.
-template <class Visitor>
-inline void forward(const float* observation, float* output, Visitor&& visit) {{
-{input}
-{layers}
-}}
-
-inline void scale_action(const float* output, float* action) {{
-  for (int i = 0; i < kActionDim; i++) {{
-    const float half_range = 0.5f * (kActions[i].maximum - kActions[i].minimum);
-    const float centre = 0.5f * (kActions[i].maximum + kActions[i].minimum);
-    const float physical = fma(clamp(output[i], -1.0f, 1.0f), half_range, centre);
-    action[i] = clamp(physical, kActions[i].minimum, kActions[i].maximum);
-  }}
-}}
-
-inline std::uint32_t crc32(const float* values, int count, std::uint32_t previous) {{
-  std::uint32_t remainder = ~previous;
-  for (int i = 0; i < count; i++) {{
-    std::uint32_t word;
-    __builtin_memcpy(&word, values + i, 4);
-    remainder ^= word;
-    for (int bit = 0; bit < 32; bit++) {{
-      remainder = (remainder >> 1) ^ ((remainder & 1u) != 0u ? 0xedb88320u : 0u);
-    }}
-  }}
-  return ~remainder;
-}}
-
-}}  // namespace detail
-
-// Action normalised to [-1, 1] for an observation in its units.
-inline void evaluate_normalised(const float* observation, float* output) {{
-  detail::forward(observation, output, [](const float*, int) {{}});
-}}
-
-// Action in its unit, within its range, for an observation in its units.
-inline void evaluate(const float* observation, float* action) {{
-  float output[kActionDim];
-  evaluate_normalised(observation, output);
-  detail::scale_action(output, action);
-}}
-
-// True where every bit of the examples is reproduced: every layer, output and action.
-inline bool verify() {{
-  for (const Example& example : kExamples) {{
-    float output[kActionDim], action[kActionDim];
-    std::uint32_t trace = 0;
-    detail::forward(example.observation, output, [&trace](const float* values, int count) {{
-      trace = detail::crc32(values, count, trace);
-    }});
-    detail::scale_action(output, action);
-    if (trace != example.trace || __builtin_memcmp(output, example.output, sizeof(output)) != 0 ||
-        __builtin_memcmp(action, example.action, sizeof(action)) != 0) {{
-      return false;
-    }}
-  }}
-  return true;
-}}
-
-}}  // namespace {name}
-"""

@@ -9,20 +9,19 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.build import cmake
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
 from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction
+from rltools_host.policies.native import policy_library
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
     HEADER,
@@ -304,28 +303,6 @@ class ImageReader:
         return Example(observation, trace, output, self.read_floats(action_dim, f"example {index}"))
 
 
-@cache
-def policy_library() -> ctypes.CDLL:
-    """host/native/policy_library.cpp, built where it is not up to date."""
-    library = ctypes.CDLL(str(cmake.host_library("policy")))
-    pointer, size = ctypes.c_void_p, ctypes.c_size_t
-    signatures: Mapping[str, tuple[Any, list[Any]]] = {
-        "rlt_policy_reason_count": (ctypes.c_int, []),
-        "rlt_policy_reason_text": (ctypes.c_char_p, [ctypes.c_int]),
-        "rlt_policy_object_bytes": (size, []),
-        "rlt_policy_open": (ctypes.c_int, [pointer, size, pointer, pointer]),
-        "rlt_policy_scratch_floats": (size, [pointer]),
-        "rlt_policy_check_examples": (ctypes.c_int, [pointer, pointer, size, pointer]),
-        "rlt_policy_evaluate": (None, [pointer, pointer, size, pointer, pointer, pointer]),
-        "rlt_policy_layers": (None, [pointer, pointer, pointer, pointer, pointer]),
-    }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(library, name)
-        function.restype = result
-        function.argtypes = arguments
-    return library
-
-
 class PolicyRunner:
     """The native code's view of an image, and its scratch memory."""
 
@@ -358,6 +335,12 @@ class PolicyRunner:
                 f"{self.image.origin}: example {where.value} gives other bits on this machine than "
                 "on the device that wrote the image: one of them computes wrongly, do not use it"
             )
+
+    def safe_action(self) -> tuple[Float32Array, Float32Array]:
+        """What is done where there is no finite action: in the channels' units, and normalised."""
+        action, normalised = np.empty((2, len(self.image.actions)), np.float32)
+        self.library.rlt_policy_safe_action(self.policy, action.ctypes.data, normalised.ctypes.data)
+        return action, normalised
 
     def run(self, observation: ArrayLike) -> tuple[Float32Array, Float32Array]:
         """Outputs and actions."""

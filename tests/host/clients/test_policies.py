@@ -14,7 +14,7 @@ from rltools_host.clients import refusals
 from rltools_host.clients.messages import SlotUse
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError, VerificationError
-from rltools_host.policies.image import policy_library
+from rltools_host.policies.native import policy_library
 from scripted_link import BOARD
 from scripted_policies import ScriptedPolicies, number_of
 

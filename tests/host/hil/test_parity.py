@@ -22,7 +22,7 @@ from rltools_host.hil.expectation import Expected, safe_action
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import Parity, check_parity
 from rltools_host.hil.ticks import Scenarios, check_ticks
-from rltools_host.policies.image import Float32Array, PolicyImage, parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
 from scripted_infer import ScriptedInfer
 
 COUNT = 60
@@ -270,23 +270,18 @@ def test_a_board_that_forgets_its_last_actions_is_named() -> None:
 def test_a_boards_own_safe_action_is_taken_where_it_is_always_the_same() -> None:
     image = parse_policy(sample_images()["remembering_quadrotor_4"])
     board = ScriptedInfer(load_dialect(), image)
-    low = np.zeros(4, np.float32)
-
-    def safely(_: int, layers: list[int], action: Float32Array) -> None:
-        if not layers or (action == 0.5).all():
-            action[:] = low
-
-    board.spoil = safely
+    stated = np.full(4, 0.25, np.float32)
+    board.stated = stated
     nan = [float("nan")] * 29
-    assert safe_action(image, board.client.forward(nan)).tolist() == [0.0] * 4
+    assert safe_action(image, board.client.forward(nan)).tolist() == [0.25] * 4
     assert checked(board, image).first.startswith("the action differs: call 2 of the executor")
-    board.executor.safe = low
-    board.executor.normalised_safe = np.full(4, -1, np.float32)
+    board.executor.safe = stated
+    board.executor.normalised_safe = np.full(4, -0.5, np.float32)
     assert checked(board, image).holds
-    board.executor.normalised_safe = np.zeros(4, np.float32)
+    board.executor.normalised_safe = np.full(4, -1, np.float32)
     assert checked(board, image).first.startswith("the action differs: call 3 of the executor")
-    low[:] = np.nan  # is none
-    assert safe_action(image, board.client.forward(nan)).tolist() == [0.5] * 4
+    stated[:] = np.nan  # is none
+    assert safe_action(image, board.client.forward(nan)).tolist() == [0.0] * 4
 
 
 def test_a_lost_answer_begins_the_scenario_anew(board: ScriptedInfer, image: PolicyImage) -> None:

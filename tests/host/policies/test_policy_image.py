@@ -17,6 +17,7 @@ from policy_samples import NETWORKS, patched, sample_images, with_crc32
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
+from rltools_host.policies.native import policy_library
 from rltools_host.runs.policy_file import state_of_policy
 
 HEADER_BYTES = 144
@@ -34,7 +35,7 @@ def reason_of_reader(image: bytes) -> str:
 
 
 def reason_of_board(image: bytes) -> str:
-    library = image_module.policy_library()
+    library = policy_library()
     memory = np.frombuffer(image, np.uint8).copy()
     policy = ctypes.create_string_buffer(library.rlt_policy_object_bytes())
     where = ctypes.c_uint32()
@@ -195,7 +196,7 @@ def test_state_of_an_image_without_numpy() -> None:
 
 
 def test_the_reasons_are_those_of_the_board() -> None:
-    library = image_module.policy_library()
+    library = policy_library()
     assert library.rlt_policy_reason_count() == len(image_module.REASONS)
     texts = [library.rlt_policy_reason_text(number) for number in range(len(image_module.REASONS))]
     assert len(set(texts)) == len(texts)

@@ -49,7 +49,7 @@ PolicyNameClass PolicyName;
 
 bool PolicyNameClass::begin(const float* safe_action) {
   rlt::PolicyContract contract = kContract;
-  contract.safe_action = safe_action;
+  contract.safe_action = safe_action == nullptr ? kSafeAction : safe_action;
   rlt::take_safe_action(contract, safe);
   executor.reset();
   return runner.accept(rlt::ThisProcessor{}, kImage, sizeof(kImage)).accepted();
