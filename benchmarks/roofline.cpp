@@ -340,8 +340,9 @@ int run(std::uint32_t steps, int repetitions, std::size_t buffer_bytes) {
   double operations[kPhaseCount];
   count_operations(training, operations);
   std::printf(
-      "{\"lanes\": %d, \"unit_bits\": %d, \"steps\": %u, \"updates\": %u, \"same_bits\": %s, ",
-      kernels::kLanes, kernels::kUnitBits, training.learner.progress.step,
+      "{\"lanes\": %d, \"kind_of_core\": \"%s\", \"steps\": %u, \"updates\": %u, \"same_bits\": "
+      "%s, ",
+      kernels::kLanes, kernels::kKindOfCore, training.learner.progress.step,
       training.learner.progress.updates, same_bits ? "true" : "false");
   print_list("peak_gflops", peaks);
   std::printf(", ");

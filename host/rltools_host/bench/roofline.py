@@ -101,7 +101,7 @@ def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
         "run_s": run_s,
         "clocks_cost": harness.median(raw["profiled_s"]) / run_s - 1,
         "vector_lanes": raw["lanes"],
-        "unit_bits": raw["unit_bits"],
+        "kind_of_core": raw["kind_of_core"],  # of kernels/simd/host_core.h
         "steps": raw["steps"],
         "repetitions": len(runs),
     }
@@ -138,11 +138,6 @@ def two_threads_line(measured: Mapping[str, Any]) -> str:
     )
 
 
-def units(bits: int) -> str:
-    """The kind of core that the build chose the kernels for (kernels/simd/host_core.h)."""
-    return f"a core with {bits}-bit units" if bits else "a core without vectors"
-
-
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
     machine = document["machine"]
@@ -171,7 +166,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         f"runs on one core of {machine['processor']} ({machine['cores']} cores, load average "
         f"{document['load_average']})",
         f"  multiply-add peak   {document['peak_gflops']:.1f} GFLOP/s   "
-        f"{document['vector_lanes']} lanes of 32 bits; kernels for {units(document['unit_bits'])}",
+        f"{document['vector_lanes']} lanes of 32 bits; kernels for a core with "
+        f"{document['kind_of_core']}",
         f"  memory bandwidth    {document['bandwidth_gb_s']:.1f} GB/s   triad",
         f"  training            {document['achieved_gflops']:.1f} GFLOP/s   "
         f"{100 * document['share']:.1f} % of the peak   {document['run_s']:.3f} s",

@@ -85,7 +85,7 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
         assert phase["share_of_time"] > 0, phase["name"]
         assert (phase["gflops"] > 0) == (phase["name"] not in ("simulate", "sample"))
     assert document["steps"] == 150
-    assert f"kernels for {bench_roofline.units(document['unit_bits'])}" in out
+    assert f"; kernels for a core with {document['kind_of_core']}\n" in out
     for key in ("peak_gflops", "achieved_gflops", "share", "bandwidth_gb_s", "step_us"):
         assert document[key] > 0, key
     assert re.search(r"^whole step +100 %", out, re.MULTILINE)
@@ -93,10 +93,18 @@ def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(r"^ +two threads +(?:[\d.]+ s |not measured: )", out, re.MULTILINE)
 
 
-def test_roofline_says_which_kind_of_core_the_kernels_are_for() -> None:
-    assert bench_roofline.units(512) == "a core with 512-bit units"
-    assert bench_roofline.units(256) == "a core with 256-bit units"
-    assert bench_roofline.units(0) == "a core without vectors"
+def test_roofline_says_which_kind_of_core_the_kernels_are_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name that the program gives it (kernels/simd/host_core.h), for people and in JSON."""
+    raw, core = harness.run_program("roofline", 150, 1, 1)
+    two = {"same_bits": True, "processors": 1, "runs": []}
+    results = {"roofline": {**raw, "kind_of_core": "units of clay"}, "two_threads": two}
+    monkeypatch.setattr(harness, "run_program", lambda name, *_, **__: (results[name], core))
+    assert cli.run(["bench", "roofline", "--json"]) == 0
+    out = capsys.readouterr().out
+    assert json.loads(out.splitlines()[-1])["kind_of_core"] == "units of clay"
+    assert "; kernels for a core with units of clay\n" in out
 
 
 def test_roofline_counts_the_arithmetic_of_the_shapes() -> None:

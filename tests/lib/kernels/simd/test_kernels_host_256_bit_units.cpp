@@ -8,6 +8,7 @@
 static_assert(!rlt::kernels::kWideUnits);
 
 TEST_CASE("the kernels for a core with 256-bit units give the reference's bits") {
+  CHECK(rlt::kernels::kKindOfCore == doctest::String("256-bit units"));
   kernel_agreement::run_briefly<rlt::Host>();
 }
 #else

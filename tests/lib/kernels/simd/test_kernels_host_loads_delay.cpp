@@ -14,6 +14,7 @@
 static_assert(rlt::kernels::kWideUnits && rlt::kernels::kLoadsDelay);
 
 TEST_CASE("the kernels for a core whose loads delay multiply-adds give the reference's bits") {
+  CHECK(rlt::kernels::kKindOfCore == doctest::String("512-bit units that loads delay"));
   kernel_agreement::run_briefly<rlt::Host>();
 }
 

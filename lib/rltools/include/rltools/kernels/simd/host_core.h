@@ -40,6 +40,13 @@ static_assert(kUnitBits <= 32 * kLanes, "no vector fills these units");
 
 constexpr bool kWideUnits = kUnitBits == 512;
 
+// The kind of core that the kernels are chosen for, as measurements name it.
+constexpr const char* kKindOfCore = kLoadsDelay        ? "512-bit units that loads delay"
+                                    : kUnitBits == 512 ? "512-bit units"
+                                    : kUnitBits == 256 ? "256-bit units"
+                                    : kUnitBits == 128 ? "128-bit units"
+                                                       : "no vectors";
+
 // Rows of a tile where all terms count: with six there are 24 sums, 4 operands and a factor in 32
 // registers, which pays where there are terms enough.
 constexpr int rows_of_tile(int terms) { return kLoadsDelay && terms >= 16 ? 6 : kTileRows; }
