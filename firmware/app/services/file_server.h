@@ -36,9 +36,7 @@ class FileServer : public link::Service {
     const link::Address client = link::sender_of(message);
     burst_.active = false;  // any request ends a burst
     if (is_repeated(request, client)) return send(answer_again(request), client);
-    const FileMessage answer = carry_out(request, client);
-    remember(request, client, answer);
-    send(answer, client);
+    send(carry_out(request, client), client);
   }
 
   // Sends the next packets of a burst.
@@ -53,7 +51,7 @@ class FileServer : public link::Service {
     const Mode mode = session_.mode;
     session_.mode = Mode::closed;
     burst_.active = false;
-    last_.known = false;
+    opened_.known = false;
     if (mode == Mode::write) files_.close_written(session_.file, false);
   }
 
@@ -64,6 +62,7 @@ class FileServer : public link::Service {
     std::uint8_t id = 0;  // the client's choice
     link::Address client{};
     int file = 0;
+    std::uint64_t opened_at = 0;
     std::uint64_t used_at = 0;
   };
   struct Burst {
@@ -71,40 +70,45 @@ class FileServer : public link::Service {
     FileMessage request{};
     std::uint32_t packets = 0;  // sent
   };
-  // The request before, where it has opened or closed a file.
-  struct Last {
+  // A request that was carried out.
+  struct Done {
     bool known = false;
     link::Address client{};
     std::uint8_t bytes[kFileMessageBytes];
+
+    void remember(const FileMessage& request, link::Address sender) {
+      known = true;
+      client = sender;
+      __builtin_memcpy(bytes, &request, kFileMessageBytes);
+    }
+    bool is_same(const FileMessage& request, link::Address sender) const {
+      return known && client == sender && __builtin_memcmp(bytes, &request, kFileMessageBytes) == 0;
+    }
   };
   static constexpr int kBurstPacketsAPoll = 4;
   // A burst is no longer than clients expect; they then ask for another.
   static constexpr std::uint32_t kBurstPackets = 4096;
   static constexpr std::uint32_t kSessionPatience_s = 5;
+  // By which a link may delay a copy of a request.
+  static constexpr std::uint32_t kMostDelay_s = 1;
 
   // -- requests that come twice -------------------------------------------------------------------
 
-  // The same bytes from the same client, as its answer was lost. A file must not be opened or
-  // closed again; to do anything else again changes nothing.
+  // The same bytes from the same client: its answer was lost, or the link has delayed a copy. A
+  // file must not be opened or closed again, whatever others have asked in between; to do anything
+  // else again changes nothing. Once a session is in use, the request to open it comes from a
+  // program that was started again, unless it comes soon: programs number their requests from the
+  // same one.
   bool is_repeated(const FileMessage& request, link::Address client) const {
-    return last_.known && last_.client == client &&
-           __builtin_memcmp(last_.bytes, &request, kFileMessageBytes) == 0;
+    if (closed_.is_same(request, client)) return true;
+    if (!opened_.is_same(request, client)) return false;
+    return session_.used_at == session_.opened_at ||
+           board::counter() - session_.opened_at < kMostDelay_s * link::counts_a_second();
   }
 
   FileMessage answer_again(const FileMessage& request) {
     if (request.operation == FileOperation::terminate_session) return acknowledge(request);
     return acknowledge(request, files_.size(session_.file));
-  }
-
-  void remember(const FileMessage& request, link::Address client, const FileMessage& answer) {
-    const FileOperation operation = request.operation;
-    last_.known =
-        answer.operation == FileOperation::ack &&
-        (operation == FileOperation::open_file_ro || operation == FileOperation::open_file_wo ||
-         operation == FileOperation::create_file || operation == FileOperation::terminate_session);
-    if (!last_.known) return;
-    last_.client = client;
-    __builtin_memcpy(last_.bytes, &request, kFileMessageBytes);
   }
 
   // -- operations ---------------------------------------------------------------------------------
@@ -142,6 +146,8 @@ class FileServer : public link::Service {
     if (!is_open(request, client)) return refuse(request, FileError::invalid_session);
     const Mode mode = session_.mode;
     session_.mode = Mode::closed;
+    opened_.known = false;
+    closed_.remember(request, client);
     if (mode == Mode::write) files_.close_written(session_.file, true);
     return acknowledge(request);
   }
@@ -166,7 +172,9 @@ class FileServer : public link::Service {
     const FileError error =
         mode == Mode::read ? files_.open_to_read(file) : files_.open_to_write(file);
     if (error != FileError::none) return refuse(request, error);
-    session_ = {mode, request.session, client, file, now};
+    session_ = {mode, request.session, client, file, now, now};
+    opened_.remember(request, client);
+    if (closed_.client == client) closed_.known = false;
     return acknowledge(request, files_.size(file));
   }
 
@@ -307,7 +315,8 @@ class FileServer : public link::Service {
   link::MessageSender& sender_;
   Session session_;
   Burst burst_;
-  Last last_;
+  Done opened_;  // the session, while it is open
+  Done closed_;  // the session before, until its client opens another
 };
 
 }  // namespace rlt

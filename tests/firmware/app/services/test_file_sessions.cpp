@@ -69,6 +69,97 @@ TEST_CASE("a repeated request is known by its client, too") {
   check_error(second.request(open), FileError::no_sessions_available);
 }
 
+TEST_CASE("a repeated request is known after others have asked") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes checkpoint = checkpoint_of(board);
+  Client owner(board), other(board, {255, 230}), third(board, {1, 190});
+  const FileMessage open =
+      owner.make(FileOperation::create_file, 5, 0, bytes_of("/checkpoint.rltc"));
+  CHECK(owner.request(open).operation == FileOperation::ack);
+  CHECK(other.request(FileOperation::list_directory).operation == FileOperation::ack);
+  counter_us += 2'000'000;
+  board.texts();
+  CHECK(owner.request(open).operation == FileOperation::ack);
+  CHECK(board.texts().empty());  // no upload was broken off
+  for (std::uint32_t offset = 0; offset < checkpoint.size(); offset += 200) {
+    const std::size_t count = std::min<std::size_t>(200, checkpoint.size() - offset);
+    owner.request(FileOperation::write_file, 5, offset,
+                  Bytes(&checkpoint[offset], &checkpoint[offset] + count));
+  }
+  const FileMessage close = owner.make(FileOperation::terminate_session, 5);
+  CHECK(owner.request(close).operation == FileOperation::ack);
+  CHECK(other.request(FileOperation::list_directory).operation == FileOperation::ack);
+  CHECK(owner.request(close).operation == FileOperation::ack);  // the upload was taken
+  CHECK(other.request(FileOperation::open_file_ro, "/policy.rltp", 5).operation ==
+        FileOperation::ack);
+  CHECK(owner.request(close).operation == FileOperation::ack);
+  CHECK(other.request(other.read(FileOperation::read_file, 5, 0, 1)).operation ==
+        FileOperation::ack);  // whose session is open still
+  // Of the two who have closed a session the last one is known.
+  CHECK(other.request(FileOperation::terminate_session, 5).operation == FileOperation::ack);
+  check_error(owner.request(close), FileError::invalid_session);
+  CHECK(third.request(FileOperation::open_file_ro, "/policy.rltp", 5).operation ==
+        FileOperation::ack);
+}
+
+TEST_CASE("a late copy of the request that opened the session does not begin the upload anew") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes checkpoint = checkpoint_of(board);
+  Client client(board);
+  const FileMessage open =
+      client.make(FileOperation::create_file, 5, 0, bytes_of("/checkpoint.rltc"));
+  const auto write = [&](std::uint32_t offset) {
+    const std::size_t count = std::min<std::size_t>(200, checkpoint.size() - offset);
+    return client.make(FileOperation::write_file, 5, offset,
+                       Bytes(&checkpoint[offset], &checkpoint[offset] + count));
+  };
+  CHECK(client.request(open).operation == FileOperation::ack);
+  CHECK(client.request(write(0)).operation == FileOperation::ack);
+  counter_us += 900'000;
+  CHECK(client.request(open).operation == FileOperation::ack);
+  for (std::uint32_t offset = 200; offset < checkpoint.size(); offset += 200) {
+    CHECK(client.request(write(offset)).operation == FileOperation::ack);
+  }
+  CHECK(client.request(FileOperation::terminate_session, 5).operation == FileOperation::ack);
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+  CHECK(checkpoint_of(board) == checkpoint);
+}
+
+TEST_CASE("a program that was started again opens with the same bytes, and begins anew") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes checkpoint = checkpoint_of(board);
+  Client client(board);
+  const FileMessage open =
+      client.make(FileOperation::create_file, 5, 0, bytes_of("/checkpoint.rltc"));
+  const FileMessage close = client.make(FileOperation::terminate_session, 5);
+  const auto upload = [&](const Bytes& content, std::uint32_t most) {
+    CHECK(client.request(open).operation == FileOperation::ack);
+    FileMessage reply{};
+    for (std::uint32_t offset = 0; offset < most; offset += 200) {
+      const std::size_t count = std::min<std::size_t>(200, content.size() - offset);
+      reply = client.request(FileOperation::write_file, 5, offset,
+                             Bytes(&content[offset], &content[offset] + count));
+    }
+    return reply;
+  };
+  const auto size = static_cast<std::uint32_t>(checkpoint.size());
+  Bytes damaged = checkpoint;
+  damaged[20] ^= 1;
+  check_error(upload(damaged, 200), FileError::fail);  // and the program ends
+  counter_us += 1'100'000;
+  CHECK(upload(checkpoint, size).operation == FileOperation::ack);
+  CHECK(client.request(close).operation == FileOperation::ack);
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+  // Again, the same file: it is closed by the bytes that have closed it before.
+  CHECK(upload(checkpoint, size).operation == FileOperation::ack);
+  CHECK(board.application.state() == RLT_STATE_IDLE);
+  CHECK(client.request(close).operation == FileOperation::ack);
+  CHECK(board.application.state() == RLT_STATE_PAUSED);
+}
+
 TEST_CASE("what was refused is tried again when it is asked for again") {
   Board board;
   train_and_pause(board, 31);
