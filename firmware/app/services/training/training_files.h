@@ -107,7 +107,12 @@ class TrainingFiles {
   }
 
  private:
-  // none -> header -> accepted -> state -> none; header -> refused -> none.
+  // from       by                                        to
+  // any        open_to_write()                           header
+  // header     write() of the header's last byte: fits   accepted
+  //            it does not fit                           refused
+  // accepted   write() of bytes of the state             state
+  // any        close_written(), finished or broken off   none
   enum class Upload : std::uint8_t {
     none,
     header,    // of the header received_bytes_ have come
