@@ -149,7 +149,7 @@ class TrainingService : public link::Service {
 
   // -- training -----------------------------------------------------------------------------------
 
-  // Says why not.
+  // Whether the board can train; where it cannot, the client is told why.
   bool can_train() {
     const char* refusal = arithmetic_refusal(arithmetic_);
     if (refusal == nullptr && unavailable_here<typename E::Environment>() != nullptr) {
@@ -159,7 +159,8 @@ class TrainingService : public link::Service {
     return refusal == nullptr;
   }
 
-  // What plays the episodes has gone: the state is whole, and training goes on where it is again.
+  // Whether the program that plays the episodes has gone. The state is whole; training can be
+  // resumed when it is there again.
   static bool environment_is_lost() {
     if constexpr (!kIsElsewhere<typename E::Environment>) return false;
     return unavailable_here<typename E::Environment>() != nullptr;
@@ -169,13 +170,14 @@ class TrainingService : public link::Service {
     metrics_.clear();
     pause_requested_ = evaluating_ = false;
     state_ = RLT_STATE_TRAINING;
-    // Heartbeats in step with training: then an emulator executes the same instructions in each
-    // run.
+    // The time of the next heartbeat counts from here, so that an emulator executes the same
+    // instructions in each run.
     counting_since_ = board::counter();
     heartbeat_.restart(counting_since_);
   }
 
-  // A piece of work, with the reports that fall due. An evaluation comes after the last one, too.
+  // One call of train_step(): a step of the environments, or a part of the updates. Then the
+  // reports that fall due with it. The policy is also evaluated after the last step.
   void train() {
     const std::uint32_t before = steps_done(training_);
     const StepReport<E> report = train_step(device_, training_);
@@ -191,7 +193,8 @@ class TrainingService : public link::Service {
     };
     const bool last = finished(training_);
     if (last || is_due(training_.hyperparameters.report_every)) send_progress();
-    // Of the last steps' policy only what has been learnt from them too.
+    // When all steps are taken, updates from the last ones may still be due (PPO's). The policy is
+    // then evaluated only after these, when the run has finished.
     const bool all_steps = step >= training_.hyperparameters.steps;
     if (last || (!all_steps && is_due(training_.hyperparameters.eval_every))) {
       if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
@@ -222,7 +225,7 @@ class TrainingService : public link::Service {
 
   void rest(State state) {
     if (!networks_are_finite(training_)) return fail("training stopped: a weight is not finite");
-    // Else the checkpoint would be one that this board refuses.
+    // This board would refuse a checkpoint with such a number.
     if (!state_is_finite(training_)) return fail("training stopped: a number is not finite");
     leave_training(state);
     files_.publish(device_);
@@ -241,7 +244,8 @@ class TrainingService : public link::Service {
     state_ = state;
   }
 
-  // What the board's counter counted while training, since START or since a checkpoint was written.
+  // By how much the board's counter has advanced in training, since START or since a checkpoint was
+  // uploaded.
   std::uint64_t counter() const {
     if (!is_training()) return counted_;
     return counted_ + (board::counter() - counting_since_);

@@ -1,10 +1,10 @@
-// Work that is done in tasks, none of which reads or writes what another one writes: one after
-// another, or at once on a device with several workers. The bits are the same, whatever their
-// number, which is known at run time.
+// Work that is divided into tasks. No task reads or writes what another one writes, so that they
+// may be done one after another, or at once on a device with workers (threads). The bits are the
+// same with any number of workers, which is known at run time only.
 //
-// A device that has workers names the number of parts, at most, into which an array is divided for
-// them, kMostParts, and its base that a single worker computes with, OneWorker. A task gets that
-// base: workers do not nest.
+// A device with workers defines kMostParts, the largest number of parts into which an array is
+// divided for them, and OneWorker, a base of the device with which a single worker computes. Tasks
+// are given a OneWorker, so that a task cannot start tasks of its own on the workers.
 #pragma once
 
 #include <type_traits>
@@ -24,24 +24,26 @@ struct WorkersOf<Device, std::void_t<decltype(Device::kMostParts)>> {
   using OneWorker = typename Device::OneWorker;
 };
 
-// The operations that devices override: task(index) for index = 0 .. count-1. Tasks of some
-// microseconds, all alike ...
+// The operations that devices with workers override: task(index) for index = 0 .. count-1.
+// run_tasks() is for tasks that take some microseconds, all about the same time.
 template <class Task>
 Generic run_tasks(Generic device, int count, Task&& task) {
   for (int index = 0; index < count; index++) task(index);
   return device;
 }
-// ... and longer ones, which may take as long as they will.
+// run_long_tasks() is for tasks that take ten microseconds or more, and need not take the same
+// time.
 template <class Task>
 Generic run_long_tasks(Generic device, int count, Task&& task) {
   return run_tasks(device, count, task);
 }
 
-// How many threads compute, where that is the device's to choose; false where it cannot be so many.
+// Sets how many threads compute; false where the device cannot have so many. One without workers
+// has one.
 inline bool set_threads(Generic, int count) { return count == 1; }
 
 // function(one_worker, index) for index = 0 .. count-1, such as the environments of a rollout:
-// tasks of ten microseconds and more, which go to the workers as they come.
+// tasks of ten microseconds and more, of which each worker takes the next when it is done with one.
 template <class Device, class Function>
 void for_each_index(Device device, int count, Function&& function) {
   const typename WorkersOf<Device>::OneWorker one_worker = device;
@@ -100,9 +102,10 @@ void for_ranges(Device device, Function&& function) {
   }
 }
 
-// Into how many parts work is divided: into two from `fewest` operations on (some microseconds),
-// below which handing over costs more than it gains, and into more where each of them is as much as
-// `part` operations, as each costs something and two workers gain nothing from it.
+// Into how many parts work is divided. Below `fewest` operations (some microseconds) into one:
+// handing a part over would cost more than it gains. From there on into two, and into more, up to
+// kMostParts, where each part has `part` operations or more: each part has a cost, which two
+// workers would not regain.
 template <class Device>
 constexpr int parts_of(long operations, long fewest, long part) {
   constexpr int kMost = WorkersOf<Device>::kMostParts;

@@ -1,7 +1,8 @@
 // Hands tasks from one thread, the caller, to others, the workers. The caller claims them from the
-// first on, workers from the last on, a few at once while many are left. Workers wait for tasks by
-// spinning for a bounded time, then asleep. Nothing is allocated, and nobody waits for a lock but
-// to sleep and to wake.
+// first on, workers from the last on, a few at once while many are left: a claim is one
+// compare-and-swap of a word. Workers wait for tasks by spinning for a bounded time, then asleep.
+// Nothing is allocated. The mutex is used only to put workers to sleep, to wake them, and for a
+// fork.
 #pragma once
 
 #include <pthread.h>
@@ -41,25 +42,25 @@ class Handover {
     count_ = count;
     claims_.store(kClaimsOfThread * (workers + 1), std::memory_order_relaxed);
     done_.store(0, std::memory_order_relaxed);
-    // With the loads in sleep() and here in one order: either a worker sees the tasks, or this sees
-    // that it sleeps.
+    // This store and the load behind it, and in sleep() the count and the load behind it, have one
+    // order for all threads: either the worker sees the tasks, or the caller sees that it sleeps.
     unclaimed_.store(pack({1, count}), std::memory_order_seq_cst);
     const int asleep = asleep_.load(std::memory_order_seq_cst);
     const int missing = count - 1 - (workers - asleep);
     if (asleep > 0 && missing > 0) wake(missing < asleep ? missing : asleep);
   }
 
-  // Tasks that are the caller's from now on; none where none is left.
+  // Takes tasks for the caller; an empty range where none is left.
   Tasks claim_first() { return claim(false); }
 
-  // Of tasks that workers have claimed, which no longer changes when none is left.
+  // How many tasks workers have claimed. It is final as soon as no task is left to claim.
   int claimed_by_workers() const { return count_ - unpack(unclaimed_.load()).end; }
 
   bool are_workers_done() const {
     return done_.load(std::memory_order_acquire) == claimed_by_workers();
   }
 
-  // Every worker's await_tasks() is false from now on, until begin_workers().
+  // await_tasks() returns false to every worker, until begin_workers().
   void end_workers() {
     is_over_.store(true, std::memory_order_seq_cst);
     pthread_mutex_lock(&mutex_);
@@ -70,8 +71,8 @@ class Handover {
 
   // ---- A worker's part -------------------------------------------------------------------------
 
-  // Returns when there are tasks, which may be another's by then; false when the workers are to
-  // end.
+  // Waits for tasks. True: there were some, which others may have claimed meanwhile. False: the
+  // worker is to end.
   bool await_tasks() {
     for (int spins = 0; !has_news(); spins++) {
       if (spins == kSpins) {
@@ -83,7 +84,7 @@ class Handover {
     return !is_over_.load(std::memory_order_relaxed);
   }
 
-  // Does some of the tasks, where any are left.
+  // Claims tasks, where any are left, and does them.
   void do_last() {
     const Tasks own = claim(true);
     for (int index = own.end; index-- > own.first;) task_(work_, index);
@@ -92,7 +93,8 @@ class Handover {
 
   // ---- Around a fork, while no tasks are offered or by the caller within one of its tasks ------
 
-  // Afterwards no worker is in a task or holds the mutex; it stays so until resume().
+  // Takes back the tasks that are not claimed, waits for the workers' tasks and locks the mutex, so
+  // that no worker is in a task or holds the mutex until resume().
   void suspend() {
     Tasks held = unpack(unclaimed_.load());
     Tasks none;
@@ -107,7 +109,7 @@ class Handover {
     unclaimed_.store(pack(held_));
     pthread_mutex_unlock(&mutex_);
   }
-  // Where no worker exists, in the child.
+  // resume() in the child of the fork, where no worker exists.
   void resume_without_workers() {
     unclaimed_.store(pack(held_));
     asleep_.store(0);
@@ -117,8 +119,8 @@ class Handover {
 
  private:
   static constexpr int kSpins = 4096;  // some 0.1 ms
-  // A claim takes one part of the tasks that are left, of so many parts for each thread: several at
-  // once where many are left, single ones towards the end, where the threads must meet.
+  // A claim takes 1 / (kClaimsOfThread * threads) of the tasks that are left, at least one: several
+  // at once while many are left, single ones towards the end, so that the threads end together.
   static constexpr int kClaimsOfThread = 8;
 
   static std::uint64_t pack(Tasks tasks) {
@@ -129,7 +131,8 @@ class Handover {
     return {static_cast<int>(word & 0xffffffffu), static_cast<int>(word >> 32)};
   }
 
-  // Sets `wanted` where `present` is there, else loads what is.
+  // Replaces `present` by `wanted`. False where the tasks are others than `present`, which is then
+  // set to what they are.
   bool exchange(Tasks& present, Tasks wanted) {
     std::uint64_t word = pack(present);
     if (unclaimed_.compare_exchange_strong(word, pack(wanted), std::memory_order_acq_rel)) {
@@ -139,7 +142,7 @@ class Handover {
     return false;
   }
 
-  // Tasks that are the caller's or the worker's from now on; none where none is left.
+  // Takes tasks from the first on, or from the last on; an empty range where none is left.
   Tasks claim(bool from_last) {
     Tasks left = unpack(unclaimed_.load(std::memory_order_relaxed));
     while (left.count() > 0) {
@@ -151,7 +154,7 @@ class Handover {
     return {0, 0};
   }
 
-  // Whether there is something to do for a worker, or nothing more ever.
+  // Whether there are tasks, or the workers are to end.
   bool has_news() const {
     return unpack(unclaimed_.load(std::memory_order_seq_cst)).count() > 0 ||
            is_over_.load(std::memory_order_seq_cst);
@@ -170,18 +173,18 @@ class Handover {
     pthread_mutex_unlock(&mutex_);
   }
 
-  // What one thread writes often has a cache line of its own.
+  // Each group that another thread writes often begins a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> unclaimed_{0};
   Task task_ = nullptr;
   const void* work_ = nullptr;
   int count_ = 0;
-  std::atomic<int> claims_{1};  // of all threads together, about
-  std::atomic<int> asleep_{0};  // workers
+  std::atomic<int> claims_{1};  // kClaimsOfThread * threads
+  std::atomic<int> asleep_{0};  // how many workers sleep
   std::atomic<bool> is_over_{false};
-  alignas(64) std::atomic<int> done_{0};  // by workers
+  alignas(64) std::atomic<int> done_{0};  // how many tasks workers have done
   alignas(64) pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
-  Tasks held_{0, 0};
+  Tasks held_{0, 0};  // taken back by suspend()
 };
 
 }  // namespace threads

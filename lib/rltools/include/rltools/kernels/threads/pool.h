@@ -1,6 +1,6 @@
-// Threads that compute with the caller's, and the device that carries them: started on first use,
-// ended with the process. The caller takes part, and does not wait for a task that no thread has
-// begun.
+// A pool of threads that compute beside the caller, and the device that carries it. They are
+// started on first use and end with the process. The caller does tasks too, and in the end waits
+// only for those that workers have begun.
 #pragma once
 
 #include <pthread.h>
@@ -18,15 +18,15 @@ namespace rlt {
 
 namespace threads {
 
-// Nothing is allocated here; the system allocates the threads' stacks. Threads that cannot be had
-// are done without. Where there is a single processor, and where another caller has the pool, the
-// caller does all tasks.
+// Nothing is allocated here; the system allocates the threads' stacks. Where it refuses to start a
+// thread, the pool works with those that it has started. The caller does all tasks alone where
+// there is a single processor, and where another caller uses the pool.
 class Pool {
  public:
   static constexpr int kMostThreads = 64;
 
-  // How many threads compute, the caller's among them. False where there cannot be so many, or
-  // within a task.
+  // Sets how many threads compute, the caller's among them. False, and nothing changes, where
+  // `count` is not 1 to kMostThreads, and within a task.
   bool set_threads(int count) {
     if (count < 1 || count > kMostThreads || is_worker || is_in_task()) return false;
     take_over();
@@ -37,8 +37,9 @@ class Pool {
     return true;
   }
 
-  // task(index) for index = 0 .. count-1; tasks of microseconds, so that it counts whether the
-  // workers are there at once: the caller works alone for a while where they are not.
+  // task(index) for index = 0 .. count-1, for tasks of microseconds. They pay only where workers
+  // begin at once: where these are late, the caller works alone for a number of calls
+  // (punctuality.h).
   template <class Task>
   void run_tasks(int count, Task& task) {
     if (count < 2 || !take()) return run_alone(count, task);
@@ -58,7 +59,8 @@ class Pool {
     release();
   }
 
-  // The same for tasks that are long enough for the threads to find each other meanwhile.
+  // The same for tasks that take longer than a worker takes to wake up: they are always offered to
+  // the workers.
   template <class Task>
   void run_long_tasks(int count, Task& task) {
     if (count < 2 || !take()) return run_alone(count, task);
@@ -80,7 +82,7 @@ class Pool {
     for (int index = 0; index < count; index++) task(index);
   }
 
-  // As await_workers().
+  // Does the tasks with the workers; returns what await_workers() does.
   template <class Task>
   bool run_together(int count, Task& task) {
     Task* const own = &task;
@@ -95,14 +97,15 @@ class Pool {
     }
   }
 
-  // Written where it changes only: the workers read it each time.
+  // Tells the workers the caller's processor. It is written only where it has changed, as the
+  // workers read it before each of their tasks.
   void note_processor() {
     const int processor = present_processor();
     if (caller_processor_.load(std::memory_order_relaxed) == processor) return;
     caller_processor_.store(processor, std::memory_order_relaxed);
   }
 
-  // Until the workers' tasks are done; false where that takes longer than short tasks do.
+  // Waits until the workers' tasks are done; false where that takes more than kPatientSpins.
   bool await_workers() {
     for (int spins = 0; spins < Punctuality::kPatientSpins; spins++) {
       if (handover_.are_workers_done()) return true;
@@ -129,7 +132,7 @@ class Pool {
 
   // ---- The workers -----------------------------------------------------------------------------
 
-  // Starts those that are missing; false where there are none.
+  // Starts the workers where that has not been tried yet; false where there are none.
   bool has_workers() {
     if (!is_complete_) {
       is_complete_ = true;
@@ -169,8 +172,9 @@ class Pool {
     }
   }
 
-  // A worker that the system has put on the caller's processor only takes its time away. It leaves,
-  // but not time and again where there is nowhere to stay: then the caller works alone.
+  // A worker that the system has put on the caller's processor only takes the caller's time. It
+  // moves to another processor, but not again before kFewestBetweenMoves tasks: where it comes back
+  // sooner, or may use no other, the caller works alone.
   void keep_off_caller(int& tasks_since_move) {
     const int processor = present_processor();
     if (processor < 0 || processor != caller_processor_.load(std::memory_order_relaxed)) {
@@ -185,7 +189,7 @@ class Pool {
   // ---- Forks: a child has the thread that forked and no other ----------------------------------
 
   static inline thread_local bool is_worker = false;  // whether this thread is a pool's
-  // All that were started, in a list.
+  // The list of all pools that have started workers.
   static inline std::atomic<Pool*> first_started{nullptr};
 
   template <class Function>
@@ -195,7 +199,7 @@ class Pool {
     }
   }
 
-  // False where the system cannot call this class when the process forks.
+  // Has the system call this class when the process forks; false where it refuses.
   bool is_known_to_forks() {
     if (is_listed_) return true;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -214,8 +218,8 @@ class Pool {
     return true;
   }
 
-  // Waits until no task is under way but the forking thread's own. Where a worker forks, in a task,
-  // nobody can wait for it; its child must not use this class.
+  // Waits until no task is under way but the forking thread's own. Where a worker forks, which is
+  // within a task, that is not possible: the child must not use this class.
   void before_fork() {
     if (is_worker) return;
     forks_in_task_ = is_in_task();
@@ -239,9 +243,9 @@ class Pool {
   static constexpr int kFewestBetweenMoves = 256;  // tasks of a worker
 
   alignas(64) std::atomic<bool> taken_{false};  // by a caller
-  std::atomic<pthread_t> caller_{};             // that has taken it
+  std::atomic<pthread_t> caller_{};             // who has taken it
   int threads_ = 2, workers_ = 0;
-  bool is_complete_ = false;  // there are as many workers as can be had
+  bool is_complete_ = false;  // the workers were started, or refused by the system
   Punctuality punctuality_;
   alignas(64) std::atomic<int> caller_processor_{-1};
   std::atomic<bool> is_crowded_{false};  // a worker shares the caller's processor
