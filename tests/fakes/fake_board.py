@@ -141,6 +141,17 @@ class FakeBoard:
         if hasattr(self, "link"):
             self.link.close()
 
+    def wait_for_step(self, step: int) -> None:
+        deadline = time.monotonic() + 60
+        while self._step < step:
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+
+    def wait_until_gone(self) -> None:
+        """Until it has unplugged itself."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
     def go_on(self) -> None:
         """Trains past the step at which it would wait for a pause."""
         self._waits_for_pause_at = None

@@ -55,7 +55,7 @@ PARAMETERS: dict[str, int | float] = {
     **SIH,
     "IMU_GYRO_RATEMAX": 1000,
 }
-LEAD_S = 0.3  # that a vehicle on UDP may be ahead of the host
+LEAD_S = 0.1  # that a vehicle on UDP may be ahead of the host
 ACCEPTED, DENIED, UNSUPPORTED = 0, 2, 3
 
 

@@ -76,7 +76,7 @@ def make(tmp_path: Path) -> Iterator[Made]:
 
 def state_of(pid: int) -> str:
     """T where it is stopped."""
-    for _ in range(100):
+    for _ in range(3000):  # a minute
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
         if state == "T":
             return state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 
 import pytest
 
@@ -114,17 +113,18 @@ def test_pause_and_resume() -> None:
 
 
 def test_reports_that_come_while_a_command_waits_are_kept() -> None:
-    with FakeBoard(DIALECT, seconds_per_step=0.0005) as board:
+    with FakeBoard(DIALECT, waits_for_pause_at=50) as board:
         session, _ = connect(board)
         session.parameters.set(TABLE, {"report_every": 1})
         session.training.start()
-        time.sleep(0.1)
+        board.wait_for_step(50)
         session.training.pause()
         events = run_to_rest(session)
         steps = [event.step for event in events if isinstance(event, TrainingProgress)]
+        assert steps == list(range(1, 51))
         result = events[-1]
         assert isinstance(result, Result)
-        assert steps == list(range(1, result.step + 1))
+        assert result.step == 50
 
 
 def test_command_that_the_state_forbids() -> None:
@@ -174,7 +174,7 @@ def test_unplugged_while_a_command_waits_keeps_what_came() -> None:
     with FakeBoard(DIALECT, faults=faults) as board:
         session, _ = connect(board)
         session.training.start()
-        time.sleep(0.2)  # all 300 steps are done and the board has gone
+        board.wait_until_gone()  # all 300 steps are done
         with pytest.raises(LinkLostError):
             session.training.pause()
         kept = [
@@ -194,7 +194,7 @@ def test_silence_is_a_lost_link(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_restart_of_the_board_is_noticed() -> None:
-    with FakeBoard(DIALECT, seconds_per_step=0.001) as board:
+    with FakeBoard(DIALECT, waits_for_pause_at=50) as board:
         session, _ = connect(board)
         session.training.start()
         board.state = State.IDLE

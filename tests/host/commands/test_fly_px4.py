@@ -142,25 +142,30 @@ def test_a_flight_that_is_broken_off(
 def test_a_signal_lands_it(
     run: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str], fly_over: FlyOver
 ) -> None:
+    late: list[int] = []  # signals that the command did not take
+    original = signal.signal(number, lambda number, _: late.append(number))
     before = signal.getsignal(number)
+    is_over = threading.Event()
     with UdpPx4(ScriptedPx4()) as px4:
         fly_over(px4)
 
         def interrupt() -> None:
-            deadline = time.monotonic() + 20.0
-            while px4.vehicle.model.mode != POLICY and time.monotonic() < deadline:
-                time.sleep(0.01)
+            while px4.vehicle.model.mode != POLICY and not is_over.wait(0.01):
+                pass
             os.kill(os.getpid(), number)
 
         thread = threading.Thread(target=interrupt)
         thread.start()
         code = fly(run, px4.url, "--starts", "1")
+        is_over.set()
         thread.join()
+    assert not late, "it came before the command took signals, or after its flight"
     assert code == Interrupted.exit_code
     assert capsys.readouterr().err == "interrupted; it is on the ground and disarmed\n"
     assert px4.vehicle.model.is_on_ground
     assert not px4.vehicle.model.armed
     assert signal.getsignal(number) == before
+    signal.signal(number, original)
 
 
 def test_a_real_vehicle_is_refused(

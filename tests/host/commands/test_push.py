@@ -611,8 +611,8 @@ def test_left_in_trial_and_dropped_when_its_time_is_over(
     runs: list[Path], tcp_board: TcpBoard, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = PolicyPlace("host", tcp_board.port)
-    push(PushRequest(str(runs[0]), place, 0.5, confirm=False), lambda _: None)
-    deadline = time.monotonic() + 20
+    push(PushRequest(str(runs[0]), place, 3.0, confirm=False), lambda _: None)
+    deadline = time.monotonic() + 60
     while uses(place) != ["empty", "empty"]:
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -75,7 +75,7 @@ def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> 
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -37,7 +37,7 @@ ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
 
 def read_exactly(link: Link, count: int) -> bytes:
     received = b""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(received) < count and time.monotonic() < deadline:
         received += link.read(0.1)
     return received
@@ -165,7 +165,7 @@ def test_process_that_never_reads_does_not_hang(monkeypatch: pytest.MonkeyPatch)
     began = time.monotonic()
     with pytest.raises(LinkLostError, match="has taken no bytes"):
         link.write(bytes(1_000_000))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
     link.close()
     assert not is_running(link.process_id)
 
@@ -185,7 +185,7 @@ def test_child_dies_with_a_parent_that_is_killed() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not is_running(child)

@@ -25,10 +25,17 @@ TRAIN = "train pendulum-td3 --board host --set report_every=50"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm"}
 
 
+# Opens descriptor 9 on a pipe whose reader has ended.
+CLOSED_PIPE = (
+    'fifo=$(mktemp -u) && mkfifo "$fifo" && { true <"$fifo" & } && exec 9>"$fifo" && wait $! && '
+    'rm "$fifo" && '
+)
+
+
 def shell(command: str) -> subprocess.CompletedProcess[str]:
     """In bash, where the exit code is that of the last command that fails."""
     return subprocess.run(
-        ["bash", "-o", "pipefail", "-c", command],
+        ["bash", "-o", "pipefail", "-c", (CLOSED_PIPE if ">&9" in command else "") + command],
         capture_output=True,
         text=True,
         env=ENVIRONMENT,
@@ -50,18 +57,18 @@ def saved(run: Path, state: str) -> dict[str, Any]:
         ("| head -1", "Broken pipe"),
         ("> /dev/full", "No space left on device"),
         ("--json > /dev/full", "No space left on device"),
-        ("--json | true", "Broken pipe"),
+        ("--json >&9", "Broken pipe"),
     ],
 )
 def test_output_that_cannot_be_written(redirection: str, reason: str, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    result = shell(f"{RLT} {TRAIN} --steps 400 --out {run} {redirection}")
+    run = tmp_path / "run"  # long enough for `head` to end before the last line
+    result = shell(f"{RLT} {TRAIN} --steps 4000 --out {run} {redirection}")
     last = result.stderr.splitlines()[-1]
     assert last == f"error: the output could not be written ({reason}), but run {run} is complete"
     assert "Traceback" not in result.stderr
     assert "Exception" not in result.stderr
     assert result.returncode == 8
-    assert saved(run, "finished")["step"] == 400
+    assert saved(run, "finished")["step"] == 4000
 
 
 @pytest.mark.parametrize("redirection", [">&- 2>&-", "<&- >&- 2>/dev/full", "2>/dev/full"])
@@ -94,7 +101,7 @@ def test_progress_that_cannot_be_shown_fails_nothing() -> None:
     ("command", "code", "sentence"),
     [
         ("boards > /dev/full", 8, "error: cannot write the output: No space left on device"),
-        ("boards | true", 1, ""),
+        ("boards >&9", 1, ""),
         ("train --resume no-such-run --json > /dev/full", 3, 'error: unknown run "no-such-run"'),
         ("train --resume no-such-run 2> /dev/full", 3, ""),
         ("--help >&-", 0, ""),
