@@ -225,7 +225,8 @@ def gymnasium_episodes(
     while running:
         inputs = history.inputs(observations[running], running)
         outputs, actions = image.runner.run(inputs)
-        history.add(outputs, running)
+        acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
+        history.add(np.where(acts, outputs, image.runner.safe_action()[1]), running)
         still_running = []
         for i, values in zip(running, inputs, strict=True):
             seen[i].append(values.copy())

@@ -67,6 +67,36 @@ def test_gymnasium_returns_are_those_of_a_plain_loop(pendulum: PolicyImage) -> N
         assert episode.rewards.shape == (200,)
 
 
+class Sensor:
+    """A quadrotor's observations, of which one is not a number."""
+
+    def __init__(self, observations: np.ndarray) -> None:
+        self.observations = list(observations)
+
+    def reset(self, **_: int) -> tuple[np.ndarray, dict[str, object]]:
+        return self.observations.pop(0), {}
+
+    def step(self, _: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
+        ended = len(self.observations) == 1
+        return self.observations.pop(0), 0.0, ended, False, {}
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_policy_sees_its_safe_action_after_a_fault_as_on_a_board() -> None:
+    image = parse_policy(sample_images()["remembering_quadrotor_4"])
+    observations = np.full((6, 13), 0.25, np.float32)
+    observations[1, 3] = np.nan
+    (episode,) = evaluation.gymnasium_episodes(image, 1, 0, lambda: Sensor(observations))
+    assert episode.actions[1].tolist() == [0.0] * 4
+    assert episode.observations[2, 13:17].tolist() == [-1.0] * 4
+    assert episode.observations[3, 17:21].tolist() == [-1.0] * 4
+    outputs = image.output(episode.observations[[0, 2, 3, 4]])
+    assert episode.observations[1, 13:17].tolist() == np.clip(outputs[0], -1, 1).tolist()
+    assert (episode.actions[2:] > 0).any(axis=1).all()  # it acts again
+
+
 def test_an_episode_depends_on_its_seed_alone(pendulum: PolicyImage) -> None:
     many = evaluation.evaluate_policy(pendulum, "run", 3, 5, "gymnasium")
     one = evaluation.evaluate_policy(pendulum, "run", 1, 7, "gymnasium")
