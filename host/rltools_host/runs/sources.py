@@ -1,7 +1,8 @@
-"""The sources that a run's firmware is compiled from, as an archive for its folder.
+"""The sources that firmware is compiled from, as an archive for a run's folder.
 
-The archive is a tar file whose bytes depend on names and contents alone, and is named after their
-hash. It is written here: importing tarfile takes longer than all of this.
+Unpacked, CMake and PlatformIO build from it what they build here. The archive is a tar file whose
+bytes depend on names, contents and which files can be executed, and is named after their hash. It
+is written here: importing tarfile takes longer than all of this.
 """
 
 from __future__ import annotations
@@ -9,15 +10,26 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from rltools_host import paths
 
-FOLDERS = ("boards", "cmake", "experiments", "firmware", "host/native", "lib", "platforms")
-FILES = ("CMakeLists.txt", "CMakePresets.json")
+# Not all of platforms/, which has what PlatformIO downloads for real boards, too.
+FOLDERS = (
+    *("boards", "cmake", "experiments", "firmware", "host/native", "lib", "toolchains"),
+    *("platforms/rltools_emulated", "platforms/packages/tool-scons"),
+    *(f"host/rltools_host/{room}" for room in ("boards", "build", "toolchain")),
+)
+FILES = (
+    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini"),
+    "platforms/packages/tool-scons/.piopm",
+    "host/requirements/mujoco.txt",  # which version is compiled with
+    *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "paths")),
+)
 BLOCK = 512
+PLAIN, EXECUTABLE = 0o644, 0o755
 HASH_DIGITS = 12
 GZIP = 31  # zlib's window of 2^15 bytes, with gzip's header around it
 FASTEST = 1
@@ -28,10 +40,10 @@ class Sources(NamedTuple):
     data: bytes
 
 
-def read_sources(tree: Path = paths.REPOSITORY) -> Sources:
-    """What experiments, core and firmware are compiled from, as it is now."""
-    content = b"".join(tar_entry(name, (tree / name).read_bytes()) for name in source_files(tree))
-    content += bytes(2 * BLOCK)
+def read_sources(tree: Path = paths.REPOSITORY, generated: Sequence[str] = ()) -> Sources:
+    """What experiments, core and firmware are compiled from, as it is now, with these headers."""
+    names = sorted({*source_files(tree), *generated})
+    content = b"".join(entry_of(tree / name, name) for name in names) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
     data = compressor.compress(content) + compressor.flush()
     return Sources(f"sources-{hashlib.sha256(content).hexdigest()[:HASH_DIGITS]}.tar.gz", data)
@@ -57,13 +69,18 @@ def files_below(tree: str, folder: str) -> Iterator[str]:
                 yield f"{folder}/{entry.name}"
 
 
-def tar_entry(name: str, data: bytes) -> bytes:
-    """A file of mode 644, of nobody and no time, in the format ustar (POSIX.1-1988)."""
+def entry_of(path: Path, name: str) -> bytes:
+    """A script that the build runs can be executed in the archive, too."""
+    return tar_entry(name, path.read_bytes(), EXECUTABLE if os.access(path, os.X_OK) else PLAIN)
+
+
+def tar_entry(name: str, data: bytes, mode: int = PLAIN) -> bytes:
+    """A file of nobody and no time, in the format ustar (POSIX.1-1988)."""
     folder, _, last = name.rpartition("/")
     place = (last, folder) if len(name.encode()) > 100 else (name, "")
     fields = (
         place[0].encode().ljust(100, b"\0"),
-        b"0000644\0" + 2 * b"0000000\0",
+        f"{mode:07o}\0".encode() + 2 * b"0000000\0",
         f"{len(data):011o}\0".encode(),
         b"00000000000\0",
         b" " * 8,  # in place of the checksum

@@ -101,7 +101,8 @@ class GroupTraining:
             stand(member, self._group.metadata["steps"])
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
-        built = Built(self._plan.description, self._copy_of_program(scratch))
+        program = self._copy_of_program(scratch)
+        built = Built(self._plan.description, program, self._plan.sources)
         work = [
             (member, Job(request, bool(self._group.metadata["tensorboard"])))
             for member in self._members

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from rltools_host.build import firmware
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
@@ -17,6 +16,7 @@ from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty
 from rltools_host.runs.provenance import timestamp
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import playing
+from rltools_host.training.program import build_program
 from rltools_host.training.seeds import jobs_on
 from rltools_host.training.set_file import OPTION
 
@@ -60,7 +60,7 @@ def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
         training = replace(training, task=plan.server.task, server=None)
         plan.server = None  # each run has its own
     jobs_on(plan.board, training.port, training.threads, request.jobs)
-    build(plan)
+    build_program(plan)
     return replace(request, training=training), plan
 
 
@@ -173,7 +173,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         plan.server = None  # each run has its own
         jobs = asked.get("jobs") if request.jobs is None else request.jobs
         jobs_on(plan.board, plan.port, plan.threads, jobs)
-        build(plan)
+        build_program(plan)
         tensorboard = request.tensorboard and bool(asked["tensorboard"])
         changes = {**resumed, "jobs": jobs, "tensorboard": tensorboard, "state": "training"}
         group.update(changes)
@@ -187,8 +187,3 @@ def task_of_group(metadata: Mapping[str, Any]) -> Task | None:
     """The task of Gymnasium's that all runs of a group have, from its group.json."""
     document = metadata.get("gymnasium")
     return None if document is None else Task.of_document(document, GROUP_FILE)
-
-
-def build(plan: Plan) -> None:
-    if not plan.board.is_flashed:
-        plan.program = firmware.build_firmware(plan.board, plan.description.name)

@@ -18,6 +18,7 @@ from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
+from rltools_host.runs.sources import Sources
 from rltools_host.training.hyperparameters import Values, default_values, given_values
 from rltools_host.training.set_file import OPTION, SetFile
 
@@ -32,6 +33,7 @@ class Built:
 
     description: ExperimentDescription
     program: Path | None  # None: the board is flashed
+    sources: Sources | None = None  # before it was built
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class Plan:
     checkpoint: Checkpoint | None = None
     save: Path | None = None  # where the checkpoint lies
     program: Path | None = None
+    sources: Sources | None = None  # before the program was built
     threads: int | None = None  # None: the board's own choice
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     table: dict[str, Hyperparameter] = field(init=False)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from rltools_host.build import firmware, protocol
+from rltools_host.build import protocol
 from rltools_host.clients.messages import (
     Evaluation,
     Event,
@@ -30,13 +30,14 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
 from rltools_host.runs.provenance import checkpoint_versions, timestamp
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
-from rltools_host.runs.sources import Sources, read_sources
+from rltools_host.runs.sources import Sources
 from rltools_host.runs.tensorboard_log import TensorBoardLog
 from rltools_host.training.board_link import open_board
 from rltools_host.training.home import fetch, put_on_board
 from rltools_host.training.interruption import Interruption
 from rltools_host.training.plan import Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import EpisodeNotes, playing
+from rltools_host.training.program import build_program
 from rltools_host.training.record import beginning, standing
 from rltools_host.training.reports import row_of, scalars_of
 from rltools_host.training.view import Screen, TrainingView
@@ -57,9 +58,9 @@ def train_on_board(
 ) -> dict[str, Any]:
     plan = make_plan(request)
     if request.built is not None:
-        plan.program = request.built.program
-    elif not plan.board.is_flashed:
-        plan.program = firmware.build_firmware(plan.board, plan.description.name)
+        plan.program, plan.sources = request.built.program, request.built.sources
+    else:
+        build_program(plan)
     link = open_board(plan)
     with contextlib.closing(link), Interruption() as interruption:
         session, identity = BoardSession.connect(link, protocol.load_dialect(), plan.board.address)
@@ -223,10 +224,11 @@ class TrainingRun:
 
     def _open_folder(self) -> RunFolder:
         plan = self._plan
+        sources = plan.sources
+        assert sources is not None
         if plan.resumed is None:
             name = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.description.name}-{plan.board.name}"
             path = plan.out or new_run_path(f"{name}-s{plan.seed}")
-            sources = read_sources()
             metadata = self._beginning({"started": timestamp()}, sources)
             return RunFolder.create(path, metadata, [sources])
         folder = plan.resumed
@@ -237,7 +239,6 @@ class TrainingRun:
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.metadata, plan.first_step, rows)
-            sources = read_sources()
             folder.keep(*sources)
             folder.update(self._beginning(folder.metadata, sources) | plan.adopted_save)
         except BaseException:

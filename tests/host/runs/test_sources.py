@@ -1,0 +1,221 @@
+"""The archive of sources in a run's folder: what is compiled from it is what is compiled here."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake, experiments, firmware, subjects
+from rltools_host.runs import sources
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.sources import Sources, read_sources
+from rltools_host.toolchain import tools
+from rltools_host.training import program
+from rltools_host.training.plan import Built
+from training_bench import installed_bench
+
+EXPERIMENT = "pendulum-td3"
+SMALL = {"lib/a.h": "a\n", "boards/b.json": "{}\n", "CMakeLists.txt": "project(x)\n"}
+
+
+def unpack(archive: Sources, folder: Path) -> Path:
+    with tarfile.open(fileobj=io.BytesIO(archive.data)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(read_sources(), tmp_path_factory.mktemp("sources"))
+
+
+def configured(tree: Path, board: str, build: Path) -> Path:
+    command = [tools.program("cmake"), "-S", tree, "-B", build, "-G", "Ninja"]
+    values = {
+        "RLT_BOARD": board,
+        "RLT_PYTHON": sys.executable,
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+    }
+    options = [f"-D{name}={value}" for name, value in values.items()]
+    result = subprocess.run([*command, *options], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return build
+
+
+def commands(tree: Path, board: str, build: Path) -> list[str]:
+    """What builds every program of the board, without the names of the folders."""
+    targets = [
+        cmake.firmware_target(name, program)
+        for program in cmake.programs_of(load_board(board))
+        for name in subjects.names(subjects.subject_of(program), load_board(board))
+    ]
+    ninja = [tools.program("ninja"), "-C", configured(tree, board, build), "-t", "commands"]
+    result = subprocess.run([*ninja, *targets], capture_output=True, text=True, check=True)
+    output = result.stdout
+    for folder, name in ((sys.prefix, "PYTHON"), (build, "BUILD"), (tree, "TREE")):
+        output = output.replace(str(folder), name)
+    return output.splitlines()
+
+
+# -- it can be compiled ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("board", ["host", "host-threads", "qemu-cortex-m7", "qemu-rv32imc"])
+def test_archive_is_built_by_the_same_commands(unpacked: Path, board: str, tmp_path: Path) -> None:
+    if missing := tools.missing_names(cmake.required_tools(load_board(board))):
+        pytest.skip(f"{', '.join(missing)} not installed")
+    here = commands(paths.REPOSITORY, board, tmp_path / "of-tree")
+    assert len(here) > 20
+    assert commands(unpacked, board, tmp_path / "of-archive") == here
+
+
+def test_archive_builds_the_experiment(unpacked: Path, tmp_path: Path) -> None:
+    build = configured(unpacked, "host", tmp_path)
+    target = f"describe-{EXPERIMENT}"
+    command = [tools.program("ninja"), "-C", build, target]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
+    output = subprocess.run([build / target], capture_output=True, check=True).stdout
+    fingerprint = experiments.describe(EXPERIMENT).fingerprint
+    assert json.loads(output)["fingerprint"] == fingerprint
+
+
+def test_archive_has_what_platformio_needs(unpacked: Path) -> None:
+    """Its script's modules, its settings, and our platform, but nothing that it downloads."""
+    script = ast.parse((paths.REPOSITORY / "firmware/platformio_flags.py").read_text())
+    imports = [node for node in ast.walk(script) if isinstance(node, ast.ImportFrom)]
+    lines = [ast.unparse(node) for node in imports if str(node.module).startswith("rltools_host")]
+    assert lines
+    program = "; ".join([f"import sys; sys.path.insert(0, {str(unpacked / 'host')!r})", *lines])
+    subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
+    assert (unpacked / "platformio.ini").is_file()
+    listed = ["git", "-C", str(paths.REPOSITORY), "ls-files", "platforms"]
+    tracked = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in tracked if not (unpacked / name).is_file()] == []
+    kept = [path for path in (unpacked / "platforms").rglob("*") if path.is_file()]
+    assert len(kept) == len(tracked)
+
+
+# -- its bytes -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in SMALL.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_name_says_the_content(tree: Path) -> None:
+    archive = read_sources(tree)
+    (tree / "lib/.a.h.swp").write_text("an editor's")
+    (tree / "lib/__pycache__").mkdir()
+    (tree / "lib/__pycache__/a.pyc").write_text("Python's")
+    (tree / "docs").mkdir()
+    (tree / "docs/a.md").write_text("a document")
+    os.utime(tree / "lib/a.h", (0, 0))
+    assert read_sources(tree) == archive
+    (tree / "lib/a.h").write_text("b\n")
+    changed = read_sources(tree)
+    assert changed.name != archive.name
+    (tree / "lib/a.h").chmod(0o755)
+    assert read_sources(tree).name not in (archive.name, changed.name)
+
+
+def test_what_platformio_downloads_stays_out(tree: Path) -> None:
+    """It lies beside our own platform, hundreds of megabytes of it."""
+    ours, theirs = "platforms/rltools_emulated/platform.json", "platforms/teensy/platform.json"
+    for name in (ours, theirs, "platforms/packages/toolchain/a"):
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_text("{}\n")
+    assert sources.source_files(tree) == sorted([*SMALL, ours])
+
+
+def test_files_come_out_as_they_went_in(tree: Path) -> None:
+    long = f"lib/{'folder/' * 12}{'n' * 60}.h"  # more than a tar's field of a name holds
+    (tree / long).parent.mkdir(parents=True)
+    (tree / long).write_text("a\n")
+    (tree / "boards/b.json").write_bytes(b"x" * sources.BLOCK)
+    (tree / "lib/a.h").chmod(0o755)
+    with tarfile.open(fileobj=io.BytesIO(read_sources(tree).data)) as tar:
+        members = {member.name: member for member in tar}
+        assert list(members) == sorted([*SMALL, long])
+        assert {name: members[name].mode for name in SMALL} == {
+            **dict.fromkeys(SMALL, 0o644),
+            "lib/a.h": 0o755,
+        }
+        for name, member in members.items():
+            content = tar.extractfile(member)
+            assert content is not None
+            assert content.read() == (tree / name).read_bytes()
+
+
+# -- when they are read ----------------------------------------------------------------------------
+
+
+def test_sources_are_those_from_before_the_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tree: Path
+) -> None:
+    """Who edits while the compiler runs, or while the board is started, changes the next run."""
+    bench = installed_bench(monkeypatch)
+    before = read_sources(tree)
+    monkeypatch.setattr(program, "read_sources", lambda generated: read_sources(tree, generated))
+
+    def build_firmware(*_: object) -> None:
+        (tree / "lib/a.h").write_text("edited meanwhile\n")
+
+    monkeypatch.setattr(firmware, "build_firmware", build_firmware)
+    try:
+        bench.train(tmp_path / "run")
+        folder = RunFolder.open(tmp_path / "run")
+        assert [session["sources"] for session in folder.metadata["sessions"]] == [before.name]
+        assert (folder.path / before.name).read_bytes() == before.data
+        after = read_sources(tree)
+        bench.train(tmp_path / "run", resume=str(folder.path), steps=1100)
+        sessions = RunFolder.open(tmp_path / "run").metadata["sessions"]
+        assert [session["sources"] for session in sessions] == [before.name, after.name]
+        assert (folder.path / after.name).read_bytes() == after.data
+    finally:
+        bench.close()
+
+
+def test_runs_of_a_group_have_the_sources_of_its_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tree: Path
+) -> None:
+    bench = installed_bench(monkeypatch)
+    archive = read_sources(tree)
+    built = Built(bench.describe("fake-td3"), None, archive)
+    try:
+        bench.train(tmp_path / "run", built=built)
+    finally:
+        bench.close()
+    (session,) = RunFolder.open(tmp_path / "run").metadata["sessions"]
+    assert (session["sources"], bench.built) == (archive.name, 0)
+
+
+def test_headers_of_a_task_of_gymnasiums_are_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "build/gymnasium_tasks")
+    assert program.generated_headers("pendulum-td3") == []
+    header = subjects.generated_header("gym-servo-sac")
+    contract = subjects.generated_header("gym-servo", subjects.CONTRACT)
+    for path, text in ((header, f'#include "../contracts/{contract.name}"\n'), (contract, "c\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    names = program.generated_headers("gym-servo-sac")
+    assert [tmp_path / name for name in names] == [header, contract]
+    archive = unpack(read_sources(tmp_path, names), tmp_path / "unpacked")
+    assert [(archive / name).is_file() for name in names] == [True, True]
