@@ -4,23 +4,53 @@ While modules are loaded Ctrl-C has the system's action, which ends the process 
 `cli.main` makes it an exception again.
 """
 
+from __future__ import annotations
+
 import _signal  # of the interpreter: `signal` itself takes milliseconds to load
+import os
 import sys
 
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+TYPE_CHECKING = False  # typing takes milliseconds to load
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 if sys.flags.no_site:
     import site
 
     site.main()
 
+SET_UP_AGAIN = "RLT_SET_UP_AGAIN"  # in the environment of the launcher's second start
+
+
+def set_up_again(error: ModuleNotFoundError) -> NoReturn:
+    """Starts the launcher anew, once, with a .venv whose stamps no longer say that it is whole."""
+    tree = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    environment = os.path.join(tree, ".venv")
+    launcher = os.environ.get("RLT_COMMAND")
+    damage = f"{sys.prefix} is damaged ({error})"
+    if launcher and sys.flags.no_site and SET_UP_AGAIN not in os.environ:
+        try:
+            for stamp in ("rlt-environment.txt", "rlt-default.txt"):
+                if os.path.exists(os.path.join(environment, stamp)):
+                    os.unlink(os.path.join(environment, stamp))
+            print(f"{environment} is damaged ({error}): it is set up again", file=sys.stderr)
+            words = ["/bin/sh", launcher, *sys.argv[1:]]
+            os.execve(words[0], words, {**os.environ, SET_UP_AGAIN: "1"})
+        except OSError as failure:
+            damage += f", and cannot be mended ({failure})"
+    sys.exit(f"error: {damage}: delete it, ./rlt sets it up again")
+
+
 try:
     from rltools_host.cli import main
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("rltools_host."):
         raise
-    sys.exit(f"error: {sys.prefix} is damaged ({error}): delete it, ./rlt sets it up again")
+    set_up_again(error)
+os.environ.pop(SET_UP_AGAIN, None)
 
 if __name__ == "__main__":
     main()

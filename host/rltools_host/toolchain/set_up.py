@@ -22,7 +22,7 @@ def main() -> int:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        tools.ensure_group("default")
+        tools.set_up()
     except RltError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code

@@ -241,7 +241,9 @@ def create_environment(lock: int) -> None:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not ensurepip_exists():
         install_packages([f"{version}-venv"], f"the venv module of {version}")
-    print("Setting up .venv", file=sys.stderr, flush=True)
+    was_there = environment_stamp().is_file() or group_stamp("default").is_file()
+    again = " again, as it is damaged" if was_there else ""
+    print(f"Setting up .venv{again}", file=sys.stderr, flush=True)
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
     command = [interpreter, "-I", "-m", "venv", "--clear", str(paths.VIRTUAL_ENVIRONMENT)]
@@ -266,8 +268,12 @@ def ensurepip_exists() -> bool:
 
 def ensure_group(group: str) -> None:
     """Installs a locked group of Python packages into .venv, where it is not there as locked."""
-    if group_is_installed(group):
-        return
+    if not group_is_installed(group):
+        set_up(group)
+
+
+def set_up(group: str = "default") -> None:
+    """Makes .venv where none works, also where its stamps say that it does, and the group in it."""
     with environment_lock() as lock:
         create_environment(lock)
         if not group_is_installed(group):

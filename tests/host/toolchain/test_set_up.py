@@ -36,10 +36,10 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def start(tree: Path) -> subprocess.Popen[str]:
+def start(tree: Path, *words: str) -> subprocess.Popen[str]:
     """The launcher, in a process group of its own, as a terminal starts it."""
     return subprocess.Popen(
-        [tree / "rlt"],
+        [tree / "rlt", *words],
         env={**os.environ, "RLT_PYTHON": sys.executable},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -183,6 +183,91 @@ def test_package_that_was_installed_half_way_is_installed_again(
     assert process.returncode == 0, stderr
     assert module.read_text() == "complete = True\n"
     assert not (environment / "rlt-default.begun").exists()
+
+
+# A command line that needs a package, and then does what its first word says.
+NEEDY_CLI = """
+import sys
+import tiny
+def main():
+    print("started", *sys.argv[1:])
+    if sys.argv[1:2] == ["import"]:
+        import nothing_of_this_name
+    sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def needy_tree(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the true entry point, and set up."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    (tree / "host/requirements/default.txt").write_text(add_wheel(tmp_path, "tiny"))
+    shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
+    (tree / "host/rltools_host/cli.py").write_text(NEEDY_CLI)
+    assert ended(tree, "0") == (0, "started 0\n", "Setting up .venv\n" + INSTALLING)
+    return tree
+
+
+INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}\n"
+
+
+def ended(tree: Path, *words: str) -> tuple[int, str, str]:
+    """The launcher with these words: its exit code, output and error stream."""
+    process = start(tree, *words)
+    stdout, stderr = process.communicate(timeout=120)
+    return process.returncode, stdout, stderr
+
+
+def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
+    """Its stamps are right: it was damaged after it had been set up."""
+    python = needy_tree / ".venv/bin/python"
+    for content in ("#!/nowhere/a-loader\n", "no program", None):
+        python.unlink()
+        if content is not None:
+            python.write_text(content)
+            python.chmod(0o755)
+        expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
+        assert ended(needy_tree, "7") == expected
+
+    (packages,) = needy_tree.glob(".venv/lib/*/site-packages")
+    shutil.rmtree(packages)
+    packages.mkdir()
+    code, stdout, stderr = ended(needy_tree, "7", "a b")
+    assert (code, stdout) == (7, "started 7 a b\n")
+    damage = f"{needy_tree}/.venv is damaged (No module named 'rltools_host'): it is set up again\n"
+    assert stderr == damage + "Setting up .venv\n" + INSTALLING
+    assert ended(needy_tree, "0") == (0, "started 0\n", "")
+
+    (packages / "tiny.py").unlink()
+    code, stdout, stderr = ended(needy_tree, "0")
+    assert (code, stdout) == (0, "started 0\n")
+    assert "is damaged (No module named 'tiny'): it is set up again\n" in stderr
+
+
+def test_what_the_program_does_is_no_damage(needy_tree: Path) -> None:
+    """Neither its exit code nor what it fails to import itself."""
+    for code in (1, 126, 127):
+        assert ended(needy_tree, str(code)) == (code, f"started {code}\n", "")
+    code, stdout, stderr = ended(needy_tree, "import")
+    assert (code, stdout) == (1, "started import\n")
+    assert "Setting up" not in stderr
+    assert stderr.endswith("No module named 'nothing_of_this_name'\n")
+
+
+def test_damage_that_stays_is_one_error(needy_tree: Path) -> None:
+    """What the locked packages lack is set up once, not for ever."""
+    cli = needy_tree / "host/rltools_host/cli.py"
+    cli.write_text(cli.read_text().replace("import tiny", "import unknown"))
+    code, stdout, stderr = ended(needy_tree, "0")
+    assert (code, stdout) == (1, "")
+    first, *_, last = stderr.splitlines()
+    assert first.endswith("is damaged (No module named 'unknown'): it is set up again")
+    assert last.startswith("error: ")
+    assert last.endswith(
+        ".venv is damaged (No module named 'unknown'): delete it, ./rlt sets it up again"
+    )
+    assert len(stderr.splitlines()) == 4
 
 
 def test_pip_that_is_interrupted_leaves_a_mark(
