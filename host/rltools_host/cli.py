@@ -6,6 +6,7 @@ import errno
 import inspect
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,13 +27,14 @@ CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 HELP_NAMES = ["-h", "--help"]
 WIDTH = 100
+TYPED_NAME = re.compile(r"(?<=`)rlt(?= [a-z])|(?<=: )rlt(?= [a-z])")  # in texts of the help
 
 
 class Command(NamedTuple):
     """Its line in the help of `rlt`, and the module of rltools_host.commands that defines it.
 
     The module has a function `command`, whose parameters are the options and whose docstring adds
-    to the help, and the text `EXAMPLE`.
+    to the help, and the text `EXAMPLE`: the words of a line, after the launcher's.
     """
 
     summary: str
@@ -71,6 +73,22 @@ BENCHMARKS = {
 BENCH_SUMMARY = "How fast this machine trains and infers, and against what."
 
 
+class ShownCommand(typer.core.TyperCommand):
+    """A command whose help names the launcher as it was called."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.help, self.epilog = as_called(self.help), as_called(self.epilog)
+        for parameter in self.params:
+            if isinstance(parameter, typer.core.TyperArgument | typer.core.TyperOption):
+                parameter.help = as_called(parameter.help)
+        super().format_help(ctx, formatter)
+
+
+def as_called(text: str | None) -> str | None:
+    """A text of the help with what must be typed in place of the launcher's name."""
+    return text and TYPED_NAME.sub(lambda _: command_line(), text)
+
+
 class LazyGroup(typer.core.TyperGroup):
     """A group whose commands stand in a table; a command's module is imported when it is called."""
 
@@ -83,6 +101,10 @@ class LazyGroup(typer.core.TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         entry = self.table.get(cmd_name)
         return load(cmd_name, entry) if entry else super().get_command(ctx, cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.epilog = as_called(self.epilog)
+        super().format_help(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as typer calls
         rows = [(name, entry.summary) for name, entry in self.table.items()]
@@ -103,7 +125,8 @@ def load(name: str, entry: Command) -> Any:
     single.command(
         name,
         help=f"{entry.summary}\n\n{details}" if details else entry.summary,
-        epilog=f"\b\nExample: {module.EXAMPLE}",
+        epilog=f"\b\nExample: rlt {module.EXAMPLE}",
+        cls=ShownCommand,
     )(module.command)
     return typer.main.get_command(single)
 
@@ -193,7 +216,7 @@ def output_lost(error: OSError) -> int:
 def run(words: Sequence[str]) -> int:
     """The exit code of a command; whatever goes wrong is one line on the error stream."""
     try:
-        code = app(list(words), prog_name="rlt", standalone_mode=False)
+        code = app(list(words), prog_name=command_line(), standalone_mode=False)
         if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
@@ -241,7 +264,11 @@ def print_error(line: str) -> None:
 def command_line_message(error: Any) -> str:
     """What typer says about a wrong command line, as one sentence that names the help."""
     context = getattr(error, "ctx", None)
-    command = command_line(*(context.command_path if context else "rlt").split()[1:], "--help")
+    words: list[str] = []
+    while context is not None and context.parent is not None:
+        words.insert(0, context.info_name)
+        context = context.parent
+    command = command_line(*words, "--help")
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
     return f"{message[:1].lower()}{message[1:]}; see `{command}`"
 

@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
 # Which name their writer in a comment.
 WRITTEN_FILES = [PACKAGE / "policies" / f"{name}.py" for name in ("export", "arduino", "esp_idf")]
+ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -41,18 +43,17 @@ def made_lines(tree: ast.AST) -> Iterator[list[str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command_line":
             words = [word for word in node.args if not isinstance(word, ast.Starred)]
-            yield [text_of(word) or ANY for word in words]
+            if words:  # or else the launcher alone
+                yield [text_of(word) or ANY for word in words]
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Each text, and whether it is for readers of the source or of the help."""
+    """Each text, and whether it is for readers of the source alone."""
     silent = set()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
             silent.add(body[0].value)
-        if isinstance(node, ast.keyword) and node.arg in ("help", "epilog"):
-            silent.add(node.value)
     inner = {
         part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values
     }
@@ -124,6 +125,29 @@ def test_options_that_errors_name_exist() -> None:
                     found = set(OPTION.findall(text)) - known
                     unknown += [f"{module.relative_to(PACKAGE)}: {name}" for name in found]
     assert unknown == []
+
+
+@pytest.mark.parametrize("words", ALL_WORDS, ids=" ".join)
+def test_example_exists(words: list[str]) -> None:
+    entry = cli.BENCHMARKS[words[1]] if words[0] == "bench" else cli.COMMANDS[words[0]]
+    example = shlex.split(import_module(f"rltools_host.commands.{entry.module}").EXAMPLE)
+    assert example[: len(words)] == words
+    assert problem(example) is None
+
+
+@pytest.mark.parametrize("words", [[], ["bench"], *ALL_WORDS], ids=" ".join)
+def test_help_names_the_launcher_as_it_was_called(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(paths.REPOSITORY.parent)
+    called = f"{paths.REPOSITORY.name}/rlt"
+    monkeypatch.setenv("RLT_COMMAND", called)
+    assert cli.run([*words, "--help"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith(f"Usage: {called} {' '.join(words)}".rstrip())
+    named = re.findall(r"(\S*)\brlt (?=[a-z])", text)
+    assert named
+    assert {prefix.lstrip("`") for prefix in named} == {called.removesuffix("rlt")}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import typer
 from rltools_host.bench import build_times
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench build --json"
+EXAMPLE = "bench build --json"
 
 
 def command(

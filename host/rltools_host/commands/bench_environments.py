@@ -9,7 +9,7 @@ import typer
 from rltools_host.bench import environments
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench environments --tasks Ant-v4,Pendulum-v1"
+EXAMPLE = "bench environments --tasks Ant-v4,Pendulum-v1"
 
 
 def command(

@@ -9,7 +9,7 @@ import typer
 from rltools_host.bench import board_forward, inference
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench inference --peers onnxruntime,litert"
+EXAMPLE = "bench inference --peers onnxruntime,litert"
 
 
 def command(

@@ -9,7 +9,7 @@ import typer
 from rltools_host.bench import layers
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench layers --widths 512,1024 --batches 100"
+EXAMPLE = "bench layers --widths 512,1024 --batches 100"
 
 
 def command(

@@ -10,7 +10,7 @@ import typer
 from rltools_host.bench import ppo
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench ppo --peers rl_games --threads 2"
+EXAMPLE = "bench ppo --peers rl_games --threads 2"
 
 
 def command(

@@ -9,7 +9,7 @@ import typer
 from rltools_host.bench import roofline
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench roofline --json"
+EXAMPLE = "bench roofline --json"
 
 
 def command(

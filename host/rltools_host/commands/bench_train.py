@@ -10,7 +10,7 @@ import typer
 from rltools_host.bench import training
 from rltools_host.commands.options import Json
 
-EXAMPLE = "rlt bench train --peers rltools,sbx --repetitions 5"
+EXAMPLE = "bench train --peers rltools,sbx --repetitions 5"
 
 
 def command(

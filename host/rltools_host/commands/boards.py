@@ -83,7 +83,7 @@ def run(json_output: bool = False) -> int:
     return 0
 
 
-EXAMPLE = "rlt boards"
+EXAMPLE = "boards"
 
 
 def command(

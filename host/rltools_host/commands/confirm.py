@@ -18,7 +18,7 @@ def run(place: PolicyPlace, json_output: bool = False) -> Outcome:
     return outcome
 
 
-EXAMPLE = "rlt confirm --board qemu-cortex-m7 --port /dev/pts/3"
+EXAMPLE = "confirm --board qemu-cortex-m7 --port /dev/pts/3"
 
 
 def command(

@@ -230,7 +230,7 @@ def close(story: Story) -> None:
     print("\n".join(lines), file=story.stream, flush=True)
 
 
-EXAMPLE = "rlt demo --quick"
+EXAMPLE = "demo --quick"
 
 
 def command(

@@ -111,7 +111,7 @@ def run(json_output: bool = False) -> int:
     return MissingToolError.exit_code if missing else 0
 
 
-EXAMPLE = "rlt doctor --json"
+EXAMPLE = "doctor --json"
 
 
 def command(

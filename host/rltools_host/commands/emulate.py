@@ -67,7 +67,7 @@ def run(
         raise LinkLostError(f"{board.name} on {emulator.port} ended: {emulator.ending()}")
 
 
-EXAMPLE = "rlt emulate qemu-cortex-m7 pendulum-td3"
+EXAMPLE = "emulate qemu-cortex-m7 pendulum-td3"
 
 
 def command(

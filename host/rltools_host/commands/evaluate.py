@@ -37,7 +37,7 @@ def run(
     return evaluation
 
 
-EXAMPLE = "rlt evaluate latest --in gymnasium"
+EXAMPLE = "evaluate latest --in gymnasium"
 
 
 def command(

@@ -45,7 +45,7 @@ def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:
     return path
 
 
-EXAMPLE = "rlt export latest --to c --output policy.h"
+EXAMPLE = "export latest --to c --output policy.h"
 
 
 def command(

@@ -111,7 +111,7 @@ def interval(low: float, high: float) -> str:
     return f"{shown(low)} to {shown(high)}"
 
 
-EXAMPLE = "rlt fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out drone.json"
+EXAMPLE = "fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out drone.json"
 
 
 def command(

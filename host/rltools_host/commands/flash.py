@@ -52,7 +52,7 @@ def run(board_name: str, subject: str, json_output: bool = False, program: str =
     return 0
 
 
-EXAMPLE = "rlt flash teensy41 pendulum-td3"
+EXAMPLE = "flash teensy41 pendulum-td3"
 
 
 def command(

@@ -18,7 +18,7 @@ from rltools_host.flight.px4_flight import USUAL_STARTS
 from rltools_host.flight.px4_start import STARTS
 from rltools_host.policies.board import PolicyPlace
 
-EXAMPLE = "rlt fly latest --board qemu-stm32f405"
+EXAMPLE = "fly latest --board qemu-stm32f405"
 
 
 def command(

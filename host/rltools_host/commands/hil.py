@@ -104,7 +104,7 @@ def run(
     return whole
 
 
-EXAMPLE = "rlt hil --board all-emulated"
+EXAMPLE = "hil --board all-emulated"
 
 
 def command(

@@ -91,7 +91,7 @@ def run(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
     return document
 
 
-EXAMPLE = "rlt policies --board host"
+EXAMPLE = "policies --board host"
 
 
 def command(

@@ -54,7 +54,7 @@ def run(request: PushRequest, json_output: bool = False) -> Outcome:
     return outcome
 
 
-EXAMPLE = "rlt push latest --board host"
+EXAMPLE = "push latest --board host"
 
 
 def command(

@@ -10,7 +10,7 @@ from rltools_host.report.page import write_report
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.names import find_group
 
-EXAMPLE = "rlt report latest --output report.html"
+EXAMPLE = "report latest --output report.html"
 
 
 def command(

@@ -22,7 +22,7 @@ def run(place: PolicyPlace, json_output: bool = False) -> Outcome:
     return outcome
 
 
-EXAMPLE = "rlt rollback --board host"
+EXAMPLE = "rollback --board host"
 
 
 def command(

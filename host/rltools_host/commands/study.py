@@ -83,7 +83,7 @@ def list_studies(json_output: bool) -> None:
     print(f"\ntrain one with `{command_line('study', studies[0].name)}`")
 
 
-EXAMPLE = "rlt study pendulum-ppo-ablation --seeds 0-4"
+EXAMPLE = "study pendulum-ppo-ablation --seeds 0-4"
 
 
 def command(

@@ -313,7 +313,7 @@ def run(
     return code or int(any(outcome.failed for outcome in outcomes))
 
 
-EXAMPLE = "rlt test --fast -k framing"
+EXAMPLE = "test --fast -k framing"
 
 
 def command(

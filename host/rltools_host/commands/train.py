@@ -101,7 +101,7 @@ def task_request(
     return TaskRequest(name, environments=environments, episode_steps=episode_steps, **given)
 
 
-EXAMPLE = "rlt train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
+EXAMPLE = "train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
 
 
 def command(

@@ -27,6 +27,7 @@ from rltools_host.bench import training as bench_training
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import VerificationError
+from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 
 PHASES = [
@@ -467,7 +468,7 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["bench", command, "--help"]) == 0
-    assert f"Example: rlt bench {command}" in capsys.readouterr().out
+    assert f"Example: {command_line('bench', command)}" in capsys.readouterr().out
 
 
 def test_median_of_an_even_count_is_between_the_middle_two() -> None:
