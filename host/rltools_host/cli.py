@@ -16,8 +16,9 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import typer
 import typer.core
+from typer.models import TyperPath
 
-from rltools_host.errors import DiskError, Interrupted, RltError
+from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.hints import command_line
 from rltools_host.ui.output import Output, drop_output, open_missing_streams
 
@@ -27,6 +28,10 @@ CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
 OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
 HELP_NAMES = ["-h", "--help"]
 WIDTH = 100
+# By what their metavar says. `--out ""`, as of a variable that is not set, would be the present
+# folder.
+PATH_WORDS = {"DIR": "a folder", "FILE": "a file", "LOG": "a file"}
+RUN = "RUN"  # a run's folder or name
 TYPED_NAME = re.compile(r"(?<=`)rlt(?= [a-z])|(?<=: )rlt(?= [a-z])")  # in texts of the help
 
 
@@ -73,8 +78,18 @@ BENCHMARKS = {
 BENCH_SUMMARY = "How fast this machine trains and infers, and against what."
 
 
-class ShownCommand(typer.core.TyperCommand):
-    """A command whose help names the launcher as it was called."""
+class OneCommand(typer.core.TyperCommand):
+    """A command that takes no empty paths, and whose help names the launcher as it was called."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for parameter in self.params:
+            what = names_what(parameter)
+            if what and ctx.params.get(parameter.name) == "":
+                option = max(parameter.opts, key=len)
+                name = option if option.startswith("-") else str(parameter.metavar)
+                raise UsageError(f"{name} is empty: name {what}")
+        return rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.help, self.epilog = as_called(self.help), as_called(self.epilog)
@@ -82,6 +97,14 @@ class ShownCommand(typer.core.TyperCommand):
             if isinstance(parameter, typer.core.TyperArgument | typer.core.TyperOption):
                 parameter.help = as_called(parameter.help)
         super().format_help(ctx, formatter)
+
+
+def names_what(parameter: Any) -> str | None:
+    """What an option or argument is to name on the disk; None for one that names something else."""
+    word = str(parameter.metavar or "").strip("[]")
+    if isinstance(parameter.type, TyperPath):
+        return PATH_WORDS.get(word, "a file or folder")
+    return "a run" if word == RUN else None
 
 
 def as_called(text: str | None) -> str | None:
@@ -126,7 +149,7 @@ def load(name: str, entry: Command) -> Any:
         name,
         help=f"{entry.summary}\n\n{details}" if details else entry.summary,
         epilog=f"\b\nExample: rlt {module.EXAMPLE}",
-        cls=ShownCommand,
+        cls=OneCommand,
     )(module.command)
     return typer.main.get_command(single)
 

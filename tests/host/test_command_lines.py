@@ -8,12 +8,14 @@ import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import typer
 
 from rltools_host import cli, paths
+from rltools_host.commands import train as train_command
+from rltools_host.errors import UsageError
 
 PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
@@ -36,6 +38,10 @@ def text_of(node: ast.expr) -> str | None:
         parts = [text_of(part) if isinstance(part, ast.Constant) else ANY for part in node.values]
         return "".join(part or "" for part in parts)
     return None
+
+
+def entry_of(words: list[str]) -> cli.Command:
+    return cli.BENCHMARKS[words[1]] if words[0] == "bench" else cli.COMMANDS[words[0]]
 
 
 def made_lines(tree: ast.AST) -> Iterator[list[str]]:
@@ -127,10 +133,54 @@ def test_options_that_errors_name_exist() -> None:
     assert unknown == []
 
 
+def annotated_paths(words: list[str]) -> list[str]:
+    """The parameters of a command's function that are paths or runs."""
+    function: Any = import_module(f"rltools_host.commands.{entry_of(words).module}").command
+    hints = get_type_hints(function, include_extras=True)
+    found = []
+    for name, hint in hints.items():
+        kind, *marks = get_args(hint) or (hint,)
+        runs = [mark for mark in marks if getattr(mark, "metavar", "") == "RUN"]
+        if Path in (kind, *get_args(kind)) or runs:
+            found.append(name)
+    return found
+
+
+def given(parameter: Any, value: str) -> list[str]:
+    """The words that give a parameter this value; of an option by its shortest name."""
+    names = sorted((name for name in parameter.opts if name.startswith("-")), key=len)
+    return [*names[:1], value]
+
+
+@pytest.mark.parametrize("words", ALL_WORDS, ids=" ".join)
+def test_empty_path_is_refused(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As `--out "$DIR"` gives where DIR is not set: it would be the present folder."""
+    command = cli.load(words[-1], entry_of(words))
+    monkeypatch.setattr(type(command), "invoke", lambda *_: pytest.fail("it was called"))
+    by_name = {parameter.name: parameter for parameter in command.params}
+    for name in annotated_paths(words):
+        parameter = by_name[name]
+        needed = [p for p in command.params if p.required and p is not parameter]
+        others = [word for p in needed for word in given(p, "x")]
+        assert cli.run([*words, *others, *given(parameter, "")]) == UsageError.exit_code
+        error = capsys.readouterr().err
+        shown = parameter.opts[0] if given(parameter, "") != [""] else parameter.metavar
+        assert re.fullmatch(rf"error: {shown} is empty: name a [a-z ]+\n", error), error
+
+
+def test_present_folder_is_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[Any] = []
+    monkeypatch.setattr(train_command, "run", lambda request, *_: called.append(request.out))
+    assert cli.run(["train", "x", "--out", "."]) == 0
+    assert called == [Path()]
+
+
 @pytest.mark.parametrize("words", ALL_WORDS, ids=" ".join)
 def test_example_exists(words: list[str]) -> None:
-    entry = cli.BENCHMARKS[words[1]] if words[0] == "bench" else cli.COMMANDS[words[0]]
-    example = shlex.split(import_module(f"rltools_host.commands.{entry.module}").EXAMPLE)
+    module = import_module(f"rltools_host.commands.{entry_of(words).module}")
+    example = shlex.split(module.EXAMPLE)
     assert example[: len(words)] == words
     assert problem(example) is None
 
