@@ -7,6 +7,7 @@
 // that: docs/design.md, "What was learnt about a quadrotor", has the figures. For other drones, and
 // for many at once, quadrotor_ppo.h is made.
 // Requires: hosted
+// Gate: hover-nominal
 #pragma once
 
 #include "rltools/rl/algorithms/ppo.h"

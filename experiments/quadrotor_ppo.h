@@ -3,6 +3,7 @@
 // rotors' speeds, the wind and the dynamics. Trained for one airframe; `--set airframe=8` draws one
 // of the five Crazyflies for each episode.
 // Requires: hosted
+// Gate: hover
 #pragma once
 
 #include "rltools/rl/algorithms/ppo.h"

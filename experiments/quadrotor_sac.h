@@ -1,5 +1,6 @@
 // The task of quadrotor_ppo.h with SAC: 64 environments, an update for each step of all.
 // Requires: hosted
+// Gate: hover
 #pragma once
 
 #include "rltools/rl/algorithms/sac.h"

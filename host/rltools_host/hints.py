@@ -40,12 +40,3 @@ def near_path(path: Path) -> Path:
     """Relative to the present folder where it lies below that, as a person would type it."""
     present = Path.cwd()
     return path.relative_to(present) if path.is_relative_to(present) else path
-
-
-def evaluation_options(experiment: str) -> tuple[str, ...]:
-    """Of `rlt evaluate`, which say most about a policy of this experiment."""
-    if experiment.startswith("crazyflie-"):
-        return ("--gate", "hover-nominal")
-    if experiment.startswith("quadrotor-"):
-        return ("--gate", "hover")
-    return ("--in", "gymnasium")

@@ -115,9 +115,3 @@ def test_near_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert hints.near_path(tmp_path / "runs/x") == Path("runs/x")
     assert hints.near_path(Path(sys.executable)) == Path(sys.executable)
-
-
-def test_what_is_evaluated_next() -> None:
-    assert hints.evaluation_options("quadrotor-ppo") == ("--gate", "hover")
-    assert hints.evaluation_options("crazyflie-ppo") == ("--gate", "hover-nominal")
-    assert hints.evaluation_options("pendulum-td3") == ("--in", "gymnasium")

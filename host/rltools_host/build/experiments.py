@@ -101,6 +101,12 @@ def native_board(experiment: str) -> Board:
     )
 
 
+def evaluation_options(experiment: str) -> tuple[str, ...]:
+    """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium."""
+    gate = subjects.gate(experiment)
+    return ("--gate", gate) if gate else ("--in", "gymnasium")
+
+
 def describe(experiment: str, board: Board | None = None) -> ExperimentDescription:
     """The experiment's description, from the program describe-<experiment>.
 

@@ -20,6 +20,7 @@ from rltools_host.toolchain.description import list_toolchains
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
 GENERATED_NAME = re.compile(r"gym(-[a-z0-9]+)+")
+GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
 REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
 
 
@@ -67,6 +68,15 @@ def names(subject: str, board: Board | None = None) -> list[str]:
 def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
     """What its header's lines `// Requires: hosted` say that a board must provide."""
     return requirements_of(header_of(name, subject))
+
+
+def gate(experiment: str) -> str | None:
+    """What its header's line `// Gate: hover` says that its policies are to pass."""
+    header = header_of(experiment)
+    if not header.is_file():  # of a run from another tree
+        return None
+    found = GATE.search(header.read_text(encoding="utf-8"))
+    return found[1] if found else None
 
 
 def requirements_of(header: Path) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
+from rltools_host.build.experiments import evaluation_options
 from rltools_host.errors import RltError, UsageError
-from rltools_host.hints import command_line, evaluation_options, near_path
+from rltools_host.hints import command_line, near_path
 from rltools_host.report.group_page import write_group_report
 from rltools_host.runs.group import STUDY, GroupFolder
 from rltools_host.training.group import train_group

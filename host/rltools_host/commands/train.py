@@ -11,12 +11,13 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 
+from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.opening import is_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
-from rltools_host.hints import command_line, evaluation_options, near_path
+from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group

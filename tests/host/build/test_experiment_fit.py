@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,10 @@ import pytest
 from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, platformio, subjects
+from rltools_host.environments.catalogue import list_environments
 from rltools_host.errors import BuildError, UsageError
+from rltools_host.flight.gate import load_gate
+from rltools_host.policies.evaluation import gymnasium_has
 from rltools_host.toolchain import tools
 
 HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))
@@ -30,6 +34,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (directory / "robot_arm.h").write_text(HOSTED)
     monkeypatch.setattr(paths, "EXPERIMENTS_DIRECTORY", directory)
     return directory
+
+
+def test_what_is_evaluated_next_is_what_the_header_says(folder: Path) -> None:
+    (folder / "my_drone.h").write_text("// A drone.\n// Gate: hover-nominal\n#pragma once\n")
+    assert experiments.evaluation_options("my-drone") == ("--gate", "hover-nominal")
+    assert experiments.evaluation_options("robot-arm") == ("--in", "gymnasium")
+    assert experiments.evaluation_options("of-another-tree") == ("--in", "gymnasium")
+
+
+@pytest.mark.parametrize("experiment", experiments.list_experiments())
+def test_what_is_evaluated_next_exists(experiment: str) -> None:
+    """A gate, or the environment of the experiment's header is one of Gymnasium's."""
+    option, name = experiments.evaluation_options(experiment)
+    if option == "--gate":
+        assert load_gate(name).name == name
+        return
+    text = subjects.header_of(experiment).read_text(encoding="utf-8")
+    known = {environment.header: environment.name for environment in list_environments()}
+    include = paths.REPOSITORY / "lib/rltools/include"
+    included = [include / name for name in re.findall(r'#include "([^"]+)"', text)]
+    assert [gymnasium_has(known[header]) for header in included if header in known] == [True]
 
 
 def test_experiments_of_a_board_are_those_that_fit(folder: Path) -> None:
