@@ -42,13 +42,14 @@ def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[st
     for board in chosen_boards(board_name):
         reason = None
         sources: Path | None = None
-        if dsp and has_dsp(board):
+        cortex_m = board.toolchain.cortex_m
+        if dsp and cortex_m:
             try:
                 sources = dsp_sources()
             except RltError as error:
                 reason = str(error)
         rows = measure(board, sources)
-        found = estimates(board) if has_dsp(board) else []
+        found = estimates(board) if cortex_m else []
         results.append({"board": board.name, "rows": rows, "left_out": reason, "estimates": found})
     document = {"network": NETWORK, "unit": "guest instructions", "results": results}
     print("\n".join(lines(document)))
@@ -68,11 +69,6 @@ def chosen_boards(name: str) -> list[Board]:
             f"choose {ALL_EMULATED} or one of {', '.join(known.name for known in emulated)}"
         )
     return [board]
-
-
-def has_dsp(board: Board) -> bool:
-    """CMSIS-DSP is Arm's."""
-    return board.toolchain.prefix.startswith("arm-")
 
 
 def dsp_sources(directory: Path = SOURCES) -> Path:

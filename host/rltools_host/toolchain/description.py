@@ -66,6 +66,7 @@ class Toolchain:
     link_flags: tuple[str, ...]
     link_libraries: tuple[str, ...]  # linked last, in this order
     system_include_directories: tuple[str, ...]  # from the root of the repository
+    cortex_m: bool  # whether CMSIS-DSP is for its processors, and what llvm-mca knows of Cortex-M
     provides: tuple[str, ...]  # what an experiment may require
     tools: tuple[Tool, ...]  # for every build
     libraries: tuple[Tool, ...]  # for builds that name them
@@ -93,6 +94,7 @@ OPTIONAL_KEYS: Mapping[str, Any] = {
     "link_flags": (),
     "link_libraries": (),
     "system_include_directories": (),
+    "cortex_m": False,
     "provides": (),
     "tools": (),
     "libraries": (),

@@ -73,6 +73,19 @@ def test_a_pass_takes_no_more_than_its_limit(name: str) -> None:
         assert rows[given, "optimised"] < rows[given, "generic"]
 
 
+@pytest.mark.parametrize(("name", "compared"), [("qemu-cortex-m4", True), ("qemu-rv32imc", False)])
+def test_cmsis_dsp_is_compared_with_on_cortex_m(
+    name: str, compared: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Path | None] = []
+    monkeypatch.setattr(board_forward, "dsp_sources", lambda: tmp_path)
+    monkeypatch.setattr(board_forward, "measure", lambda _, sources: given.append(sources) or [])
+    monkeypatch.setattr(board_forward, "estimates", lambda _: [])
+    board_forward.run(name)
+    board_forward.run(name, dsp=False)
+    assert given == [tmp_path if compared else None, None]
+
+
 def test_output_is_read_in_pieces() -> None:
     text = board_forward.output_of(ScriptedLink([row("generic"), row("optimised")]))
     rows = board_forward.checked(load_board("host"), [json.loads(x) for x in text.splitlines()])
