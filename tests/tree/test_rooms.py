@@ -42,6 +42,7 @@ ORDER = (
 )
 
 MOST_LINES = 400
+MOST_PARAMETERS = 7
 
 
 def room_of(module: Path, package: Path) -> str:
@@ -127,6 +128,32 @@ def test_a_file_is_read_in_one_go() -> None:
         and (count := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
     }
     assert too_long == {}
+
+
+def positional_parameters(source: str) -> list[tuple[str, int]]:
+    """Name of each function, and how many parameters can be given by their place."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = [entry.arg for entry in (*node.args.posonlyargs, *node.args.args)]
+            found.append((node.name, len(names) - (names[:1] in (["self"], ["cls"]))))
+    return found
+
+
+def test_a_request_is_an_object() -> None:
+    """Not a row of arguments. A command's function is its table of options, and given by name."""
+    too_many = [
+        f"{module.relative_to(PACKAGE.parent)}: {name} has {count}"
+        for module in sorted(PACKAGE.parent.rglob("*.py"))
+        for name, count in positional_parameters(module.read_text(encoding="utf-8"))
+        if count > MOST_PARAMETERS and (module.parent.name, name) != ("commands", "command")
+    ]
+    assert too_many == []
+
+
+def test_parameters_are_counted() -> None:
+    source = "def f(a, b, /, c, *, d=1): pass\nclass A:\n    def g(self, a): pass\n"
+    assert positional_parameters(source) == [("f", 3), ("g", 1)]
 
 
 def test_no_module_imports_itself_through_others() -> None:

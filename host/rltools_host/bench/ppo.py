@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -43,26 +44,32 @@ def result_path(directory: Path = DIRECTORY, to_return: bool = False) -> Path:
     return directory / ("result-returns.json" if to_return else "result.json")
 
 
-def run(
-    json_output: bool = False,
-    peers: str | None = None,
-    threads: int = 2,
-    rounds: int = ROUNDS,
-    turn_steps: int = TURN_STEPS,
-    to_return: bool = False,
-    steps: int = RETURN_STEPS,
-    seed: int = 0,
-    chart: Path | None = None,
-    peers_directory: Path = PEERS_DIRECTORY,
-    directory: Path = DIRECTORY,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class PpoBenchmark:
+    """What a user asks for; the two folders are other ones in tests."""
+
+    peers: str | None = None  # as typed: names with commas; None: all
+    threads: int = 2
+    rounds: int = ROUNDS
+    turn_steps: int = TURN_STEPS
+    to_return: bool = False
+    steps: int = RETURN_STEPS
+    seed: int = 0
+    chart: Path | None = None
+    peers_directory: Path = PEERS_DIRECTORY
+    directory: Path = DIRECTORY
+
+
+def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:
     """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
+    threads, rounds, turn_steps = request.threads, request.rounds, request.turn_steps
+    to_return, steps, chart = request.to_return, request.steps, request.chart
     harness.require_positive(threads=threads, rounds=rounds, turn_steps=turn_steps, steps=steps)
-    names = chosen_peers("run", peers, False, peers_directory)
+    names = chosen_peers("run", request.peers, False, request.peers_directory)
     # ours must not come to the end of its run while others still take turns
     whole = steps if to_return else max(steps, (rounds + 1) * 2 * (turn_steps + ITERATION_STEPS))
-    setting = Setting(threads, seed, whole, to_return)
-    known = starters(names, setting, directory, peers_directory)
+    setting = Setting(threads, request.seed, whole, to_return)
+    known = starters(names, setting, request.directory, request.peers_directory)
     if to_return:
         left_out = (*SIMULATORS, TRAIN)
         known = {name: start for name, start in known.items() if name not in left_out}
@@ -87,14 +94,16 @@ def run(
     document: dict[str, Any] = {**common, "contenders": introductions, "errors": failures}
     if to_return:
         summary = ppo_result.returns_summary(rows, introductions, failures, RETURNS)
-        document.update(seed=seed, steps=steps, returns=RETURNS, curves=rows, summary=summary)
+        document.update(
+            seed=request.seed, steps=steps, returns=RETURNS, curves=rows, summary=summary
+        )
         lines = ppo_result.returns_lines(document)
     else:
         summary = ppo_result.summary(rows, introductions, failures)
         document.update(rounds=rounds, rows=rows, summary=summary)
         lines = ppo_result.lines(document)
     print("\n".join(lines))
-    path = result_path(directory, to_return)
+    path = result_path(request.directory, to_return)
     write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
     if chart is not None:
         draw = ppo_result.draw_returns if to_return else ppo_result.draw_chart

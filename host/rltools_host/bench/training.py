@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -51,24 +52,30 @@ def result_path(algorithm: str, directory: Path = harness.ENVIRONMENTS_DIRECTORY
     return directory / f"train-{algorithm}.json"
 
 
-def run(
-    json_output: bool = False,
-    quick: bool = False,
-    peers: str | None = None,
-    repetitions: int | None = None,
-    steps: int = STEPS,
-    episodes: int = EPISODES,
-    chart: Path | None = None,
-    algorithm: str = "td3",
-    peers_directory: Path = PEERS_DIRECTORY,
-    environments_directory: Path = harness.ENVIRONMENTS_DIRECTORY,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class TrainingBenchmark:
+    """What a user asks for; the two folders are other ones in tests."""
+
+    quick: bool = False
+    peers: str | None = None  # as typed: names with commas; None: all
+    repetitions: int | None = None
+    steps: int = STEPS
+    episodes: int = EPISODES
+    chart: Path | None = None
+    algorithm: str = "td3"
+    peers_directory: Path = PEERS_DIRECTORY
+    environments_directory: Path = harness.ENVIRONMENTS_DIRECTORY
+
+
+def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]:
     """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
-    count = repetitions or (1 if quick else REPETITIONS)
+    algorithm, steps, episodes = request.algorithm, request.steps, request.episodes
+    environments_directory = request.environments_directory
+    count = request.repetitions or (1 if request.quick else REPETITIONS)
     harness.require_positive(repetitions=count, steps=steps, episodes=episodes)
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)
-    names = chosen_peers(algorithm, peers, quick, peers_directory)
+    names = chosen_peers(algorithm, request.peers, request.quick, request.peers_directory)
     experiment = f"pendulum-{algorithm}"
     experiments.describe(experiment)
     firmware.build_firmware(load_board("host"), experiment)
@@ -81,7 +88,7 @@ def run(
     rows: list[Row] = []
     for name in names:
         try:
-            folder = peers_directory / name
+            folder = request.peers_directory / name
             contenders[name] = peer(
                 name, folder, algorithm, environments_directory, steps, episodes
             )
@@ -104,9 +111,9 @@ def run(
     print("\n".join(lines(document)))
     path = result_path(algorithm, environments_directory)
     write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
-    if chart is not None:
-        draw_chart(document, chart)
-        print(f"wrote {chart}")
+    if request.chart is not None:
+        draw_chart(document, request.chart)
+        print(f"wrote {request.chart}")
     if json_output:
         print(json.dumps(document))
     return document

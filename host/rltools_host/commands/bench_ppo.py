@@ -43,4 +43,7 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    ppo.run(json_output, peers, threads, rounds, turn_steps, to_return, steps, seed, chart)
+    request = ppo.PpoBenchmark(
+        peers, threads, rounds, turn_steps, to_return, steps, seed, chart=chart
+    )
+    ppo.run(request, json_output)

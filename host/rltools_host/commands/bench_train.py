@@ -32,6 +32,7 @@ def command(
     algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
     json_output: Json = False,
 ) -> None:
-    training.run(
-        json_output, quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
+    request = training.TrainingBenchmark(
+        quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
     )
+    training.run(request, json_output)

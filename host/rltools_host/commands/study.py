@@ -21,24 +21,21 @@ from rltools_host.ui.table import aligned
 
 def request_of(
     study: Study,
-    board: str | None = None,
+    given: TrainingRequest,
     seeds: str | None = None,
-    steps: int | None = None,
     jobs: int | None = None,
-    threads: int | None = None,
-    out: Path | None = None,
     tensorboard: bool = True,
 ) -> GroupRequest:
-    """What the study asks for, unless something else is given."""
-    own_threads = study.threads if board in (None, study.board) else None
+    """What the study asks for, unless something else is given: board, steps, threads, a folder."""
+    own_threads = study.threads if given.board in (None, study.board) else None
     return GroupRequest(
         TrainingRequest(
             study.experiment,
-            board or study.board,
-            steps=study.steps if steps is None else steps,
+            given.board or study.board,
+            steps=study.steps if given.steps is None else given.steps,
             settings=study.settings,
-            out=out,
-            threads=own_threads if threads is None else threads,
+            out=given.out,
+            threads=own_threads if given.threads is None else given.threads,
         ),
         study.seeds if seeds is None else parse_seeds(seeds),
         study.variants,
@@ -122,5 +119,5 @@ def command(
         list_studies(json_output)
         return
     study = load_study(name)
-    request = request_of(study, board, seeds, steps, jobs, threads, out, tensorboard)
-    groups.run(request, json_output)
+    given = TrainingRequest(board=board, steps=steps, out=out, threads=threads)
+    groups.run(request_of(study, given, seeds, jobs, tensorboard), json_output)

@@ -177,7 +177,9 @@ def test_a_whole_comparison_draws_no_chart_unasked(
     (tmp_path / "peers").mkdir()
     for chart in (None, tmp_path / "chart.svg"):
         bench_training.run(
-            chart=chart, peers_directory=tmp_path / "peers", environments_directory=tmp_path
+            bench_training.TrainingBenchmark(
+                chart=chart, peers_directory=tmp_path / "peers", environments_directory=tmp_path
+            )
         )
     assert drawn == [tmp_path / "chart.svg"]
 
@@ -195,13 +197,15 @@ def test_train_compares_and_goes_on_without_who_fails(
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
     bench_training.run(
+        bench_training.TrainingBenchmark(
+            repetitions=2,
+            steps=120,
+            episodes=2,
+            chart=chart,
+            peers_directory=peers,
+            environments_directory=environments,
+        ),
         json_output=True,
-        repetitions=2,
-        steps=120,
-        episodes=2,
-        chart=chart,
-        peers_directory=peers,
-        environments_directory=environments,
     )
     out = capsys.readouterr().out
     document = json.loads(out.splitlines()[-1])
@@ -234,12 +238,14 @@ def test_train_runs_the_other_algorithm_too(
     add_peer(peers, environments, "pytorch", STUB, "sac.py")
     add_peer(peers, environments, "without", STUB)
     document = bench_training.run(
-        quick=True,
-        steps=110,
-        episodes=1,
-        algorithm="sac",
-        peers_directory=peers,
-        environments_directory=environments,
+        bench_training.TrainingBenchmark(
+            quick=True,
+            steps=110,
+            episodes=1,
+            algorithm="sac",
+            peers_directory=peers,
+            environments_directory=environments,
+        )
     )
     assert [row["name"] for row in document["rows"]] == ["ours", training_result.LOOP, "pytorch"]
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")

@@ -86,13 +86,15 @@ def test_contenders_take_turns_and_who_fails_is_left_out(
     (tmp_path / "peers" / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
     document = ppo.run(
+        ppo.PpoBenchmark(
+            threads=1,
+            rounds=2,
+            turn_steps=50,
+            chart=chart,
+            peers_directory=tmp_path / "peers",
+            directory=tmp_path / "ppo",
+        ),
         json_output=True,
-        threads=1,
-        rounds=2,
-        turn_steps=50,
-        chart=chart,
-        peers_directory=tmp_path / "peers",
-        directory=tmp_path / "ppo",
     )
     out = capsys.readouterr().out
     assert json.loads(out.splitlines()[-1]) == json.loads(json.dumps(document))
@@ -126,12 +128,14 @@ def test_time_to_a_return_is_that_of_the_iteration_that_has_it(
     add_peer(tmp_path, "pytorch", stub())
     add_peer(tmp_path, "envpool", stub())
     document = ppo.run(
-        threads=1,
-        turn_steps=60,
-        to_return=True,
-        steps=150,
-        peers_directory=tmp_path / "peers",
-        directory=tmp_path / "ppo",
+        ppo.PpoBenchmark(
+            threads=1,
+            turn_steps=60,
+            to_return=True,
+            steps=150,
+            peers_directory=tmp_path / "peers",
+            directory=tmp_path / "ppo",
+        )
     )
     assert [entry["name"] for entry in document["summary"]] == [OURS, "pytorch"], "who learns"
     for entry, row in zip(document["summary"], document["curves"], strict=True):
@@ -283,11 +287,13 @@ def test_our_loop_and_the_rollout_do_what_they_say(tmp_path: Path) -> None:
     pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
     (tmp_path / "peers").mkdir()
     document = ppo.run(
-        threads=2,
-        rounds=1,
-        turn_steps=5000,
-        peers_directory=tmp_path / "peers",
-        directory=tmp_path / "ppo",
+        ppo.PpoBenchmark(
+            threads=2,
+            rounds=1,
+            turn_steps=5000,
+            peers_directory=tmp_path / "peers",
+            directory=tmp_path / "ppo",
+        )
     )
     assert document["errors"] == {}
     assert [row["name"] for row in document["rows"]] == [OURS, TRAIN, ROLLOUT]
