@@ -266,6 +266,7 @@ def test_internal_error_is_one_line_that_names_a_log(
             "error: invalid value for '--seed'.*see `.*rlt train -",
         ),
         (["evaluate"], "error: missing argument 'RUN'; see `.*rlt evaluate --help`"),
+        (["bench", "train", "--foo"], "error: no such option: --foo.*; see `.*rlt bench train -"),
     ],
 )
 def test_wrong_command_lines(
