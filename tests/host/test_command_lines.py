@@ -20,7 +20,9 @@ from rltools_host.errors import UsageError
 PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
 # Which name their writer in a comment.
-WRITTEN_FILES = [PACKAGE / "policies" / f"{name}.py" for name in ("export", "arduino", "esp_idf")]
+WRITTEN_FILES = [
+    PACKAGE / "policies" / f"{name}.py" for name in ("header_template", "arduino", "esp_idf")
+]
 ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
