@@ -106,7 +106,7 @@ def test_board_that_falls_silent_is_given_up() -> None:
             LinkLostError, match=r"stopped answering during the transfer of /policy"
         ):
             transfer_with(board, 0.02).download("/policy.rltp")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
 
 
 def test_unplugged_while_transferring() -> None:

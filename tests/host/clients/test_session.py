@@ -62,7 +62,7 @@ def test_silent_port_is_named() -> None:
             PortError, match=r"no board answers on the fake board within 0.3 s: .*rlt"
         ):
             BoardSession.connect(board.link, DIALECT, ADDRESS, 0.3)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 30
 
 
 def test_other_firmware_is_named() -> None:
