@@ -61,9 +61,9 @@ def free_path(run: Path, name: str) -> Path:
 
 
 def remove_others(run: Path, name: str) -> None:
-    """Removes what earlier saves left; what cannot be removed stays, and does no harm."""
+    """Removes earlier saves; what cannot be removed stays, and does no harm."""
     for other in names_in(run):
-        if is_partial(other) or (re.fullmatch(SAVE_NAME, other) and other != name):
+        if re.fullmatch(SAVE_NAME, other) and other != name:
             remove(run / other)
     for file in SAVED_FILES:  # of a run of format 1
         remove(run / file)
