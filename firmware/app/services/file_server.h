@@ -47,13 +47,7 @@ class FileServer : public link::Service {
   }
 
   // Ends the session, as the files are about to change. An upload is broken off.
-  void close() {
-    const Mode mode = session_.mode;
-    session_.mode = Mode::closed;
-    burst_.active = false;
-    opened_.known = false;
-    if (mode == Mode::write) files_.close_written(session_.file, false);
-  }
+  void close() { end_session(false); }
 
  private:
   enum class Mode : std::uint8_t { closed, read, write };
@@ -144,12 +138,18 @@ class FileServer : public link::Service {
 
   FileMessage terminate(const FileMessage& request, link::Address client) {
     if (!is_open(request, client)) return refuse(request, FileError::invalid_session);
+    closed_.remember(request, client);
+    end_session(true);
+    return acknowledge(request);
+  }
+
+  // `finished`: whether an upload is whole, by its client's word.
+  void end_session(bool finished) {
     const Mode mode = session_.mode;
     session_.mode = Mode::closed;
+    burst_.active = false;
     opened_.known = false;
-    closed_.remember(request, client);
-    if (mode == Mode::write) files_.close_written(session_.file, true);
-    return acknowledge(request);
+    if (mode == Mode::write) files_.close_written(session_.file, finished);
   }
 
   // A client resets its own session only.
