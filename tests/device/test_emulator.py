@@ -27,6 +27,7 @@ from rltools_host.link.emulated import EmulatedLink
 from rltools_host.runs.folder import RunFolder
 from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
+from waiting import is_running, wait_for
 
 pytestmark = pytest.mark.device
 BOARD = load_board("qemu-cortex-m7")
@@ -44,19 +45,8 @@ def emulator(program: Path) -> Iterator[Emulator]:
         yield emulator
 
 
-def is_running(process_id: int) -> bool:
-    try:
-        status = Path(f"/proc/{process_id}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
-
-
 def wait_until_ended(process_id: int) -> None:
-    deadline = time.monotonic() + 20
-    while is_running(process_id) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_running(process_id)
+    wait_for(lambda: not is_running(process_id))
 
 
 def test_identity_comes_over_the_pty(emulator: Emulator) -> None:

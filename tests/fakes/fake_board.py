@@ -33,6 +33,7 @@ from rltools_host.link.transport import DescriptorLink
 from rltools_host.runs.checkpoint import IMAGE_HEADER, build_image, parse_image
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION, image_crc32
 from strangers import Strangers
+from waiting import wait_for
 
 ADDRESS = Address(1, 191)
 POLICY = bytes(range(256)) * 3
@@ -142,10 +143,7 @@ class FakeBoard:
             self.link.close()
 
     def wait_for_step(self, step: int) -> None:
-        deadline = time.monotonic() + 60
-        while self._step < step:
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
+        wait_for(lambda: self._step >= step)
 
     def wait_until_gone(self) -> None:
         """Until it has unplugged itself."""

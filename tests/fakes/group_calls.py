@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +42,6 @@ def started(*words: str | Path, **options: Any) -> subprocess.Popen[str]:
     )
 
 
-def wait_for(what: Callable[[], Any], limit_s: float = 100.0) -> None:
-    until = time.monotonic() + limit_s
-    while not what():
-        assert time.monotonic() < until, "it did not come to it"
-        time.sleep(0.01)
-
-
 def trains(run: Path) -> bool:
     """Whether the run has reported, and is not at its end."""
     metrics = run / "metrics.jsonl"
@@ -77,10 +68,3 @@ def children_of(pid: int) -> list[int]:
 
 def command_of(pid: int) -> str:
     return (Path("/proc") / str(pid) / "cmdline").read_bytes().decode(errors="replace")
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in (Path("/proc") / str(pid) / "status").read_text()
-    except OSError:
-        return False

@@ -50,6 +50,7 @@ from rltools_host.policies.push import PushRequest, push, roll_back
 from rltools_host.runs.folder import RunFolder
 from tcp_board import TcpBoard
 from training_calls import train_here, two_policy_runs
+from waiting import wait_for
 
 HERE = PolicyPlace("host")
 Keys = ["board", "activated", "active_sha256", "slot", "reason"]
@@ -612,10 +613,7 @@ def test_left_in_trial_and_dropped_when_its_time_is_over(
 ) -> None:
     place = PolicyPlace("host", tcp_board.port)
     push(PushRequest(str(runs[0]), place, 3.0, confirm=False), lambda _: None)
-    deadline = time.monotonic() + 60
-    while uses(place) != ["empty", "empty"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: uses(place) == ["empty", "empty"])
     capsys.readouterr()
     assert list_policies(place)["last_drop"] == "deadline"
     assert "last policy dropped: it was not confirmed in time" in capsys.readouterr().out

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import PushRequest, confirm, push, roll_back
+from waiting import wait_for
 
 IS_ARMED, IS_AUTO_ARMED, IS_FLYING = 2, 4, 16
 
@@ -74,21 +74,14 @@ def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> 
     return push(PushRequest(str(run), place_of(vehicle), trial_s), lambda _line: None)
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def fly(vehicle: FakeCrazyflie) -> None:
     vehicle.parameter("enable").content = b"\1"
-    wait_until(lambda: vehicle.logged("pilot") == 1)
+    wait_for(lambda: vehicle.logged("pilot") == 1)
 
 
 def land(vehicle: FakeCrazyflie) -> None:
     vehicle.parameter("enable").content = b"\0"
-    wait_until(lambda: vehicle.logged("pilot") == 0)
+    wait_for(lambda: vehicle.logged("pilot") == 0)
 
 
 def test_pushed_flown_confirmed(
@@ -157,7 +150,7 @@ def test_a_trial_that_is_over_cannot_be_confirmed(
     push_to(crazyflie, runs[0], trial_s=0.2)
     assert crazyflie.parameter("trial").number == 1
     fly(crazyflie)
-    wait_until(lambda: crazyflie.logged("pilot") == 0)
+    wait_for(lambda: crazyflie.logged("pilot") == 0)
     with pytest.raises(RefusedError, match="tries no policy"):
         confirm(place_of(crazyflie))
     assert list_policies(place_of(crazyflie))["last_drop"] == "deadline"

@@ -19,19 +19,18 @@ from group_calls import (
     RLT,
     children_of,
     command_of,
-    is_running,
     is_state,
     rlt,
     started,
     state_of,
     trains,
-    wait_for,
 )
 from rltools_host import cli
 from rltools_host.errors import UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from training_calls import train_here
+from waiting import is_running, wait_for
 
 TRAIN = ("train", "pendulum-ppo", "--board", "host")
 LONG = "150000"  # steps: seconds, in which a signal comes

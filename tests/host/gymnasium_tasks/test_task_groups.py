@@ -22,13 +22,11 @@ import gymnasium_points
 from group_calls import (
     children_of,
     command_of,
-    is_running,
     is_state,
     rlt,
     started,
     state_of,
     trains,
-    wait_for,
 )
 from gymnasium_points import Point
 from rltools_host import cli
@@ -42,6 +40,7 @@ from rltools_host.training import worker
 from rltools_host.training.plan import Built, TrainingRequest
 from rltools_host.training.playing import playing
 from rltools_host.training.worker import Job
+from waiting import is_running, wait_for
 
 SMALL = (
     *("--hidden", "8", "--no-tensorboard"),

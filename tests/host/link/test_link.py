@@ -31,6 +31,7 @@ from rltools_host.link.transport import (
     UdpLink,
     open_link,
 )
+from waiting import is_running, wait_for
 
 ECHO = "import os\nwhile data := os.read(0, 65536): os.write(1, data)"
 
@@ -185,10 +186,7 @@ def test_child_dies_with_a_parent_that_is_killed() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    deadline = time.monotonic() + 60
-    while is_running(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_running(child)
+    wait_for(lambda: not is_running(child))
 
 
 def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
@@ -198,14 +196,6 @@ def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:
     finally:
         child.kill()
         child.wait()
-
-
-def is_running(process_id: int) -> bool:
-    try:
-        status = Path(f"/proc/{process_id}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
 def test_pty_carries_every_byte(pty: tuple[int, str]) -> None:

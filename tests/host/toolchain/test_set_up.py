@@ -8,9 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ import pytest
 from rltools_host import paths
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
+from waiting import wait_for
 
 MAIN = paths.REPOSITORY / "host/rltools_host/__main__.py"
 
@@ -46,13 +45,6 @@ def start(tree: Path, *words: str) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 # -- .venv -----------------------------------------------------------------------------------------
