@@ -109,6 +109,13 @@ def test_every_contract_is_known_to_the_library_that_tells_safe_actions() -> Non
         assert f"take_safe_action_of<rlt::contracts::{struct}>" in source
 
 
+def test_no_environment_has_a_safe_action_that_an_export_would_not_know() -> None:
+    headers = [*CONTRACTS.parents[1].glob("rl/**/*.h")]
+    assert headers
+    for header in headers:
+        assert "float kSafeAction" not in header.read_text(), f"{header}: belongs in its contract"
+
+
 def test_folders_state_the_contracts_safe_action() -> None:
     image = parse_policy(sample_images()[QUADROTORS[0]])
     _, files = arduino.library_files(image)

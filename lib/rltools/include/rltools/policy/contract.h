@@ -65,7 +65,8 @@ struct VoidOf {
   using Type = void;
 };
 
-// An environment may state a safe action, `kSafeAction[kActionDim]` in the channels' units.
+// A contract may state a safe action, `kSafeAction[kActionDim]` in the channels' units. An
+// environment has it from its contract in policy/contracts/; exported policies know no other.
 template <class Environment, class = void>
 struct SafeAction {
   static constexpr const float* kValues = nullptr;

@@ -23,8 +23,9 @@
 //   static constexpr Mirrored mirrored_action(int mirror, int element)
 // It may state `kEpisodeSteps`, the number of steps after which an episode is cut off unless
 // somebody asks for another, `kSolvedReturn`, the mean return from which on it counts as solved,
-// `kSafeAction[]` (policy/contract.h), and `kStepWork_us`, about how long a step keeps a laptop's
-// processor busy, where that is long enough for several threads to share the environments of a run.
+// and `kStepWork_us`, about how long a step keeps a laptop's processor busy, where that is long
+// enough for several threads to share the environments of a run. A safe action, `kSafeAction[]`, is
+// the contract's that it derives from (policy/contract.h).
 //
 // Its header is rl/environments/<name>.h, or lies in a folder there, and has the name in PascalCase
 // for the struct, a template over the Scalar: half_cheetah.h has HalfCheetah<T>. Tools find it
