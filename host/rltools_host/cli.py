@@ -18,8 +18,8 @@ import typer
 import typer.core
 from typer.models import TyperPath
 
-from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
-from rltools_host.hints import command_line
+from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
+from rltools_host.hints import command_line, launcher
 from rltools_host.ui.output import Output, drop_output, open_missing_streams
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
@@ -255,6 +255,8 @@ def run(words: Sequence[str]) -> int:
             return fail(words, command_line_message(error), 2)
         if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
             return output_lost(error)
+        if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
+            return fail(words, damaged_environment(error), MissingToolError.exit_code)
         return fail(words, internal_message(error), INTERNAL_ERROR)
 
 
@@ -294,6 +296,14 @@ def command_line_message(error: Any) -> str:
     command = command_line(*words, "--help")
     message = " ".join(str(error.format_message()).split()).rstrip(".?").replace(". ", ", ")
     return f"{message[:1].lower()}{message[1:]}; see `{command}`"
+
+
+def damaged_environment(error: BaseException) -> str:
+    """Where a package cannot be imported, with the reason that the package's own words hide."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    reason = " ".join(str(error).split())
+    return f"{sys.prefix} is damaged ({reason}): delete it, {launcher()} sets it up again"
 
 
 def internal_message(error: Exception) -> str:

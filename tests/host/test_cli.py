@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +255,24 @@ def test_internal_error_is_one_line_that_names_a_log(
     assert match is not None
     assert "Traceback" in Path(match.group(1)).read_text()
     assert json.loads(captured.out)["exit_code"] == 70
+
+
+def test_a_package_that_cannot_be_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As NumPy with a shared library that is cut off: it explains itself in thirty lines."""
+    (tmp_path / "cut_off.py").write_text(
+        "try:\n    import no_such_library\nexcept ImportError as e:\n"
+        "    raise ImportError('\\n\\nPLEASE READ\\n\\nTHIS') from e\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(train_command, "run", lambda *_: import_module("cut_off"))
+    assert cli.run(["train", "x"]) == MissingToolError.exit_code
+    assert re.fullmatch(
+        rf"error: {re.escape(sys.prefix)} is damaged \(No module named 'no_such_library'\): "
+        r"delete it, \S*rlt sets it up again\n",
+        capsys.readouterr().err,
+    )
 
 
 @pytest.mark.parametrize(
