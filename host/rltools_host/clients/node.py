@@ -136,6 +136,7 @@ class NodeClient:
 
     def _no_answer(self, timeout_s: float) -> RltError:
         connection = self._connection
+        help_of_flash = f"see `{command_line('flash', '--help')}`"
         if connection.decoder.messages_received:
             if connection.silence_s > HEARTBEAT_LIMIT_S:
                 return LinkLostError(
@@ -145,15 +146,15 @@ class NodeClient:
                 )
             return BoardMismatchError(
                 f"the device on {connection.description} speaks MAVLink but is not one of our "
-                "boards: flash it (rlt flash), or give another --port"
+                f"boards: flash it ({help_of_flash}), or give another --port"
             )
         if connection.bytes_received:
             return BoardMismatchError(
                 f"the board on {connection.description} runs other firmware "
-                f"({connection.bytes_received} bytes came, no MAVLink): flash it (rlt flash), "
-                "or give another --port"
+                f"({connection.bytes_received} bytes came, no MAVLink): flash it "
+                f"({help_of_flash}), or give another --port"
             )
         return PortError(
             f"no board answers on {connection.description} within {timeout_s:g} s: check that it "
-            "is powered and flashed (rlt flash), or give another --port"
+            f"is powered and flashed ({help_of_flash}), or give another --port"
         )

@@ -71,7 +71,7 @@ def check_request(request: PushRequest, ends_with_command: bool) -> None:
     if ends_with_command and not request.confirm:
         raise UsageError(
             f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
-            "give the --port of one that goes on, as of `rlt emulate`"
+            f"give the --port of one that goes on; see `{command_line('emulate', '--help')}`"
         )
 
 
