@@ -46,7 +46,7 @@ def emulator(program: Path) -> Iterator[Emulator]:
 
 
 def wait_until_ended(process_id: int) -> None:
-    wait_for(lambda: not is_running(process_id))
+    wait_for(lambda: not is_running(process_id), 20)
 
 
 def test_identity_comes_over_the_pty(emulator: Emulator) -> None:

@@ -251,7 +251,7 @@ def test_a_process_ends_with_its_host(programs: Programs, dialect: ModuleType) -
     session, _ = BoardSession.connect(link, dialect)
     session.close()
     process = Path(f"/proc/{link.process_id}")
-    wait_for(lambda: not process.exists(), otherwise="the program runs on without a host")
+    wait_for(lambda: not process.exists(), 60, "the program runs on without a host")
 
 
 def test_a_killed_process_is_a_lost_link(

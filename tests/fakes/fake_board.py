@@ -143,7 +143,7 @@ class FakeBoard:
             self.link.close()
 
     def wait_for_step(self, step: int) -> None:
-        wait_for(lambda: self._step >= step)
+        wait_for(lambda: self._step >= step, 60)
 
     def wait_until_gone(self) -> None:
         """Until it has unplugged itself."""

@@ -613,7 +613,7 @@ def test_left_in_trial_and_dropped_when_its_time_is_over(
 ) -> None:
     place = PolicyPlace("host", tcp_board.port)
     push(PushRequest(str(runs[0]), place, 3.0, confirm=False), lambda _: None)
-    wait_for(lambda: uses(place) == ["empty", "empty"])
+    wait_for(lambda: uses(place) == ["empty", "empty"], 60)
     capsys.readouterr()
     assert list_policies(place)["last_drop"] == "deadline"
     assert "last policy dropped: it was not confirmed in time" in capsys.readouterr().out

@@ -76,12 +76,12 @@ def push_to(vehicle: FakeCrazyflie, run: Path, trial_s: float | None = None) -> 
 
 def fly(vehicle: FakeCrazyflie) -> None:
     vehicle.parameter("enable").content = b"\1"
-    wait_for(lambda: vehicle.logged("pilot") == 1)
+    wait_for(lambda: vehicle.logged("pilot") == 1, 60)
 
 
 def land(vehicle: FakeCrazyflie) -> None:
     vehicle.parameter("enable").content = b"\0"
-    wait_for(lambda: vehicle.logged("pilot") == 0)
+    wait_for(lambda: vehicle.logged("pilot") == 0, 60)
 
 
 def test_pushed_flown_confirmed(
@@ -150,7 +150,7 @@ def test_a_trial_that_is_over_cannot_be_confirmed(
     push_to(crazyflie, runs[0], trial_s=0.2)
     assert crazyflie.parameter("trial").number == 1
     fly(crazyflie)
-    wait_for(lambda: crazyflie.logged("pilot") == 0)
+    wait_for(lambda: crazyflie.logged("pilot") == 0, 60)
     with pytest.raises(RefusedError, match="tries no policy"):
         confirm(place_of(crazyflie))
     assert list_policies(place_of(crazyflie))["last_drop"] == "deadline"

@@ -186,7 +186,7 @@ def test_child_dies_with_a_parent_that_is_killed() -> None:
     parent.kill()
     parent.wait()
     parent.stdout.close()
-    wait_for(lambda: not is_running(child))
+    wait_for(lambda: not is_running(child), 30)  # it would end by itself after 60 s
 
 
 def test_child_does_not_get_the_interrupt_of_the_terminal() -> None:

@@ -54,7 +54,7 @@ def start(tree: Path, *words: str) -> subprocess.Popen[str]:
 def test_interrupted_set_up_is_repeated(tree: Path, number: signal.Signals) -> None:
     """The signal comes when Python is in .venv, and pip is not yet."""
     interrupted = start(tree)
-    wait_for((tree / ".venv/bin/python").exists)
+    wait_for((tree / ".venv/bin/python").exists, 60)
     os.killpg(interrupted.pid, number)
     _, stderr = interrupted.communicate(timeout=60)
     assert interrupted.returncode != 0
@@ -99,7 +99,7 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
     )
     environment = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
     process = subprocess.Popen([sys.executable, "-c", program], env=environment)
-    wait_for(begun.exists)
+    wait_for(begun.exists, 60)
     process.kill()
     process.wait()
     assert not ended.exists()
@@ -131,7 +131,7 @@ def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
         text=True,
         start_new_session=True,
     )
-    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists())
+    wait_for(lambda: (tmp_path / "begun").exists() and (tmp_path / "waiting").exists(), 60)
     os.killpg(process.pid, signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)
     assert stdout == "True\n"
