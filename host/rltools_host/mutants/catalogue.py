@@ -175,16 +175,21 @@ def read_list(root: Path) -> tuple[list[Area], list[str]]:
 
 
 def load(root: Path, expression: str | None = None) -> list[Area]:
-    """The areas whose mutants match: "core", "framing.py", "checksum", or several with `or`."""
+    """The areas whose mutants match: "core", "framing.py", "checksum", or several with `or`.
+
+    The name of an area chooses that area alone: "rl" is a part of every path of the host tools.
+    """
     areas, problems = read_list(root)
     if problems:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise MutantListError(f"the list of mutants does not fit the tree: {problems[0]}{more}")
-    wanted = re.split(r"\s+or\s+", expression.lower()) if expression else [""]
+    words = re.split(r"\s+or\s+", expression.lower()) if expression else [""]
+    wanted_areas = {area.name for area in areas} & set(words)
+    parts = set(words) - wanted_areas
 
     def matches(mutant: Mutant) -> bool:
         label = f"{mutant.area} {mutant.path} {mutant.fault}".lower()
-        return any(word in label for word in wanted)
+        return mutant.area in wanted_areas or any(part in label for part in parts)
 
     chosen = [Area(area.name, area.goal, tuple(filter(matches, area.mutants))) for area in areas]
     return [area for area in chosen if area.mutants]

@@ -192,6 +192,14 @@ def test_choice_among_the_mutants(tree: Path, expression: str, count: int) -> No
     assert sum(len(area.mutants) for area in catalogue.load(tree, expression)) == count
 
 
+@pytest.mark.parametrize(("expression", "count"), [("once", 1), ("once or twice", 3), ("onc", 2)])
+def test_name_of_an_area_chooses_it_alone(tree: Path, expression: str, count: int) -> None:
+    write_list(tree, python=[LOW, HIGH], cpp=[TWICE, THRICE])  # a fault is "Twice is once."
+    group = {"file": "clamp.py", "tests": ["test_clamp.py"], "mutants": [HIGH]}
+    commit(tree, {"tests/mutants/once.json": json.dumps({"goal": 1, "files": [group]})})
+    assert sum(len(area.mutants) for area in catalogue.load(tree, expression)) == count
+
+
 # -- runs ------------------------------------------------------------------------------------------
 
 
