@@ -7,11 +7,15 @@ While modules are loaded Ctrl-C has the system's action, which ends the process 
 from __future__ import annotations
 
 import _signal  # of the interpreter: `signal` itself takes milliseconds to load
-import os
 import sys
 
+# First of all: `os` alone takes a millisecond to load.
 if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+if "rlt_interrupt_waits" in sys._xoptions:  # the launcher has blocked it
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
+
+import os
 
 TYPE_CHECKING = False  # typing takes milliseconds to load
 if TYPE_CHECKING:

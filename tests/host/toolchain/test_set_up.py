@@ -335,6 +335,45 @@ def test_interrupt_that_is_ignored_stays_ignored() -> None:
         assert pressed_while_loading(module, ignored=True) == (0, "")
 
 
+# Stands in .venv for Python: Ctrl-C is pressed before Python itself has started.
+PRESSED_BEFORE_PYTHON = """\
+#!{python} -IS
+import os, signal, sys
+if sys.argv[1:] != ["-V"]:
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    open({record!r}, "w").write(repr(signal.SIGINT in blocked))
+    os.kill(os.getpid(), signal.SIGINT)
+os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+"""
+
+
+@pytest.mark.skipif(
+    subprocess.run(["env", "--block-signal=INT", "true"], capture_output=True).returncode != 0,
+    reason="env is not GNU's",
+)
+@pytest.mark.parametrize("ignored", [False, True])
+def test_interrupt_while_python_starts_waits_for_the_entry_point(tree: Path, ignored: bool) -> None:
+    """Python answers Ctrl-C with a traceback from its start on."""
+    assert start(tree).wait(timeout=120) == 0  # sets up
+    beginning, imports_os, _ = MAIN.read_text().partition("\nimport os\n")
+    assert imports_os
+    (tree / "host/rltools_host/__main__.py").write_text(f"{beginning}\nprint('started')\n")
+    record, python = tree / "record", tree / ".venv/bin/python"
+    python.unlink()
+    python.write_text(PRESSED_BEFORE_PYTHON.format(python=sys.executable, record=str(record)))
+    python.chmod(0o755)
+    handler = signal.SIG_IGN if ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        pressed = start(tree)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    output = pressed.communicate(timeout=60)
+    assert record.read_text() == "True"
+    expected = (0, ("started\n", "")) if ignored else (-signal.SIGINT, ("", ""))
+    assert (pressed.returncode, output) == expected
+
+
 def test_launcher_leaves_site_to_the_entry_point() -> None:
     """What `site` loads could be interrupted; the entry point loads it after Ctrl-C is quiet."""
     program = f"import runpy; runpy.run_path({str(MAIN)!r})"

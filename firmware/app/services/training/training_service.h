@@ -75,15 +75,13 @@ class TrainingService : public link::Service {
     if (state_ == RLT_STATE_FAULT) content.system_status = MAV_STATE_CRITICAL;
   }
 
-  // -- what the parameters ask
-  // ----------------------------------------------------------------------
+  // -- what the parameters ask --------------------------------------------------------------------
 
   const char* parameter_refusal() const {
     return is_training() ? "hyperparameter refused: pause training first" : nullptr;
   }
 
-  // -- what the files ask and tell
-  // ------------------------------------------------------------------
+  // -- what the files ask and tell ----------------------------------------------------------------
 
   bool is_training() const { return state_ == RLT_STATE_TRAINING; }
   bool is_at_rest() const { return state_ == RLT_STATE_PAUSED || state_ == RLT_STATE_FINISHED; }
