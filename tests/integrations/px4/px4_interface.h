@@ -19,8 +19,7 @@
 #define PX4_STORAGEDIR "."
 enum { PX4_OK = 0, PX4_ERROR = -1 };
 
-// -- what the test has in its hands
-// ---------------------------------------------------------------------------------------
+// -- what the test has in its hands ---------------------------------------------------------------
 
 namespace px4_test {
 
@@ -64,8 +63,7 @@ using orb_advert_t = void*;
     px4_test::say(__VA_ARGS__);                  \
   } while (0)
 
-// -- topics
-// ---------------------------------------------------------------------------------------
+// -- topics ---------------------------------------------------------------------------------------
 
 struct orb_metadata {
   const char* name;
@@ -119,8 +117,7 @@ class Publication {
 
 }  // namespace uORB
 
-// -- parameters
-// ---------------------------------------------------------------------------------------
+// -- parameters -----------------------------------------------------------------------------------
 
 using param_t = const char*;
 inline param_t param_find(const char* name) {
@@ -148,8 +145,7 @@ class ModuleParams {
   void updateParams() {}
 };
 
-// -- platform, work item, module
-// ---------------------------------------------------------------------------------------
+// -- platform, work item, module ------------------------------------------------------------------
 
 namespace px4 {
 

@@ -110,8 +110,7 @@ Vector flu(const Vector& frd) { return {frd[0], -frd[1], -frd[2]}; }
 
 }  // namespace
 
-// -- frames
-// -----------------------------------------------------------------------------------------
+// -- frames ---------------------------------------------------------------------------------------
 
 TEST_CASE("the attitude turns body vectors into world vectors in both pairs of frames") {
   const Vector axes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
@@ -198,8 +197,7 @@ TEST_CASE("both quaternions of an attitude are one observation, and within their
   }
 }
 
-// -- rotors
-// -----------------------------------------------------------------------------------------
+// -- rotors ---------------------------------------------------------------------------------------
 
 TEST_CASE("the contract's rotors are PX4's motors of the same place and direction") {
   std::uint8_t motors[4];
@@ -237,8 +235,7 @@ TEST_CASE("airframes that are not the contract's are refused") {
   CHECK(vehicle.mode->fault() == Reason::rotors_differ);
 }
 
-// -- acting
-// -----------------------------------------------------------------------------------------
+// -- acting ---------------------------------------------------------------------------------------
 
 TEST_CASE("motors turn only while the vehicle is armed and the mode selected") {
   Vehicle vehicle;
@@ -280,8 +277,7 @@ TEST_CASE("a call before the next tick is due sends nothing") {
   CHECK(vehicle.mode->fault() == Reason::none);
 }
 
-// -- faults
-// -----------------------------------------------------------------------------------------
+// -- faults ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -524,8 +520,7 @@ TEST_CASE("a storm: motors are always finite and within 0 and 1") {
   CHECK(faults > 10000);
 }
 
-// -- the target
-// -----------------------------------------------------------------------------------------
+// -- the target -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -689,8 +684,7 @@ TEST_CASE("reasons have texts that fit a message to the ground") {
   CHECK(texts.size() == kReasonCount);
 }
 
-// -- files
-// -----------------------------------------------------------------------------------------
+// -- files ----------------------------------------------------------------------------------------
 
 namespace {
 

@@ -17,8 +17,7 @@ namespace rlt::crazyflie {
 
 using Contract = contracts::Quadrotor;
 
-// -- observation
-// ---------------------------------------------------------------------------------
+// -- observation ----------------------------------------------------------------------------------
 
 constexpr float kRadians = 0.017453292519943295f;  // of a degree
 
@@ -85,8 +84,7 @@ class Freshness {
   Watched estimate_, gyro_;
 };
 
-// -- the way back
-// --------------------------------------------------------------------------------
+// -- the way back ---------------------------------------------------------------------------------
 
 // Where the stock controller takes over, its thrust begins at the policy's and reaches its own in
 // equal steps; its roll, pitch and yaw are its own at once.
@@ -112,8 +110,7 @@ class ThrustBlend {
   std::uint32_t total_ = 0, left_ = 0;
 };
 
-// -- who flies
-// -----------------------------------------------------------------------------------
+// -- who flies ------------------------------------------------------------------------------------
 
 constexpr std::uint32_t kCallsPerSecond = 1000;  // of the stabilizer
 
@@ -128,8 +125,7 @@ class Controller {
         report_(report),
         deployment_(Device{}, storage_, policy_contract<Contract>()) {}
 
-  // -- the stabilizer's task
-  // -----------------------------------------------------------------------
+  // -- the stabilizer's task ----------------------------------------------------------------------
 
   // This controller is chosen, perhaps not for the first time: what flew before is over.
   void restart() {
@@ -155,8 +151,7 @@ class Controller {
 
   float blend_thrust(float stock, float full) { return blend_.next(stock, full); }
 
-  // -- the memory's task
-  // ---------------------------------------------------------------------------
+  // -- the memory's task --------------------------------------------------------------------------
 
   std::uint32_t memory_bytes() const { return SlotBytes; }
 
@@ -189,8 +184,7 @@ class Controller {
     return true;
   }
 
-  // -- the app's task
-  // ------------------------------------------------------------------------------
+  // -- the app's task -----------------------------------------------------------------------------
 
   // Once, before work(). Until then no policy flies and no upload is taken.
   void begin(const std::uint8_t* built_in, std::uint32_t bytes) {
@@ -217,8 +211,7 @@ class Controller {
  private:
   enum class Owner : std::uint8_t { nobody, stabilizer, upload, app };
 
-  // -- flying
-  // --------------------------------------------------------------------------------------
+  // -- flying -------------------------------------------------------------------------------------
 
   // The first tick, or why there is none.
   RltReason start(const RltSensed& sensed) {
@@ -305,8 +298,7 @@ class Controller {
     give_back();
   }
 
-  // -- commands and uploads, by whom has the deployment
-  // ---------------------------------------------
+  // -- commands and uploads, by whom has the deployment -------------------------------------------
 
   void obey(std::uint32_t now_us) {
     deployment_.poll(now_us);

@@ -106,8 +106,7 @@ typedef struct {
 // CONFIG_RLT_POLICY_MOST_ACTIONS. ESP_ERR_INVALID_STATE: it was called before.
 esp_err_t rlt_policy_init(const rlt_policy_config_t* config);
 
-// -- control task
-// --------------------------------------------------------------------------------
+// -- control task ---------------------------------------------------------------------------------
 
 // At the contract's rate or faster. `observation` (null where there is none) was taken at
 // `taken_us`; times are of one 32-bit clock of microseconds, which wraps. The action is always set:
@@ -117,8 +116,7 @@ rlt_policy_status_t rlt_policy_step(uint32_t now_us, const float* observation, u
 bool rlt_policy_is_fault(rlt_policy_status_t status);
 const char* rlt_policy_status_text(rlt_policy_status_t status);
 
-// -- receiving task
-// ------------------------------------------------------------------------------
+// -- receiving task -------------------------------------------------------------------------------
 
 // A new image: stage, its bytes in order and in parts of any size, finish. It is then whole,
 // checked and staged; what acts is untouched. `verdict` may be null.

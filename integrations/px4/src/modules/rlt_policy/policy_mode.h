@@ -207,8 +207,7 @@ class PolicyMode {
   }
   static std::uint32_t clock(std::uint64_t time_us) { return static_cast<std::uint32_t>(time_us); }
 
-  // -- what stands in the way
-  // ---------------------------------------------------------------------------------------
+  // -- what stands in the way ---------------------------------------------------------------------
 
   Reason find_obstacle(const Inputs& in) {
     if (in.is_loading) return Reason::loading;
@@ -247,8 +246,7 @@ class PolicyMode {
     last_rates_ = rates;
   }
 
-  // -- the target
-  // ---------------------------------------------------------------------------------------
+  // -- the target ---------------------------------------------------------------------------------
 
   void enter(const Inputs& in) {
     is_acting_ = true;
@@ -315,8 +313,7 @@ class PolicyMode {
     for (int i = 0; i < 3; i++) target_[i] = wanted[i];
   }
 
-  // -- acting
-  // ---------------------------------------------------------------------------------------
+  // -- acting -------------------------------------------------------------------------------------
 
   Reason act(const Inputs& in, Command& command) {
     follow_setpoint(in);

@@ -12,8 +12,7 @@ constexpr uint32_t kTick_us = rlt::contracts::Quadrotor::kStepInterval_us;
 
 }  // namespace
 
-// -- start and stop
-// ---------------------------------------------------------------------------------------
+// -- start and stop -------------------------------------------------------------------------------
 
 #if RLT_PX4_HAS_DESCRIPTOR
 ModuleBase::Descriptor RltPolicy::desc{task_spawn, custom_command, print_usage};
@@ -83,8 +82,7 @@ void RltPolicy::stop() {
 #endif
 }
 
-// -- 500 times a second
-// ---------------------------------------------------------------------------------------
+// -- 500 times a second ---------------------------------------------------------------------------
 
 void RltPolicy::Run() {
   if (should_exit()) {

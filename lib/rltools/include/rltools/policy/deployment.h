@@ -61,8 +61,7 @@ class PolicyDeployment {
     if (slots_.candidate().data != nullptr) accept(slots_.other_slot(), slots_.candidate());
   }
 
-  // -- a new image
-  // ----------------------------------------------------------------------------------
+  // -- a new image --------------------------------------------------------------------------------
 
   SlotError stage() {
     const std::uint8_t active = slots_.active_slot();
@@ -92,8 +91,7 @@ class PolicyDeployment {
     return finish([] {});
   }
 
-  // -- trial, confirmation, and the way back
-  // --------------------------------------------------------
+  // -- trial, confirmation, and the way back ------------------------------------------------------
 
   // Times are those of step().
   SlotError start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
@@ -136,8 +134,7 @@ class PolicyDeployment {
   // What step() could not write down, in a storage that refuses it meanwhile: PolicySlots.
   bool write_down() { return slots_.write_down(); }
 
-  // -- acting
-  // ---------------------------------------------------------------------------------------
+  // -- acting -------------------------------------------------------------------------------------
 
   // Ends a trial that is over, and then as Executor::step().
   ExecutorStatus step(std::uint32_t now_us, const Observation& observation, float* action) {

@@ -124,8 +124,7 @@ class Executor {
     return contract_.action_dim < MostActions ? contract_.action_dim : MostActions;
   }
 
-  // -- time
-  // -----------------------------------------------------------------------------------------
+  // -- time ---------------------------------------------------------------------------------------
 
   static std::int32_t difference(std::uint32_t a, std::uint32_t b) {
     return static_cast<std::int32_t>(a - b);
@@ -151,8 +150,7 @@ class Executor {
     return true;
   }
 
-  // -- one tick
-  // -------------------------------------------------------------------------------------
+  // -- one tick -----------------------------------------------------------------------------------
 
   template <class Act>
   ExecutorStatus tick(std::uint32_t now_us, const Observation& observation, Act&& act) {

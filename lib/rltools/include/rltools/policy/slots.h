@@ -117,8 +117,7 @@ class PolicySlots {
     return record_.candidate == Candidate::trial ? candidate() : active();
   }
 
-  // -- staging
-  // --------------------------------------------------------------------------------------
+  // -- staging ------------------------------------------------------------------------------------
 
   // Begins anew with an image; what was in the other slot is given up.
   SlotError stage() {
@@ -174,8 +173,7 @@ class PolicySlots {
     return append(next) ? SlotError::none : SlotError::storage_failed;
   }
 
-  // -- trial
-  // ----------------------------------------------------------------------------------------
+  // -- trial --------------------------------------------------------------------------------------
 
   // The staged image acts from now on, for at most `trial_us` (up to kLongestTrial_us).
   SlotError start_trial(std::uint32_t now_us, std::uint32_t trial_us) {
@@ -254,8 +252,7 @@ class PolicySlots {
   static constexpr std::uint32_t kBlockRecords =
       Storage::kEraseBytes / static_cast<std::uint32_t>(sizeof(SlotRecord));
 
-  // -- images
-  // ---------------------------------------------------------------------------------------
+  // -- images -------------------------------------------------------------------------------------
 
   std::uint32_t slot_begin(std::uint8_t slot) const {
     return 2 * Storage::kEraseBytes + slot * slot_bytes();
@@ -272,8 +269,7 @@ class PolicySlots {
     return static_cast<std::int32_t>(now_us - deadline_us_) >= 0;
   }
 
-  // -- bytes of an image, collected to what can be programmed at once
-  // -------------------------------
+  // -- bytes of an image, collected to what can be programmed at once -----------------------------
 
   // One of those received.
   std::uint8_t byte_at(std::uint32_t offset) const {
@@ -301,8 +297,7 @@ class PolicySlots {
     return storage_.program(offset, unit_, Storage::kProgramBytes);
   }
 
-  // -- records
-  // --------------------------------------------------------------------------------------
+  // -- records ------------------------------------------------------------------------------------
 
   static std::uint32_t checksum(const SlotRecord& record) {
     return crc32(reinterpret_cast<const std::uint8_t*>(&record), sizeof(record) - 4);
