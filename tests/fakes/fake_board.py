@@ -81,7 +81,9 @@ class FakeBoard:
         on_pause: Callable[[], None] | None = None,
         talk: Callable[[int], None] | None = None,
         address: Address = ADDRESS,
+        counts_instructions: bool = False,
     ) -> None:
+        self._counts_instructions = counts_instructions
         self.faults = faults or Faults()
         self.description = "the fake board"
         self.state = State.IDLE
@@ -333,7 +335,7 @@ class FakeBoard:
                 2000,
                 self._protocol_version,
                 self.state,
-                0,
+                int(self._counts_instructions),
                 self._experiment.encode(),
                 self._board.encode(),
                 b"Fake",

@@ -47,6 +47,13 @@ def evaluation_of(row: Mapping[str, Any]) -> Evaluation:
     return Evaluation(**{name: known[name] for name in Evaluation.__dataclass_fields__})
 
 
+def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
+    for row in reversed(rows):
+        if row.get("kind") == "evaluation":
+            return Evaluation(**{name: row[name] for name in Evaluation.__dataclass_fields__})
+    return None
+
+
 def without_null(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.nan if value is None else value for name, value in row.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -39,8 +39,16 @@ from rltools_host.training.plan import Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import EpisodeNotes, playing
 from rltools_host.training.program import build_program
 from rltools_host.training.record import beginning, standing
-from rltools_host.training.reports import row_of, scalars_of
+from rltools_host.training.reports import last_evaluation, row_of, scalars_of
+from rltools_host.training.time_in_training import (
+    TimeInTraining,
+    share_of_evaluations,
+    train_s_before,
+)
 from rltools_host.training.view import Screen, TrainingView
+
+# What a run may lose by a failure of the power: so long in training it is not saved.
+SAVE_EVERY_S = 600.0
 
 
 def train(
@@ -87,11 +95,11 @@ class TrainingRun:
         self._identity = identity
         self._interruption = interruption
         self._clock = clock
-        self._began = clock()
-        self._train_s = 0.0
+        self._time = TimeInTraining(clock)
         self._train_s_before = 0.0
-        self._evaluation_s = 0.0  # of self._train_s
-        self._host_cpu_s = 0.0  # what this process took of its core while the board trained
+        self._evaluation_s = 0.0  # of the time in training
+        self._saved_at_s = 0.0  # by the time in training
+        self._asked_to_pause = False
         self._counter = 0
         self._evaluation: Evaluation | None = None
         self._training_began: str | None = None
@@ -116,7 +124,7 @@ class TrainingRun:
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
-                self._bring_home(result)
+                self._bring_home(result, "finished" if result.finished else "paused")
             finally:
                 self._screen.close()
         except BaseException as error:
@@ -141,30 +149,45 @@ class TrainingRun:
             session.training.resume()
         else:
             session.training.start()
-        self._began = self._clock()
+        self._time.go_on()
         self._training_began = timestamp("milliseconds")
         view.begin()
         self._take_all(self._notes.of_beginning())
-        cpu_began = time.process_time()
         self._interruption.armed = True
-        for event in session.training.events(self._idle, gather=self._gather):
-            self._train_s = self._clock() - self._began
+        result = self._watch(view)
+        while self._asked_to_pause and not self._is_to_rest(result):
+            self._bring_home(result, "training")
+            self._saved_at_s, self._asked_to_pause = self._time.seconds, False
+            session.training.resume()
+            self._time.go_on()
+            view.go_on()
+            result = self._watch(view)
+        return result
+
+    def _watch(self, view: TrainingView) -> Result:
+        """Takes in what the board reports, to its result."""
+        for event in self._session.training.events(self._idle, gather=self._gather):
+            self._time.look()
             self._take(event)
             if isinstance(event, Result):
+                self._time.rest()
                 view.end()
-                self._evaluation_s = self._train_s * share_of_evaluations(event)
-                self._host_cpu_s = time.process_time() - cpu_began
+                self._evaluation_s = self._time.seconds * share_of_evaluations(event)
                 self._take_all(self._notes.new())
                 self._flush()
                 return event
         raise AssertionError("events end with a result")
 
-    def _bring_home(self, result: Result) -> None:
+    def _is_to_rest(self, result: Result) -> bool:
+        """Whether the board is at rest for another reason than to be saved on the way."""
+        return bool(result.finished or self._interruption.requested or self._notes.failure())
+
+    def _bring_home(self, result: Result, state: str) -> None:
         """Fetches checkpoint and policy, verifies them, and saves them in one step."""
         versions = checkpoint_versions(self._folder.metadata)
         home = fetch(self._session, self._plan, result, versions, self._transfer)
         self._screen.activity("")
-        changes = self._standing("finished" if result.finished else "paused")
+        changes = self._standing(state)
         changes["checkpoint_train_s"] = changes["train_s"]
         self._folder.commit(home.step, home.state_sha256, home.files, changes)
 
@@ -180,7 +203,14 @@ class TrainingRun:
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
+        if not self._asked_to_pause and (self._interruption.requested or self._is_save_due()):
+            self._asked_to_pause = True
             self._session.training.pause()
+
+    def _is_save_due(self) -> bool:
+        """Never on an emulated board: a run takes the same number of instructions each time."""
+        is_due = self._time.seconds - self._saved_at_s > SAVE_EVERY_S
+        return is_due and not self._identity.counts_instructions
 
     def _gather(self, longest_s: float) -> None:
         """Lets reports come, but not beyond the end of training as far as that can be foreseen."""
@@ -199,7 +229,7 @@ class TrainingRun:
             self._screen.view.reach(event.step)
             return
         self._screen.take(event)
-        row: dict[str, Any] = {"time_s": round(self._train_s_before + self._train_s, 6)}
+        row: dict[str, Any] = {"time_s": round(self._train_s_before + self._time.seconds, 6)}
         if isinstance(event, StatusText):
             step = self._screen.view.step
             row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
@@ -272,9 +302,9 @@ class TrainingRun:
         session = self._session
         this_session: dict[str, Any] = {
             "last_step": self._screen.view.step,
-            "train_s": self._train_s,
+            "train_s": self._time.seconds,
             "evaluation_s": self._evaluation_s,
-            "host_cpu_s": self._host_cpu_s,
+            "host_cpu_s": self._time.cpu_s,
             "messages_lost": session.connection.messages_lost,
             "bytes_skipped": session.connection.decoder.bytes_skipped,
         }
@@ -287,7 +317,7 @@ class TrainingRun:
             self._folder.metadata,
             state,
             self._screen.view.step,
-            self._train_s_before + self._train_s,
+            self._train_s_before + self._time.seconds,
             self._evaluation,
             this_session,
         )
@@ -355,29 +385,8 @@ class TrainingRun:
             "return_mean": metadata.get("return_mean"),
             "return_std": metadata.get("return_std"),
             "state_sha256": result.state_sha256,
-            "host_cpu_s": self._host_cpu_s,
+            "host_cpu_s": self._time.cpu_s,
             "guest_instructions": metadata["guest_instructions"],
             "messages_lost": metadata["messages_lost"],
             **self._notes.document(),
         }
-
-
-def share_of_evaluations(result: Result) -> float:
-    """Of the time in training, by the board's counter."""
-    return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
-
-
-def last_evaluation(rows: Sequence[Mapping[str, Any]]) -> Evaluation | None:
-    for row in reversed(rows):
-        if row.get("kind") == "evaluation":
-            return Evaluation(**{name: row[name] for name in Evaluation.__dataclass_fields__})
-    return None
-
-
-def train_s_before(
-    metadata: Mapping[str, Any], step: int, rows: Sequence[Mapping[str, Any]]
-) -> float:
-    """Seconds of training up to the checkpoint that a run goes on from."""
-    if metadata.get("checkpoint_step") == step:
-        return float(metadata.get("checkpoint_train_s") or 0.0)
-    return max((float(row["time_s"]) for row in rows), default=0.0)

@@ -60,6 +60,13 @@ class TrainingView:
         """Training is at rest; what follows does not count."""
         self.ended = self.clock()
 
+    def go_on(self) -> None:
+        """Training goes on after a rest, which does not count."""
+        now = self.clock()
+        self.began = now - self.elapsed_s
+        self.ended = None
+        self._history = deque([(now, self.step)])
+
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
         """Takes in what the board reports."""
         if isinstance(event, StatusText):

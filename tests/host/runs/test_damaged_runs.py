@@ -24,8 +24,9 @@ from rltools_host.runs import schema
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import record
-from rltools_host.training import run as training_run
 from rltools_host.training.plan import TrainingRequest, make_plan
+from rltools_host.training.reports import last_evaluation
+from rltools_host.training.time_in_training import train_s_before
 from rltools_host.training.view import TrainingView
 from training_bench import Bench, installed_bench
 
@@ -155,8 +156,8 @@ def go_on(path: Path) -> None:
     view = TrainingView("a", "b", plan.seed, plan.steps, path, first, metric_names=names)
     for row in rows:
         view.take_row(row)
-    evaluation = training_run.last_evaluation(rows)
-    before = training_run.train_s_before(folder.metadata, plan.first_step, rows)
+    evaluation = last_evaluation(rows)
+    before = train_s_before(folder.metadata, plan.first_step, rows)
     begun = record.beginning(
         plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
     )

@@ -1,0 +1,214 @@
+"""A run is saved while it trains, so that a failure of the power costs its last minutes only."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fake_faults import Faults
+from rltools_host.clients.messages import Result
+from rltools_host.commands import train as train_command
+from rltools_host.errors import Interrupted, LinkLostError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training import run as training_run
+from rltools_host.training.time_in_training import TimeInTraining, share_of_evaluations
+from rltools_host.training.view import TrainingView
+from rltools_host.ui.training_screen import PlainScreen
+from training_bench import (
+    DIALECT,
+    Bench,
+    final_state,
+    installed_bench,
+    is_valid,
+    metrics,
+    saved_checkpoint,
+)
+
+STEPS = 1000
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Its runs are saved as often as they can be, at step 500 at the latest."""
+    bench = installed_bench(monkeypatch)
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 0.01)
+    bench.options = {
+        "seconds_per_step": 0.0005,
+        "waits_for_pause_at": 500,
+        "on_pause": lambda: bench.boards[-1].go_on(),
+    }
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, str]]:
+    """Of each save: its step, the state that run.json names then, and that of the run."""
+    saves: list[tuple[int, str, str]] = []
+    commit = RunFolder.commit
+
+    def watched(self: RunFolder, step: int, *arguments: Any) -> None:
+        commit(self, step, *arguments)
+        metadata = is_valid(self.path)
+        assert [path.name for path in self.path.glob("save-*")] == [metadata["save"]]
+        assert saved_checkpoint(self.path).payload == final_state(3, step)
+        saves.append((step, metadata["save"], metadata["state"]))
+
+    monkeypatch.setattr(RunFolder, "commit", watched)
+    return saves
+
+
+def test_saved_run_ends_with_the_same_bits(
+    bench: Bench, tmp_path: Path, seen: list[tuple[int, str, str]]
+) -> None:
+    document = bench.train(tmp_path / "run")
+    metadata = is_valid(tmp_path / "run")
+    steps = [step for step, _, _ in seen]
+    assert len(steps) > 1
+    assert steps == sorted(set(steps))
+    assert steps[0] <= 500
+    assert steps[-1] == STEPS
+    assert {state for _, _, state in seen[:-1]} == {"training"}
+    assert (metadata["state"], seen[-1][2]) == ("finished", "finished")
+    assert saved_checkpoint(tmp_path / "run").payload == final_state(3, STEPS)
+    assert [row["step"] for row in metrics(tmp_path / "run", "evaluation")] == list(
+        range(100, STEPS + 1, 100)
+    )
+    assert len(metadata["sessions"]) == 1
+    commands = Counter(bench.boards[0].commands)
+    assert commands[DIALECT.MAV_CMD_RLT_START] == 1
+    assert commands[DIALECT.MAV_CMD_RLT_PAUSE] == commands[DIALECT.MAV_CMD_RLT_RESUME]
+    assert commands[DIALECT.MAV_CMD_RLT_RESUME] == len(seen) - 1
+    assert document["state_sha256"] == metadata["state_sha256"]
+
+
+def test_run_that_is_lost_goes_on_from_its_save(bench: Bench, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    bench.faults = Faults(unplug_at_step=900)
+    with pytest.raises(LinkLostError, match=r"go on from step [\d,]+ with `"):
+        bench.train(run)
+    metadata = is_valid(run)
+    assert (metadata["state"], metadata["step"]) == ("link lost", 900)
+    step = metadata["checkpoint_step"]
+    assert 0 < step < 900
+    bench.faults = Faults()
+    bench.train(run, resume=str(run))
+    assert saved_checkpoint(run).payload == final_state(3, STEPS)
+    assert [session["first_step"] for session in is_valid(run)["sessions"]] == [0, step]
+    assert DIALECT.MAV_CMD_RLT_START not in bench.boards[1].commands
+
+
+@pytest.mark.parametrize("moment", ["fetching the checkpoint", "fetching the policy", ""])
+def test_interrupt_while_saving_pauses(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The empty text comes when the files have arrived and are about to be saved."""
+
+    class PressingScreen(PlainScreen):
+        pressed = False
+
+        def activity(self, text: str, share: float | None = None) -> None:
+            super().activity(text, share)
+            if text == moment and self.view.step and not self.pressed:
+                self.pressed = True
+                os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(train_command, "make_screen", PressingScreen)
+    run = tmp_path / "run"
+    with pytest.raises(Interrupted, match=r"paused at step .* checkpoint saved; go on with"):
+        bench.train(run)
+    assert is_valid(run)["state"] == "paused"
+    monkeypatch.undo()
+    bench_again = installed_bench(monkeypatch)
+    bench_again.train(run, resume=str(run))
+    bench_again.close()
+    assert saved_checkpoint(run).payload == final_state(3, STEPS)
+
+
+def test_interrupt_while_the_board_pauses_to_be_saved(
+    bench: Bench, tmp_path: Path, seen: list[tuple[int, str, str]]
+) -> None:
+    """One pause serves both, and the state is fetched once."""
+
+    def press() -> None:
+        bench.boards[-1].go_on()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    bench.options["on_pause"] = press
+    with pytest.raises(Interrupted, match="checkpoint saved"):
+        bench.train(tmp_path / "run")
+    assert [state for _, _, state in seen] == ["paused"]
+    assert bench.boards[0].commands.count(DIALECT.MAV_CMD_RLT_RESUME) == 0
+
+
+def test_emulated_board_is_not_paused(bench: Bench, tmp_path: Path) -> None:
+    """Pauses would add to the instructions that are counted, and not to the same in each run."""
+    bench.options = {"seconds_per_step": 0.0005, "counts_instructions": True}
+    bench.train(tmp_path / "run")
+    assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands
+
+
+def test_run_that_is_over_soon_is_not_paused(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 600.0)
+    bench.options = {"seconds_per_step": 0.0005}
+    bench.train(tmp_path / "run")
+    assert DIALECT.MAV_CMD_RLT_PAUSE not in bench.boards[0].commands
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_rests_are_no_time_in_training() -> None:
+    clock = Clock()
+    time = TimeInTraining(clock)
+    clock.now += 5  # before training
+    time.go_on()
+    clock.now += 2
+    time.look()
+    assert time.seconds == 2
+    clock.now += 1
+    time.rest()
+    clock.now += 50
+    time.go_on()
+    clock.now += 4
+    time.look()
+    assert time.seconds == 7
+    time.rest()
+    assert 0 <= time.cpu_s < 60
+
+
+def test_rests_are_not_in_what_the_screen_shows() -> None:
+    clock = Clock()
+    view = TrainingView("a", "b", 0, 1000, Path("run"), clock=clock)
+    clock.now += 3
+    view.begin()
+    clock.now += 2
+    view.reach(20)
+    view.end()
+    clock.now += 60
+    assert view.elapsed_s == 2
+    view.go_on()
+    assert view.elapsed_s == 2
+    clock.now += 1
+    view.reach(30)
+    assert (view.elapsed_s, view.steps_per_s, view.left_s) == (3, 10, 97)
+
+
+def test_share_of_evaluations_is_known_where_something_was_counted() -> None:
+    def result(counter: int, of_evaluations: int) -> Result:
+        return Result(counter, of_evaluations, 1, 1, 1, True, "00")
+
+    assert share_of_evaluations(result(8, 2)) == 0.25
+    assert share_of_evaluations(result(0, 0)) == 0.0
