@@ -110,6 +110,19 @@ def test_old_value_that_comes_before_the_answer_is_no_refusal() -> None:
     assert len(link.written) == 2
 
 
+def test_text_about_something_else_is_no_refusal() -> None:
+    """The first answer is lost; to both requests comes the old value, which another asked for."""
+    link = ScriptedLink(DIALECT)
+    old = parameter_value("learning_rate", 0.25)
+    answers = [
+        [DIALECT.MAVLink_statustext_message(3, b"checkpoint refused: damaged"), old],
+        [old, parameter_value("learning_rate", 0.5)],
+    ]
+    link.answer = lambda _: link.put(*answers.pop(0))
+    ParameterClient(Connection(link, DIALECT, BOARD, link.clock)).set(TABLE, {"learning_rate": 0.5})
+    assert not answers
+
+
 def test_one_old_value_without_an_answer_is_no_refusal() -> None:
     """The board has gone after another program was answered."""
     link = ScriptedLink(DIALECT)

@@ -59,6 +59,11 @@ TEST_CASE("the last actions follow the observation, the latest first") {
     history.insert(history.begin(), {action[0], -1.0f});  // as the actuator was given it
     history.resize(6);
   }
+  // Another episode knows nothing of this one.
+  reset(Generic{}, environment, parameters, state, random(101));
+  float observation[9];
+  observe(Generic{}, environment, parameters, state, observation, random(300));
+  CHECK(std::vector<float>(observation + 3, observation + 9) == std::vector<float>(6, 0.0f));
 }
 
 TEST_CASE("a channel of the history is named after its action and its age") {
