@@ -1,0 +1,2 @@
+// kernels/simd/nonzero_bits.h with this machine's vectors.
+#include "nonzero_bits_agreement.h"
