@@ -237,7 +237,8 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     values = default_values(description) | dict(checkpoint.hyperparameters)
     own_steps = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
     values["steps"] = own_steps
-    values["report_every"] = report_interval(description, chosen)
+    if chosen.name != folder.metadata.get("board"):
+        values["report_every"] = report_interval(description, chosen)
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
     whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)
