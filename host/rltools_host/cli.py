@@ -12,12 +12,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import FrameType
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
 import typer.core
 from typer.models import TyperPath
 
+import rltools_host
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.hints import command_line, launcher
 from rltools_host.ui.output import Output, drop_output, open_missing_streams
@@ -173,6 +174,30 @@ app = typer.Typer(
     context_settings={"help_option_names": HELP_NAMES, "max_content_width": WIDTH},
     epilog="Start with: rlt demo",
 )
+
+
+def print_version(wanted: bool) -> None:
+    """The version and, in a checkout, the revision: what a report of a fault needs."""
+    if not wanted:
+        return
+    from rltools_host.runs.provenance import git_revision
+
+    tree = git_revision()
+    revision = f", revision {tree['git_revision']}" if tree["git_revision"] else ""
+    print(f"rlt {rltools_host.__version__}{revision}{' with changes' if tree['git_dirty'] else ''}")
+    raise typer.Exit
+
+
+@app.callback()
+def top(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass
+
+
 bench = typer.Typer(
     name="bench",
     cls=BenchGroup,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli, errors, paths
+from rltools_host import __version__, cli, errors, paths
 from rltools_host.commands import groups
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
@@ -27,6 +27,7 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
+from rltools_host.runs import provenance
 from rltools_host.training.plan import TrainingRequest
 
 COMMANDS = (
@@ -36,12 +37,14 @@ COMMANDS = (
     "boards",
     "train",
     "study",
+    "fit",
     "evaluate",
     "export",
     "push",
     "policies",
     "confirm",
     "rollback",
+    "hil",
     "fly",
     "flash",
     "emulate",
@@ -71,6 +74,23 @@ def test_help_names_every_command() -> None:
     for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", result.stdout, re.MULTILINE), command
     assert rlt().stdout == result.stdout
+
+
+def test_version_names_the_revision() -> None:
+    result = rlt("--version")
+    assert (result.returncode, result.stderr) == (0, "")
+    in_git = provenance.git_revision()["git_revision"]
+    expected = rf", revision {in_git}( with changes)?" if in_git else ""
+    assert re.fullmatch(rf"rlt {re.escape(__version__)}{expected}\n", result.stdout)
+
+
+def test_version_outside_of_git(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = {"git_revision": None, "git_dirty": None}
+    monkeypatch.setattr(provenance, "git_revision", lambda: nothing)
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"rlt {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
