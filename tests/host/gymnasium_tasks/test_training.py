@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 import gymnasium_points
 from gymnasium_points import DyingPoint, NanPoint, Point, RaisingPoint
 from rltools_host.build import experiments, subjects
+from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, push
 from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, UsageError
 from rltools_host.gymnasium_tasks import opening
@@ -29,6 +31,7 @@ from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.training import run as training_run
 from rltools_host.training.gymnasium_runs import evaluate_gymnasium
 from rltools_host.training.view import Screen, TrainingView
 from training_calls import train_task
@@ -101,6 +104,38 @@ def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
     assert in_thread["environment_faults"] == 0
     arrays = [state(tmp_path / name) for name in ("thread", "process")]
     assert all(np.array_equal(arrays[0][key], arrays[1][key], equal_nan=True) for key in arrays[0])
+
+
+@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+def test_a_run_that_is_saved_on_its_way_is_the_same_run(
+    tmp_path: Path, train: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other than one that is resumed: its episodes go on."""
+    whole = train(Point, seed=5, steps=600, out=tmp_path / "whole")
+    asked = threading.Event()
+    saves: list[int] = []
+    pause, commit = TrainingClient.pause, RunFolder.commit
+
+    def noted(client: TrainingClient) -> None:
+        asked.set()
+        pause(client)
+
+    def counted(folder: RunFolder, step: int, *arguments: Any) -> None:
+        saves.append(step)
+        commit(folder, step, *arguments)
+
+    class WaitingPoint(Point):
+        def step(self, action: Any) -> Any:
+            assert self.steps_in_all != 150 or asked.wait(60)
+            return super().step(action)
+
+    monkeypatch.setattr(TrainingClient, "pause", noted)
+    monkeypatch.setattr(RunFolder, "commit", counted)
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 0.0)
+    saved = train(WaitingPoint, seed=5, steps=600, out=tmp_path / "saved")
+    assert len(saves) > 1
+    assert saved["environment_faults"] == 0
+    assert saved["state_sha256"] == whole["state_sha256"]
 
 
 def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
