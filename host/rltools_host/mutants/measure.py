@@ -138,6 +138,7 @@ class Copy:
             "RLT_BOARD": "host",
             "RLT_TESTS": "ON",
             "RLT_TEST_OPTIMIZATION": "-O0",  # compiling them takes longer than running them
+            "CMAKE_CXX_FLAGS": "-w",  # tests are to notice a fault, not what it leaves unused
             "RLT_OPENBLAS": "OFF" if missing_names(["openblas"]) else "ON",
             "RLT_PROTOCOL_DIRECTORY": str(self.root / "build" / "protocol"),
             "RLT_PYTHON": str(self.root / ENVIRONMENT_LINK / "bin" / "python"),

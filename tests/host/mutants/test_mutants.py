@@ -45,12 +45,14 @@ project(toy LANGUAGES CXX)
 foreach(name IN ITEMS test_toy test_other)
   add_executable(${name} tests/lib/${name}.cpp)
   target_include_directories(${name} PRIVATE lib)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror)
 endforeach()
 """
 
 LOW = {"fault": "The low end is lost.", "text": "return low", "becomes": "return x"}
 HIGH = {"fault": "The high end is lost.", "text": "return high", "becomes": "return x"}
 TWICE = {"fault": "Twice is once.", "text": "2 * x", "becomes": "x"}
+UNUSED = {"fault": "Twice is five.", "text": "return 2 * x", "becomes": "return 5"}
 THRICE = {"fault": "Thrice is twice.", "text": "3 * x", "becomes": "2 * x"}
 
 
@@ -248,6 +250,15 @@ def test_cpp_faults_are_built_into_the_tests_that_include_them(
     assert found[2][2].startswith("does not compile: error: ")
     assert found[3] == (True, True, "the compiler")
     assert "could not be tried:\n  lib/toy.h:1: It is no C++." in printed
+
+
+def test_fault_that_leaves_something_unused_is_tried(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though warnings are errors in the tree: a test is to notice it."""
+    write_list(tree, cpp=[UNUSED])
+    _, document, _ = measure(tree, capsys)
+    assert verdicts(document) == {"Twice is five.": (True, "test_toy.cpp")}
 
 
 def test_python_tests_that_build_the_host_leave_cpp_faults_triable(
