@@ -74,6 +74,7 @@ class Script:
     knows_offset: bool = True
     drops_acks: int = 0  # the first so many of each command
     drops_shell: int = 0  # the first so many answers
+    drops_parameters: int = 0  # the first so many answers
     drops_verb: str = ""  # the first answer to this command of the module
     fastest_s: float = 2 * STEP_S  # that it tells something, as on a slow link
     tried_by_another: bool = False
@@ -100,6 +101,7 @@ class ScriptedPx4:
         self._chance = random.Random(1)
         self._acks: Counter[int] = Counter()
         self._shell_answers = 0
+        self._parameters_asked = 0
         self._shell_text = ""
         self._later: list[tuple[float, str]] = []  # what the shell prints, and when
         # In the order in which it tells them: a mode before what is done in it.
@@ -201,7 +203,9 @@ class ScriptedPx4:
             self.commands.append((message.command, getattr(message, "confirmation", 0)))
             self._acknowledge(message.command, self._carry_out(message))
         elif kind == "PARAM_REQUEST_READ":
-            self._parameter(message.param_id)
+            self._parameters_asked += 1
+            if self._parameters_asked > self.script.drops_parameters:
+                self._parameter(message.param_id)
         elif kind == "FILE_TRANSFER_PROTOCOL":
             for answer in self._server.answer(self._noted(payload_of(message)[3:])):
                 self.send(d.MAVLink_file_transfer_protocol_message(0, *HOST, answer))

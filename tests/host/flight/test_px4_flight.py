@@ -303,6 +303,12 @@ def test_a_link_that_loses_acknowledgements_answers_and_frames() -> None:
     assert flight.vehicle.shell_lines.count("rlt_policy confirm") == 1
 
 
+def test_a_link_that_loses_the_first_answers_about_parameters() -> None:
+    """A flight controller that does not say whether a simulator is in it is not flown."""
+    script = Script(uid=0, hil_flag=True, parameters={"SYS_HITL": 2}, drops_parameters=3)
+    assert Flight(script).fly().all_succeeded
+
+
 def test_a_flight_controller_with_a_simulator_in_it() -> None:
     script = Script(uid=0, hil_flag=True, parameters={"SYS_HITL": 2})
     flight = Flight(script)

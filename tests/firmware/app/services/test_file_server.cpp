@@ -43,6 +43,13 @@ TEST_CASE("any other request ends a burst") {
       client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80));
   CHECK(first.size() >= 1);
   CHECK(first.back().burst_complete == 0);
+  CHECK(client.request(FileOperation::list_directory, "/").operation == FileOperation::ack);
+  board.received.clear();
+  board.turns(10);
+  CHECK(board.received.empty());
+  // The session goes on, and so does another burst, until that is closed.
+  CHECK(client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80)).size() >=
+        1);
   CHECK(client.request(FileOperation::terminate_session, opened.session).operation ==
         FileOperation::ack);
   board.received.clear();
