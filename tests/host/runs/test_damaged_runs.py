@@ -316,6 +316,16 @@ def test_rows_that_do_not_fit_are_named(
         folder.read_metrics()
 
 
+@pytest.mark.parametrize("line", [b"[1]", b'"event"', b"3", b"null"])
+def test_row_that_is_no_object_is_named(line: bytes, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, {})
+    folder.metrics_path.write_bytes(line + b"\n" + line + b"\n")
+    with pytest.raises(
+        RltError, match=r"metrics.jsonl is damaged in line 1 \(it is not one object\): remove that"
+    ):
+        folder.read_metrics()
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
