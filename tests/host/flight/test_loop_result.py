@@ -25,8 +25,8 @@ def flown(errors_m: np.ndarray[tuple[int], np.dtype[np.float64]]) -> LoopResult:
 
 @pytest.mark.parametrize(("share", "expected_m"), [(0.25, 0.1), (0.95, 0.3)])
 def test_the_error_is_that_of_the_end(share: float, expected_m: float) -> None:
-    """It came from 3 m away; of its last 0.4 s the first half was at 0.3 m, the second at 0.1 m."""
-    errors = np.full(TICKS_A_S + 1, 3.0)
+    """It began nearer; of its last 0.4 s the first half was at 0.3 m, the second at 0.1 m."""
+    errors = np.full(TICKS_A_S + 1, 0.05)
     errors[-round(0.4 * TICKS_A_S) :] = 0.3
     errors[-round(0.2 * TICKS_A_S) :] = 0.1
     result = flown(errors)

@@ -150,11 +150,14 @@ def test_files_come_out_as_they_went_in(tree: Path) -> None:
     long = f"lib/{'folder/' * 12}{'n' * 60}.h"  # more than a tar's field of a name holds
     (tree / long).parent.mkdir(parents=True)
     (tree / long).write_text("a\n")
+    more = [f"lib/{number}.h" for number in range(20)]  # in order by chance only
+    for name in more:
+        (tree / name).write_text(name)
     (tree / "boards/b.json").write_bytes(b"x" * sources.BLOCK)
     (tree / "lib/a.h").chmod(0o755)
     with tarfile.open(fileobj=io.BytesIO(read_sources(tree).data)) as tar:
         members = {member.name: member for member in tar}
-        assert list(members) == sorted([*SMALL, long])
+        assert list(members) == sorted([*SMALL, long, *more])
         assert {name: members[name].mode for name in SMALL} == {
             **dict.fromkeys(SMALL, 0o644),
             "lib/a.h": 0o755,
