@@ -156,6 +156,16 @@ class FakeBoard:
         """Trains past the step at which it would wait for a pause."""
         self._waits_for_pause_at = None
 
+    def finish(self) -> None:
+        """Trains to the end, in its own thread."""
+        while self.state == State.TRAINING:
+            self._train_step()
+
+    def fail(self, text: str) -> None:
+        """What is computed is not finite."""
+        self.state = State.FAULT
+        self._say(2, text)
+
     def unplug(self) -> None:
         """Closes the board's end of the link."""
         with self._closed:
@@ -203,8 +213,7 @@ class FakeBoard:
         self._step += self._environments
         self._payload = next_state(self._payload, self._step, self.values["learning_rate"])
         if self._step == self.faults.not_finite_at_step:
-            self.state = State.FAULT
-            self._say(2, f"a loss is not finite at step {self._step}")
+            self.fail(f"a loss is not finite at step {self._step}")
             return
         if self._is_due("report_every"):
             self._send(
@@ -318,8 +327,9 @@ class FakeBoard:
         elif message.command == dialect.MAV_CMD_RLT_PAUSE:
             if self._on_pause is not None:
                 self._on_pause()
-            accepted = self.state == State.TRAINING
-            after = (lambda: self._come_to_rest(State.PAUSED)) if accepted else None
+            accepted = self.state in (State.TRAINING, State.PAUSED, State.FINISHED)
+            rest = State.PAUSED if self.state == State.TRAINING else self.state
+            after = (lambda: self._come_to_rest(rest)) if accepted else None
         result = dialect.MAV_RESULT_ACCEPTED if accepted else dialect.MAV_RESULT_DENIED
         sender = message.get_srcSystem(), message.get_srcComponent()
         self._send(dialect.MAVLink_command_ack_message(message.command, result, 0, 0, *sender))

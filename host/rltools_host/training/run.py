@@ -205,7 +205,9 @@ class TrainingRun:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
         if not self._asked_to_pause and (self._interruption.requested or self._is_save_due()):
             self._asked_to_pause = True
-            self._session.training.pause()
+            # A board that refuses does not train any more: why, its reports say.
+            with contextlib.suppress(TrainingFaultError):
+                self._session.training.pause()
 
     def _is_save_due(self) -> bool:
         """Never on an emulated board: a run takes the same number of instructions each time."""

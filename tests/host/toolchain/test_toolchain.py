@@ -73,11 +73,18 @@ def set_up_already(tree: Path) -> None:
     shutil.copy(tree / "host/requirements/default.txt", tree / ".venv/rlt-default.txt")
 
 
-def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [('shift; exec "$@"', "<-I><-S><-X><rlt_interrupt_waits>"), ("exit 125", "<-I><-S>")],
+)
+def test_launcher_passes_arguments_on(tree: Path, tmp_path: Path, env: str, words: str) -> None:
+    """Where `env` blocks signals, as GNU's does, and where it does not know the option."""
     set_up_already(tree)
-    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path)
+    script(tmp_path / "bin/env", env)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    result = launch(tree, "train", "a b", "", "--set=x=1", cwd=tmp_path, PATH=path)
     main = tree / "host/rltools_host/__main__.py"
-    assert result.stdout == f"<-I><-S><{main}><train><a b><><--set=x=1>"
+    assert result.stdout == f"{words}<{main}><train><a b><><--set=x=1>"
     assert result.stderr == ""
 
 
@@ -87,7 +94,8 @@ def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bin/rlt").symlink_to("../link")
     (tmp_path / "link").symlink_to(tree / "rlt")
     result = subprocess.run([tmp_path / "bin/rlt", "x"], capture_output=True, text=True, cwd="/")
-    assert result.stdout == f"<-I><-S><{tree / 'host/rltools_host/__main__.py'}><x>"
+    assert result.stdout.startswith("<-I><-S>")
+    assert result.stdout.endswith(f"<{tree / 'host/rltools_host/__main__.py'}><x>")
 
 
 def test_launcher_without_python(tree: Path) -> None:

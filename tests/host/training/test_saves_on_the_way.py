@@ -14,7 +14,7 @@ import pytest
 from fake_faults import Faults
 from rltools_host.clients.messages import Result
 from rltools_host.commands import train as train_command
-from rltools_host.errors import Interrupted, LinkLostError
+from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.time_in_training import TimeInTraining, share_of_evaluations
@@ -145,6 +145,23 @@ def test_interrupt_while_the_board_pauses_to_be_saved(
         bench.train(tmp_path / "run")
     assert [state for _, _, state in seen] == ["paused"]
     assert bench.boards[0].commands.count(DIALECT.MAV_CMD_RLT_RESUME) == 0
+
+
+def test_run_that_ends_before_it_pauses_to_be_saved(
+    bench: Bench, tmp_path: Path, seen: list[tuple[int, str, str]]
+) -> None:
+    bench.options["on_pause"] = lambda: bench.boards[-1].finish()
+    bench.train(tmp_path / "run")
+    assert [(step, state) for step, _, state in seen] == [(STEPS, "finished")]
+    assert saved_checkpoint(tmp_path / "run").payload == final_state(3, STEPS)
+
+
+def test_board_that_fails_before_it_pauses_to_be_saved(bench: Bench, tmp_path: Path) -> None:
+    """The error is that of the board, and not that it refuses to pause."""
+    bench.options["on_pause"] = lambda: bench.boards[-1].fail("a loss is not finite")
+    with pytest.raises(TrainingFaultError, match=r"training stopped on .*: a loss is not finite; "):
+        bench.train(tmp_path / "run")
+    assert is_valid(tmp_path / "run")["state"] == "fault"
 
 
 def test_emulated_board_is_not_paused(bench: Bench, tmp_path: Path) -> None:
