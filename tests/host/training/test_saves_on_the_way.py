@@ -83,8 +83,9 @@ def test_saved_run_ends_with_the_same_bits(
     assert len(metadata["sessions"]) == 1
     commands = Counter(bench.boards[0].commands)
     assert commands[DIALECT.MAV_CMD_RLT_START] == 1
-    assert commands[DIALECT.MAV_CMD_RLT_PAUSE] == commands[DIALECT.MAV_CMD_RLT_RESUME]
     assert commands[DIALECT.MAV_CMD_RLT_RESUME] == len(seen) - 1
+    # The last one may come when the board has finished.
+    assert commands[DIALECT.MAV_CMD_RLT_PAUSE] - commands[DIALECT.MAV_CMD_RLT_RESUME] in (0, 1)
     assert document["state_sha256"] == metadata["state_sha256"]
 
 
