@@ -149,9 +149,7 @@ class TrainingRun:
             session.training.resume()
         else:
             session.training.start()
-        self._time.go_on()
         self._training_began = timestamp("milliseconds")
-        view.begin()
         self._take_all(self._notes.of_beginning())
         self._interruption.armed = True
         result = self._watch(view)
@@ -159,13 +157,13 @@ class TrainingRun:
             self._bring_home(result, "training")
             self._saved_at_s, self._asked_to_pause = self._time.seconds, False
             session.training.resume()
-            self._time.go_on()
-            view.go_on()
             result = self._watch(view)
         return result
 
     def _watch(self, view: TrainingView) -> Result:
-        """Takes in what the board reports, to its result."""
+        """The board trains from now on: takes in what it reports, to its result."""
+        self._time.go_on()
+        view.begin()
         for event in self._session.training.events(self._idle, gather=self._gather):
             self._time.look()
             self._take(event)

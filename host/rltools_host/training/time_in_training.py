@@ -14,8 +14,7 @@ class TimeInTraining:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._began = clock()  # to train; the rests are left out by moving it
-        self._cpu_began = time.process_time()
+        self._began = self._cpu_began = 0.0  # to train; the rests are left out by moving them
         self.seconds = 0.0  # by the last look
         self.cpu_s = 0.0  # of this process, by the last rest
 

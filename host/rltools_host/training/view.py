@@ -52,20 +52,15 @@ class TrainingView:
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
     def begin(self) -> None:
-        """Training starts now; the time before does not count."""
-        self.began = self.clock()
-        self._history = deque([(self.began, self.first_step)])
-
-    def end(self) -> None:
-        """Training is at rest; what follows does not count."""
-        self.ended = self.clock()
-
-    def go_on(self) -> None:
-        """Training goes on after a rest, which does not count."""
+        """Training starts now, or goes on after a rest; the time before does not count."""
         now = self.clock()
         self.began = now - self.elapsed_s
         self.ended = None
         self._history = deque([(now, self.step)])
+
+    def end(self) -> None:
+        """Training is at rest; what follows does not count."""
+        self.ended = self.clock()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
         """Takes in what the board reports."""

@@ -38,11 +38,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Its runs are saved as often as they can be, at step 500 at the latest."""
     bench = installed_bench(monkeypatch)
     monkeypatch.setattr(training_run, "SAVE_EVERY_S", 0.01)
-    bench.options = {
-        "seconds_per_step": 0.0005,
-        "waits_for_pause_at": 500,
-        "on_pause": lambda: bench.boards[-1].go_on(),
-    }
+    bench.options = {"seconds_per_step": 0.0005, "waits_for_pause_at": 500}
     yield bench
     bench.close()
 
@@ -120,15 +116,13 @@ def test_interrupt_while_saving_pauses(
                 self.pressed = True
                 os.kill(os.getpid(), signal.SIGINT)
 
-    monkeypatch.setattr(train_command, "make_screen", PressingScreen)
     run = tmp_path / "run"
-    with pytest.raises(Interrupted, match=r"paused at step .* checkpoint saved; go on with"):
-        bench.train(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(train_command, "make_screen", PressingScreen)
+        with pytest.raises(Interrupted, match=r"paused at step .* checkpoint saved; go on with"):
+            bench.train(run)
     assert is_valid(run)["state"] == "paused"
-    monkeypatch.undo()
-    bench_again = installed_bench(monkeypatch)
-    bench_again.train(run, resume=str(run))
-    bench_again.close()
+    bench.train(run, resume=str(run))
     assert saved_checkpoint(run).payload == final_state(3, STEPS)
 
 
@@ -136,12 +130,7 @@ def test_interrupt_while_the_board_pauses_to_be_saved(
     bench: Bench, tmp_path: Path, seen: list[tuple[int, str, str]]
 ) -> None:
     """One pause serves both, and the state is fetched once."""
-
-    def press() -> None:
-        bench.boards[-1].go_on()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    bench.options["on_pause"] = press
+    bench.options["on_pause"] = lambda: os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(Interrupted, match="checkpoint saved"):
         bench.train(tmp_path / "run")
     assert [state for _, _, state in seen] == ["paused"]
@@ -217,7 +206,7 @@ def test_rests_are_not_in_what_the_screen_shows() -> None:
     view.end()
     clock.now += 60
     assert view.elapsed_s == 2
-    view.go_on()
+    view.begin()
     assert view.elapsed_s == 2
     clock.now += 1
     view.reach(30)
