@@ -8,12 +8,18 @@ from typing import Annotated
 import typer
 
 from rltools_host.bench import ppo
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json
 
 EXAMPLE = "bench ppo --peers rl_games --threads 2"
+COMMON = ("peers", "threads", "turn_steps", "seed", "chart", "json_output")
+TURNS = mode("without --to-return", *COMMON, "rounds")
+TO_RETURN = mode("with --to-return", *COMMON, "to_return", "steps")
+MODES = (TURNS, TO_RETURN)
 
 
 def command(
+    context: typer.Context,
     peers: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Folders of benchmarks/ppo_peers. [default: all]"),
@@ -43,6 +49,7 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
+    require(context, MODES, TO_RETURN if to_return else TURNS)
     request = ppo.PpoBenchmark(
         peers, threads, rounds, turn_steps, to_return, steps, seed, chart=chart
     )

@@ -60,9 +60,10 @@ def run(
     json_output: bool = False,
     board: str = DEFAULT_BOARD,
     quick: bool = False,
-    compare_host: bool = True,
+    compare_host: bool | None = None,
 ) -> dict[str, Any]:
-    """Tells the story; returns the keys that `--json` prints."""
+    """Tells the story; returns the keys that `--json` prints. Where nobody says whether to compare,
+    it is done where there is something to compare."""
     began = time.monotonic()
     chosen = load_board(board)
     if chosen.is_flashed:
@@ -71,9 +72,15 @@ def run(
             f"with `{command_line('flash', board, EXPERIMENT)}`, then train there with "
             f"`{command_line('train', EXPERIMENT, '--board', board)}`"
         )
-    stream = sys.stderr if json_output else sys.stdout
     comparable = chosen.bit_identical and board != HOST_BOARD
-    story = Story(chosen, QUICK_STEPS if quick else None, compare_host and comparable, stream)
+    if compare_host and not comparable:
+        raise UsageError(
+            f"--compare has no effect with --board {board}: leave it out, another board's bits are "
+            "compared with this machine's"
+        )
+    stream = sys.stderr if json_output else sys.stdout
+    compares = comparable and compare_host is not False
+    story = Story(chosen, QUICK_STEPS if quick else None, compares, stream)
     tell(story, steps_of(story))
     story.document["seconds"] = time.monotonic() - began
     close(story)
@@ -239,9 +246,12 @@ def command(
     ] = DEFAULT_BOARD,
     quick: Annotated[bool, typer.Option("--quick", help="Train 1,000 steps only.")] = False,
     compare_host: Annotated[
-        bool,
-        typer.Option("--compare/--no-compare", help="Train the same on this machine and compare."),
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--compare/--no-compare",
+            help="Train the same on this machine and compare. [default: where it is another]",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     run(json_output, board, quick, compare_host)

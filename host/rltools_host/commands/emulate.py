@@ -13,10 +13,11 @@ from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
 from rltools_host.build import firmware
 from rltools_host.build.cmake import TRAIN
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Program, leave
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.hints import command_line
-from rltools_host.policies.board import DEFAULT_CONTRACT
+from rltools_host.policies.board import DEFAULT_CONTRACT, PROGRAM
 
 
 def run(
@@ -68,9 +69,14 @@ def run(
 
 
 EXAMPLE = "emulate qemu-cortex-m7 pendulum-td3"
+COMMON = ("board", "experiment", "time_limit_s", "program", "json_output")
+TRAINING = mode(f"with --program {TRAIN}", *COMMON)
+POLICIES = mode(f"with --program {PROGRAM}", *COMMON, "storage")
+MODES = (TRAINING, POLICIES)
 
 
 def command(
+    context: typer.Context,
     board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
     experiment: Annotated[
         str | None,
@@ -88,4 +94,5 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
+    require(context, MODES, TRAINING if program == TRAIN else POLICIES)
     leave(run(board, experiment, time_limit_s, json_output, program, storage))

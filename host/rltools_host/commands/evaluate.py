@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands.evaluate_group import evaluate_group
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, RunArgument
-from rltools_host.errors import UsageError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
@@ -38,9 +38,13 @@ def run(
 
 
 EXAMPLE = "evaluate latest --in gymnasium"
+EPISODES = mode("without --gate", "run_name", "episodes", "seed", "simulator", "json_output")
+GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "json_output")
+MODES = (EPISODES, GATE)
 
 
 def command(
+    context: typer.Context,
     run_name: RunArgument,
     episodes: Annotated[
         int | None, typer.Option(metavar="N", help="How many. [default: 100, or the gate's]")
@@ -72,15 +76,12 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Of a group of runs: of each one's policy, and what they come to."""
+    require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
-        if simulator is not None:
-            raise UsageError("--in: a gate has a simulator of its own, leave one of the two out")
         from rltools_host.commands.evaluate_gate import evaluate_gate
 
         evaluate_gate(run_name, gate, episodes, seed, least, json_output)
         return
-    if least is not None:
-        raise UsageError("--least is for --gate: say which one")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
     if find_group(run_name) is not None:

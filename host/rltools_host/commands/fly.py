@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Port, RunArgument
 from rltools_host.errors import UsageError
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
@@ -19,9 +20,17 @@ from rltools_host.flight.px4_start import STARTS
 from rltools_host.policies.board import PolicyPlace
 
 EXAMPLE = "fly latest --board qemu-stm32f405"
+BOARD = mode(
+    "with --board",
+    *("run_name", "board", "port", "gate", "seconds", "start", "seed", "settings"),
+    *("latency_ms", "jitter_ms", "loss", "noise", "faults", "trial_s", "json_output", "out"),
+)
+PX4 = mode("with --px4", "run_name", "px4", "starts", "settings", "json_output", "out")
+MODES = (BOARD, PX4)
 
 
 def command(
+    context: typer.Context,
     run_name: RunArgument,
     board: Annotated[
         str | None,
@@ -97,6 +106,7 @@ def command(
     """
     if (board is None) == (px4 is None):
         raise UsageError("say what is to fly: --board BOARD, or --px4 udp:HOST:PORT")
+    require(context, MODES, BOARD if board is not None else PX4)
     if board is not None:
         from rltools_host.commands import fly_board
 

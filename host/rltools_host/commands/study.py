@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands import groups
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json
 from rltools_host.hints import command_line
 from rltools_host.runs.group import STUDY
@@ -81,9 +82,16 @@ def list_studies(json_output: bool) -> None:
 
 
 EXAMPLE = "study pendulum-ppo-ablation --seeds 0-4"
+LIST = mode("without a study's NAME", "json_output")
+TRAIN = mode(
+    "with a study's NAME",
+    *("name", "board", "seeds", "steps", "jobs", "threads", "out", "tensorboard", "json_output"),
+)
+MODES = (LIST, TRAIN)
 
 
 def command(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="A study; without it, they are listed.")
     ] = None,
@@ -115,6 +123,7 @@ def command(
     with several seeds. It ends with a table, a page with the learning curves (mean and deviation)
     and these as CSV. Ctrl-C pauses all and says how to go on.
     """
+    require(context, MODES, LIST if name is None else TRAIN)
     if name is None:
         list_studies(json_output)
         return

@@ -24,8 +24,9 @@ import typer
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, memory, platformio, subjects
+from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, leave
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError
 from rltools_host.mutants import measure
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
@@ -284,8 +285,6 @@ def run(
     tools.ensure_group(packages)
     tools.install_system_packages()
     if mutants:
-        if fast or slow or exhaustive:
-            raise UsageError("--mutants goes with -k and --json only")
         for group in other_packages:
             tools.ensure_group(group)
         return measure.run(expression, json_output)
@@ -314,9 +313,13 @@ def run(
 
 
 EXAMPLE = "test --fast -k framing"
+TESTS = mode("without --mutants", "fast", "expression", "slow", "exhaustive", "json_output")
+MUTANTS = mode("with --mutants", "expression", "mutants", "json_output")
+MODES = (TESTS, MUTANTS)
 
 
 def command(
+    context: typer.Context,
     fast: Annotated[bool, typer.Option("--fast", help="Leave the emulated board out.")] = False,
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPRESSION", help="Only tests that match this.")
@@ -331,4 +334,5 @@ def command(
     ] = False,
     json_output: Json = False,
 ) -> None:
+    require(context, MODES, MUTANTS if mutants else TESTS)
     leave(run(fast, expression, slow, exhaustive, mutants, json_output))

@@ -131,3 +131,8 @@ def test_boards_that_cannot_tell_the_story_are_named() -> None:
         demo.run(board="teensy41")
     with pytest.raises(UnknownNameError, match='unknown board "qemu"'):
         demo.run(board="qemu")
+
+
+def test_this_machine_is_not_compared_with_itself() -> None:
+    with pytest.raises(UsageError, match="--compare has no effect with --board host: leave it out"):
+        demo.run(board="host", compare_host=True)

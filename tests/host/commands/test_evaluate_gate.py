@@ -99,9 +99,9 @@ def test_least(run: Path, gate: str, capsys: Any) -> None:
     ("words", "code", "sentence"),
     [
         (["--gate", "huver"], 3, 'unknown gate "huver": did you mean hover'),
-        (["--gate", "hover", "--in", "core"], 2, "--in: a gate has a simulator of its own"),
+        (["--gate", "hover", "--in", "core"], 2, "--in has no effect with --gate"),
         (["--gate", "hover", "--least", "95"], 2, "--least 95: a rate lies between 0 and 1"),
-        (["--least", "0.5"], 2, "--least is for --gate"),
+        (["--least", "0.5"], 2, "--least has no effect without --gate"),
         (["--gate", "hover", "--episodes", "0"], 2, "--episodes 0: choose 1 to 100,000"),
         (["--gate", "none.json"], 7, "none.json is no gate: No such file or directory"),
     ],

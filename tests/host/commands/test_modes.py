@@ -1,0 +1,203 @@
+"""No option is ignored: in each way of calling a command, each option is refused or has an effect.
+
+A way is a line of words and what is called behind the command, which is noted here in place of
+being done. An option has an effect where what is noted, or printed, is not as without it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rltools_host import cli
+from rltools_host.errors import UsageError
+
+COMMANDS = "rltools_host.commands"
+ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Words, the functions that are noted, and those of the words' own options."""
+
+    words: str
+    noted: tuple[str, ...]
+    when: str = ""  # of the module's MODES
+
+    @property
+    def command(self) -> str:
+        first, second, *_ = [*self.words.split(), ""]
+        return f"{first} {second}" if first == "bench" else first
+
+
+def bench(name: str, *words: str, noted: str, when: str = "") -> Way:
+    return Way(" ".join(["bench", name, *words]), (f"rltools_host.bench.{noted}.run",), when)
+
+
+def of(words: str, *noted: str, when: str = "") -> Way:
+    return Way(words, tuple(f"{COMMANDS}.{name}" for name in noted), when)
+
+
+WAYS = (
+    of("boards", "boards.run"),
+    of("confirm --board host", "confirm.run"),
+    of("demo", "demo.run"),
+    of("doctor", "doctor.run"),
+    of("emulate qemu-cortex-m7", "emulate.run", when="with --program train"),
+    of("emulate b --program infer", "emulate.run", when="with --program infer"),
+    of("evaluate r", "evaluate.run", "evaluate.evaluate_group", when="without --gate"),
+    of("evaluate r --gate hover", "evaluate_gate.evaluate_gate", when="with --gate"),
+    of("export r", "export.run"),
+    of("fit log", "fit.run"),
+    of("flash teensy41 pendulum-td3", "flash.run"),
+    of("fly r --board host", "fly_board.request_of", "fly_board.run", when="with --board"),
+    of("fly r --px4 udp:h:1", "fly_px4.run", when="with --px4"),
+    of("hil --board host", "hil.contract_for", "hil.run"),
+    of("policies --board host", "policies.run"),
+    of("push r --board host", "push.contract_for", "push.run"),
+    of("report r", "report.write_report"),
+    of("rollback --board host", "rollback.run"),
+    of("study", "study.list_studies", when="without a study's NAME"),
+    of("study pendulum-ppo-ablation", "study.groups.run", when="with a study's NAME"),
+    of("test", "test.run", when="without --mutants"),
+    of("test --mutants", "test.run", when="with --mutants"),
+    of("train pendulum-td3", "train.run", "groups.run_seeds"),
+    of("train gym:Pendulum-v1", "train.run", "groups.run_seeds"),
+    of("train --resume r", "train.run", "groups.run_seeds"),
+    bench("build", noted="build_times"),
+    bench("environments", noted="environments"),
+    bench("inference", noted="inference", when="without --board"),
+    bench("inference", "--board qemu-cortex-m7", noted="board_forward", when="with --board"),
+    bench("layers", noted="layers"),
+    bench("ppo", noted="ppo", when="without --to-return"),
+    bench("ppo", "--to-return", noted="ppo", when="with --to-return"),
+    bench("roofline", noted="roofline"),
+    bench("train", noted="training"),
+)
+# Values that are read before anything is called.
+VALUES = {
+    "--channels": "{folder}/object.json",
+    "--fault": "nan@1",
+    "--hidden": "8,8",
+    "--seeds": "0-3",
+    "--set-file": "{folder}/object.json",
+}
+BY_TYPE = {"integer": "9", "int": "9", "float": "0.5"}
+
+
+def entry_of(command: str) -> cli.Command:
+    first, _, second = command.partition(" ")
+    return cli.BENCHMARKS[second] if first == "bench" else cli.COMMANDS[first]
+
+
+def module_of(command: str) -> Any:
+    return import_module(f"{COMMANDS}.{entry_of(command).module}")
+
+
+def options_of(command: str) -> list[Any]:
+    loaded = cli.load(command.split()[-1], entry_of(command))
+    return [each for each in loaded.params if each.opts[0].startswith("-") and each.name != "help"]
+
+
+def words_of(option: Any, folder: Path) -> list[str]:
+    """With another value than the usual one."""
+    if option.is_flag:
+        return [option.secondary_opts[0] if option.default else option.opts[0]]
+    name = max(option.opts, key=len)
+    value = VALUES.get(name) or BY_TYPE.get(option.type.name, "word")
+    return [name, value.format(folder=folder)]
+
+
+def words_of_ways(command: str) -> set[str]:
+    """Among them the options that choose the way."""
+    return {word for way in WAYS if way.command == command for word in way.words.split()}
+
+
+CASES = [
+    pytest.param(way, option, id=f"{way.words} {option.name}".replace(" ", "_"))
+    for way in WAYS
+    for option in options_of(way.command)
+    if not set(option.opts) & words_of_ways(way.command) or option.name == "program"
+]
+
+
+@dataclass
+class Noted:
+    """What a line came to."""
+
+    code: int
+    done: str
+    error: str
+
+
+@pytest.fixture
+def note(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Any:
+    (tmp_path / "object.json").write_text(json.dumps({"gamma": 0.9}))
+    monkeypatch.chdir(tmp_path)
+
+    def note(way: Way, words: list[str]) -> Noted:
+        calls: list[str] = []
+        for name in way.noted:
+
+            def called(*arguments: Any, name: str = name, **named: Any) -> Any:
+                calls.append(f"{name}{arguments}{sorted(named.items())}")
+                return "what it came to"
+
+            monkeypatch.setattr(name, called)
+        for name in ("evaluate", "report"):
+            monkeypatch.setattr(f"{COMMANDS}.{name}.find_group", lambda _: None)
+        monkeypatch.setattr("rltools_host.training.seeds.find_group", lambda _: None)
+        code = cli.run([*way.words.split(), *words])
+        captured = capsys.readouterr()
+        return Noted(code, f"{calls}{captured.out}", captured.err)
+
+    return note
+
+
+@pytest.mark.parametrize(("way", "option"), CASES)
+def test_an_option_is_refused_or_has_an_effect(
+    way: Way, option: Any, note: Any, tmp_path: Path
+) -> None:
+    without = note(way, [])
+    assert (without.code, without.error) == (0, "")
+    words = words_of(option, tmp_path)
+    given = note(way, words)
+    assert "invalid value" not in given.error
+    modes = {mode.when: mode for mode in getattr(module_of(way.command), "MODES", ())}
+    if modes and option.name not in modes[way.when].takes:
+        assert given.code == UsageError.exit_code
+        assert given.done == "[]" or json.loads(given.done.removeprefix("[]"))["error"]
+        name = max(option.opts, key=len)
+        assert given.error.startswith(f"error: {name} has no effect {way.when}: leave it out, ")
+    elif given.code == UsageError.exit_code:
+        assert any(name in given.error for name in (*option.opts, *option.secondary_opts))
+    else:
+        assert given.code == 0
+        assert given.done != without.done, f"{words} is ignored"
+
+
+def test_every_way_is_tried() -> None:
+    tried = [(way.command, way.when) for way in WAYS]
+    there = []
+    for words in ALL_WORDS:
+        command = " ".join(words)
+        modes = getattr(module_of(command), "MODES", (SimpleNamespace(when=""),))
+        there += [(command, mode.when) for mode in modes]
+    assert set(tried) == set(there)
+
+
+def test_every_option_goes_with_something() -> None:
+    """And MODES name parameters that there are."""
+    for words in ALL_WORDS:
+        command = " ".join(words)
+        if modes := getattr(module_of(command), "MODES", ()):
+            names = {each.name for each in cli.load(words[-1], entry_of(command)).params}
+            assert set().union(*(mode.takes for mode in modes)) == names - {"help"}
