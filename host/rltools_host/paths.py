@@ -12,6 +12,7 @@ EXPERIMENTS_DIRECTORY = REPOSITORY / "experiments"
 STUDIES_DIRECTORY = EXPERIMENTS_DIRECTORY / "studies"
 GATES_DIRECTORY = EXPERIMENTS_DIRECTORY / "gates"
 GENERATED_DIRECTORY = BUILD_DIRECTORY / "gymnasium_tasks"  # headers of Gymnasium's tasks
+NAMED_TASKS_DIRECTORY = BUILD_DIRECTORY / "named_tasks"  # notes of what may be imported
 FIRMWARE_BUILD_FILE = REPOSITORY / "firmware" / "build.json"
 PROTOCOL_DIRECTORY = BUILD_DIRECTORY / "protocol"
 PROTOCOL_GENERATOR = REPOSITORY / "lib" / "protocol" / "generate.py"

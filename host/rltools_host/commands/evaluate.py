@@ -11,7 +11,8 @@ import typer
 from rltools_host.commands.evaluate_group import evaluate_group
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, RunArgument
-from rltools_host.policies.evaluation import Evaluation
+from rltools_host.errors import UsageError
+from rltools_host.policies.evaluation import CORE, Evaluation
 from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import find_group
@@ -25,9 +26,10 @@ def run(
     seed: int = USUAL_SEED,
     simulator: str | None = None,
     as_json: bool = False,
+    task: str | None = None,
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
-    evaluation, notes = evaluated(RunFolder.open(run_name), episodes, seed, simulator)
+    evaluation, notes = evaluated(RunFolder.open(run_name), episodes, seed, simulator, task)
     for note in notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
@@ -38,7 +40,9 @@ def run(
 
 
 EXAMPLE = "evaluate latest --in gymnasium"
-EPISODES = mode("without --gate", "run_name", "episodes", "seed", "simulator", "json_output")
+EPISODES = mode(
+    "without --gate", "run_name", "episodes", "seed", "simulator", "task", "json_output"
+)
 GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "json_output")
 MODES = (EPISODES, GATE)
 
@@ -73,6 +77,13 @@ def command(
         float | None,
         typer.Option(metavar="RATE", help="With --gate: fail where fewer succeed, as 0.95."),
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="gym:…",
+            help="The run's task, where its Python file is not yours yet, or lies elsewhere.",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Of a group of runs: of each one's policy, and what they come to."""
@@ -82,9 +93,11 @@ def command(
 
         evaluate_gate(run_name, gate, episodes, seed, least, json_output)
         return
+    if task is not None and simulator == CORE:
+        raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
     if find_group(run_name) is not None:
-        evaluate_group(run_name, count, first, simulator, json_output)
+        evaluate_group(run_name, count, first, simulator, json_output, task)
     else:
-        run(run_name, count, first, simulator, json_output)
+        run(run_name, count, first, simulator, json_output, task)

@@ -20,7 +20,12 @@ from rltools_host.ui.table import aligned
 
 
 def evaluate_group(
-    name: str, episodes: int, seed: int, simulator: str | None, as_json: bool
+    name: str,
+    episodes: int,
+    seed: int,
+    simulator: str | None,
+    as_json: bool,
+    task: str | None = None,
 ) -> None:
     """Evaluates the policy of each run that has one, and prints a table."""
     group = GroupFolder.open(name)
@@ -33,7 +38,7 @@ def evaluate_group(
             notes.append(f"{run_name.folder} has no policy yet")
             continue
         try:
-            found[run_name], own_notes = evaluated(folder, episodes, seed, simulator)
+            found[run_name], own_notes = evaluated(folder, episodes, seed, simulator, task)
         except RltError as error:
             raise type(error)(f"{run_name.folder}: {error}") from None
         notes += [f"{run_name.folder}: {note}" for note in own_notes]

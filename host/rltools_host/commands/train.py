@@ -102,6 +102,10 @@ def task_request(
     return TaskRequest(name, environments=environments, episode_steps=episode_steps, **given)
 
 
+NEW_RUNS_ONLY = (
+    "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new run of a "
+    "task of Gymnasium's, gym:ID: an experiment's file says what is compiled"
+)
 EXAMPLE = "train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
 
 
@@ -194,14 +198,13 @@ def command(
     """
     options = (algorithm, hidden, environments, episode_steps, channels)
     task = None
-    if experiment is not None and is_task(experiment) and resume is None:
+    if experiment is not None and is_task(experiment):
+        if resume is not None and any(option is not None for option in options):
+            raise UsageError(NEW_RUNS_ONLY)
         task = task_request(experiment, *options)
     elif any(option is not None for option in options):
-        raise UsageError(
-            "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new "
-            "run of a task of Gymnasium's, gym:ID: an experiment's file says what is compiled"
-        )
-    if task is not None or is_task(experiment):
+        raise UsageError(NEW_RUNS_ONLY)
+    if task is not None:
         experiment = None
     request = TrainingRequest(
         experiment,

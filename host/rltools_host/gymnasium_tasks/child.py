@@ -14,6 +14,7 @@ from typing import Any
 
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
+from rltools_host.gymnasium_tasks.agreement import require_agreement
 from rltools_host.gymnasium_tasks.environment_server import FAULTS_FILE, Faults
 from rltools_host.gymnasium_tasks.maker import make_first, maker_of
 from rltools_host.gymnasium_tasks.player import Player
@@ -44,6 +45,8 @@ def main() -> None:
     folder = Path(document["folder"])
     request = TaskRequest(**{**document["request"], "hidden": tuple(document["request"]["hidden"])})
     try:
+        if document["task"]:  # a run's, and not the user's word; this process has its own path
+            require_agreement(request.source)
         make = maker_of(request.source)
         first = make_first(make, request.source)
         found = task_of(request, first)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.errors import BoardMismatchError, UsageError
+from rltools_host.gymnasium_tasks.agreement import require_agreement
 from rltools_host.gymnasium_tasks.maker import (
     install_what_it_needs,
     make_first,
@@ -79,6 +80,7 @@ def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvir
                 f"{task.environment} is an environment of a Python program: evaluate it there, "
                 "with evaluate_gymnasium(make_env, run)"
             )
+        require_agreement(task.source)
         install_what_it_needs(task.source)
         make_env = maker_of(task.source)
     make = make_env

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
+from rltools_host.gymnasium_tasks.agreement import look_in, no_file, no_module
 from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment
 from rltools_host.toolchain import tools
 
@@ -33,7 +34,8 @@ def maker_of(source: str) -> MakeEnvironment:
 
 def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
     if not path.is_file():
-        raise UsageError(f"there is no file {path}: gym:FILE.py:NAME names a class or a function")
+        raise no_file(str(path))
+    look_in(path.resolve().parent)  # for what it imports, as Python does for a script
     specification = importlib.util.spec_from_file_location(path.stem, path)
     assert specification is not None
     assert specification.loader is not None
@@ -57,9 +59,8 @@ def maker_in_file(path: Path, attribute: str) -> MakeEnvironment:
 def make_by_id(name: str) -> Any:
     import gymnasium
 
-    here = str(Path.cwd())
-    if ":" in name and here not in sys.path:  # a module of the user's, as Python finds scripts'
-        sys.path.append(here)
+    if ":" in name:  # a module of the user's
+        look_in(Path.cwd())
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of newer versions, which the user did not ask for
@@ -71,11 +72,7 @@ def make_by_id(name: str) -> Any:
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
         module, colon, identity = name.rpartition(":")
         if isinstance(error, ModuleNotFoundError):
-            missing = error.name or module
-            raise UnknownNameError(
-                f'there is no Python module "{missing}": for {identity or name} start the '
-                "command in the folder in which it lies, or install it"
-            ) from None
+            raise no_module(error.name or module, identity or name) from None
         known = near_matches(name, gymnasium.registry)
         hint = f"; {known}" if not colon and known.startswith("did you mean") else ""
         place = f" of module {module}" if colon else ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import UsageError
+from rltools_host.gymnasium_tasks.agreement import agree, require_agreement, source_to_play
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
 from rltools_host.gymnasium_tasks.header import write_headers
 from rltools_host.gymnasium_tasks.maker import install_what_it_needs
@@ -27,13 +28,17 @@ def open_task(request: TaskRequest) -> EnvironmentServer:
         return in_thread(request)
     if request.source == PREFIX:
         raise UsageError("gym: names no task: write gym:HalfCheetah-v5, for example")
+    request = with_whole_path(request)
+    agree(request.source)
     install_what_it_needs(request.source)
-    return ServerProcess(with_whole_path(request))
+    return ServerProcess(request)
 
 
 def open_again(task: Task, make_env: MakeEnvironment | None = None) -> EnvironmentServer:
     """For a run that goes on, or one of a group: what is compiled is as it was. A task that has no
     name needs the function."""
+    if make_env is None:
+        require_agreement(task.source)
     request = TaskRequest(
         task.source,
         make_env,
@@ -55,17 +60,35 @@ def in_thread(request: TaskRequest, task: Task | None = None) -> EnvironmentServ
 
 
 def with_whole_path(request: TaskRequest) -> TaskRequest:
-    """gym:FILE.py:NAME as it is found from any folder."""
-    file, colon, attribute = request.source.removeprefix(PREFIX).rpartition(":")
+    """As it is found from any folder."""
+    return replace(request, source=whole_source(request.source))
+
+
+def whole_source(source: str) -> str:
+    """gym:FILE.py:NAME with the file's whole path."""
+    file, colon, attribute = source.removeprefix(PREFIX).rpartition(":")
     if not colon or not file.endswith(".py"):
-        return request
-    return dataclasses.replace(request, source=f"{PREFIX}{Path(file).resolve()}:{attribute}")
+        return source
+    return f"{PREFIX}{Path(file).resolve()}:{attribute}"
 
 
 def task_of_run(metadata: Mapping[str, Any]) -> Task | None:
-    """The task of a run, from its run.json; None where it learnt a compiled experiment."""
+    """The task of a run, from its run.json; None where it learnt a compiled experiment.
+
+    Whoever wrote the file names there what to import: playable() says whether that may be.
+    """
     document = metadata.get("gymnasium")
     return None if document is None else Task.of_document(document)
+
+
+def playable(task: Task, named: str | None) -> Task:
+    """The task of a run or a group, played by what the user names, or by what is agreed to."""
+    if not task.is_named:
+        return task
+    if named is not None and not is_task(named):
+        raise UsageError(f"{named} is no task: write gym:FILE.py:NAME, or gym:ID, as the run has")
+    whole = None if named is None else whole_source(named)
+    return replace(task, source=source_to_play(task.source, whole))
 
 
 def contract_of_run(metadata: Mapping[str, Any]) -> str | None:

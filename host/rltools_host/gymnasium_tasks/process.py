@@ -35,7 +35,7 @@ class ServerProcess(EnvironmentServer):
             opened.callback(shutil.rmtree, self.folder, ignore_errors=True)
             self._errors = opened.enter_context(tempfile.TemporaryFile())
             self._process = start_child(
-                [sys.executable, "-m", CHILD],
+                [sys.executable, "-I", "-m", CHILD],  # -I: nothing of the present folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

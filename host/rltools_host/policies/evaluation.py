@@ -250,6 +250,12 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
     """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
     import gymnasium
 
+    name = name_in_gymnasium(image.environment)
+    if name not in gymnasium.registry:  # MODULE:ID would import what the image says
+        raise UnknownNameError(
+            f"gymnasium has no environment {image.environment}: leave out --in gymnasium to use "
+            "the core's simulator"
+        )
     if image.experiment in experiments.list_experiments():
         subjects.install_requirements(image.experiment)
         if "mujoco" in subjects.requirements(image.experiment):
@@ -257,9 +263,7 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
-            environment = gymnasium.make(
-                name_in_gymnasium(image.environment), disable_env_checker=True
-            )
+            environment = gymnasium.make(name, disable_env_checker=True)
     except gymnasium.error.Error as error:
         raise UnknownNameError(
             f"gymnasium has no environment {image.environment} ({error}): "

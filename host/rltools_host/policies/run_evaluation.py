@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltools_host.build import experiments
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.opening import playable, task_of_run
 from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation, evaluate_policy
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -13,11 +13,12 @@ from rltools_host.runs.learning import difference
 
 
 def evaluated(
-    folder: RunFolder, episodes: int, seed: int, simulator: str | None
+    folder: RunFolder, episodes: int, seed: int, simulator: str | None, named: str | None = None
 ) -> tuple[Evaluation, list[str]]:
     """The evaluation of a run's policy, and what must be known to read it.
 
     simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
+    named: the run's task, as the user names it; None: as the run does, where that may be imported.
     """
     image = read_run_policy(folder)
     image.verify()
@@ -29,7 +30,11 @@ def evaluated(
             f"--in core: {task.environment} is played by Gymnasium, and the core has no simulator "
             "of it: leave --in out"
         )
-    make = flat_maker(task) if task is not None and simulator == GYMNASIUM else None
+    if task is None and named is not None:
+        raise UsageError(f"--task: run {folder.name} was trained on no task of Gymnasium's")
+    make = (
+        flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
+    )
     values = folder.metadata.get("hyperparameters") or {}
     evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make, values)
     return evaluation, notes_on(folder, image, simulator)

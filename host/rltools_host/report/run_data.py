@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.flat import flat_maker
 from rltools_host.gymnasium_tasks.opening import task_of_run
-from rltools_host.gymnasium_tasks.task import Task
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
@@ -94,17 +95,31 @@ def evaluate_here(
     image: PolicyImage, folder: RunFolder
 ) -> tuple[Evaluation | None, Episode | None]:
     """In gymnasium where it has the environment, else in the core's simulator; nowhere where only a
-    Python program of the user's makes it."""
+    Python program of the user's makes it, or what cannot, or must not, be imported here."""
     task = task_of_run(folder.metadata)
-    if task is not None and not task.is_named:
-        return None, None
-    make = flat_maker(task) if task is not None else None
-    if make is None and not evaluation.gymnasium_has(image.environment):
+    if task is not None:
+        if not task.is_named:
+            return None, None
+        try:
+            return evaluate_in_gymnasium(image, folder, task, flat_maker(task))
+        except RltError as error:
+            print(f"note: the report is without episodes: {error}", file=sys.stderr)
+            return None, None
+    if not evaluation.gymnasium_has(image.environment):
         values = folder.metadata.get("hyperparameters") or {}
         core = evaluation.evaluate_policy(
             image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE, hyperparameters=values
         )
         return core, None
+    return evaluate_in_gymnasium(image, folder)
+
+
+def evaluate_in_gymnasium(
+    image: PolicyImage,
+    folder: RunFolder,
+    task: Task | None = None,
+    make: MakeEnvironment | None = None,
+) -> tuple[Evaluation, Episode]:
     episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment, task), 0, make)
     outcome = evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes)
     return outcome, typical(episodes)

@@ -136,6 +136,7 @@ class GroupTraining:
     def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""
         plan, asked = self._plan, self._group.metadata
+        task = task_of_group(asked)
         shared = TrainingRequest(
             plan.description.name,
             plan.board.name,
@@ -146,12 +147,11 @@ class GroupTraining:
         )
         if member.state == PAUSED:
             member.state = WAITING
-            return replace(shared, resume=str(member.path))
+            return replace(shared, resume=str(member.path), task=task)
         if member.state != WAITING:
             return None
         shutil.rmtree(member.path, ignore_errors=True)  # of a run that left no checkpoint
         settings = self._settings[member.name.variant]
-        task = task_of_group(asked)
         return replace(shared, seed=member.seed, settings=settings, out=member.path, task=task)
 
     def _ended(self, member: Member) -> None:

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from rltools_host.errors import RltError, UsageError
+from rltools_host.gymnasium_tasks.opening import playable
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty
 from rltools_host.runs.provenance import timestamp
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
-from rltools_host.training.playing import playing
+from rltools_host.training.playing import named_in, playing
 from rltools_host.training.program import build_program
 from rltools_host.training.seeds import jobs_on
 from rltools_host.training.set_file import OPTION
@@ -151,6 +152,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     asked = group.metadata
     if training.experiment not in (None, asked["experiment"]):
         raise UsageError(f"{group.path} is of {asked['experiment']}, not of {training.experiment}")
+    task = task_of_group(asked)
+    if task is None and training.task is not None:
+        raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
     group.lock()
     try:
         resumed = {
@@ -161,11 +165,13 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         if training.board not in (None, asked["board"]):  # another one has its own
             resumed |= {"port": training.port, "threads": training.threads}
         first = group.variants[0]
+        if task is not None:
+            task = playable(task, named_in(training))
         first_run = TrainingRequest(
             asked["experiment"],
             seed=asked["seeds"][0],
             settings=(*asked["settings"], *first["settings"]),
-            task=task_of_group(asked),
+            task=task,
             **resumed,
         )
         with playing(first_run) as complete:
@@ -176,7 +182,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         build_program(plan)
         tensorboard = request.tensorboard and bool(asked["tensorboard"])
         changes = {**resumed, "jobs": jobs, "tensorboard": tensorboard, "state": "training"}
-        group.update(changes)
+        group.update(changes | ({} if task is None else {"gymnasium": task.document()}))
     except BaseException:
         group.close()
         raise

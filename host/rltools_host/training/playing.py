@@ -11,7 +11,7 @@ from rltools_host.clients.messages import StatusText
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.gymnasium_tasks.header import write_headers
-from rltools_host.gymnasium_tasks.opening import open_again, open_task, task_of_run
+from rltools_host.gymnasium_tasks.opening import open_again, open_task, playable, task_of_run
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.link.status_text import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
@@ -29,15 +29,19 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
     server = None
     if request.resume is not None:
         folder = RunFolder.open(request.resume)
+        asked = request.task
         if (task := task_of_run(folder.metadata)) is not None:
-            asked = request.task
             make_env = asked.make_env if isinstance(asked, TaskRequest) else None
             if make_env is None and not task.is_named:
                 raise UsageError(
                     f"run {folder.name} was trained on {task.source} of a Python program: go on "
                     f"there with rlt.train_gymnasium(make_env, resume={folder.name!r})"
                 )
-            server = open_again(task, make_env)
+            server = open_again(
+                playable(task, named_in(request)) if make_env is None else task, make_env
+            )
+        elif asked is not None:
+            raise UsageError(f"run {folder.name} was trained on no task of Gymnasium's")
     elif isinstance(request.task, Task):
         server = open_again(request.task)
     elif request.task is not None:
@@ -49,6 +53,11 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
         if request.built is None:
             write_headers(server.task)
         yield replace(request, experiment=server.task.experiment, server=server)
+
+
+def named_in(request: TrainingRequest) -> str | None:
+    """The task that the user names in a command that goes on, or has named for a whole group."""
+    return request.task.source if request.task is not None else None
 
 
 class EpisodeNotes:

@@ -34,7 +34,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.gymnasium_runs import evaluate_gymnasium
 from rltools_host.training.view import Screen, TrainingView
-from training_calls import train_task
+from training_calls import train_here, train_task
 
 POINTS = Path(gymnasium_points.__file__)
 # One experiment for each algorithm: all of these environments have the same spaces.
@@ -241,7 +241,7 @@ def test_a_process_that_is_killed_loses_nothing(
     assert 1000 <= done < 50_000
     assert "rlt train --board host-threads --resume " in raised.value.details["resume"]
     # From the folder alone: nothing of what was asked for is repeated.
-    result = train_task("anything", resume=str(tmp_path / "run"), steps=done + 500)
+    result = train_here(resume=str(tmp_path / "run"), steps=done + 500, tensorboard=False)
     assert result["step"] == done + 500
     assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
 

@@ -122,7 +122,7 @@ def rendered(environment: str, episode: Episode, frames: Frames) -> tuple[bytes,
 
 
 def renderer_command() -> list[str]:
-    return [sys.executable, "-m", mujoco_frames.__name__]
+    return [sys.executable, "-I", "-m", mujoco_frames.__name__]
 
 
 def run_renderer(command: Sequence[str], library: str) -> str | None:

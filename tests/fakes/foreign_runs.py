@@ -1,0 +1,84 @@
+"""Runs as somebody may send them: a folder in which every text is the sender's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from policy_run import make_policy_run
+from rltools_host.gymnasium_tasks.task import ChannelRange, Sizes, Task
+
+EVIL = """import pathlib
+pathlib.Path(__file__).with_name("executed").touch()
+import gymnasium
+from gymnasium.envs.classic_control import PendulumEnv
+if "Evil-v0" not in gymnasium.registry:
+    gymnasium.register("Evil-v0", PendulumEnv)
+"""
+
+
+def pendulum_task(source: str) -> Task:
+    """A task with the pendulum's observations and actions, for which there are policies."""
+    observations = [("cos_theta", "1", 1.0), ("sin_theta", "1", 1.0), ("theta_dot", "rad/s", 8.0)]
+    return Task(
+        source=source,
+        environment="Pendulum-v1",
+        experiment="gym-pendulum-v1-sac",
+        algorithm="sac",
+        hidden=(64, 64),
+        sizes=Sizes(1),
+        episode_steps=20,
+        step_interval_us=50_000,
+        observation_shape=(3,),
+        action_shape=(1,),
+        observations=tuple(ChannelRange(n, unit, -m, m) for n, unit, m in observations),
+        actions=(ChannelRange("torque", "N*m", -2.0, 2.0),),
+        solved_return=None,
+    )
+
+
+def make_foreign_run(
+    path: Path, source: str | None, changes: Mapping[str, Any] | None = None
+) -> Path:
+    """A run with a policy; `source`: what it says that its task is imported from."""
+    make_policy_run(path)
+    document = json.loads((path / "run.json").read_text())
+    document |= {"experiment": "pendulum-td3", "board": "host", "seed": 0, "steps": 100}
+    if source is not None:
+        task = pendulum_task(source)
+        document |= {"experiment": task.experiment, "gymnasium": task.document()}
+    (path / "run.json").write_text(json.dumps({**document, **(changes or {})}))
+    return path
+
+
+def make_evil_file(folder: Path, name: str = "evil.py") -> Path:
+    """A task's file that leaves `executed` beside itself where it is imported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text(EVIL)
+    return path
+
+
+def make_foreign_group(path: Path, source: str) -> Path:
+    """A group of one such run, which says of itself the same."""
+    task = pendulum_task(source)
+    make_foreign_run(path / "s0", source)
+    document = {
+        "format": 1,
+        "kind": "seeds",
+        "title": "a group",
+        "experiment": task.experiment,
+        "board": "host",
+        "state": "paused",
+        "seeds": [0],
+        "settings": [],
+        "variants": [{"name": "", "label": "", "settings": []}],
+        "x_axis": "steps",
+        "y_axis": "return",
+        "tensorboard": False,
+        "gymnasium": task.document(),
+    }
+    (path / "group.json").write_text(json.dumps(document))
+    return path
