@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from pathlib import Path
 
+from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.subjects import CONTRACT, EXPERIMENT, generated_header
 from rltools_host.files import write_atomically
 from rltools_host.gymnasium_tasks.task import ChannelRange, Task
@@ -51,7 +52,7 @@ namespace rlt {{
 
 struct {struct}Environment : contracts::{contract_struct}, external::Task {{
   using Scalar = float;
-  static constexpr const char* kName = "{environment}";
+  static constexpr const char* kName = {environment_literal};
 {solved_return}  using Observation = float[kObservationDim];
   RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
@@ -89,8 +90,8 @@ def float_literal(value: float) -> str:
 
 def channel_lines(channels: Sequence[ChannelRange]) -> str:
     return "\n".join(
-        f'      {{"{channel.name}", "{channel.unit}", {float_literal(channel.minimum)}, '
-        f"{float_literal(channel.maximum)}}},"
+        f"      {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
+        f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"
         for channel in channels
     )
 
@@ -120,7 +121,7 @@ def contract_of(task: Task) -> str:
     return CONTRACT_HEADER.format(
         contract=task.contract,
         contract_struct=struct_of(task.contract),
-        environment=task.environment,
+        environment=comment_text(task.environment),
         step_interval_us=task.step_interval_us,
         observation_dim=len(task.observations),
         action_dim=len(task.actions),
@@ -148,7 +149,8 @@ def experiment_of(task: Task) -> str:
     )
     return HEADER.format(
         experiment=task.experiment,
-        environment=task.environment,
+        environment=comment_text(task.environment),
+        environment_literal=string_literal(task.environment),
         struct=struct_of(task.experiment),
         contract_struct=struct_of(task.contract),
         contract_file=generated_header(task.contract, CONTRACT).name,

@@ -11,8 +11,6 @@ import numpy as np
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
     DEFAULT_EPISODE_STEPS,
-    LONGEST_NAME,
-    MOST_ELEMENTS,
     Task,
     TaskRequest,
     channels_of,
@@ -21,6 +19,8 @@ from rltools_host.gymnasium_tasks.task import (
     short,
 )
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
+from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.schema import MOST_ELEMENTS
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6

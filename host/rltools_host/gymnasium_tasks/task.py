@@ -14,18 +14,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    described,
+    is_policy_text,
+)
+from rltools_host.runs.schema import (
+    LARGEST_BOUND,
+    MOST_ENVIRONMENTS,
+    MOST_LAYERS,
+    WIDEST_LAYER,
+)
 
 PREFIX = "gym:"  # of a task's name on the command line
 ALGORITHMS = ("sac", "td3", "ppo")
 DEFAULT_HIDDEN = (64, 64)
 DEFAULT_EPISODE_STEPS = 1000
-LONGEST_NAME = 31  # bytes of a policy image's and a message's field, less its end
-LONGEST_CHANNEL_NAME, LONGEST_UNIT = 23, 15
-MOST_ELEMENTS = 4096  # of an observation or an action
-UNQUOTABLE = re.compile(r'["\\?]')  # what a header could misread in a text
-MOST_ENVIRONMENTS = 1024
-WIDEST_LAYER = 4096
-LARGEST = 1e38  # of a range's ends: their difference is a float
+LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
 
 MakeEnvironment = Callable[[], Any]
 
@@ -69,7 +76,9 @@ class TaskRequest:
         if self.algorithm not in ALGORITHMS:
             known = near_matches(self.algorithm, ALGORITHMS)
             raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
-        if not 1 <= len(self.hidden) <= 8 or not all(1 <= n <= WIDEST_LAYER for n in self.hidden):
+        if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
+            1 <= n <= WIDEST_LAYER for n in self.hidden
+        ):
             widths = ",".join(map(str, self.hidden))
             raise UsageError(
                 f'hidden layers "{widths}": give one to eight widths from 1 to {WIDEST_LAYER}, '
@@ -180,14 +189,15 @@ def short(text: str, length: int) -> str:
 def name_of(request: TaskRequest) -> str:
     """What the task is called: as the user says, or what makes it is."""
     if request.name is not None:
-        is_plain = request.name.isascii() and request.name.isprintable()
-        if not slug(request.name) or not is_plain or UNQUOTABLE.search(request.name):
+        is_plain = is_policy_text(request.name, LONGEST_GIVEN_NAME) and request.name.isascii()
+        if not slug(request.name) or not is_plain:
             raise UsageError(
                 f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
             )
         return request.name
     name = request.source.removeprefix(PREFIX).rpartition(":")[2]
-    return name if slug(name) else "task"
+    is_plain = name.isascii() and is_policy_text(name, LONGEST_GIVEN_NAME)
+    return (name if is_plain else slug(name)) if slug(name) else "task"
 
 
 def experiment_name(
@@ -210,11 +220,9 @@ def experiment_name(
 
 def channel_text(value: Any, what: str, longest: int) -> str:
     """A name or a unit as policy images hold it."""
-    good = isinstance(value, str) and value and value.isascii() and value.isprintable()
-    if not good or len(value) > longest or UNQUOTABLE.search(value):
+    if not is_policy_text(value, longest):
         raise UsageError(
-            f"channels: {what} {json.dumps(value, default=str)}: plain text of 1 to {longest} "
-            "characters is needed"
+            f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
         )
     return str(value)
 
@@ -251,7 +259,7 @@ def channels_of(
         name = given.get("name", f"{group.removesuffix('s')}_{index}")
         minimum, maximum = given.get("minimum", low), given.get("maximum", high)
         ends = (minimum, maximum)
-        numbers = all(isinstance(end, int | float) and abs(end) < LARGEST for end in ends)
+        numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
         if not numbers or not minimum < maximum:
             raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
         channels.append(

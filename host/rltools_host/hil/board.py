@@ -19,7 +19,7 @@ from rltools_host.hil.cost import measure_cost
 from rltools_host.hil.parity import check_parity
 from rltools_host.hil.result import Result
 from rltools_host.policies.board import PROGRAM, PolicyPlace, policy_session
-from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
+from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import Push, PushRequest
 from rltools_host.runs.folder import RunFolder
@@ -144,7 +144,8 @@ def acting_policy(session: BoardSession, identity: Identity) -> PolicyImage:
         raise RefusedError(f"the board on {name} tries another policy: confirm or drop it first")
     if slots.active is None:
         raise RefusedError(f"the board on {name} has no policy: push one, or name a --run")
-    image = parse_policy(session.files.download(POLICY_PATH), f"the policy of the board on {name}")
+    data = session.files.download(POLICY_PATH)
+    image = parse_foreign_policy(data, f"the policy of the board on {name}")
     image.verify()
     if image.past_actions_at(identity.fingerprint) is None:
         raise BoardMismatchError(f"{image.origin} is not made for its contract: push another one")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from rltools_host import paths
+from rltools_host.build.cpp_text import comment_text
 from rltools_host.policies import export
 from rltools_host.policies.contract import Channel
 from rltools_host.policies.image import PolicyImage
@@ -30,7 +31,7 @@ def interface_header(image: PolicyImage) -> str:
     """What a sketch includes."""
     return INTERFACE.format(
         name=class_name(image),
-        title=export.comment_text(
+        title=comment_text(
             f"Policy of {image.experiment} for {image.environment}: "
             f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
         ),
@@ -60,7 +61,7 @@ def data_header(image: PolicyImage) -> str:
 def sensor_lines(image: PolicyImage) -> str:
     """An observation in the middle of its ranges, which the user replaces."""
     return "\n".join(
-        export.comment_text(
+        comment_text(
             f"  observation[{index}] = "
             f"{(channel.minimum + channel.maximum) / 2:.9g};  // {channel.name}, {channel.unit}"
         )
@@ -70,7 +71,7 @@ def sensor_lines(image: PolicyImage) -> str:
 
 def motor_lines(image: PolicyImage) -> str:
     return "\n".join(
-        export.comment_text(f"  // action[{index}]: {channel.name}, {channel.unit}")
+        comment_text(f"  // action[{index}]: {channel.name}, {channel.unit}")
         for index, channel in enumerate(image.actions)
     )
 
@@ -99,8 +100,8 @@ def library_files(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         "version": VERSION,
         "author": "RLtools",
         "maintainer": "RLtools",
-        "sentence": export.comment_text(f"{sentence}."),
-        "paragraph": export.comment_text(
+        "sentence": comment_text(f"{sentence}."),
+        "paragraph": comment_text(
             f"Network {image.shape}, {image.step} training steps, seed {image.seed}, "
             f"a step every {image.step_interval_us} us."
         ),

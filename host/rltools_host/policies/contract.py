@@ -9,6 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltools_host.errors import DamagedFileError
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    is_policy_text,
+    is_subject_name,
+)
+from rltools_host.runs.schema import shown
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
@@ -25,6 +33,23 @@ class Channel:
 
     def __str__(self) -> str:
         return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
+
+
+def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name: str = "") -> None:
+    """DamagedFileError unless names and units can be shown, and pasted into headers.
+
+    channels: of a policy or a contract; subjects: names of experiments and contracts; name: of an
+    environment.
+    """
+    texts = [(channel.name, LONGEST_CHANNEL_NAME) for channel in channels]
+    texts += [(channel.unit, LONGEST_UNIT) for channel in channels]
+    texts += [(name, LONGEST_NAME)] if name else []
+    wrong = [text for text, longest in texts if not is_policy_text(text, longest)]
+    wrong += [text for text in subjects if not is_subject_name(text)]
+    if wrong:
+        raise DamagedFileError(
+            f"{origin} has a name or a unit that is no plain text, {shown(wrong[0])}: do not use it"
+        )
 
 
 @dataclass(frozen=True)
@@ -104,6 +129,7 @@ def parse_contract(content: bytes, origin: str) -> Contract:
                 Channel(_text(name), _text(unit), minimum, maximum)
                 for name, unit, minimum, maximum in CHANNEL.iter_unpack(records)
             )
+            require_texts(f"the contract of {origin}", channels)
             return Contract(
                 channels[:observation_dim], channels[observation_dim:], step_interval_us
             )

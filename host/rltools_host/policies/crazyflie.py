@@ -22,7 +22,7 @@ from rltools_host.clients.refusals import (
     text_of_number,
 )
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
-from rltools_host.policies.image import PolicyImage, parse_policy, read_run_policy
+from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.outcome import Outcome, Say, Standing, headline, reported
 from rltools_host.runs.policy_file import HEADER, MAGIC
 
@@ -106,7 +106,7 @@ class CrazyflieApp:
         if fields[0] != MAGIC or not HEADER.size <= fields[3] <= capacity:
             return None
         with contextlib.suppress(DamagedFileError):
-            return parse_policy(self.link.read(fields[3]), f"the policy of {self.name}")
+            return parse_foreign_policy(self.link.read(fields[3]), f"the policy of {self.name}")
         return None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.policies.contract import Channel
 from rltools_host.policies.core_source import core_math_source
 from rltools_host.policies.header_template import HEADER_TEMPLATE
@@ -84,17 +85,6 @@ def float_literal(value: float) -> str:
     mantissa, exponent = rest.split("p")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     return f"{sign}{'0x0' if mantissa == '0x' else mantissa}p{int(exponent)}f"
-
-
-def string_literal(text: str) -> str:
-    """A C string literal; whatever is not plain ASCII is escaped."""
-    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?'}
-    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
-
-
-def comment_text(text: str) -> str:
-    """Text that cannot end a comment's line."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def number_rows(values: Iterable[float], indent: str = "    ", width: int = 100) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction
+from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction, require_texts
 from rltools_host.policies.native import policy_library
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
@@ -142,7 +142,7 @@ def read_policy(path: Path) -> PolicyImage:
         data = path.read_bytes()
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
-    return parse_policy(data, str(path))
+    return parse_foreign_policy(data, str(path))
 
 
 def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
@@ -159,6 +159,15 @@ def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
 def parse_policy(data: bytes, origin: str = "the policy image") -> PolicyImage:
     """Checks in the order of docs/policy_image.md and raises the first DamagedPolicyError."""
     return ImageReader(data, origin).read()
+
+
+def parse_foreign_policy(data: bytes, origin: str) -> PolicyImage:
+    """As parse_policy, of what somebody else may have written: what it names things is shown, and
+    goes into headers, and must be plain (runs/policy_text.py). A board does not look at names."""
+    image = parse_policy(data, origin)
+    channels = (*image.observations, *image.actions)
+    require_texts(origin, channels, image.experiment, name=image.environment)
+    return image
 
 
 class ImageReader:

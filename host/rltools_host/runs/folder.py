@@ -24,6 +24,7 @@ from rltools_host.files import (
 )
 from rltools_host.hints import command_line, near_path
 from rltools_host.paths import RUNS_DIRECTORY
+from rltools_host.runs import rows as row_schema
 from rltools_host.runs import saves, schema
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.lock import FolderLock
@@ -207,7 +208,7 @@ class RunFolder:
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 row = parse_json(line)
-                schema.check_row(row)
+                row_schema.check_row(row)
             except ValueError as error:
                 raise DamagedFileError(
                     f"{self.metrics_path} is damaged in line {number}{reason_of(error)}: "

@@ -1,4 +1,6 @@
-"""What run.json, group.json, metrics.jsonl and a checkpoint's header must look like to be read.
+"""What run.json, group.json and a checkpoint's header must look like to be read.
+
+The rows of metrics.jsonl are in runs/rows.py.
 
 A check takes a value and returns nothing, or raises Unfit with a clause such as `steps is "10", not
 a whole number from 0 to 4294967295`. Keys that are not known are left alone.
@@ -12,11 +14,25 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    described,
+    is_policy_text,
+    is_subject_name,
+)
+
 Check = Callable[[str, Any], None]
 Keys = Mapping[str, Check]
 
 LARGEST_U32 = 2**32 - 1
 LARGEST_U64 = 2**64 - 1
+LARGEST_BOUND = 1e38  # of a range's ends: their difference is a float
+MOST_ELEMENTS = 4096  # of an observation or an action
+MOST_LAYERS, WIDEST_LAYER = 8, 4096
+MOST_ENVIRONMENTS = 1024
 LONGEST_SHOWN = 40
 LONGEST_TEXT = 300
 LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
@@ -44,16 +60,18 @@ def whole(low: int = 0, high: int = LARGEST_U32) -> Check:
     return check
 
 
-def number(low: float = -math.inf) -> Check:
+def number(low: float = -math.inf, high: float = math.inf) -> Check:
     """A finite number; JSON's largest whole numbers have no float."""
 
     def check(name: str, value: Any) -> None:
         try:
-            good = not isinstance(value, bool) and low <= value and math.isfinite(value)
+            good = not isinstance(value, bool) and low <= value <= high and math.isfinite(value)
         except (TypeError, OverflowError):
             good = False
         if not good:
-            raise unfit(name, value, "a number" if low == -math.inf else f"a number from {low:g}")
+            within = "" if low == -math.inf else f" from {low:g}"
+            within += "" if high == math.inf else f" to {high:g}"
+            raise unfit(name, value, f"a number{within}")
 
     return check
 
@@ -67,6 +85,23 @@ def text(
             raise unfit(name, value, expected)
 
     return check
+
+
+def policy_text(longest: int) -> Check:
+    """As policy images hold it: see runs/policy_text.py."""
+
+    def check(name: str, value: Any) -> None:
+        if not is_policy_text(value, longest):
+            raise unfit(name, value, described(longest))
+
+    return check
+
+
+def subject_name(name: str, value: Any) -> None:
+    """Of an experiment, which is the name of a file."""
+    text()(name, value)
+    if not is_subject_name(value):
+        raise unfit(name, value, "the name of an experiment, such as pendulum-td3")
 
 
 def string(name: str, value: Any) -> None:
@@ -88,10 +123,12 @@ def optional(inner: Check) -> Check:
     return check
 
 
-def list_of(inner: Check) -> Check:
+def list_of(inner: Check, fewest: int = 0, most: int | None = None) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, list):
             raise unfit(name, value, "a list")
+        if len(value) < fewest or (most is not None and len(value) > most):
+            raise Unfit(f"{name} has {len(value)} entries, not {fewest} to {most}")
         for index, item in enumerate(value):
             inner(f"{name}[{index}]", item)
 
@@ -188,32 +225,67 @@ IDENTITY = record(
         "counts_instructions": flag,
     }
 )
-CHANNELS = list_of(
-    record(
-        {"name": text(), "unit": text(), "minimum": number(), "maximum": number()}, required=True
-    )
+CHANNEL = record(
+    {
+        "name": policy_text(LONGEST_CHANNEL_NAME),
+        "unit": policy_text(LONGEST_UNIT),
+        **dict.fromkeys(("minimum", "maximum"), number(-LARGEST_BOUND, LARGEST_BOUND)),
+    },
+    required=True,
 )
+
+
+def channel(name: str, value: Any) -> None:
+    CHANNEL(name, value)
+    if not value["minimum"] < value["maximum"]:
+        raise Unfit(f"{name} has no range: its minimum is not below its maximum")
+
+
+CHANNELS = list_of(channel, 1, MOST_ELEMENTS)
 TASK_KEYS: Keys = {
     "source": text(longest=LONGEST_SOURCE),
-    "environment": text(),
+    "environment": policy_text(LONGEST_NAME),
     "experiment": text(r"gym(-[a-z0-9]+)+", "the name of a task's experiment"),
     "algorithm": text(r"sac|td3|ppo", "sac, td3 or ppo"),
-    "hidden": list_of(whole(1)),
+    "hidden": list_of(whole(1, WIDEST_LAYER), 1, MOST_LAYERS),
     "sizes": record(
-        dict.fromkeys(("environments", "batch_size", "replay_capacity", "rollout_steps"), whole(1)),
+        {
+            "environments": whole(1, MOST_ENVIRONMENTS),
+            **dict.fromkeys(("batch_size", "replay_capacity", "rollout_steps"), whole(1, 10**7)),
+        },
         required=True,
     ),
-    "episode_steps": whole(1),
-    "step_interval_us": whole(1),
-    **dict.fromkeys(("observation_shape", "action_shape"), list_of(whole(1))),
+    "episode_steps": whole(1, 2**31 - 1),
+    "step_interval_us": whole(1, MOST_STEP_INTERVAL_US),
+    **dict.fromkeys(("observation_shape", "action_shape"), list_of(whole(1, MOST_ELEMENTS))),
     **dict.fromkeys(("observations", "actions"), CHANNELS),
-    "solved_return": optional(number()),
+    "solved_return": optional(number(-LARGEST_BOUND, LARGEST_BOUND)),
 }
-TASK = record(TASK_KEYS, required=True)  # of Gymnasium's
+
+
+def task_with(source: Check) -> Check:
+    """A task of Gymnasium's, whose channels are the elements of its shapes."""
+    keys = record({**TASK_KEYS, "source": source}, required=True)
+
+    def check(name: str, value: Any) -> None:
+        keys(name, value)
+        if not re.search("[A-Za-z0-9]", value["environment"]):
+            raise unfit(f"{name}.environment", value["environment"], "a name")
+        for kind in ("observation", "action"):
+            elements, shape = len(value[f"{kind}s"]), value[f"{kind}_shape"]
+            if math.prod(shape) != elements:
+                raise Unfit(f"{name}.{kind}_shape is {shape}, not that of {elements} {kind}s")
+
+    return check
+
+
+TASK = task_with(TASK_KEYS["source"])
 RUN = record(
     {
         "format": whole(1),
-        **dict.fromkeys(("experiment", "algorithm", "environment", "board", "state"), text()),
+        "experiment": subject_name,
+        "environment": policy_text(LONGEST_NAME),
+        **dict.fromkeys(("algorithm", "board", "state"), text()),
         **dict.fromkeys(("started", "ended"), text()),
         "fingerprint": FINGERPRINT,
         "seed": whole(),
@@ -250,7 +322,8 @@ VARIANT = record(
 GROUP_ASKED = record(
     {
         "format": whole(1),
-        **dict.fromkeys(("kind", "title", "experiment", "board", "state"), text()),
+        "experiment": subject_name,
+        **dict.fromkeys(("kind", "title", "board", "state"), text()),
         "seeds": list_of(whole()),
         "settings": list_of(text()),
         "variants": list_of(VARIANT),
@@ -263,50 +336,13 @@ GROUP_ASKED = record(
 NAMED = text(r"gym:.+", "a task's name such as gym:Hopper-v5", LONGEST_SOURCE)
 GROUP_KNOWN = record(
     {
-        "gymnasium": record({**TASK_KEYS, "source": NAMED}, required=True),
+        "gymnasium": task_with(NAMED),
         "study": text(),
         "port": optional(text()),
         **dict.fromkeys(("steps", "threads", "jobs"), optional(whole(1))),
         **dict.fromkeys(("started", "ended"), text()),
     }
 )
-
-RETURNS = ("return_mean", "return_std", "return_min", "return_max")
-AT = {"time_s": number(0), "step": whole()}
-PROGRESS: Keys = {
-    **AT,
-    "counter": whole(high=LARGEST_U64),
-    **dict.fromkeys(("steps", "updates", "episodes"), whole()),
-    **dict.fromkeys(("last_return", "best_return"), optional(number())),
-}
-EVERY_PROGRESS = record(PROGRESS, required=True)
-
-
-def metric_names(row: Mapping[str, Any]) -> list[str]:
-    """What a progress row has beside the keys of every one: the algorithm's metrics."""
-    return [name for name in row if name not in PROGRESS and name != "kind"]
-
-
-def progress(name: str, value: Any) -> None:
-    EVERY_PROGRESS(name, value)
-    for metric in metric_names(value):
-        text()("a metric's name", metric)
-        optional(number())(metric, value[metric])
-
-
-ROWS: Keys = {
-    "progress": progress,
-    "evaluation": record(
-        {
-            **AT,
-            "counter": whole(high=LARGEST_U64),
-            "episodes": whole(),
-            **dict.fromkeys(RETURNS, optional(number())),
-        },
-        required=True,
-    ),
-    "event": record({**AT, "severity": whole(high=255), "text": string}, required=True),
-}
 
 
 def check_run(document: Any) -> None:
@@ -325,13 +361,3 @@ def check_group(document: Any) -> None:
     task, experiment = document.get("gymnasium"), document["experiment"]
     if task is not None and task["experiment"] != experiment:
         raise unfit("gymnasium.experiment", task["experiment"], f"the experiment {experiment}")
-
-
-def check_row(row: Any) -> None:
-    """Unfit unless this is a row of metrics.jsonl."""
-    if not isinstance(row, dict):
-        raise Unfit("it is not one object")
-    kind = row.get("kind")
-    if not isinstance(kind, str) or kind not in ROWS:
-        raise unfit("kind", kind, f"one of {', '.join(ROWS)}")
-    ROWS[kind]("", row)

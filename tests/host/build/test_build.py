@@ -15,7 +15,7 @@ from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
-from rltools_host.runs import schema
+from rltools_host.runs import rows
 from rltools_host.toolchain import description, tools
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
@@ -116,7 +116,7 @@ def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
     described = experiments.describe(name)
     names = [metric.name for metric in described.metrics]
     assert 1 <= len(names) <= 16
-    assert not {"kind", *schema.PROGRESS} & set(names), "a row of metrics.jsonl has these keys"
+    assert not {"kind", *rows.PROGRESS} & set(names), "a row of metrics.jsonl has these keys"
     assert all(re.fullmatch(r"[A-Z].*\.", metric.description) for metric in described.metrics)
     document = described.document
     assert described.environments == document["environments"] >= 1

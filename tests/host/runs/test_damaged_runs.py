@@ -20,9 +20,9 @@ from rltools_host.clients.messages import Identity
 from rltools_host.commands import export
 from rltools_host.errors import RltError
 from rltools_host.policies.image import parse_policy, read_run_policy
-from rltools_host.runs import schema
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.rows import metric_names
 from rltools_host.training import record
 from rltools_host.training.plan import TrainingRequest, make_plan
 from rltools_host.training.reports import last_evaluation
@@ -343,7 +343,7 @@ def test_metrics_of_a_row_are_numbers_by_name(
 ) -> None:
     lines = (template / "metrics.jsonl").read_bytes().splitlines()
     row = next(row for row in map(json.loads, lines) if row["kind"] == "progress")
-    names = schema.metric_names(row)
+    names = metric_names(row)
     assert names == ["value_loss", "entropy", "kl"]
     folder = RunFolder(tmp_path, {})
     older = {name: value for name, value in row.items() if name not in names}

@@ -8,7 +8,7 @@ from rltools_host.report import plot
 from rltools_host.report.markup import Section, text
 from rltools_host.report.plot import Curve
 from rltools_host.report.run_data import RunData, values_of
-from rltools_host.runs.schema import metric_names
+from rltools_host.runs.rows import metric_names
 from rltools_host.training.reports import words
 
 HEIGHT = 150  # CSS pixels

@@ -1,0 +1,204 @@
+"""Names and units that are code, markup or a terminal's commands go nowhere, whoever wrote them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foreign_runs import make_foreign_run, pendulum_task
+from policy_run import make_policy_run
+from policy_samples import patched, sample_images
+from rltools_host import cli, paths
+from rltools_host.build.cpp_text import comment_text, string_literal
+from rltools_host.errors import DamagedFileError
+from rltools_host.gymnasium_tasks.header import contract_of, experiment_of
+from rltools_host.gymnasium_tasks.opening import contract_of_run
+from rltools_host.gymnasium_tasks.task import ChannelRange
+from rltools_host.policies.contract import CHANNEL, parse_contract
+from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.policy_file import HEADER
+from rltools_host.runs.policy_text import LONGEST_UNIT, is_policy_text, is_subject_name
+
+INJECTED = '1",0,1}}; inline int e=system("id'
+HOSTILE = (
+    '"',
+    'x"};',
+    "a\\",
+    "??/",
+    "a\nb",
+    "\x1b[2J",
+    "\u202etxt",
+    "\ud800",
+    "",
+    "x" * 40,
+    3,
+    None,
+)
+
+
+def test_what_a_text_may_be() -> None:
+    for good in ("rad/s", "N*m", "1", "m/s^2", "<", "°/s"):
+        assert is_policy_text(good, LONGEST_UNIT)
+    assert not any(is_policy_text(text, LONGEST_UNIT) for text in HOSTILE)
+    assert is_policy_text("é" * 7, LONGEST_UNIT)
+    assert not is_policy_text("é" * 8, LONGEST_UNIT), "bytes count"
+    assert all(is_subject_name(name) for name in ("pendulum-td3", "gym-servo", "own_1.0"))
+    assert not any(is_subject_name(name) for name in ("../x", "-x", ".x", "a/b", "a b", "a;b", ""))
+
+
+@pytest.mark.parametrize("text", [text for text in HOSTILE if isinstance(text, str)])
+def test_cpp_that_is_written_has_them_as_text(text: str) -> None:
+    """Also where nobody had checked them."""
+    text = text.replace("\ud800", "x")
+    literal = string_literal(text)
+    inner = literal[1:-1]
+    assert (literal[0], literal[-1]) == ('"', '"')
+    assert not set(inner) & set('"?\n\x1b')
+    assert inner.replace("\\", "").isprintable()
+    comment = comment_text(text)
+    assert comment.isprintable()
+    assert "\\" not in comment
+
+
+def test_headers_of_a_task_have_no_code_of_its_texts() -> None:
+    """The writer does not rely on the reader."""
+    task = pendulum_task("gym:Pendulum-v1")
+    evil = replace(
+        task,
+        environment='a\\\nint e();" //',
+        actions=(ChannelRange(INJECTED, INJECTED, -2.0, 2.0),),
+    )
+    for header, good in ((contract_of(evil), contract_of(task)), (experiment_of(evil), None)):
+        assert '"; ' not in header
+        assert "system(" not in header or '\\042,0,1}}; inline int e=system(\\042id"' in header
+        assert "\nint e()" not in header
+        if good is not None:
+            assert header.count("\n") == good.count("\n")
+
+
+def places(document: Any, key: str) -> list[Any]:
+    """The objects of a task's document that have a text of this name."""
+    if key in ("name", "unit"):
+        return [document["gymnasium"]["observations"][1], document["gymnasium"]["actions"][0]]
+    return [document, document["gymnasium"]]
+
+
+@pytest.mark.parametrize("key", ["name", "unit", "environment", "experiment"])
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_run_with_such_a_name_is_refused_before_anything_is_written(
+    tmp_path: Path, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
+    good = json.loads((run / "run.json").read_text())
+    good["environment"] = "Pendulum-v1"
+    for index in range(2):
+        document = copy.deepcopy(good)
+        places(document, key)[index][key] = value
+        (run / "run.json").write_text(json.dumps(document))
+        with pytest.raises(DamagedFileError, match=r"run\.json is damaged"):
+            contract_of_run(RunFolder.open(run).metadata)
+    assert not (tmp_path / "generated").exists()
+
+
+@pytest.mark.parametrize("words", ["hil --board host --run {run}", "push {run} --board host"])
+def test_commands_that_build_for_a_run_refuse_it(
+    tmp_path: Path, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
+    document = json.loads((run / "run.json").read_text())
+    document["gymnasium"]["actions"][0]["unit"] = INJECTED
+    (run / "run.json").write_text(json.dumps(document))
+    assert cli.run(words.format(run=run).split()) == DamagedFileError.exit_code
+    error = capsys.readouterr().err
+    assert "is damaged (gymnasium.actions[0].unit is" in error
+    assert "plain text of 1 to 15 bytes" in error
+    assert not (tmp_path / "generated").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"minimum": 1e300}, "observations[0].minimum is 1e+300, not a number from -1e+38"),
+        ({"minimum": 2, "maximum": 2}, "observations[0] has no range"),
+    ],
+)
+def test_numbers_of_a_task_that_no_header_can_have(
+    tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
+    document = json.loads((run / "run.json").read_text())
+    document["gymnasium"]["observations"][0] |= change
+    (run / "run.json").write_text(json.dumps(document))
+    with pytest.raises(DamagedFileError) as raised:
+        RunFolder.open(run)
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"observation_shape": [4]}, "observation_shape is [4], not that of 3 observations"),
+        ({"actions": []}, "actions has 0 entries, not 1 to 4096"),
+        ({"hidden": [64] * 9}, "hidden has 9 entries"),
+        ({"hidden": [100_000]}, "hidden[0] is 100000, not a whole number from 1 to 4096"),
+        ({"environment": "°°"}, 'environment is "\\u00b0\\u00b0", not a name'),
+        ({"solved_return": 1e300}, "solved_return is 1e+300"),
+        ({"step_interval_us": 2**31}, "step_interval_us is 2147483648"),
+    ],
+)
+def test_a_task_that_nobody_can_compile(
+    tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
+    document = json.loads((run / "run.json").read_text())
+    document["gymnasium"] |= change
+    (run / "run.json").write_text(json.dumps(document))
+    with pytest.raises(DamagedFileError) as raised:
+        RunFolder.open(run)
+    assert sentence in str(raised.value)
+
+
+def image_with(place: str, text: bytes) -> bytes:
+    image = sample_images()["pendulum"]
+    layers = len(parse_policy(image).layers)
+    channel = HEADER.size + layers * LAYER.size + CHANNEL.size  # the second one
+    offset, size = {
+        "experiment": (HEADER.size - 64, 32),
+        "environment": (HEADER.size - 32, 32),
+        "name": (channel, 24),
+        "unit": (channel + 24, 16),
+    }[place]
+    return patched(image, offset, f"{size}s", text)
+
+
+@pytest.mark.parametrize("place", ["experiment", "environment", "name", "unit"])
+@pytest.mark.parametrize("text", [b'x"};', b"a\\", b"a\nb", b"\x1b[2J", b"??/", "\u202e".encode()])
+def test_an_image_with_such_a_name_is_refused(tmp_path: Path, place: str, text: bytes) -> None:
+    """A board, which shows no names, takes it."""
+    image = image_with(place, text)
+    parse_policy(image)
+    (tmp_path / "policy.rltp").write_bytes(image)
+    with pytest.raises(DamagedFileError, match=r"policy\.rltp has a name or a unit that is no pl"):
+        read_policy(tmp_path / "policy.rltp")
+    with pytest.raises(DamagedFileError, match="has a name or a unit"):
+        read_run_policy(make_policy_run(tmp_path / "run", image))
+
+
+def test_a_board_with_such_a_contract_is_refused() -> None:
+    def contract(name: bytes, unit: bytes) -> bytes:
+        channels = CHANNEL.pack(b"x", b"m", -1.0, 1.0) + CHANNEL.pack(name, unit, -1.0, 1.0)
+        return channels + struct.pack("<IHH", 1000, 1, 1)
+
+    assert parse_contract(contract(b"u", b"N"), "the board").actions[0].unit == "N"
+    for name, unit in ((b"\x1b]0;x\x07", b"N"), (b"u", b'"')):
+        with pytest.raises(DamagedFileError, match="the contract of the board has a name or a un"):
+            parse_contract(contract(name, unit), "the board")
