@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rltools_host.boards.description import Board, list_boards
@@ -13,6 +16,7 @@ from rltools_host.errors import PortError, UsageError
 from rltools_host.files import disk_error, partial_path, write_durably
 
 PATIENCE_S = 2.0  # that another board may take to end
+COPIED_BYTES = 1 << 20  # at once
 
 
 class StorageFile:
@@ -35,7 +39,7 @@ class StorageFile:
         except OSError as error:
             raise disk_error(path, error) from None
         try:
-            self._lock(path)
+            lock(self._descriptor, path)
             if (found := os.fstat(self._descriptor).st_size) != storage.bytes:
                 raise UsageError(
                     f"{path} is no storage of {board.name}: it has {found:,} bytes, not "
@@ -45,24 +49,41 @@ class StorageFile:
             self.close()
             raise
         # QEMU takes a comma for the end of the file's name, but for two of them.
-        name = str(path.resolve()).replace(",", ",,")
+        name = os.path.abspath(path).replace(",", ",,")
         self.arguments = [argument.replace("{file}", name) for argument in storage.arguments]
 
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def _lock(self, path: Path) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise PortError(
-                        f"{path} is in use by another board: end that one, or name another file"
-                    ) from None
-            time.sleep(0.05)
+
+def lock(descriptor: int, path: Path, kind: int = fcntl.LOCK_EX) -> None:
+    """PortError where another board has the file, and does not end soon."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise PortError(
+                    f"{path} is in use by another board: end that one, or name another file"
+                ) from None
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def copied(path: Path) -> Iterator[Path]:
+    """A copy of a storage that no board has at the time. It has no name in any folder, and goes
+    with this process, however that ends."""
+    with tempfile.TemporaryFile() as copy:
+        try:
+            with path.open("rb") as original:
+                lock(original.fileno(), path, fcntl.LOCK_SH)
+                shutil.copyfileobj(original, copy, COPIED_BYTES)
+            copy.flush()
+        except OSError as error:
+            raise disk_error(Path(tempfile.gettempdir()), error) from None
+        yield Path(f"/proc/{os.getpid()}/fd/{copy.fileno()}")
 
 
 def create(path: Path, content: bytes) -> None:

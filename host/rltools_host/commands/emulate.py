@@ -11,13 +11,15 @@ import typer
 
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
+from rltools_host.boards.storage import StorageFile
 from rltools_host.build import firmware
 from rltools_host.build.cmake import TRAIN
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Program, leave
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.hints import command_line
-from rltools_host.policies.board import DEFAULT_CONTRACT, PROGRAM
+from rltools_host.policies.board import DEFAULT_CONTRACT, load_remedy
+from rltools_host.policies.storage import PROGRAM, Firmware, require_kept
 
 
 def run(
@@ -36,6 +38,9 @@ def run(
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
     subject = subject or ("pendulum-td3" if program == TRAIN else DEFAULT_CONTRACT)
     file = firmware.build_firmware(board, subject, program)
+    if storage is not None and program == PROGRAM:
+        StorageFile(board, storage).close()  # that it is one, or a new one
+        require_kept(Firmware(board, file, load_remedy(board, subject)), storage)
     with Emulator(board, file, time_limit_s, storage) as emulator:
         out = sys.stderr if json_output else sys.stdout
         print(f"{board.title}, with {subject}, is on {emulator.port}", file=out)

@@ -9,7 +9,12 @@ from rltools_host.clients.messages import PolicySlot, SlotUse
 from rltools_host.clients.refusals import DROP_REASONS, name_of, text_of_number
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
 from rltools_host.policies import crazyflie
-from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, policy_session
+from rltools_host.policies.board import (
+    DEFAULT_CONTRACT,
+    PolicyPlace,
+    Storage,
+    policy_session,
+)
 from rltools_host.policies.outcome import Standing, short
 from rltools_host.ui.table import aligned
 
@@ -65,7 +70,7 @@ def lines(standing: Standing) -> list[str]:
 
 
 def board_standing(place: PolicyPlace) -> Standing:
-    with policy_session(place) as (session, identity):
+    with policy_session(place, Storage.COPY) as (session, identity):
         slots = session.policies.slots()
         counts = session.policies.executor()
     return Standing(slots, counts.armed, identity.experiment, identity.device)

@@ -18,10 +18,11 @@ from rltools_host.files import write_atomically
 from rltools_host.hil.cost import measure_cost
 from rltools_host.hil.parity import check_parity
 from rltools_host.hil.result import Result
-from rltools_host.policies.board import PROGRAM, PolicyPlace, policy_session
+from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import Push, PushRequest
+from rltools_host.policies.storage import PROGRAM
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LATEST
 from rltools_host.toolchain import tools
@@ -74,7 +75,7 @@ def check_board(request: HilRequest, show: Show) -> Result:
     """Brings the policy to the board, and checks it there."""
     run = run_of(request)
     image = read_run_policy(run) if run else None
-    with policy_session(request.place, keeps_policies=False) as (session, identity):
+    with policy_session(request.place, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)
         else:

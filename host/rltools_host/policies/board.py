@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cmake, firmware, protocol, subjects
+from rltools_host.build import cmake, firmware, subjects
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import UsageError
+from rltools_host.files import disk_error
 from rltools_host.gymnasium_tasks.opening import contract_of_run
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
+from rltools_host.policies.storage import PROGRAM, Firmware, look, present_copy
 from rltools_host.runs.folder import RunFolder
 
-PROGRAM = "infer"
 DEFAULT_CONTRACT = "pendulum"
 CRAZYFLIE = "crazyflie"  # firmware of its own, see policies/crazyflie.py
+
+
+class Storage(Enum):
+    """What a board that is started here keeps its policies in, where it can keep any."""
+
+    FILE = "its file, which is made"
+    COPY = "a copy of its file: for whoever only looks"
+    MEMORY = "memory"
 
 
 @dataclass(frozen=True)
@@ -77,33 +88,65 @@ def contract_for(run: str | None, contract: str | None) -> str:
     return contract or DEFAULT_CONTRACT
 
 
-def storage_file(board: Board, contract: str) -> Path:
-    """Where a board that is started here keeps its policies. Firmware for another contract would
-    refuse them, and drop the last good one."""
-    return paths.BUILD_DIRECTORY / "policies" / board.name / f"{contract}.bin"
+def storage_file(board: Board, name: str) -> Path:
+    """Where a board that is started here keeps its policies, by the checksum of its contract."""
+    return paths.BUILD_DIRECTORY / "policies" / board.name / f"{name}.bin"
+
+
+def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
+    """The file of the firmware's contract, whose checksum the firmware knows.
+
+    It was once named by the contract's name, which many a contract may have: such a file is taken
+    where it keeps a policy that acts on this firmware, and is given its present name if it `moves`.
+    """
+    old = storage_file(started.board, contract)
+    found = look(started, old if old.exists() else None)
+    file = storage_file(started.board, f"{found.checksum:08x}")
+    if file.exists() or not found.has_policy:
+        return file
+    if not moves:
+        return old
+    try:
+        with contextlib.suppress(FileExistsError, FileNotFoundError):  # another command was first
+            os.link(old, file)
+            os.unlink(old)
+    except OSError as error:
+        raise disk_error(file, error) from None
+    return file
+
+
+@contextlib.contextmanager
+def storage_of(started: Firmware, contract: str, kind: Storage) -> Iterator[Path | None]:
+    """What `open_board_link` is to start the board with."""
+    if started.program is None or not started.board.has_storage or kind is Storage.MEMORY:
+        yield None
+        return
+    file = find_storage(started, contract, kind is Storage.FILE)
+    if kind is Storage.COPY:
+        with present_copy(file) as copy:
+            yield copy
+        return
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_error(file, error) from None
+    yield file
 
 
 @contextlib.contextmanager
 def policy_session(
-    place: PolicyPlace, keeps_policies: bool = True
+    place: PolicyPlace, kind: Storage = Storage.FILE
 ) -> Iterator[tuple[BoardSession, Identity]]:
-    """A session with the board, which is started, or taken from its port, and is closed behind.
-
-    A board that is started here keeps its policies in its file where it can, or in memory.
-    """
+    """A session with the board, which is started, or taken from its port, and is closed behind."""
     board = place.described_board()
-    program = storage = None
+    program = None
     if place.ends_with_command(board):
         program = firmware.build_firmware(board, place.contract, PROGRAM)
-        if keeps_policies and board.has_storage:
-            storage = storage_file(board, place.contract)
-            storage.parent.mkdir(parents=True, exist_ok=True)
-    remedy = load_remedy(board, place.contract)
-    link = open_board_link(board, place.port, program, remedy, storage)
-    with contextlib.closing(link):
-        session, identity = BoardSession.connect(link, protocol.load_dialect(), board.address)
-        session.node.require_program(identity, board.name, PROGRAM, remedy)
-        yield session, identity
+    started = Firmware(board, program, load_remedy(board, place.contract))
+    with storage_of(started, place.contract, kind) as storage:
+        link = open_board_link(board, place.port, program, started.remedy, storage)
+        with contextlib.closing(link):
+            yield started.connected(link)
 
 
 def load_remedy(board: Board, contract: str) -> str:

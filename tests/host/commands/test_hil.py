@@ -22,7 +22,7 @@ from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import sha256_of
 from rltools_host.hil.result import Result, histogram_lines, lines
 from rltools_host.policies import board as policy_board
-from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.board import PolicyPlace, Storage
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, push
 
@@ -136,7 +136,7 @@ def with_policy(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
     monkeypatch.setattr(hil, "run_of", lambda request: request.run)
     real = policy_board.policy_session
-    monkeypatch.setattr(hil, "policy_session", lambda place, **_: real(place))
+    monkeypatch.setattr(hil, "policy_session", lambda place, *_: real(place))
 
 
 def test_without_a_run_the_policy_of_the_board_counts(
@@ -160,7 +160,7 @@ def test_a_board_without_policy(
 def test_an_armed_board_is_left_alone(run: Path) -> None:
     request = HilRequest(PolicyPlace("host"), str(run), 10, 10)
     image = read_run_policy(run)
-    with policy_board.policy_session(request.place, False) as (session, identity):
+    with policy_board.policy_session(request.place, Storage.MEMORY) as (session, identity):
         hil.push_policy(request, image, session, identity, lambda *_: None)
         session.policies.arm(True)
         with pytest.raises(hil.RefusedError, match="is armed: disarm it first"):

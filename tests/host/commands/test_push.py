@@ -287,7 +287,7 @@ def test_a_board_that_is_killed_at_the_confirmation(
 
 def test_two_boards_do_not_share_a_storage(runs: list[Path], tcp_board: TcpBoard) -> None:
     push(PushRequest(str(runs[0]), PolicyPlace("host", tcp_board.port)), lambda _: None)
-    with pytest.raises(LinkLostError, match=r"storage\.bin is in use by another board"):
+    with pytest.raises(PortError, match=r"storage\.bin is in use by another board"):
         uses()
     assert uses(PolicyPlace("host", tcp_board.port)) == ["active", "empty"]
 
