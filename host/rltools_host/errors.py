@@ -58,6 +58,17 @@ class DiskError(RltError):
 
     exit_code = 8
 
+    def __init__(self, message: str, cause: str = "", first: str = "") -> None:
+        """`cause` is the sentence without its remedy; `first` is what to do about the disk."""
+        super().__init__(message)
+        self.cause = cause or message
+        self.first = first or "make room for it"
+
+    def then(self, remedy: str, besides: str = "") -> DiskError:
+        """The same with another remedy: `free some space, then go on with ...`."""
+        clauses = [self.cause, *([besides] if besides else []), f"{self.first}, then {remedy}"]
+        return DiskError("; ".join(clauses), self.cause, self.first)
+
 
 class BuildError(RltError):
     """Compiling or linking failed, or the result exceeds a memory region."""

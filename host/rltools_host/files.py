@@ -7,6 +7,7 @@ import errno
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,22 @@ from typing import Any
 from rltools_host.errors import DiskError
 
 PARTIAL_SUFFIX = ".partial"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+PARTIAL_NAME = re.compile(r"\..+\.\d+\.partial")
 DEEPEST_NESTING = 20  # of JSON that is ours; far below what Python's own functions take
 
 
 def disk_error(path: Path, error: OSError) -> DiskError:
     """One sentence for a file that could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        remedy = "free some space, then run the command again"
+    if error.errno in FULL:
+        first = "free some space"
+        remedy = f"{first}, then run the command again"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        remedy = "choose another folder"
+        first, remedy = "make its folder writable", "choose another folder"
     else:
-        remedy = "check the disk, or choose another folder"
-    return DiskError(f"cannot write {path}: {error.strerror or error}; {remedy}")
+        first, remedy = "check the disk", "check the disk, or choose another folder"
+    cause = f"cannot write {path}: {error.strerror or error}"
+    return DiskError(f"{cause}; {remedy}", cause, first)
 
 
 def partial_path(path: Path) -> Path:
@@ -35,7 +40,7 @@ def partial_path(path: Path) -> Path:
 
 def is_partial(name: str) -> bool:
     """Whether this is what a write left that was killed."""
-    return name.startswith(".") and name.endswith(PARTIAL_SUFFIX)
+    return PARTIAL_NAME.fullmatch(name) is not None
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -44,12 +49,25 @@ def write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
+def reserve(path: Path, count: int) -> None:
+    """Makes a file of `count` bytes that has its place on the disk, for what is written later."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.posix_fallocate(descriptor, 0, max(1, count))
+    except OSError as error:
+        if error.errno in FULL:  # others are of a disk that reserves nothing
+            raise
+    finally:
+        os.close(descriptor)
+
+
 def write_durably(path: Path, data: bytes) -> None:
-    """Writes a file of this name, whose content is on the disk when this returns."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o666)
+    """Writes a file of this name, whose content is on the disk when this returns. One that is there
+    is written over in its place, which it may have been reserved for."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         write_all(descriptor, data)
+        os.ftruncate(descriptor, len(data))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -21,6 +21,7 @@ from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNam
 from rltools_host.files import parse_json, write_atomically
 from rltools_host.runs import schema
 from rltools_host.runs.learning import difference
+from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
 
 IMAGE_MAGIC = b"RLTC"
 IMAGE_VERSION = 1
@@ -31,6 +32,8 @@ IMAGE_CHECKED_BYTES = 56
 DTYPE_BYTES = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}
 HEADER_HASH = "header_sha256"
 HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in place of itself
+# More than is written: what a save's files have beside the state's bytes, and a policy's weights.
+ROOM_FOR_HEADER, ROOM_FOR_TENSOR, ROOM_FOR_POLICY = 1 << 16, 256, 1 << 22
 MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
 
 
@@ -318,6 +321,16 @@ def damaged(path: Path | str, reason: str) -> DamagedFileError:
 
 def _tensor_bytes(tensor: StateTensor) -> int:
     return math.prod(tensor.shape) * DTYPE_BYTES[tensor.dtype.upper()]
+
+
+def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
+    """Bytes that a save takes at most, for each of its files."""
+    payload = _payload_bytes(tensors)
+    header = ROOM_FOR_HEADER + ROOM_FOR_TENSOR * len(tensors)
+    return {
+        CHECKPOINT_FILE: payload + header,
+        POLICY_FILE: min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER,
+    }
 
 
 def _payload_bytes(tensors: Sequence[StateTensor]) -> int:

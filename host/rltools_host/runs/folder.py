@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from rltools_host.errors import DamagedFileError, UsageError, VerificationError
 from rltools_host.files import (
     disk_error,
     parse_json,
+    partial_path,
     plain_json,
+    reserve,
     write_all,
     write_atomically,
 )
@@ -32,6 +35,10 @@ from rltools_host.runs.names import RUN_FILE, find_run, make_empty
 
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
+OWN_FILE = re.compile(  # what a run writes before its first save
+    r"run\.json|metrics\.jsonl|report\.html|sources-[0-9a-f]{12}\.tar\.gz|events\.out\.tfevents\..*"
+)
+RUN_FILE_BYTES = 1 << 16  # more than it has
 FORMAT = 2  # of run.json; 1 had checkpoint and policy beside it and named no save
 
 
@@ -43,6 +50,7 @@ class RunFolder:
         self.metadata = metadata
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
+        self._is_reserved = False  # this process holds the place of a save
 
     @property
     def name(self) -> str:
@@ -83,15 +91,28 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, metadata: dict[str, Any], files: Sequence[tuple[str, bytes]] = ()
+        cls,
+        path: Path,
+        metadata: dict[str, Any],
+        files: Sequence[tuple[str, bytes]] = (),
+        anew: bool = False,
+        reserved: Mapping[str, int] | None = None,
     ) -> RunFolder:
-        """A new folder with these files; an existing one must be empty."""
-        make_empty(path)
+        """A new folder with these files, and the place that is `reserved` for a save. An existing
+        one must be empty, or have a run that saved nothing and begins `anew`: what else is in it
+        stays.
+        """
+        if not anew:
+            make_empty(path)
         folder = cls(path.resolve(), metadata)
         try:
             folder.lock()
+            if anew:
+                remove_unsaved(folder.path)
             for name, data in files:
                 folder.keep(name, data)
+            if reserved is not None:
+                folder.reserve(reserved)
             folder.save()
         except BaseException:
             folder.close()
@@ -127,6 +148,24 @@ class RunFolder:
                 f"another rlt has trained in {self.path} meanwhile: run the command again"
             )
 
+    def reserve(self, counts: Mapping[str, int]) -> None:
+        """Takes the place of the next save on the disk, so many bytes for each of its files."""
+        self._is_reserved = True
+        try:
+            saves.reserve_save(self.path, counts)
+            reserve(partial_path(self.run_path), RUN_FILE_BYTES)
+        except OSError as error:
+            self._release()
+            raise disk_error(self.path, error) from None
+
+    def _release(self) -> None:
+        if not self._is_reserved:
+            return
+        self._is_reserved = False
+        saves.release_reserve(self.path)
+        with contextlib.suppress(OSError):
+            partial_path(self.run_path).unlink()
+
     def save(self) -> None:
         """Writes run.json."""
         self.update({})
@@ -137,6 +176,9 @@ class RunFolder:
         text = json.dumps(plain_json(metadata), indent=2) + "\n"
         write_atomically(self.run_path, text.encode())
         self.metadata = metadata
+        if self._is_reserved:
+            with contextlib.suppress(OSError):
+                reserve(partial_path(self.run_path), RUN_FILE_BYTES)
 
     def commit(
         self, step: int, state_sha256: str, files: Mapping[str, bytes], changes: Mapping[str, Any]
@@ -228,12 +270,26 @@ class RunFolder:
     def close(self) -> None:
         """Closes files and lets others write; a second time does nothing."""
         self._close_metrics()
+        self._release()
         self._lock.release()
 
     def _close_metrics(self) -> None:
         if self._metrics_descriptor is not None:
             os.close(self._metrics_descriptor)
             self._metrics_descriptor = None
+
+
+def remove_unsaved(path: Path) -> None:
+    """Removes the files of a run that saved nothing; UsageError where it did."""
+    if saves.holds_save(path):
+        raise UsageError(f"{path} holds a save: move that away, or go on from it")
+    saves.remove_partials(path)
+    for name in saves.names_in(path):
+        if OWN_FILE.fullmatch(name):
+            try:
+                (path / name).unlink()
+            except OSError as error:
+                raise disk_error(path / name, error) from None
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

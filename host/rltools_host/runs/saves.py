@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from rltools_host.files import (
     disk_error,
     is_partial,
     partial_path,
+    reserve,
     synchronise_folder,
     write_durably,
 )
@@ -29,22 +29,40 @@ from rltools_host.runs.schema import SAVE_NAME
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
 SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE)
+RESERVE = "reserve"  # of the next save, in a partial folder
 HASH_DIGITS = 12  # of the state's hash, in the folder's name
+
+
+def reserve_save(run: Path, counts: Mapping[str, int]) -> None:
+    """Takes the place of the next save on the disk, so many bytes for each file: a disk that fills
+    while a board trains takes its state even so. OSError where there is no place."""
+    partial = partial_path(run / RESERVE)
+    try:
+        partial.mkdir(exist_ok=True)
+        for name, count in counts.items():
+            reserve(partial / name, count)
+    except BaseException:
+        remove_save(partial)
+        raise
+
+
+def release_reserve(run: Path) -> None:
+    remove_save(partial_path(run / RESERVE))
 
 
 def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, bytes]) -> str:
     """Writes a save; returns its folder's name, for run.json. If that fails, there is none."""
     path = free_path(run, f"save-{step}-{state_sha256[:HASH_DIGITS]}")
-    partial = partial_path(path)
+    partial = partial_path(run / RESERVE)
     try:
         try:
-            os.mkdir(partial)
+            partial.mkdir(exist_ok=True)
             for name, data in files.items():
                 write_durably(partial / name, data)
             synchronise_folder(partial)
             os.rename(partial, path)
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            remove_save(partial)
             raise
         synchronise_folder(run)
     except OSError as error:
@@ -62,18 +80,19 @@ def free_path(run: Path, name: str) -> Path:
 
 def remove_others(run: Path, name: str) -> None:
     """Removes earlier saves; what cannot be removed stays, and does no harm."""
-    for other in names_in(run):
-        if re.fullmatch(SAVE_NAME, other) and other != name:
-            remove(run / other)
-    for file in SAVED_FILES:  # of a run of format 1
-        remove(run / file)
+    for other in saves_in(run):
+        if other != name:
+            remove_save(run / other)
+    remove_files(run)  # of a run of format 1
 
 
 def remove_partials(run: Path) -> None:
     """Removes what a write left that was killed."""
     for name in names_in(run):
         if is_partial(name):
-            remove(run / name)
+            remove_save(run / name)
+            with contextlib.suppress(OSError):
+                (run / name).unlink()
 
 
 def names_in(run: Path) -> list[str]:
@@ -83,21 +102,37 @@ def names_in(run: Path) -> list[str]:
         return []
 
 
-def remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
+def saves_in(run: Path) -> list[str]:
+    return [name for name in names_in(run) if re.fullmatch(SAVE_NAME, name)]
+
+
+def holds_save(run: Path) -> bool:
+    """Whether anything that was saved is there, also of a run of format 1."""
+    return bool(saves_in(run)) or any((run / name).is_file() for name in SAVED_FILES)
+
+
+def remove_save(path: Path) -> None:
+    """Removes what was written of a save; its folder stays where somebody's own files are in it."""
+    remove_files(path)
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
+def remove_files(path: Path) -> None:
+    for name in SAVED_FILES:
         with contextlib.suppress(OSError):
-            path.unlink()
+            (path / name).unlink()
 
 
 def saves_to_resume(run: Path, metadata: Mapping[str, Any]) -> list[Path]:
     """Folders of checkpoints, best first: whole saves that run.json does not name yet, as their
-    process was killed just before, then the one that it names.
+    process was killed just before, then the one that it names. Where that one is gone, any other.
     """
     committed = run / str(metadata.get("save", ""))
     committed_step = int(metadata.get("checkpoint_step", 0))
-    found = [run / name for name in names_in(run) if re.fullmatch(SAVE_NAME, name)]
+    if not (committed / CHECKPOINT_FILE).is_file():
+        committed_step = -1
+    found = [run / name for name in saves_in(run)]
     newer = [path for path in found if step_of(path, metadata) > committed_step]
     newer.sort(key=lambda path: step_of(path, metadata), reverse=True)
     return [*newer, committed]

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from rltools_host.child_process import ending, start_child
+from rltools_host.errors import DiskError
+from rltools_host.files import disk_error
 from rltools_host.training import worker
 from rltools_host.training.group_view import (
     FAILED,
@@ -47,9 +49,12 @@ class Worker:
         self.result: dict[str, Any] | None = None
         self.ended = False
         job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
-        job_path.write_bytes(pickle.dumps(job))
         self._rest = b""
-        self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
+        try:
+            job_path.write_bytes(pickle.dumps(job))
+            self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
+        except OSError as error:
+            raise disk_error(job_path, error) from None
         command = [sys.executable, "-I", str(Path(worker.__file__)), str(job_path)]
         self.process = start_child(command, stdout=subprocess.PIPE, stderr=self._errors)
         assert self.process.stdout is not None
@@ -131,7 +136,13 @@ class Crew:
 
     def _start(self, member: Member, job: Job) -> None:
         member.state = STARTING
-        started = Worker(member, job, self._folder)
+        try:
+            started = Worker(member, job, self._folder)
+        except DiskError as error:
+            member.state, member.error, member.exit_code = FAILED, str(error), error.exit_code
+            self._ended(member)
+            self._screen.changed(member)
+            return
         self._workers.append(started)
         self._selector.register(started.stream, selectors.EVENT_READ, started)
         self._screen.changed(member)

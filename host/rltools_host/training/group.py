@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rltools_host.errors import Interrupted, RltError, UsageError
+from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
-from rltools_host.runs.group import GroupFolder, statistics_of
+from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
+from rltools_host.runs.names import GROUP_FILE
 from rltools_host.runs.provenance import timestamp
+from rltools_host.runs.saves import names_in, remove_partials
 from rltools_host.training.crew import Crew
 from rltools_host.training.group_plan import GroupRequest, create, go_on, planned, task_of_group
 from rltools_host.training.group_view import (
@@ -36,6 +38,7 @@ from rltools_host.training.standing import counted, stand
 from rltools_host.training.worker import Job
 
 SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
+SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]
 
 
@@ -54,17 +57,28 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
 
 
 @contextlib.contextmanager
-def scratch_folder(path: Path) -> Iterator[Path]:
-    """An empty folder, also where a command that was killed has left it; it goes in the end."""
-    shutil.rmtree(path, ignore_errors=True)
+def scratch_folder(path: Path, program: Path | None) -> Iterator[Path]:
+    """A folder, also where a command that was killed has left it; in the end it goes, with the
+    files that were written there and no other.
+    """
     try:
-        path.mkdir()
+        path.mkdir(exist_ok=True)
     except OSError as error:
         raise disk_error(path, error) from None
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        remove_scratch(path, program)
+
+
+def remove_scratch(path: Path, program: Path | None) -> None:
+    for name in names_in(path):
+        is_program = program is not None and name == program.name
+        if is_program or Path(name).suffix in SCRATCH_SUFFIXES:
+            with contextlib.suppress(OSError):
+                (path / name).unlink()
+    with contextlib.suppress(OSError):
+        path.rmdir()
 
 
 class GroupTraining:
@@ -85,9 +99,19 @@ class GroupTraining:
 
     def train(self, make_screen: MakeScreen) -> dict[str, Any]:
         """Trains what is not finished; every way out leaves a group that can be gone on with."""
-        self._stand(self._members)
         try:
-            with scratch_folder(self._group.path / SCRATCH) as scratch:
+            return self._train(make_screen)
+        except DiskError as error:
+            raise error.then(f"go on with `{self._resume_command}`") from None
+
+    def _train(self, make_screen: MakeScreen) -> dict[str, Any]:
+        remove_partials(self._group.path)  # of a command that was killed
+        remove_scratch(self._group.path / SCRATCH, self._plan.program)
+        self._stand(self._members)
+        if all(member.state == FINISHED for member in self._members):
+            return self._has_finished()
+        try:
+            with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
                 self._train_all(scratch, make_screen)
         except KeyboardInterrupt:
             self._stand(m for m in self._members if m.is_running or m.state == WAITING)
@@ -109,11 +133,6 @@ class GroupTraining:
             if (request := self._request_of(member, built)) is not None
         ]
         path = near_path(self._group.path)
-        if not work:
-            raise UsageError(
-                f"all {len(self._members)} runs of {path} have finished: give a larger total "
-                "with --steps"
-            )
         self._update("training")
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
@@ -129,8 +148,11 @@ class GroupTraining:
             return None
         link_map = program.with_suffix(".map")  # which says what it occupies
         for file in (program, link_map):
-            if file.is_file():
-                shutil.copy(file, folder)
+            try:
+                if file.is_file():
+                    shutil.copy(file, folder)
+            except OSError as error:
+                raise disk_error(folder / file.name, error) from None
         return folder / program.name
 
     def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
@@ -150,16 +172,22 @@ class GroupTraining:
             return replace(shared, resume=str(member.path), task=task)
         if member.state != WAITING:
             return None
-        shutil.rmtree(member.path, ignore_errors=True)  # of a run that left no checkpoint
-        settings = self._settings[member.name.variant]
-        return replace(shared, seed=member.seed, settings=settings, out=member.path, task=task)
+        return replace(
+            shared,
+            seed=member.seed,
+            settings=self._settings[member.name.variant],
+            out=member.path,
+            anew=member.path.is_dir(),  # what it has of a run left no checkpoint
+            task=task,
+        )
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED
         self._stand([member])
         if failed:
             member.state = FAILED
-        self._update("training")
+        with contextlib.suppress(DiskError):  # the runs count: in the end it is written again
+            self._update("training")
 
     # -- the end -----------------------------------------------------------------------------------
 
@@ -195,6 +223,20 @@ class GroupTraining:
         document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
         return document
 
+    def _has_finished(self) -> dict[str, Any]:
+        """There is nothing to train. What group.json says is put right where the command that
+        trained was killed before it did; otherwise the user wants something else.
+        """
+        stored = read_group_file(self._group.path / GROUP_FILE)
+        self._group.metadata = stored
+        if stored["state"] == "finished" and stored.get("runs") == self._standing()["runs"]:
+            raise UsageError(
+                f"all {len(self._members)} runs of {near_path(self._group.path)} have finished: "
+                "give a larger total with --steps"
+            )
+        self._update("finished")
+        return self._document()
+
     def _result(self) -> dict[str, Any]:
         states = [member.state for member in self._members]
         unfinished = [state for state in states if state in (PAUSED, WAITING)]
@@ -221,7 +263,8 @@ class GroupFailed(RltError):
     def __init__(self, failed: Sequence[Member], of: int, resume: str) -> None:
         which = "; ".join(member.title for member in failed)
         pronoun = "it" if len(failed) == 1 else "them"
-        super().__init__(
-            f"{len(failed)} of {of} runs failed ({which}): try {pronoun} again with `{resume}`"
-        )
-        self.exit_code = failed[0].exit_code or 1  # type: ignore[misc]
+        exit_code = failed[0].exit_code or 1
+        first = "free some space, then " if exit_code == DiskError.exit_code else ""
+        remedy = f"{first}try {pronoun} again with `{resume}`"
+        super().__init__(f"{len(failed)} of {of} runs failed ({which}): {remedy}")
+        self.exit_code = exit_code  # type: ignore[misc]

@@ -157,7 +157,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
     group.lock()
     try:
-        resumed = {
+        resumed: dict[str, Any] = {
             name: asked.get(name) if given is None else given
             for name in ("board", "steps", "port", "threads")
             for given in (getattr(training, name),)
@@ -181,8 +181,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         jobs_on(plan.board, plan.port, plan.threads, jobs)
         build_program(plan)
         tensorboard = request.tensorboard and bool(asked["tensorboard"])
-        changes = {**resumed, "jobs": jobs, "tensorboard": tensorboard, "state": "training"}
-        group.update(changes | ({} if task is None else {"gymnasium": task.document()}))
+        # Written with the state of training, once that begins.
+        group.metadata |= {**resumed, "jobs": jobs, "tensorboard": tensorboard}
+        group.metadata |= {} if task is None else {"gymnasium": task.document()}
     except BaseException:
         group.close()
         raise

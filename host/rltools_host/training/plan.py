@@ -54,6 +54,7 @@ class TrainingRequest:
     task: TaskRequest | Task | None = None
     server: EnvironmentServer | None = None  # which plays the episodes of such a task
     built: Built | None = None
+    anew: bool = False  # `out` has a run that saved nothing, which begins again
 
 
 @dataclass
@@ -72,6 +73,7 @@ class Plan:
     sources: Sources | None = None  # before the program was built
     threads: int | None = None  # None: the board's own choice
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
+    anew: bool = False  # as of the request
     table: dict[str, Hyperparameter] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +137,7 @@ def make_plan(request: TrainingRequest) -> Plan:
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
     require_server(request, request.experiment)
     chosen = board_of(request.experiment) if request.board is None else load_board(request.board)
-    if request.out is not None:
+    if request.out is not None and not request.anew:
         require_empty(request.out)
     require_threads(request, chosen)
     cmake.require_program(chosen)
@@ -153,6 +155,7 @@ def make_plan(request: TrainingRequest) -> Plan:
         request.out,
         threads=request.threads,
         server=request.server,
+        anew=request.anew,
     )
 
 

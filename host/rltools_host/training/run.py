@@ -26,12 +26,12 @@ from rltools_host.errors import (
     TrainingFaultError,
 )
 from rltools_host.hints import near_path
+from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
 from rltools_host.runs.provenance import checkpoint_versions, timestamp
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.runs.sources import Sources
-from rltools_host.runs.tensorboard_log import TensorBoardLog
 from rltools_host.training.board_link import open_board
 from rltools_host.training.home import fetch, put_on_board
 from rltools_host.training.interruption import Interruption
@@ -39,7 +39,8 @@ from rltools_host.training.plan import Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import EpisodeNotes, playing
 from rltools_host.training.program import build_program
 from rltools_host.training.record import beginning, standing
-from rltools_host.training.reports import last_evaluation, row_of, scalars_of
+from rltools_host.training.report_log import ReportLog
+from rltools_host.training.reports import last_evaluation
 from rltools_host.training.time_in_training import (
     TimeInTraining,
     share_of_evaluations,
@@ -49,6 +50,11 @@ from rltools_host.training.view import Screen, TrainingView
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0
+BAD_ENDS = (
+    (LinkLostError, "link lost"),
+    (TrainingFaultError, "fault"),
+    (KeyboardInterrupt, "interrupted"),
+)
 
 
 def train(
@@ -104,9 +110,8 @@ class TrainingRun:
         self._evaluation: Evaluation | None = None
         self._training_began: str | None = None
         self._metric_names = [metric.name for metric in plan.description.metrics]
-        self._rows: list[dict[str, Any]] = []
-        self._log: TensorBoardLog | None = None
         self._notes = EpisodeNotes(plan)
+        self._reports: ReportLog
         self._screen: Screen
         self._folder: RunFolder
 
@@ -117,22 +122,26 @@ class TrainingRun:
         plan = self._plan
         self._folder = self._open_folder()
         try:
-            if tensorboard:
-                first = plan.first_step + 1 if plan.resumed else None
-                self._log = TensorBoardLog(self._folder.path, first)
+            first = plan.first_step + 1 if plan.resumed else None
+            self._reports = ReportLog(self._folder, self._metric_names, tensorboard, first)
             view = self._make_view()
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
                 self._bring_home(result, "finished" if result.finished else "paused")
+                self._reports.flush()  # in place of the save before there may be room
+                if result.finished and self._reports.is_written:
+                    self._reports.disk_error = None
             finally:
                 self._screen.close()
         except BaseException as error:
             raise self._end_badly(error) from None
         finally:
-            if self._log is not None:
-                self._log.close()
+            if hasattr(self, "_reports"):
+                self._reports.close()
             self._folder.close()
+        if self._reports.disk_error is not None:
+            raise self._stopped_by_disk(self._reports.disk_error, result)
         if not result.finished:
             raise self._paused(result)
         return self._document(result)
@@ -155,6 +164,8 @@ class TrainingRun:
         result = self._watch(view)
         while self._asked_to_pause and not self._is_to_rest(result):
             self._bring_home(result, "training")
+            with contextlib.suppress(DiskError):  # training goes on without
+                self._folder.reserve(room_for_save(plan.description.tensors))
             self._saved_at_s, self._asked_to_pause = self._time.seconds, False
             session.training.resume()
             result = self._watch(view)
@@ -172,13 +183,14 @@ class TrainingRun:
                 view.end()
                 self._evaluation_s = self._time.seconds * share_of_evaluations(event)
                 self._take_all(self._notes.new())
-                self._flush()
+                self._reports.flush()
                 return event
         raise AssertionError("events end with a result")
 
     def _is_to_rest(self, result: Result) -> bool:
         """Whether the board is at rest for another reason than to be saved on the way."""
-        return bool(result.finished or self._interruption.requested or self._notes.failure())
+        stops = self._interruption.requested or self._reports.disk_error is not None
+        return bool(result.finished or stops or self._notes.failure())
 
     def _bring_home(self, result: Result, state: str) -> None:
         """Fetches checkpoint and policy, verifies them, and saves them in one step."""
@@ -197,11 +209,12 @@ class TrainingRun:
     def _idle(self) -> None:
         """Between the board's reports, at least five times a second."""
         self._take_all(self._notes.new())
-        self._flush()
+        self._reports.flush()
         self._screen.refresh()
         if self._interruption.requested and not self._screen.view.activity:
             self._screen.activity("pausing; Ctrl-C once more quits without saving")
-        if not self._asked_to_pause and (self._interruption.requested or self._is_save_due()):
+        has_to = self._interruption.requested or self._reports.disk_error is not None
+        if not self._asked_to_pause and (has_to or self._is_save_due()):
             self._asked_to_pause = True
             # A board that refuses does not train any more: why, its reports say.
             with contextlib.suppress(TrainingFaultError):
@@ -229,26 +242,12 @@ class TrainingRun:
             self._screen.view.reach(event.step)
             return
         self._screen.take(event)
-        row: dict[str, Any] = {"time_s": round(self._train_s_before + self._time.seconds, 6)}
-        if isinstance(event, StatusText):
-            step = self._screen.view.step
-            row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
-        else:
+        if not isinstance(event, StatusText):
             self._counter = event.counter
-            if isinstance(event, Evaluation):
-                self._evaluation = event
-            row |= row_of(event, self._metric_names)
-            if self._log is not None:
-                self._log.add(event.step, scalars_of(event, self._metric_names))
-        self._rows.append(row)
-
-    def _flush(self) -> None:
-        """Writes what has come to metrics.jsonl and the TensorBoard log."""
-        if self._rows:
-            rows, self._rows = self._rows, []
-            self._folder.append_metrics(rows)
-        if self._log is not None:
-            self._log.flush()
+        if isinstance(event, Evaluation):
+            self._evaluation = event
+        time_s = self._train_s_before + self._time.seconds
+        self._reports.take(event, self._screen.view.step, time_s)
 
     # -- the run folder ----------------------------------------------------------------------------
 
@@ -256,16 +255,18 @@ class TrainingRun:
         plan = self._plan
         sources = plan.sources
         assert sources is not None
+        room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
             name = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.description.name}-{plan.board.name}"
             path = plan.out or new_run_path(f"{name}-s{plan.seed}")
             metadata = self._beginning({"started": timestamp()}, sources)
-            return RunFolder.create(path, metadata, [sources])
+            return RunFolder.create(path, metadata, [sources], plan.anew, room)
         folder = plan.resumed
         folder.lock()
         try:
             folder.require_unchanged()
             remove_partials(folder.path)
+            folder.reserve(room)
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.metadata, plan.first_step, rows)
@@ -299,14 +300,14 @@ class TrainingRun:
 
     def _standing(self, state: str) -> dict[str, Any]:
         """What run.json says of the state of training, with what is known by now."""
-        session = self._session
+        connection = self._session.connection
         this_session: dict[str, Any] = {
             "last_step": self._screen.view.step,
             "train_s": self._time.seconds,
             "evaluation_s": self._evaluation_s,
             "host_cpu_s": self._time.cpu_s,
-            "messages_lost": session.connection.messages_lost,
-            "bytes_skipped": session.connection.decoder.bytes_skipped,
+            "messages_lost": connection.messages_lost,
+            "bytes_skipped": connection.decoder.bytes_skipped,
         }
         if self._training_began is not None:
             this_session["training_began"] = self._training_began
@@ -330,13 +331,8 @@ class TrainingRun:
             for event in self._session.training.remaining_events():
                 if not isinstance(event, Result):
                     self._take(event)
-            self._flush()
-        states: list[tuple[type[BaseException], str]] = [
-            (LinkLostError, "link lost"),
-            (TrainingFaultError, "fault"),
-            (KeyboardInterrupt, "interrupted"),
-        ]
-        state = next((name for kind, name in states if isinstance(error, kind)), "failed")
+            self._reports.flush()
+        state = next((name for kind, name in BAD_ENDS if isinstance(error, kind)), "failed")
         if not hasattr(self, "_screen"):
             return error
         with contextlib.suppress(DiskError):
@@ -344,20 +340,32 @@ class TrainingRun:
         step = self._screen.view.step
         kept = f"what was received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
-            return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy()}")
-        if isinstance(error, LinkLostError | TrainingFaultError | DiskError):
-            return type(error)(f"{error}; {kept}{self._remedy()}")
+            return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy('; ')}")
+        if isinstance(error, DiskError):
+            return error.then(self._remedy() or "start a new run, as this one saved nothing", kept)
+        if isinstance(error, LinkLostError | TrainingFaultError):
+            return type(error)(f"{error}; {kept}{self._remedy('; ')}")
         return error
 
-    def _remedy(self) -> str:
+    def _remedy(self, before: str = "") -> str:
         """A clause with what goes on from the newest save, where there is one."""
         folder = self._folder
         for save in saves_to_resume(folder.path, folder.metadata):
             if (save / CHECKPOINT_FILE).is_file():
                 command = self._plan.resume_command(folder.path)
                 step = step_of(save, folder.metadata)
-                return f"; go on from step {step:,} with `{command}`"
+                return f"{before}go on from step {step:,} with `{command}`"
         return ""
+
+    def _stopped_by_disk(self, error: DiskError, result: Result) -> DiskError:
+        """The run is saved; what the disk did not take are reports."""
+        if result.finished:
+            return DiskError(
+                f"{error.cause}; the run has finished and is saved without its reports"
+            )
+        command = self._plan.resume_command(self._folder.path)
+        at = f"paused at step {result.step:,} of {self._plan.steps:,}, checkpoint saved"
+        return error.then(f"go on with `{command}`", at)
 
     def _paused(self, result: Result) -> RltError:
         command = self._plan.resume_command(self._folder.path)

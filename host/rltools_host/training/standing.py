@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rltools_host.errors import DamagedFileError
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import is_run
-from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
+from rltools_host.runs.names import RUN_FILE, is_run
+from rltools_host.runs.saves import CHECKPOINT_FILE, holds_save, is_whole, saves_to_resume
 from rltools_host.training.group_view import FAILED, FINISHED, PAUSED, WAITING, Member
 
 
@@ -28,6 +28,11 @@ def stand(member: Member, steps: int | None) -> None:
     """
     member.state = WAITING
     if not is_run(member.path):
+        if holds_save(member.path):
+            missing = DamagedFileError(
+                f"{member.path} holds a save and no {RUN_FILE}: restore that, or move the save away"
+            )
+            member.state, member.error, member.exit_code = FAILED, str(missing), missing.exit_code
         return
     try:
         folder = RunFolder.open(member.path)

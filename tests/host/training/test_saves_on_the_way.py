@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import signal
 from collections import Counter
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from fake_faults import Faults
-from rltools_host.clients.messages import Result
+from rltools_host.clients.messages import Evaluation, Result, StatusText, TrainingProgress
 from rltools_host.commands import train as train_command
 from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError
 from rltools_host.runs.folder import RunFolder
@@ -51,7 +53,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, str]]:
 
     def watched(self: RunFolder, step: int, *arguments: Any) -> None:
         commit(self, step, *arguments)
-        metadata = is_valid(self.path)
+        metadata = is_valid(self.path, trains=True)
         assert [path.name for path in self.path.glob("save-*")] == [metadata["save"]]
         assert saved_checkpoint(self.path).payload == final_state(3, step)
         saves.append((step, metadata["save"], metadata["state"]))
@@ -83,6 +85,55 @@ def test_saved_run_ends_with_the_same_bits(
     # The last one may come when the board has finished.
     assert commands[DIALECT.MAV_CMD_RLT_PAUSE] - commands[DIALECT.MAV_CMD_RLT_RESUME] in (0, 1)
     assert document["state_sha256"] == metadata["state_sha256"]
+
+
+def test_no_run_is_saved_sooner_than_it_is_due(
+    bench: Bench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seen: list[tuple[int, str, str]],
+) -> None:
+    """By a clock that counts steps: so many lie between two saves, not only before the first."""
+    reached = [0]
+
+    class CountingScreen(PlainScreen):
+        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+            super().take(event)
+            reached[0] = self.view.step
+
+    clocked = functools.partial(training_run.TrainingRun, clock=lambda: float(reached[0]))
+    monkeypatch.setattr(training_run, "TrainingRun", clocked)
+    monkeypatch.setattr(training_run, "SAVE_EVERY_S", 300.0)
+    monkeypatch.setattr(train_command, "make_screen", CountingScreen)
+    bench.train(tmp_path / "run", "report_every=20")
+    steps = [step for step, _, state in seen if state == "training"]
+    assert steps, "one is due at step 320"
+    assert all(after - before > 300 for before, after in itertools.pairwise([0, *steps]))
+
+
+def test_the_place_of_each_save_is_reserved(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, places = RunFolder.commit, []
+
+    def watched(self: RunFolder, step: int, state: str, files: Any, changes: Any) -> None:
+        (reserve,) = self.path.glob(".reserve.*.partial")
+        assert {path.name for path in reserve.iterdir()} == set(files)
+        for name, data in files.items():
+            assert (reserve / name).stat().st_blocks * 512 >= len(data)
+        (run_file,) = self.path.glob(".run.json.*.partial")
+        assert run_file.stat().st_blocks * 512 > 4 * self.run_path.stat().st_size
+        places.append(step)
+        commit(self, step, state, files, changes)
+
+    monkeypatch.setattr(RunFolder, "commit", watched)
+    run = tmp_path / "run"
+    bench.train(run)
+    assert len(places) > 1
+    bench.options = {}
+    bench.train(run, "steps=1100", resume=str(run))
+    assert places[-1] == 1100
+    assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
 
 
 def test_run_that_is_lost_goes_on_from_its_save(bench: Bench, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.files import disk_error
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.tensorboard_log import TensorBoardLog
@@ -31,10 +33,12 @@ from training_bench import (
     DIALECT,
     EXPERIMENT,
     LEARNING_RATE_BITS,
+    PAUSED_BOARD,
     Bench,
     final_state,
     is_valid,
     metrics,
+    saved_checkpoint,
 )
 
 # -- a whole run -----------------------------------------------------------------------------------
@@ -282,3 +286,96 @@ def test_full_disk_leaves_no_half_file(
     monkeypatch.undo()
     if run.exists():
         assert is_valid(run)["state"] in ("starting", "training", "failed")
+
+
+def refuse_reports(
+    monkeypatch: pytest.MonkeyPatch, step: int, while_: Callable[[Path], bool] = lambda _: True
+) -> None:
+    """The disk is full for reports from a step on, for some time."""
+    append = RunFolder.append_metrics
+
+    def refuse(self: RunFolder, rows: Any) -> None:
+        if any(row["step"] >= step for row in rows) and while_(self.path):
+            raise disk_error(self.metrics_path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+        append(self, rows)
+
+    monkeypatch.setattr(RunFolder, "append_metrics", refuse)
+
+
+def test_full_disk_on_the_way_pauses_and_saves(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    bench.options = PAUSED_BOARD
+    with monkeypatch.context() as patch:
+        refuse_reports(patch, 300)
+        with pytest.raises(DiskError) as caught:
+            bench.train(run, "report_every=20")
+    sentence = str(caught.value)
+    assert sentence.startswith(f"cannot write {run / 'metrics.jsonl'}: No space left on device; ")
+    assert "paused at step " in sentence
+    assert " of 1,000, checkpoint saved; free some space, then go on with `" in sentence
+    metadata = is_valid(run)
+    assert metadata["state"] == "paused"
+    assert 0 < metadata["checkpoint_step"] < 1000
+    assert saved_checkpoint(run).payload == final_state(3, metadata["checkpoint_step"])
+    bench.options = {}
+    words = sentence.split("`")[1].split()
+    assert words[-2:] == ["--resume", str(run)]
+    bench.train(run, resume=str(run))
+    assert saved_checkpoint(run).payload == final_state(3, 1000)
+
+
+def test_full_disk_at_the_end_saves_and_says_what_is_missing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    refuse_reports(monkeypatch, 1000)
+    with pytest.raises(DiskError, match=r"the run has finished and is saved without its reports$"):
+        bench.train(run)
+    assert is_valid(run)["state"] == "finished"
+    assert saved_checkpoint(run).payload == final_state(3, 1000)
+
+
+def test_full_disk_that_has_space_again_after_the_save(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the new save is smaller than the place that was reserved, and than the old one."""
+    run = tmp_path / "run"
+    refuse_reports(monkeypatch, 1000, lambda path: not list(path.glob("save-*")))
+    bench.train(run)
+    assert is_valid(run)["state"] == "finished"
+    assert [row["step"] for row in metrics(run, "evaluation")] == list(range(100, 1001, 100))
+
+
+def test_full_disk_before_training(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a place for its save no run begins; one that is there stays as it is."""
+    run = tmp_path / "run"
+    bench.train(run, steps=100)
+
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    sentence = "No space left on device; free some space, then run the command again$"
+    with pytest.raises(DiskError, match=sentence):
+        bench.train(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(DiskError, match=sentence):
+        bench.train(run, resume=str(run), steps=200)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert DIALECT.MAV_CMD_RLT_RESUME not in bench.boards[-1].commands
+
+
+def test_disk_that_reserves_nothing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    bench.train(tmp_path / "run", steps=100)
+    assert is_valid(tmp_path / "run")["state"] == "finished"

@@ -1,0 +1,256 @@
+"""A group's own files: what a killed, refused or resumed command leaves, without its processes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disk_calls import FullDisk, ends_killed_at, watched
+from fake_board import policy_of
+from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
+from rltools_host.boards.description import load_board
+from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
+from rltools_host.hints import command_line
+from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from rltools_host.training import group as group_module
+from rltools_host.training.crew import Worker
+from rltools_host.training.group import GroupTraining, scratch_folder
+from rltools_host.training.group_view import FINISHED, GroupScreen, Member
+from rltools_host.training.interruption import Interruption
+from rltools_host.training.plan import Plan
+from rltools_host.training.worker import Job
+from training_bench import final_state
+
+STEPS = 40
+ASKED: dict[str, Any] = {
+    "kind": "seeds",
+    "title": "A title",
+    "experiment": "fake-td3",
+    "board": "host",
+    "steps": STEPS,
+    "jobs": 1,
+    "seeds": [0, 1],
+    "settings": [],
+    "variants": [{"name": "", "label": "", "settings": []}],
+    "x_axis": "steps",
+    "y_axis": "return",
+    "tensorboard": False,
+}
+
+
+def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False) -> None:
+    """A run as training leaves it at its end, in its last calls to the disk."""
+    payload = final_state(seed, STEPS)
+    checkpoint = Checkpoint("fake-td3", FINGERPRINT, STEPS, payload, {"steps": STEPS})
+    files = {
+        "checkpoint.safetensors": to_safetensors(checkpoint, TENSORS),
+        "policy.rltp": policy_of(payload),
+    }
+    about = {"format": 2, "experiment": "fake-td3", "board": "host", "seed": seed, "steps": STEPS}
+    folder = (
+        RunFolder.open(path)
+        if resumed
+        else RunFolder.create(path, {**about, "state": "training"}, anew=anew)
+    )
+    returned = {"return_mean": -float(seed), "return_std": 0.5, "train_s": 1.5}
+    with contextlib.closing(folder):
+        folder.commit(
+            STEPS, checkpoint.state_sha256, files, {**returned, "state": "finished", "step": STEPS}
+        )
+
+
+class Crew:
+    """In place of the processes: each run is at its end at once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        self._ended = arguments[-1]
+
+    def train(self, work: Iterable[tuple[Member, Job]]) -> None:
+        for member, job in work:
+            request = job.request
+            assert member.path in (request.out, Path(request.resume or ""))
+            finish_run(member.path, member.seed, request.anew, request.resume is not None)
+            member.state = FINISHED
+            self._ended(member)
+
+
+@pytest.fixture(autouse=True)
+def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_module, "Crew", Crew)
+
+
+def created(path: Path) -> Path:
+    GroupFolder.create(path, {**ASKED, "state": "training"}).close()
+    return path
+
+
+def train(path: Path) -> dict[str, Any]:
+    """What `rlt train --resume` does when its plan is made."""
+    plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
+    group = GroupFolder.open(path)
+    group.lock()
+    try:
+        return GroupTraining(group, plan, Interruption()).train(GroupScreen)
+    finally:
+        group.close()
+
+
+def stored(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((path / "group.json").read_text())
+    return document
+
+
+def assert_finished(path: Path) -> None:
+    document = stored(path)
+    assert document["state"] == "finished"
+    assert [run["state"] for run in document["runs"]] == ["finished", "finished"]
+    assert [run["return_mean"] for run in document["runs"]] == [0.0, -1.0]
+    assert document["summary"][0]["mean"] == -0.5
+    assert "ended" in document
+    assert sorted(entry.name for entry in path.iterdir()) == ["group.json", "s0", "s1"]
+
+
+# -- killed, and gone on with ----------------------------------------------------------------------
+
+
+def test_killed_before_any_call_to_the_disk(tmp_path: Path) -> None:
+    """One more command always ends with a group that says that it has finished."""
+    killed, point, repaired = True, 0, 0
+    while killed:
+        path = created(tmp_path / str(point))
+        killed = ends_killed_at(point, lambda path=path: train(path))  # type: ignore[misc]
+        was_said = stored(path)["state"] == "finished"
+        ran = all((path / f"s{seed}/run.json").exists() for seed in (0, 1)) and all(
+            json.loads((path / f"s{seed}/run.json").read_text())["state"] == "finished"
+            for seed in (0, 1)
+        )
+        repaired += ran and not was_said
+        if was_said:
+            with pytest.raises(UsageError, match=r"all 2 runs of .* have finished: give a larger"):
+                train(path)
+        else:
+            assert train(path)["state"] == "finished"
+        assert_finished(path)
+        shutil.rmtree(path)
+        point += 1
+    assert point > 60, "two runs make more calls than that"
+    assert repaired > 5
+
+
+def test_a_group_that_has_finished_is_left_as_it_is(tmp_path: Path) -> None:
+    path = created(tmp_path / "group")
+    train(path)
+    before = (path / "group.json").read_bytes()
+    with pytest.raises(UsageError, match="have finished: give a larger total with --steps"):
+        train(path)
+    assert (path / "group.json").read_bytes() == before
+
+
+# -- what is not the tools' ------------------------------------------------------------------------
+
+
+def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:
+    path = created(tmp_path / "group")
+    run = path / "s0"
+    RunFolder.create(run, {"state": "training"}, [("sources-0123456789ab.tar.gz", b"x")]).close()
+    (run / "metrics.jsonl").write_text("{}\n")
+    (run / "events.out.tfevents.1").write_text("")
+    (run / ".run.json.12.partial").write_text("")
+    (run / ".save-4-0123456789ab.12.partial").mkdir()
+    (run / ".save-4-0123456789ab.12.partial" / "policy.rltp").write_text("")
+    own = {"notes.txt": "mine", ".hidden.partial": "mine", "deep/er/thing": "mine"}
+    for name, text in own.items():
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(text)
+    assert train(path)["state"] == "finished"
+    (save,) = [entry.name for entry in run.glob("save-*")]
+    assert sorted(entry.name for entry in run.iterdir()) == sorted(
+        [".hidden.partial", "deep", "notes.txt", "run.json", save]
+    )
+    assert {name: (run / name).read_text() for name in own} == own
+
+
+def test_a_save_without_run_json_stays(tmp_path: Path) -> None:
+    path = created(tmp_path / "group")
+    finish_run(path / "s0", 0)
+    (path / "s0" / "run.json").unlink()
+    (save,) = (path / "s0").glob("save-*")
+    with pytest.raises(RltError, match=r"1 of 2 runs failed \(seed 0\)") as caught:
+        train(path)
+    assert caught.value.exit_code == DamagedFileError.exit_code
+    assert "holds a save and no run.json: restore that" in stored(path)["runs"][0]["error"]
+    assert (save / "checkpoint.safetensors").is_file()
+    assert stored(path)["runs"][1]["state"] == "finished"
+
+
+def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
+    finish_run(tmp_path / "run", 0)
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(UsageError, match="run holds a save: move that away, or go on from it"):
+        RunFolder.create(tmp_path / "run", {}, anew=True)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_users_file_in_an_older_save_stays(tmp_path: Path) -> None:
+    finish_run(tmp_path / "run", 0)
+    folder = RunFolder.open(tmp_path / "run")
+    older = folder.save_path
+    (older / "notes.txt").write_text("mine")
+    folder.commit(STEPS + 1, "ab" * 32, {"policy.rltp": b""}, {})
+    assert [entry.name for entry in older.iterdir()] == ["notes.txt"]
+
+
+def test_the_scratch_folder_has_what_is_the_tools_removed(tmp_path: Path) -> None:
+    program = tmp_path / "pendulum"
+    with scratch_folder(tmp_path / ".work", program) as scratch:
+        for name in ("s0.job", "s0.log", "pendulum", "pendulum.map"):
+            (scratch / name).write_text("")
+    assert not scratch.exists()
+    scratch.mkdir()
+    (scratch / "notes.txt").write_text("mine")
+    (scratch / "s0.job").write_text("of a command that was killed")
+    with scratch_folder(tmp_path / ".work", program):
+        pass
+    assert [entry.name for entry in scratch.iterdir()] == ["notes.txt"]
+
+
+# -- a full disk -----------------------------------------------------------------------------------
+
+
+def test_full_disk_at_every_point(tmp_path: Path) -> None:
+    """The sentence says what goes on, and that does."""
+    failed, point = True, 0
+    while failed:
+        path = created(tmp_path / str(point))
+        sentence = ""
+        try:
+            with watched(FullDisk(point), FullDisk.NEED_SPACE):
+                train(path)
+        except RltError as error:
+            sentence = str(error)
+        failed = sentence != ""
+        if failed:
+            assert "No space left on device" in sentence
+            assert sentence.endswith(
+                f"; free some space, then go on with `{command_line('train', '--resume', path)}`"
+            )
+            if stored(path)["state"] != "finished":  # it was written, its folder not synchronised
+                train(path)
+        assert_finished(path)
+        shutil.rmtree(path)
+        point += 1
+    assert point > 25
+
+
+def test_a_process_that_cannot_be_told_its_job_is_a_run_that_failed(tmp_path: Path) -> None:
+    member = Member(next(GroupFolder.open(created(tmp_path / "g")).run_names()), "", tmp_path, 1)
+    with pytest.raises(DiskError, match=r"cannot write .*s0\.job: No such file or directory"):
+        Worker(member, Job(None, False), tmp_path / "nowhere")  # type: ignore[arg-type]
