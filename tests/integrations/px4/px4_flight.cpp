@@ -51,8 +51,6 @@ bool flight_start(const char* folder, const float* rotors, int heading) {
   publish(vehicle_status_s{0, vehicle_status_s::ARMING_STATE_DISARMED, kHold, 1, 1});
   return command("start") == 0;
 }
-void flight_stop() { command("stop"); }
-
 void flight_register() {
   const uint64_t request = Topic<register_ext_component_request_s>::message.request_id;
   publish(register_ext_component_reply_s{0, request, true, 2, kOurMode});
@@ -71,7 +69,15 @@ bool flight_may_be_selected() { return Topic<arming_check_reply_s>::message.can_
 void flight_select(bool is_ours) {
   const uint8_t arming =
       is_ours ? vehicle_status_s::ARMING_STATE_ARMED : vehicle_status_s::ARMING_STATE_DISARMED;
+  publish(vehicle_land_detected_s{0, !is_ours, !is_ours, !is_ours});
   publish(vehicle_status_s{0, arming, is_ours ? kOurMode : kHold, 1, 1});
+}
+
+// Not while it is armed.
+void flight_stop() {
+  flight_select(false);
+  px4_usleep(2000);
+  command("stop");
 }
 
 // A tick, 2 ms after the last. `motors` (4): of PX4's numbers. True where the policy gave them.

@@ -1,10 +1,11 @@
 // What the module of integrations/px4 uses of PX4, declared and as far as needed done by us, in
-// memory: a clock, topics that keep the last message, parameters, a work item, a module.
+// memory: a clock, topics, parameters, a work item, a module.
 // px4_build.py makes a header of each name that the module includes; all of them are this file.
 // RLT_PX4_HAS_DESCRIPTOR and RLT_TEST_SETPOINT_CONFIG choose between PX4's versions.
 // PX4_TEST_PARAMETERS(X) lists module.yaml: X(name, type, default).
 #pragma once
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,16 +39,59 @@ inline void say(const char* format, ...) {
   va_end(arguments);
 }
 
+// How many messages a topic keeps for those who are behind: ORB_QUEUE_LENGTH.
 template <class T>
-struct Topic {
-  static inline T message{};
-  static inline unsigned generation = 0;
+constexpr unsigned kQueueLength = 1;
+template <>
+inline constexpr unsigned kQueueLength<arming_check_reply_s> = 4;
+template <>
+inline constexpr unsigned kQueueLength<register_ext_component_reply_s> = 2;
+template <>
+inline constexpr unsigned kQueueLength<register_ext_component_request_s> = 2;
+template <>
+inline constexpr unsigned kQueueLength<vehicle_command_s> = 8;
+
+// Instance 0 of a topic, as uORB's DeviceNode is: there is one flag for all who publish, which the
+// first of them sets, and whoever unadvertises clears. Publishing does not set it. Nobody sees an
+// update of a topic without it. It was never counted how many publish.
+struct Node {
+  bool is_advertised = false;
+  bool is_ours = false;  // the module has published it
 };
 template <class T>
+struct Topic {
+  static inline T message{};  // the last one
+  static inline T queue[kQueueLength<T>]{};
+  static inline unsigned generation = 0;
+  static inline Node node{};
+
+  static void write(const T& written) {
+    message = queue[generation % kQueueLength<T>] = written;
+    generation++;
+  }
+  // The oldest one that `seen` of them do not have.
+  static bool read(T* into, unsigned& seen) {
+    if (!node.is_advertised || seen == generation) return false;
+    if (generation - seen > kQueueLength<T>) seen = generation - kQueueLength<T>;
+    *into = queue[seen % kQueueLength<T>];
+    seen++;
+    return true;
+  }
+};
+
+// As a module of PX4's own, which has advertised the topic when it started, and does so once.
+template <class T>
 void publish(const T& message) {
-  Topic<T>::message = message;
-  Topic<T>::generation++;
+  static bool was_advertised = false;
+  if (!was_advertised) Topic<T>::node.is_advertised = true;
+  was_advertised = true;
+  Topic<T>::write(message);
 }
+
+// Whatever of PX4 runs meanwhile: the commander of a test.
+inline void (*each_tick)() = nullptr;
+// The next allocation of this size or more fails; 0: none does.
+inline size_t fails_at_bytes = 0;
 
 }  // namespace px4_test
 
@@ -83,6 +127,7 @@ PX4_TEST_TOPIC(vehicle_angular_velocity)
 PX4_TEST_TOPIC(hover_thrust_estimate)
 PX4_TEST_TOPIC(vehicle_attitude)
 PX4_TEST_TOPIC(vehicle_command)
+PX4_TEST_TOPIC(vehicle_land_detected)
 PX4_TEST_TOPIC(vehicle_local_position)
 PX4_TEST_TOPIC(vehicle_status)
 PX4_TEST_TOPIC(vehicle_thrust_setpoint)
@@ -95,10 +140,7 @@ class Subscription {
   explicit Subscription(const orb_metadata*) {}
   template <class T>
   bool update(T* message) {
-    if (seen_ == px4_test::Topic<T>::generation) return false;
-    seen_ = px4_test::Topic<T>::generation;
-    *message = px4_test::Topic<T>::message;
-    return true;
+    return px4_test::Topic<T>::read(message, seen_);
   }
 
  private:
@@ -108,11 +150,22 @@ class Subscription {
 template <class T>
 class Publication {
  public:
-  explicit Publication(const orb_metadata*) {}
+  Publication(const orb_metadata*) {}
+  // Queued ones are left advertised.
+  ~Publication() {
+    if (_handle != nullptr && px4_test::kQueueLength<T> == 1) _handle->is_advertised = false;
+  }
   bool publish(const T& message) {
-    px4_test::publish(message);
+    if (_handle == nullptr) {
+      _handle = &px4_test::Topic<T>::node;
+      _handle->is_advertised = _handle->is_ours = true;
+    }
+    px4_test::Topic<T>::write(message);
     return true;
   }
+
+ protected:
+  px4_test::Node* _handle = nullptr;
 };
 
 }  // namespace uORB
@@ -191,9 +244,13 @@ class ScheduledWorkItem {
 
 }  // namespace px4
 
+// Ticks pass meanwhile.
 inline void px4_usleep(uint32_t time_us) {
-  px4_test::now_us += time_us;
-  if (px4::ScheduledWorkItem::scheduled != nullptr) px4::ScheduledWorkItem::scheduled->Run();
+  for (uint32_t passed_us = 0; passed_us < time_us; passed_us += 2000) {
+    px4_test::now_us += 2000;
+    if (px4_test::each_tick != nullptr) px4_test::each_tick();
+    if (px4::ScheduledWorkItem::scheduled != nullptr) px4::ScheduledWorkItem::scheduled->Run();
+  }
 }
 
 #define PX4_TEST_VALUE(name, type, value) \
@@ -224,6 +281,38 @@ using ParamFloat = Px4TestParameter<float, Parameter>;
   PX4_TEST_PLAIN g;                               \
   PX4_TEST_PLAIN h;
 
+inline pthread_mutex_t px4_modules_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+namespace px4_test {
+
+// What PX4's ModuleBase does with start, stop and status. `Calls`: of a module.
+template <class Calls>
+int module_main(const Calls& calls, int argc, char* argv[]) {
+  if (argc < 2) return calls.print_usage();
+  const bool is_running = calls.task_id() != -1;
+  if (strcmp(argv[1], "start") == 0) {
+    if (!is_running) return calls.task_spawn(argc - 1, argv + 1);
+    PX4_ERR("Task already running");
+    return -1;
+  }
+  if (strcmp(argv[1], "stop") == 0) {
+    if (!is_running) return 0;
+    calls.request_stop();
+    for (int i = 0; calls.task_id() != -1; i++) {
+      px4_usleep(10000);
+      if (i < 500) continue;
+      PX4_ERR("timeout, forcing stop");
+      calls.exit_and_cleanup();
+      return -1;
+    }
+    return 0;
+  }
+  if (strcmp(argv[1], "status") == 0) return is_running ? calls.print_status() : -1;
+  return calls.custom_command(argc - 1, argv + 1);
+}
+
+}  // namespace px4_test
+
 #if RLT_PX4_HAS_DESCRIPTOR
 
 class ModuleBase {
@@ -239,15 +328,17 @@ class ModuleBase {
   };
   virtual ~ModuleBase() = default;
   static int main(Descriptor& desc, int argc, char* argv[]) {
-    if (argc < 2) return desc.print_usage(nullptr);
-    if (strcmp(argv[1], "start") == 0) return desc.task_spawn(argc - 1, argv + 1);
-    if (strcmp(argv[1], "stop") == 0) {
-      desc.object.load()->should_exit_ = true;
-      px4_usleep(2000);
-      return desc.object.load() == nullptr ? 0 : -1;
-    }
-    if (strcmp(argv[1], "status") == 0) return desc.object.load()->print_status();
-    return desc.custom_command(argc - 1, argv + 1);
+    struct Calls {
+      Descriptor& desc;
+      int task_id() const { return desc.task_id; }
+      int task_spawn(int argc, char* argv[]) const { return desc.task_spawn(argc, argv); }
+      int custom_command(int argc, char* argv[]) const { return desc.custom_command(argc, argv); }
+      int print_usage() const { return desc.print_usage(nullptr); }
+      int print_status() const { return desc.object.load()->print_status(); }
+      void request_stop() const { desc.object.load()->should_exit_ = true; }
+      void exit_and_cleanup() const { ModuleBase::exit_and_cleanup(desc); }
+    };
+    return px4_test::module_main(Calls{desc}, argc, argv);
   }
   static void exit_and_cleanup(Descriptor& desc) {
     delete desc.object.load();
@@ -273,15 +364,16 @@ class ModuleBase {
  public:
   virtual ~ModuleBase() = default;
   static int main(int argc, char* argv[]) {
-    if (argc < 2) return T::print_usage();
-    if (strcmp(argv[1], "start") == 0) return T::task_spawn(argc - 1, argv + 1);
-    if (strcmp(argv[1], "stop") == 0) {
-      static_cast<ModuleBase*>(_object.load())->should_exit_ = true;
-      px4_usleep(2000);
-      return _object.load() == nullptr ? 0 : -1;
-    }
-    if (strcmp(argv[1], "status") == 0) return _object.load()->print_status();
-    return T::custom_command(argc - 1, argv + 1);
+    struct Calls {
+      int task_id() const { return _task_id; }
+      int task_spawn(int argc, char* argv[]) const { return T::task_spawn(argc, argv); }
+      int custom_command(int argc, char* argv[]) const { return T::custom_command(argc, argv); }
+      int print_usage() const { return T::print_usage(); }
+      int print_status() const { return _object.load()->print_status(); }
+      void request_stop() const { static_cast<ModuleBase*>(_object.load())->should_exit_ = true; }
+      void exit_and_cleanup() const { ModuleBase::exit_and_cleanup(); }
+    };
+    return px4_test::module_main(Calls{}, argc, argv);
   }
   static void exit_and_cleanup() {
     delete _object.load();

@@ -14,6 +14,7 @@ struct arming_check_reply_s {
   uint8_t request_id, registration_id, health_component_index, num_events;
   bool can_arm_and_run;
   bool mode_req_angular_velocity, mode_req_attitude, mode_req_local_alt, mode_req_local_position;
+  bool mode_req_prevent_arming;
 };
 struct arming_check_request_s {
   uint64_t timestamp;
@@ -78,6 +79,10 @@ struct vehicle_control_mode_s {
   uint64_t timestamp;
   bool flag_control_climb_rate_enabled, flag_control_allocation_enabled;
   uint8_t source_id;
+};
+struct vehicle_land_detected_s {
+  uint64_t timestamp;
+  bool ground_contact, maybe_landed, landed;
 };
 struct vehicle_local_position_s {
   uint64_t timestamp, timestamp_sample;

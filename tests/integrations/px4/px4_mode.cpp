@@ -48,9 +48,9 @@ struct Vehicle {
   explicit Vehicle(const ModeSettings& settings = {}, const Image& image = image_of(1))
       : mode(new Mode(settings)) {
     if (!image.empty()) install(*mode, image);
-    CHECK(mode->set_rotors(kGenericX, 4));
+    CHECK(mode->set_rotors(kGenericX, 4, false));
     in.now_us = 10000000;
-    in.is_armed = in.is_selected = true;
+    in.is_armed = in.is_selected = in.is_in_air = true;
     in.attitude.q[0] = 1.0f;
     in.position.is_valid = true;
     in.position.ned_m[0] = 1.0f;
@@ -230,9 +230,39 @@ TEST_CASE("airframes that are not the contract's are refused") {
   other[1] = {kNan, -1, 0.05f};
   CHECK(!find_motors(other, 4, motors));
   Vehicle vehicle;
-  CHECK(!vehicle.mode->set_rotors(plus, 4));
+  CHECK(!vehicle.mode->set_rotors(plus, 4, false));
   CHECK(is_safe(vehicle.tick()));
   CHECK(vehicle.mode->fault() == Reason::rotors_differ);
+}
+
+TEST_CASE("armed, the vehicle keeps the rotors that it had") {
+  Rotor swapped[4] = {kGenericX[1], kGenericX[0], kGenericX[2], kGenericX[3]};
+  Rotor wrong[4] = {kGenericX[0], kGenericX[1], kGenericX[2], kGenericX[3]};
+  wrong[0].moment = -wrong[0].moment;
+  const float actions[4] = {-1.0f, -0.5f, 0.0f, 0.5f};
+  Vehicle vehicle({}, constant_image(actions));
+  Mode& mode = *vehicle.mode;
+  for (const Rotor* other : {swapped, wrong}) {
+    vehicle.in.is_selected = false;
+    CHECK(!mode.set_rotors(other, 4, true));
+    vehicle.tick();
+    CHECK(mode.refusal() == Reason::rotors_differ);
+    CHECK(mode.set_rotors(kGenericX, 4, true));
+    vehicle.in.is_selected = true;
+    vehicle.fly(1);
+    CHECK(!mode.set_rotors(other, 4, true));  // it acts: with those that it has
+    const Command command = vehicle.tick();
+    CHECK(mode.refusal() == Reason::none);
+    CHECK(command.motors[1] == 0.5f);
+    CHECK(command.motors[0] == 0.0f);
+  }
+  // Those of the last time that it was not armed, if they were the contract's.
+  CHECK(!mode.set_rotors(wrong, 4, false));
+  CHECK(!mode.set_rotors(kGenericX, 4, true));
+  CHECK(mode.set_rotors(swapped, 4, false));
+  CHECK(!mode.set_rotors(kGenericX, 4, true));
+  CHECK(mode.set_rotors(swapped, 4, true));
+  CHECK(vehicle.tick().motors[1] == 0.0f);
 }
 
 // -- acting ---------------------------------------------------------------------------------------
@@ -275,6 +305,52 @@ TEST_CASE("a call before the next tick is due sends nothing") {
   vehicle.in.now_us += 400;
   CHECK(!vehicle.mode->update(vehicle.in).has_motors);
   CHECK(vehicle.mode->fault() == Reason::none);
+}
+
+TEST_CASE("on the ground no rotor turns, whatever else is wrong, until the mode is entered anew") {
+  for (const bool has_rates : {true, false}) {
+    Vehicle vehicle;
+    vehicle.in.is_in_air = false;
+    vehicle.in.hover = {vehicle.in.now_us, 0.5f};
+    vehicle.measure();
+    if (!has_rates) vehicle.in.rates.taken_us = 0;
+    const Command command = vehicle.mode->update(vehicle.in);
+    CHECK(is_safe(command, 0.0f));
+    CHECK(command.collective == 0.0f);
+    CHECK(command.asks_for_fallback);
+    CHECK(vehicle.mode->fault() == (has_rates ? Reason::on_ground : Reason::rates_missing));
+    vehicle.in.is_in_air = true;  // thrown
+    for (int i = 0; i < 20; i++) CHECK(is_safe(vehicle.tick(), 0.0f));
+    vehicle.in.is_selected = false;
+    vehicle.tick();
+    CHECK(vehicle.mode->refusal() == Reason::none);
+    vehicle.in.is_selected = true;
+    vehicle.fly(10);
+    vehicle.in.position.is_valid = false;
+    vehicle.in.hover = {vehicle.in.now_us, 0.5f};
+    CHECK(is_safe(vehicle.tick(), 0.5f));
+  }
+}
+
+TEST_CASE("the ground refuses the mode to an armed vehicle only, and behind every other reason") {
+  Vehicle vehicle;
+  vehicle.in.is_selected = vehicle.in.is_in_air = vehicle.in.is_armed = false;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);  // PX4 does not arm in it
+  vehicle.in.is_armed = true;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::on_ground);
+  vehicle.in.position.is_valid = false;
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::position_invalid);
+}
+
+TEST_CASE("a policy that touches the ground goes on: PX4 disarms a vehicle that has landed") {
+  Vehicle vehicle;
+  vehicle.fly(10);
+  vehicle.in.is_in_air = false;
+  vehicle.fly(10);
+  CHECK(vehicle.mode->refusal() == Reason::none);
 }
 
 // -- faults ---------------------------------------------------------------------------------------

@@ -1,134 +1,6 @@
 // The module of integrations/px4 as PX4 sees it: topics in, topics out, files, commands. The test
-// is the commander, the sensors and the shell.
-#include <doctest/doctest.h>
-
-#include <array>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
-#include <vector>
-
-#define RLT_PX4_FOLDER folder_of_test().c_str()
-static std::string& folder_of_test() {
-  static std::string folder;
-  return folder;
-}
-#include "px4_policies.h"
-#include "rlt_policy_module.cpp"
-#include "rlt_policy_shell.cpp"
-
-using namespace px4_policies;
-using px4_test::publish;
-using px4_test::Topic;
-
-namespace {
-
-constexpr std::uint8_t kExternal1 = 23, kHold = 4;
-
-int command(std::vector<std::string> words) {
-  words.insert(words.begin(), "rlt_policy");
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  return rlt_policy_main(static_cast<int>(arguments.size()), arguments.data());
-}
-int command(const char* word) { return command(std::vector<std::string>{word}); }
-
-// A PX4 with a vehicle that hovers; it has started the module.
-struct Px4 {
-  std::string name;
-  vehicle_status_s status{};
-  bool rates_come = true;
-  std::uint32_t noise = 1;
-  std::uint8_t requests = 0;
-
-  explicit Px4(const std::vector<std::pair<const char*, Image>>& files = {
-                   {"policy.rltp", image_of(1)}}) {
-    char place[] = "/tmp/rlt_px4_XXXXXX";
-    name = mkdtemp(place);
-    folder_of_test() = name;
-    for (const auto& [file, image] : files) write(file, image);
-    status.arming_state = vehicle_status_s::ARMING_STATE_DISARMED;
-    status.nav_state = kHold;
-    status.system_id = 7;
-    status.component_id = 1;
-    px4_test::speaks_to_ground = false;
-    REQUIRE(command("start") == 0);
-    REQUIRE(::px4::ScheduledWorkItem::interval_us == 2000);
-    publish(status);
-    ticks(1);
-  }
-  ~Px4() {
-    if (::px4::ScheduledWorkItem::scheduled != nullptr) command("stop");
-    std::filesystem::remove_all(name);
-  }
-  void write(const char* file, const Image& image) const {
-    std::ofstream stream(name + "/" + file, std::ios::binary);
-    stream.write(reinterpret_cast<const char*>(image.data()),
-                 static_cast<std::streamsize>(image.size()));
-  }
-  Image read(const char* file) const {
-    std::ifstream stream(name + "/" + file, std::ios::binary);
-    return Image(std::istreambuf_iterator<char>(stream), {});
-  }
-  void ticks(int count) {
-    for (int i = 0; i < count; i++) {
-      measure();
-      px4_usleep(2000);
-    }
-  }
-  void measure() {
-    const std::uint64_t taken_us = px4_test::now_us;
-    noise = noise * 1664525u + 1013904223u;
-    const float rate = 1e-3f * static_cast<float>(noise % 1000);
-    if (rates_come) publish(vehicle_angular_velocity_s{taken_us, taken_us, {rate, -rate, rate}});
-    publish(vehicle_attitude_s{taken_us, taken_us, {1, 0, 0, 0}});
-    vehicle_local_position_s position{};
-    position.timestamp = taken_us;  // and no timestamp_sample
-    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
-    position.z = -2.0f;
-    publish(position);
-  }
-  // The commander's answer to a registration.
-  void accept_registration(std::int8_t mode = kExternal1) {
-    const auto& request = Topic<register_ext_component_request_s>::message;
-    publish(register_ext_component_reply_s{0, request.request_id, true, 2, mode});
-    ticks(1);
-  }
-  arming_check_reply_s ask(std::uint32_t registrations = 1u << 2) {
-    arming_check_request_s request{};
-    request.request_id = ++requests;
-#if RLT_PX4_HAS_DESCRIPTOR
-    request.valid_registrations_mask = registrations;
-#else
-    (void)registrations;
-#endif
-    publish(request);
-    ticks(1);
-    return Topic<arming_check_reply_s>::message;
-  }
-  void set(bool armed, std::uint8_t mode) {
-    status.arming_state =
-        armed ? vehicle_status_s::ARMING_STATE_ARMED : vehicle_status_s::ARMING_STATE_DISARMED;
-    status.nav_state = mode;
-    publish(status);
-  }
-  void fly() {
-    accept_registration();
-    set(true, kExternal1);
-    ticks(5);
-  }
-};
-
-unsigned motor_messages() { return Topic<actuator_motors_s>::generation; }
-bool log_has(const char* text) {
-  return std::string(px4_test::log).find(text) != std::string::npos;
-}
-
-}  // namespace
+// is the commander, the sensors and the shell. How it starts and ends: px4_life.cpp.
+#include "px4_bench.h"
 
 TEST_CASE("the mode is registered, and again each second until the commander answers") {
   const unsigned before = Topic<register_ext_component_request_s>::generation;
@@ -184,7 +56,7 @@ TEST_CASE("arming checks are answered with what the mode needs, and refused with
   CHECK(reply.request_id == px4.requests);
   CHECK(reply.registration_id == 2);
   CHECK((reply.mode_req_angular_velocity && reply.mode_req_attitude && reply.mode_req_local_alt &&
-         reply.mode_req_local_position));
+         reply.mode_req_local_position && reply.mode_req_prevent_arming));
   px4.rates_come = false;
   px4.ticks(10);
   CHECK(!px4.ask().can_arm_and_run);
@@ -270,6 +142,96 @@ TEST_CASE("other rotors than the contract's are refused, also after a change of 
   publish(parameter_update_s{3});
   px4.ticks(1);
   CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("other rotors are refused also where they became others in the air") {
+  for (const bool is_told : {true, false}) {  // by parameter_update, or else found
+    Px4 px4;
+    px4.accept_registration();
+    px4.set(true, kHold);
+    px4.ticks(2);
+    CHECK(px4.ask().can_arm_and_run);
+    px4_test::rotor_sign = -1.0f;
+    if (is_told) publish(parameter_update_s{1});
+    px4.ticks(2);
+    CHECK(!px4.ask().can_arm_and_run);
+    px4.set(false, kHold);
+    px4.ticks(2);
+    CHECK(!px4.ask().can_arm_and_run);
+    px4.set(true, kExternal1);
+    px4.ticks(1);
+    CHECK(log_has("rotors differ"));
+    px4.set(false, kHold);
+    px4_test::rotor_sign = 1.0f;
+    px4.ticks(2);
+    CHECK(px4.ask().can_arm_and_run);
+  }
+}
+
+TEST_CASE("rotors are looked at when the mode is entered, though nobody asked") {
+  Px4 px4;
+  px4.accept_registration();
+  px4.set(true, kHold);
+  px4.ticks(2);
+  px4_test::rotor_count = 6;
+  px4.set(true, kExternal1);
+  px4.ticks(1);
+  px4_test::rotor_count = 4;
+  CHECK(log_has("rotors differ"));
+}
+
+TEST_CASE("motors keep their numbers while the vehicle is armed") {
+  for (const bool acts : {true, false}) {
+    Px4 px4;
+    px4.accept_registration();
+    px4.set(true, acts ? kExternal1 : kHold);
+    px4.ticks(2);
+    std::swap(px4_test::rotors[0], px4_test::rotors[1]);  // a contract's vehicle, too
+    publish(parameter_update_s{1});
+    const unsigned commands = Topic<vehicle_command_s>::generation, motors = motor_messages();
+    px4.ticks(50);
+    CHECK(px4.ask().can_arm_and_run == acts);  // it goes on with those that it has
+    CHECK(Topic<vehicle_command_s>::generation == commands);
+    CHECK(motor_messages() == motors + (acts ? 51 : 0));
+    px4.set(true, kHold);
+    px4.ticks(2);
+    CHECK(!px4.ask().can_arm_and_run);
+    px4.set(false, kHold);
+    px4.ticks(2);
+    CHECK(px4.ask().can_arm_and_run);
+    std::swap(px4_test::rotors[0], px4_test::rotors[1]);
+  }
+}
+
+TEST_CASE("on the ground the mode is refused while the vehicle is armed, and no rotor turns") {
+  for (int flag = 0; flag < 3; flag++) {
+    Px4 px4;
+    px4.accept_registration();
+    CHECK(px4.ask().can_arm_and_run);  // disarmed: PX4 does not arm in it
+    px4.ground(flag == 0, flag == 1, flag == 2);
+    px4.set_on_ground(true, kHold);
+    px4.ticks(2);
+    CHECK(!px4.ask().can_arm_and_run);
+    px4.set_on_ground(true, kExternal1);  // nevertheless
+    px4.ticks(1);
+    CHECK(log_has("RL Policy: on the ground: take off first"));
+    const unsigned commands = Topic<vehicle_command_s>::generation;
+    for (int i = 0; i < 100; i++) {
+      px4.ticks(1);
+      for (int motor = 0; motor < 4; motor++) {
+        REQUIRE(Topic<actuator_motors_s>::message.control[motor] == 0.0f);
+      }
+    }
+    CHECK(Topic<vehicle_command_s>::generation == commands + 4);
+    px4.set(true, kHold);  // in the air
+    px4.ticks(2);
+    CHECK(px4.ask().can_arm_and_run);
+    px4.set(true, kExternal1);
+    const unsigned motors = motor_messages();
+    px4.ticks(5);
+    CHECK(motor_messages() == motors + 5);
+    CHECK(Topic<actuator_motors_s>::message.control[0] > 0.0f);
+  }
 }
 
 TEST_CASE("without a file there is a mode that cannot be flown") {
@@ -377,17 +339,10 @@ TEST_CASE("a candidate that is refused leaves the policy") {
   CHECK(px4.ask().can_arm_and_run);
 }
 
-TEST_CASE("unknown commands are refused, and stop unregisters the mode") {
+TEST_CASE("unknown commands are refused") {
   Px4 px4;
-  px4.accept_registration();
   command("dance");
   CHECK(log_has("unknown command"));
-  CHECK(command("stop") == 0);
-  CHECK(::px4::ScheduledWorkItem::scheduled == nullptr);
-  CHECK(Topic<unregister_ext_component_s>::message.mode_id == kExternal1);
-  CHECK(Topic<unregister_ext_component_s>::message.arming_check_id == 2);
-  CHECK(command("try") != 0);
-  CHECK(log_has("not running"));
 }
 
 #if RLT_PX4_HAS_DESCRIPTOR

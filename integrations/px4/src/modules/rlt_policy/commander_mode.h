@@ -12,7 +12,6 @@
 #include <uORB/topics/register_ext_component_request.h>
 #include <uORB/topics/unregister_ext_component.h>
 #include <uORB/topics/vehicle_control_mode.h>
-#include <uORB/Publication.hpp>
 #include <uORB/Subscription.hpp>
 #if __has_include(<uORB/topics/setpoint_config.h>)
 #include <uORB/topics/setpoint_config.h>
@@ -20,6 +19,8 @@
 #else
 #define RLT_PX4_HAS_SETPOINT_CONFIG 0
 #endif
+
+#include "lasting_publication.h"
 
 namespace rlt::px4 {
 
@@ -34,14 +35,7 @@ class CommanderMode {
 
   // Asks for the mode, again each second until the commander has given it.
   void ask() {
-    while (registration_sub_.update(&registration_)) {
-      if (registration_.request_id != request_id_ || mode_id_ >= 0) continue;
-      if (!registration_.success) continue;
-      mode_id_ = registration_.mode_id;
-      arming_check_id_ = registration_.arming_check_id;
-      configure();
-      PX4_INFO("mode %d, arming check %d", mode_id_, arming_check_id_);
-    }
+    hear();
     const uint64_t now_us = hrt_absolute_time();
     if (mode_id_ >= 0 || (registered_us_ != 0 && now_us - registered_us_ < kAgain_us)) return;
     registered_us_ = now_us;
@@ -57,7 +51,9 @@ class CommanderMode {
     request_pub_.publish(request_);
   }
 
+  // Until the module ends, in every tick: the commander's answer may still be on its way.
   void give_back() {
+    hear();
     if (mode_id_ < 0) return;
     unregister_ext_component_s message{};
     message.timestamp = hrt_absolute_time();
@@ -66,6 +62,7 @@ class CommanderMode {
     message.mode_id = static_cast<int8_t>(mode_id_);
     message.mode_executor_id = -1;
     unregister_pub_.publish(message);
+    mode_id_ = arming_check_id_ = -1;
   }
 
   // PX4's controllers rest in this mode: the motors are ours.
@@ -106,11 +103,23 @@ class CommanderMode {
     reply_.mode_req_attitude = true;
     reply_.mode_req_local_alt = true;
     reply_.mode_req_local_position = true;
+    reply_.mode_req_prevent_arming = true;  // no policy takes off
     reply_pub_.publish(reply_);
   }
 
  private:
   static constexpr uint32_t kAgain_us = 1000000;
+
+  void hear() {
+    while (registration_sub_.update(&registration_)) {
+      if (registration_.request_id != request_id_ || mode_id_ >= 0) continue;
+      if (!registration_.success) continue;
+      mode_id_ = registration_.mode_id;
+      arming_check_id_ = registration_.arming_check_id;
+      configure();
+      PX4_INFO("mode %d, arming check %d", mode_id_, arming_check_id_);
+    }
+  }
 
   // Older versions of PX4 do not say which registrations count.
   template <class Check>
@@ -135,14 +144,14 @@ class CommanderMode {
   uORB::Subscription check_sub_{ORB_ID(arming_check_request)};
   uORB::Subscription registration_sub_{ORB_ID(register_ext_component_reply)};
 
-  uORB::Publication<arming_check_reply_s> reply_pub_{ORB_ID(arming_check_reply)};
-  uORB::Publication<register_ext_component_request_s> request_pub_{
+  LastingPublication<arming_check_reply_s> reply_pub_{ORB_ID(arming_check_reply)};
+  LastingPublication<register_ext_component_request_s> request_pub_{
       ORB_ID(register_ext_component_request)};
-  uORB::Publication<unregister_ext_component_s> unregister_pub_{ORB_ID(unregister_ext_component)};
+  LastingPublication<unregister_ext_component_s> unregister_pub_{ORB_ID(unregister_ext_component)};
 #if RLT_PX4_HAS_SETPOINT_CONFIG
-  uORB::Publication<setpoint_config_s> configure_pub_{ORB_ID(setpoint_config)};
+  LastingPublication<setpoint_config_s> configure_pub_{ORB_ID(setpoint_config)};
 #else
-  uORB::Publication<vehicle_control_mode_s> configure_pub_{ORB_ID(config_control_setpoints)};
+  LastingPublication<vehicle_control_mode_s> configure_pub_{ORB_ID(config_control_setpoints)};
 #endif
 };
 

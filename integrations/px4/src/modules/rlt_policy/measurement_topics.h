@@ -5,6 +5,7 @@
 #include <uORB/topics/trajectory_setpoint.h>
 #include <uORB/topics/vehicle_angular_velocity.h>
 #include <uORB/topics/vehicle_attitude.h>
+#include <uORB/topics/vehicle_land_detected.h>
 #include <uORB/topics/vehicle_local_position.h>
 #include <uORB/Subscription.hpp>
 
@@ -48,6 +49,9 @@ class MeasurementTopics {
       inputs.setpoint.taken_us = setpoint_.timestamp;
       for (int i = 0; i < 3; i++) inputs.setpoint.ned_m[i] = setpoint_.position[i];
     }
+    if (ground_sub_.update(&ground_)) {
+      inputs.is_in_air = !(ground_.landed || ground_.maybe_landed || ground_.ground_contact);
+    }
     if (hover_sub_.update(&hover_)) {
       inputs.hover = {hover_.valid ? hover_.timestamp : 0, hover_.hover_thrust};
     }
@@ -59,12 +63,14 @@ class MeasurementTopics {
   trajectory_setpoint_s setpoint_{};
   vehicle_angular_velocity_s rates_{};
   vehicle_attitude_s attitude_{};
+  vehicle_land_detected_s ground_{};
   vehicle_local_position_s position_{};
 
   uORB::Subscription hover_sub_{ORB_ID(hover_thrust_estimate)};
   uORB::Subscription setpoint_sub_{ORB_ID(trajectory_setpoint)};
   uORB::Subscription rates_sub_{ORB_ID(vehicle_angular_velocity)};
   uORB::Subscription attitude_sub_{ORB_ID(vehicle_attitude)};
+  uORB::Subscription ground_sub_{ORB_ID(vehicle_land_detected)};
   uORB::Subscription position_sub_{ORB_ID(vehicle_local_position)};
 };
 

@@ -43,6 +43,7 @@ struct Inputs {
   std::uint64_t now_us = 0;
   bool is_armed = false;
   bool is_selected = false;  // PX4 is in this mode
+  bool is_in_air = false;    // by PX4's land detector
   bool is_loading = false;   // somebody else works on the deployment
   Rates rates;
   Attitude attitude;
@@ -78,8 +79,9 @@ enum class Reason : std::uint8_t {
   not_finite,
   out_of_range,
   clock,
+  on_ground,
 };
-constexpr int kReasonCount = 18;
+constexpr int kReasonCount = 19;
 
 // At most 38 characters: PX4's log messages to the ground have 50.
 constexpr const char* reason_text(Reason reason) {
@@ -102,6 +104,7 @@ constexpr const char* reason_text(Reason reason) {
     case Reason::not_finite: return "a measurement is not finite";
     case Reason::out_of_range: return "outside the range of the policy";
     case Reason::clock: return "measurements out of order";
+    case Reason::on_ground: return "on the ground: take off first";
   }
   return "unknown reason";
 }
@@ -152,8 +155,17 @@ class PolicyMode {
   // Policies come and go by the deployment; not while update() may run, but for Inputs::is_loading.
   Deployment& deployment() { return deployment_; }
   void policy_changed() { has_failed_ = false; }
-  bool set_rotors(const Rotor* airframe, int count) {
-    has_rotors_ = find_motors(airframe, count, motors_);
+  // What the parameters say of the rotors. Nobody wires motors anew in the air: those of the last
+  // call that was not armed are the vehicle's, and others than those are refused until it is not.
+  bool set_rotors(const Rotor* airframe, int count, bool is_armed) {
+    std::uint8_t found[kRotors];
+    const bool is_contract = find_motors(airframe, count, found);
+    if (!is_armed) has_motors_ = is_contract;
+    has_rotors_ = is_contract && has_motors_;
+    for (int i = 0; has_rotors_ && i < kRotors; i++) {
+      if (!is_armed) motors_[i] = found[i];
+      if (motors_[i] != found[i]) has_rotors_ = false;
+    }
     return has_rotors_;
   }
 
@@ -167,12 +179,13 @@ class PolicyMode {
   // To be called 500 times a second, with the last of each measurement.
   Command update(const Inputs& in) {
     const bool trial_ended = !in.is_loading && deployment_.poll(clock(in.now_us));
+    const bool has_control = in.is_armed && in.is_selected;
+    if (!has_control) is_acting_ = false;
     follow_resets(in.position);
     count_equal(in.rates);
     obstacle_ = find_obstacle(in);
     Command command;
-    if (!(in.is_armed && in.is_selected)) {
-      is_acting_ = false;
+    if (!has_control) {
       fault_ = Reason::none;
       return command;
     }
@@ -213,7 +226,7 @@ class PolicyMode {
     if (in.is_loading) return Reason::loading;
     if (deployment_.acting() == nullptr) return Reason::no_policy;
     if (has_failed_) return Reason::policy_failed;
-    if (!has_rotors_) return Reason::rotors_differ;
+    if (!has_rotors_ && !is_acting_) return Reason::rotors_differ;
     const TimeLimits& limits = settings_.limits;
     if (in.rates.taken_us == 0) return Reason::rates_missing;
     if (is_old(in.now_us, in.rates.taken_us, limits.rates_us)) return Reason::rates_stale;
@@ -228,6 +241,7 @@ class PolicyMode {
         !all_finite(in.position.ned_m_s, 3) || !is_finite(in.position.heading_rad)) {
       return Reason::not_finite;
     }
+    if (in.is_armed && !in.is_in_air && !is_acting_) return Reason::on_ground;
     return Reason::none;
   }
   // A time in the future is as bad as one in the past.
@@ -250,6 +264,7 @@ class PolicyMode {
 
   void enter(const Inputs& in) {
     is_acting_ = true;
+    began_on_ground_ = !in.is_in_air;
     last_setpoint_us_ = in.setpoint.taken_us;  // those from before do not count
     has_asked_ = false;
     if (in.is_loading) return;
@@ -361,13 +376,15 @@ class PolicyMode {
   void set_motors(const float* action, Command& command) const {
     command.has_motors = true;
     for (int i = 0; i < kRotors; i++) {
-      command.motors[has_rotors_ ? motors_[i] : i] = action[i];
+      command.motors[has_motors_ ? motors_[i] : i] = action[i];
       command.collective += 0.25f * action[i];
     }
   }
   void fall_back(const Inputs& in, Command& command) {
     float thrusts[kRotors];
-    for (float& thrust : thrusts) thrust = thrust_of_fault(in.hover, in.now_us, safe_[0]);
+    for (float& thrust : thrusts) {
+      thrust = began_on_ground_ ? 0.0f : thrust_of_fault(in.hover, in.now_us, safe_[0]);
+    }
     set_motors(thrusts, command);
     command.taken_us = in.now_us;
     if (has_asked_ && !is_old(in.now_us, asked_us_, kAskAgain_us - 1)) return;
@@ -389,8 +406,10 @@ class PolicyMode {
   std::uint32_t equal_rates_ = 0, refused_setpoints_ = 0;
   std::uint8_t motors_[kRotors] = {};
   std::uint8_t xy_resets_ = 0, z_resets_ = 0, heading_resets_ = 0;
-  bool has_rotors_ = false, has_position_ = false, has_asked_ = false;
-  bool is_acting_ = false, has_failed_ = false;
+  bool has_motors_ = false;  // of motors_
+  bool has_rotors_ = false;  // by the parameters as they are
+  bool has_position_ = false, has_asked_ = false;
+  bool is_acting_ = false, began_on_ground_ = false, has_failed_ = false;
   Reason fault_ = Reason::none, obstacle_ = Reason::no_policy;
 };
 

@@ -1,6 +1,7 @@
 // PX4's module: start and stop, and a tick: topics in, the mode, topics out.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "rlt_policy_module.h"
 
@@ -9,6 +10,9 @@ using namespace rlt::px4;
 namespace {
 
 constexpr uint32_t kTick_us = rlt::contracts::Quadrotor::kStepInterval_us;
+// The commander looks at what has been given back a hundred times a second. A start must not come
+// first: the mode would be another one of PX4's external modes, and no switch would find it.
+constexpr uint32_t kHeard_us = 100000;
 
 }  // namespace
 
@@ -52,11 +56,11 @@ bool RltPolicy::init() {
   if (mode_ == nullptr) return false;
   folder_.make();
   print_verdict(kPolicyFile, load_policy(folder_, mode_->deployment()));
-  read_rotors();
+  read_rotors(false);
   return true;
 }
 
-void RltPolicy::read_rotors() {
+void RltPolicy::read_rotors(bool is_armed) {
   int32_t count = 0;
   param_get(param_find("CA_ROTOR_COUNT"), &count);
   Rotor rotors[kRotors] = {};
@@ -69,12 +73,14 @@ void RltPolicy::read_rotors() {
       param_get(param_find(name), values[k]);
     }
   }
-  mode_->set_rotors(rotors, static_cast<int>(count));
+  mode_->set_rotors(rotors, static_cast<int>(count), is_armed);
 }
 
 void RltPolicy::stop() {
-  ScheduleClear();
+  if (stops_us_ == 0) stops_us_ = hrt_absolute_time();
   commander_.give_back();
+  if (hrt_absolute_time() - stops_us_ < kHeard_us) return;
+  ScheduleClear();
 #if RLT_PX4_HAS_DESCRIPTOR
   exit_and_cleanup(desc);
 #else
@@ -91,21 +97,27 @@ void RltPolicy::Run() {
   }
   if (parameter_update_sub_.update(&parameter_update_)) {
     updateParams();
-    if (!inputs_.is_armed) read_rotors();
+    read_rotors(inputs_.is_armed);
   }
   read_topics();
   commander_.ask();
+  const CommanderMode::Question question = commander_.question();
+  if (question == CommanderMode::Question::forgotten) inputs_.is_selected = false;
+  if (question == CommanderMode::Question::arming_check) read_rotors(inputs_.is_armed);
   act();
-  answer_arming_check();
+  if (question == CommanderMode::Question::arming_check) answer_arming_check();
 }
 
 void RltPolicy::read_topics() {
   measurements_.read(inputs_);
   if (status_sub_.update(&status_)) {
-    const bool was_selected = inputs_.is_selected;
+    const bool was_selected = inputs_.is_selected, was_armed = inputs_.is_armed;
     inputs_.is_armed = status_.arming_state == vehicle_status_s::ARMING_STATE_ARMED;
     inputs_.is_selected = commander_.is_selected(status_.nav_state);
-    if (inputs_.is_selected && !was_selected) commander_.configure();
+    const bool is_entered = inputs_.is_selected && !was_selected;
+    if (is_entered) commander_.configure();
+    // Those that it has when it is armed are the vehicle's.
+    if (is_entered || inputs_.is_armed != was_armed) read_rotors(inputs_.is_armed && was_armed);
   }
 }
 
@@ -151,9 +163,6 @@ void RltPolicy::ask_for_fallback() {
 }
 
 void RltPolicy::answer_arming_check() {
-  const CommanderMode::Question question = commander_.question();
-  if (question == CommanderMode::Question::forgotten) inputs_.is_selected = false;
-  if (question != CommanderMode::Question::arming_check) return;
   const Reason refusal = mode_->refusal();
   commander_.answer(refusal == Reason::none);
   if (inputs_.is_selected && refusal != Reason::none && refusal != told_) {
@@ -164,6 +173,8 @@ void RltPolicy::answer_arming_check() {
 
 extern "C" __EXPORT int rlt_policy_main(int argc, char* argv[]);
 int rlt_policy_main(int argc, char* argv[]) {
+  const bool stops = argc > 1 && strcmp(argv[1], "stop") == 0;
+  if (stops && !RltPolicy::may_be_stopped()) return PX4_ERROR;
 #if RLT_PX4_HAS_DESCRIPTOR
   return ModuleBase::main(RltPolicy::desc, argc, argv);
 #else

@@ -17,10 +17,10 @@
 #include <uORB/topics/vehicle_status.h>
 #include <uORB/topics/vehicle_thrust_setpoint.h>
 #include <px4_platform_common/px4_work_queue/ScheduledWorkItem.hpp>
-#include <uORB/Publication.hpp>
 #include <uORB/Subscription.hpp>
 
 #include "commander_mode.h"
+#include "lasting_publication.h"
 #include "measurement_topics.h"
 #include "policy_files.h"
 #include "policy_folder.h"
@@ -49,6 +49,8 @@ class RltPolicy :
   static int task_spawn(int argc, char* argv[]);
   static int custom_command(int argc, char* argv[]);
   static int print_usage(const char* reason = nullptr);
+  // Says why not where it must not.
+  static bool may_be_stopped();
   int print_status() override;
 
  private:
@@ -57,7 +59,7 @@ class RltPolicy :
 
   static RltPolicy* running();
   bool init();
-  void read_rotors();
+  void read_rotors(bool is_armed);
   void Run() override;
   void stop();
   void read_topics();
@@ -78,6 +80,7 @@ class RltPolicy :
   rlt::px4::MeasurementTopics measurements_;
   rlt::px4::CommanderMode commander_;
   rlt::px4::PolicyFolder folder_;
+  uint64_t stops_us_ = 0;  // since when
   // Who works on the deployment outside of Run(), which then leaves it alone.
   px4::atomic<int> guest_{kNobody};
   px4::atomic<int> offset_{0};  // that the shell was given, for Run()
@@ -94,9 +97,10 @@ class RltPolicy :
   uORB::Subscription parameter_update_sub_{ORB_ID(parameter_update)};
   uORB::Subscription status_sub_{ORB_ID(vehicle_status)};
 
-  uORB::Publication<actuator_motors_s> motors_pub_{ORB_ID(actuator_motors)};
-  uORB::Publication<vehicle_command_s> command_pub_{ORB_ID(vehicle_command)};
-  uORB::Publication<vehicle_thrust_setpoint_s> thrust_pub_{ORB_ID(vehicle_thrust_setpoint)};
+  rlt::px4::LastingPublication<actuator_motors_s> motors_pub_{ORB_ID(actuator_motors)};
+  rlt::px4::LastingPublication<vehicle_command_s> command_pub_{ORB_ID(vehicle_command)};
+  rlt::px4::LastingPublication<vehicle_thrust_setpoint_s> thrust_pub_{
+      ORB_ID(vehicle_thrust_setpoint)};
 
   DEFINE_PARAMETERS((ParamInt<px4::params::RLT_HEADING>)heading_,
                     (ParamInt<px4::params::RLT_FALLBACK>)fallback_,

@@ -1,4 +1,5 @@
 // The module's commands, in the shell's task.
+#include <pthread.h>
 #include <px4_platform_common/posix.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,15 @@ bool RltPolicy::let_in() {
   if (!guest_.compare_exchange(&asks, kNobody)) return true;  // in the last moment
   PX4_ERR("not while the vehicle is armed");
   return false;
+}
+
+// PX4 deletes a module that does not stop within five seconds, so that it is refused before.
+bool RltPolicy::may_be_stopped() {
+  pthread_mutex_lock(&px4_modules_mutex);
+  RltPolicy* module = running();
+  const bool may = module == nullptr || module->let_in();
+  pthread_mutex_unlock(&px4_modules_mutex);
+  return may;
 }
 
 int RltPolicy::try_candidate() {
