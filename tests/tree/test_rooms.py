@@ -16,6 +16,7 @@ PUBLIC_PACKAGE = paths.REPOSITORY / "host" / "rlt"  # imports the rooms, and no 
 ORDER = (
     "errors",
     "paths",
+    "clock",
     "files",
     "hints",
     "child_process",

@@ -12,11 +12,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
+from rltools_host import clock, paths
 from rltools_host.bench import harness, peer_environment
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
@@ -41,7 +40,7 @@ def run(
         **build_times(experiment, directory, repetitions),
         "machine": harness.machine(),
         "load_average": harness.load_average(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": clock.date(),
     }
     print("\n".join(lines(document)))
     if json_output:
@@ -113,8 +112,8 @@ def start(experiment: str) -> float:
                 f"rlt train: {peer_environment.last_line(result.stderr)}"
             )
         metadata = json.loads((run_path / "run.json").read_bytes())
-    training_began = datetime.fromisoformat(metadata["sessions"][-1]["training_began"])
-    return training_began.timestamp() - began
+    training_began_us = clock.microseconds_of(metadata["sessions"][-1]["training_began"])
+    return training_began_us / 1e6 - began
 
 
 def start_after_change(experiment: str, header: Path) -> float:

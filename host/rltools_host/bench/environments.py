@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import rltools_host
+from rltools_host import clock
 from rltools_host.bench import environments_result, harness, peer_environment
 from rltools_host.bench.environments_result import (
     ENVPOOL,
@@ -98,7 +98,7 @@ def run(
         "summary": environments_result.summary(rows),
         "machine": harness.machine(),
         "load_average": harness.load_average(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": clock.date(),
     }
     print("\n".join(environments_result.lines(document)))
     content = json.dumps(document, indent=2) + "\n"

@@ -11,10 +11,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from rltools_host import clock
 from rltools_host.bench import harness, ppo_result
 from rltools_host.bench.ppo_contenders import (
     PEERS_DIRECTORY,
@@ -78,7 +78,7 @@ def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:
         "turn_steps": turn_steps,
         "machine": harness.machine(),
         "load_average": harness.load_average(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": clock.date(),
     }
     with harness.pinned(threads):
         contenders, failures = started(known, setting)

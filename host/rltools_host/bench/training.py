@@ -11,10 +11,10 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from rltools_host import clock
 from rltools_host.bench import build_times, harness
 from rltools_host.bench.training_contenders import peer, train_loop, train_ours
 from rltools_host.bench.training_result import LOOP, OURS, Row, draw_chart, lines, overhead, summary
@@ -106,7 +106,7 @@ def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]
         "repetitions": count,
         "machine": harness.machine(),
         "load_average": harness.load_average(),
-        "date": datetime.now(timezone.utc).date().isoformat(),
+        "date": clock.date(),
     }
     print("\n".join(lines(document)))
     path = result_path(algorithm, environments_directory)

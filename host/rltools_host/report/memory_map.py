@@ -6,12 +6,12 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware, memory
+from rltools_host.clock import microseconds_of
 from rltools_host.errors import RltError
 
 STACK_SECTIONS = (".stack", ".handler_stack")
@@ -122,10 +122,10 @@ def latest_start_s(metadata: Mapping[str, Any]) -> float:
     """When the run was last started or resumed, in seconds since 1970; firmware is older."""
     sessions = metadata.get("sessions") or [metadata]
     try:
-        started = datetime.fromisoformat(str(sessions[-1].get("started")))
+        started_us = microseconds_of(str(sessions[-1].get("started")))
     except ValueError:
         return -math.inf
-    return started.timestamp() + 1  # run.json has whole seconds
+    return started_us / 1e6 + 1  # run.json has whole seconds
 
 
 def section_sizes(program: Path) -> dict[str, int]:

@@ -31,7 +31,7 @@ from rltools_host.runs import rows as row_schema
 from rltools_host.runs import saves, schema
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.lock import FolderLock
-from rltools_host.runs.names import RUN_FILE, find_run, make_empty
+from rltools_host.runs.names import RUN_FILE, beginning_now, find_run, make_empty
 
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
@@ -104,7 +104,7 @@ class RunFolder:
         """
         if not anew:
             make_empty(path)
-        folder = cls(path.resolve(), metadata)
+        folder = cls(path.resolve(), {**beginning_now(path.resolve()), **metadata})
         try:
             folder.lock()
             if anew:

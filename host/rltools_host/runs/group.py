@@ -18,7 +18,7 @@ from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
 from rltools_host.runs.lock import FolderLock
-from rltools_host.runs.names import GROUP_FILE, find_group, make_empty
+from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
 
 CURVES_FILE = "curves.csv"
 FORMAT = 1  # of group.json
@@ -75,7 +75,8 @@ class GroupFolder:
     def create(cls, path: Path, metadata: Mapping[str, Any]) -> GroupFolder:
         """A new folder; an existing one must be empty."""
         make_empty(path)
-        folder = cls(path.resolve(), {"format": FORMAT, **metadata})
+        begun = beginning_now(path.resolve())
+        folder = cls(path.resolve(), {"format": FORMAT, **begun, **metadata})
         folder.update({})
         return folder
 

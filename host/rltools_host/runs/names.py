@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rltools_host import clock
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
-from rltools_host.files import disk_error
+from rltools_host.files import disk_error, parse_json
 from rltools_host.paths import RUNS_DIRECTORY
 
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
 LATEST = "latest"
+BEGUN = "begun_us"  # in both, since 1970
+NUMBER = re.compile(r"([0-9]{1,18})")
 DATED = re.compile(r"\d{8}-\d{6}-")
 
 
@@ -82,18 +85,49 @@ def example_of(group: Path) -> str:
 def run_names(
     runs_directory: Path = RUNS_DIRECTORY, files: Sequence[str] = (RUN_FILE,)
 ) -> list[str]:
-    """The runs in a folder, oldest first: by the date in their names, or when they were written."""
-    dated = []
+    """The runs in a folder, in the order in which they began."""
+    found = []
     for path in (found for file in files for found in runs_directory.glob(f"*/{file}")):
-        name = path.parent.name
-        written = ""
-        if not DATED.match(name):
-            try:
-                written = time.strftime("%Y%m%d-%H%M%S-", time.localtime(path.stat().st_mtime))
-            except OSError:  # removed meanwhile
-                continue
-        dated.append((f"{written}{name}", name))
-    return [name for _, name in sorted(dated)]
+        with contextlib.suppress(OSError):  # removed meanwhile
+            found.append((begun_us(path), path.parent.name))
+    return [name for _, name in sorted(found, key=lambda entry: (entry[0], in_numbers(entry[1])))]
+
+
+def begun_us(path: Path) -> int:
+    """When the run or group of this file began, in microseconds since 1970.
+
+    Earlier tools wrote whole seconds, and named the folder in local time, which counts where the
+    file states nothing; where the name has none either, when it was written.
+    """
+    try:
+        document = parse_json(path.read_bytes())
+    except ValueError:
+        document = None
+    stated = document if isinstance(document, dict) else {}
+    if isinstance(begun := stated.get(BEGUN), int) and not isinstance(begun, bool):
+        return begun
+    with contextlib.suppress(ValueError):
+        return clock.microseconds_of(str(stated.get("started")))
+    if DATED.match(path.parent.name):
+        with contextlib.suppress(ValueError):
+            return clock.microseconds_of_local(path.parent.name[:15])
+    return path.stat().st_mtime_ns // 1000
+
+
+def beginning_now(path: Path) -> dict[str, int]:
+    """What run.json or group.json says of when it begins: later than all beside it, also where the
+    clock was set back."""
+    last = -1
+    for file in (RUN_FILE, GROUP_FILE):
+        for other in path.parent.glob(f"*/{file}"):
+            with contextlib.suppress(OSError):
+                last = max(last, begun_us(other))
+    return {BEGUN: max(clock.now_us(), last + 1)}
+
+
+def in_numbers(name: str) -> list[tuple[int, str]]:
+    """A key by which `run-2` comes before `run-10`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in NUMBER.split(name)]
 
 
 def require_empty(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where a run comes from: revision of the sources, versions of packages, machine, time."""
+"""Where a run comes from: revision of the sources, versions of packages, machine."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import os
 import platform
 import subprocess
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 import rltools_host
 from rltools_host import paths
-
-
-def timestamp(precision: str = "seconds") -> str:
-    return datetime.now(timezone.utc).isoformat(timespec=precision)
 
 
 def git_revision() -> dict[str, Any]:

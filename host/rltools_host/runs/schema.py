@@ -287,6 +287,7 @@ RUN = record(
         "environment": policy_text(LONGEST_NAME),
         **dict.fromkeys(("algorithm", "board", "state"), text()),
         **dict.fromkeys(("started", "ended"), text()),
+        "begun_us": whole(high=LARGEST_U64),
         "fingerprint": FINGERPRINT,
         "seed": whole(),
         "steps": whole(),
@@ -341,6 +342,7 @@ GROUP_KNOWN = record(
         "port": optional(text()),
         **dict.fromkeys(("steps", "threads", "jobs"), optional(whole(1))),
         **dict.fromkeys(("started", "ended"), text()),
+        "begun_us": whole(high=LARGEST_U64),
     }
 )
 

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rltools_host.clock import timestamp
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
-from rltools_host.runs.provenance import timestamp
 from rltools_host.runs.saves import names_in, remove_partials
 from rltools_host.training.crew import Crew
 from rltools_host.training.group_plan import GroupRequest, create, go_on, planned, task_of_group

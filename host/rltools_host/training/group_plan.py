@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 
+from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.opening import playable
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty
-from rltools_host.runs.provenance import timestamp
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import named_in, playing
 from rltools_host.training.program import build_program
@@ -70,7 +69,7 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
     training = request.training
     name = request.about.get("study")
     stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-seeds"
-    path = training.out or new_run_path(f"{datetime.now():%Y%m%d-%H%M%S}-{stem}")
+    path = training.out or new_run_path(f"{folder_date()}-{stem}")
     metadata = {
         "kind": SEEDS,
         "title": f"{plan.description.name} on {plan.board.name}",

@@ -8,8 +8,9 @@ from typing import Any
 
 from rltools_host.build import memory
 from rltools_host.clients.messages import Evaluation, Identity
+from rltools_host.clock import timestamp
 from rltools_host.runs.folder import FORMAT
-from rltools_host.runs.provenance import git_revision, machine, package_versions, timestamp
+from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.training.plan import Plan
 
 

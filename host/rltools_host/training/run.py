@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 from rltools_host.build import protocol
@@ -17,6 +16,7 @@ from rltools_host.clients.messages import (
     StatusText,
 )
 from rltools_host.clients.session import BoardSession
+from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import (
     DiskError,
     EnvironmentLostError,
@@ -29,7 +29,7 @@ from rltools_host.hints import near_path
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
-from rltools_host.runs.provenance import checkpoint_versions, timestamp
+from rltools_host.runs.provenance import checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.runs.sources import Sources
 from rltools_host.training.board_link import open_board
@@ -257,7 +257,7 @@ class TrainingRun:
         assert sources is not None
         room = room_for_save(plan.description.tensors)
         if plan.resumed is None:
-            name = f"{datetime.now():%Y%m%d-%H%M%S}-{plan.description.name}-{plan.board.name}"
+            name = f"{folder_date()}-{plan.description.name}-{plan.board.name}"
             path = plan.out or new_run_path(f"{name}-s{plan.seed}")
             metadata = self._beginning({"started": timestamp()}, sources)
             return RunFolder.create(path, metadata, [sources], plan.anew, room)

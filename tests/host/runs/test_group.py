@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import find_group, find_run, require_empty
 
@@ -106,9 +107,8 @@ def test_which_group_a_name_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert find_group("nothing", runs) is None
     assert find_group("", runs) is None
     assert find_group(group / "a" / "s0", runs) is None
-    newer = runs / "20260102-000000-run"
-    newer.mkdir()
-    (newer / "run.json").write_text("{}")
+    newer = runs / "20260101-000000-run"
+    RunFolder.create(newer, {}).close()
     assert find_group("latest", runs) is None, "a run is newer"
     assert find_run("latest", runs) == newer
 

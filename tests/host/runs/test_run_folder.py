@@ -8,6 +8,8 @@ import math
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,11 @@ import pytest
 from tensorboardX.crc32c import crc32c
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+from rltools_host import clock
 from rltools_host.errors import DamagedFileError, DiskError, UnknownNameError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import find_run, new_run_path, run_names
+from rltools_host.runs.names import begun_us, find_run, new_run_path, run_names
 from rltools_host.runs.tensorboard_log import TensorBoardLog
 
 
@@ -48,6 +51,8 @@ def test_create_save_open(tmp_path: Path) -> None:
     folder.save()
     folder.close()
     opened = RunFolder.open(path)
+    begun_us = opened.metadata.pop("begun_us")
+    assert 0 <= clock.now_us() - begun_us < 1e9
     assert opened.metadata == {"experiment": "fake-td3", "loss": None, "steps": 10}
     assert opened.name == "one"
     assert [entry.name for entry in path.iterdir()] == ["run.json"]
@@ -252,10 +257,92 @@ def test_a_run_by_the_path_under_the_tree(
 
 
 def test_runs_of_other_names_stand_where_they_were_written(runs: Path) -> None:
-    RunFolder.create(runs / "mine", {}).close()
+    (runs / "mine").mkdir()
+    (runs / "mine" / "run.json").write_text("{")
     for moment, place in ((0, 0), (1.9e9, -1)):
         os.utime(runs / "mine" / "run.json", (moment, moment))
         assert run_names(runs)[place] == "mine"
+
+
+def begun(runs: Path, name: str, **metadata: Any) -> None:
+    """A run that began just now, by the clock of the machine as it is."""
+    RunFolder.create(runs / name, metadata).close()
+
+
+def written(runs: Path, name: str, text: str) -> None:
+    """A run of earlier tools."""
+    (runs / name).mkdir(parents=True)
+    (runs / name / "run.json").write_text(text)
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    def change(name: str) -> None:
+        patch.setenv("TZ", name)
+        time.tzset()
+
+    with monkeypatch.context() as patch:
+        yield change
+    time.tzset()
+
+
+def test_runs_come_in_the_order_in_which_they_began(
+    tmp_path: Path, zone: Callable[[str], None]
+) -> None:
+    """In whatever zone each of them did, and whatever they are called."""
+    for name, hours in (("z", "UTC-14"), ("a", "UTC+12"), ("m", "UTC")):
+        zone(hours)
+        begun(tmp_path, f"{clock.folder_date()}-{name}")
+    assert [name[-1] for name in run_names(tmp_path)] == ["z", "a", "m"]
+    assert len({name[:13] for name in run_names(tmp_path)}) == 1, "all of one hour, that of UTC"
+
+
+def test_a_clock_that_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times_us = iter([3_000_000, 1_000_000, 1_000_000, 9_000_000])
+    monkeypatch.setattr(clock, "now_us", lambda: next(times_us))
+    for name in "dcba":
+        begun(tmp_path, name)
+    assert run_names(tmp_path) == ["d", "c", "b", "a"]
+    stated = [RunFolder.open(tmp_path / name).metadata["begun_us"] for name in "dcba"]
+    assert stated == [3_000_000, 3_000_001, 3_000_002, 9_000_000]
+
+
+def test_runs_of_one_second_and_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now_us", lambda: 5)
+    paths = [new_run_path("same", tmp_path) for _ in range(11)]
+    for path in paths:
+        RunFolder.create(path, {}).close()
+    assert run_names(tmp_path) == [path.name for path in paths]
+    for path in paths:  # as where both had asked which runs there are, before either wrote
+        (path / "run.json").write_text('{"begun_us": 7}')
+    assert run_names(tmp_path) == [path.name for path in paths]
+
+
+def test_runs_of_earlier_tools(tmp_path: Path, zone: Callable[[str], None]) -> None:
+    """What run.json states counts, and not the name, which has the local time."""
+    zone("UTC-5")
+    started = '{"started": "2026-11-23T%s"}'
+    written(tmp_path, "20261123-230000-a", started % "10:00:00+00:00")
+    written(tmp_path, "20261123-010000-b", started % "11:00:00+00:00")
+    written(tmp_path, "20261123-143000-c", "{}")  # 09:30 in UTC
+    written(tmp_path, "20261123-163000-d", '{"started": 5}')  # 11:30
+    written(tmp_path, "20261123-010000-e", started % "11:15:00")  # of UTC, as all are
+    assert [name[-1] for name in run_names(tmp_path)] == ["c", "a", "b", "e", "d"]
+    begun(tmp_path, "20000101-000000-n")
+    assert find_run(tmp_path / "latest") == tmp_path / "20000101-000000-n"
+
+
+@pytest.mark.parametrize("value", ["true", '"5"', "1.5", "null", "[]"])
+def test_a_beginning_that_is_no_number_is_none(tmp_path: Path, value: str) -> None:
+    text = f'{{"begun_us": {value}, "started": "1970-01-01T00:00:01+00:00"}}'
+    written(tmp_path, "a", text)
+    assert begun_us(tmp_path / "a" / "run.json") == 1_000_000
+
+
+def test_a_name_that_is_no_time(tmp_path: Path) -> None:
+    written(tmp_path, "99999999-999999-a", "{}")
+    os.utime(tmp_path / "99999999-999999-a" / "run.json", (7, 7))
+    assert begun_us(tmp_path / "99999999-999999-a" / "run.json") == 7_000_000
 
 
 @pytest.mark.parametrize(
