@@ -202,6 +202,157 @@ TEST_CASE("a built-in policy acts where there is no other") {
   CHECK(other.acting() == nullptr);
 }
 
+TEST_CASE("what is refused leaves the policy that acts, its executor and the candidate alone") {
+  Flash flash(kBlocks);
+  ExecutorLimits limits;
+  limits.give_up_ticks = 2;
+  Deployment deployment(Host{}, flash, policy_contract<Contract>(), limits);
+  deployment.begin();
+  std::uint32_t now_us = 0;
+  Action action;
+  const auto step = [&](const float* observation) {
+    now_us += kStep_us;
+    return deployment.step(now_us, {observation, now_us}, action.values);
+  };
+  // Faults in a row are what a reset of the executor would forget.
+  const auto check_unchanged_by = [&](auto&& refused) {
+    CHECK(step(kGood) == ExecutorStatus::acted);
+    const Action before = action;
+    CHECK(step(nullptr) == ExecutorStatus::observation_missing);
+    refused();
+    CHECK(deployment.executor().faults_in_a_row() == 1);
+    CHECK(step(kGood) == ExecutorStatus::acted);
+    CHECK(action == before);
+  };
+  const Bytes first = image_of(1), second = image_of(2);
+  REQUIRE(send(deployment, first).accepted());
+  REQUIRE(deployment.start_trial(now_us, kTrial_us) == SlotError::none);
+  const auto check_trial = [&] {
+    CHECK(deployment.start_trial(now_us, kTrial_us) == SlotError::in_trial);
+    CHECK(deployment.stage() == SlotError::in_trial);
+    CHECK(deployment.finish().error == SlotError::incomplete);
+    CHECK(deployment.drop_staged() == SlotError::not_staged);
+  };
+  check_unchanged_by(check_trial);
+  REQUIRE(deployment.confirm(now_us) == SlotError::none);
+  const auto check_active = [&] {
+    CHECK(deployment.start_trial(now_us, kTrial_us) == SlotError::not_staged);
+    CHECK(deployment.confirm(now_us) == SlotError::no_trial);
+    CHECK(deployment.roll_back() == SlotError::no_previous);
+    CHECK(deployment.finish().error == SlotError::incomplete);
+  };
+  check_unchanged_by(check_active);
+
+  // A staged image stays one, whatever is refused, and so does the one before.
+  REQUIRE(send(deployment, second).accepted());
+  CHECK(deployment.finish().error == SlotError::incomplete);
+  flash.fail(true);
+  check_unchanged_by([&] {
+    CHECK(deployment.start_trial(now_us, kTrial_us) == SlotError::storage_failed);
+    CHECK(deployment.stage() == SlotError::storage_failed);
+  });
+  flash.fail(false);
+  REQUIRE(deployment.start_trial(now_us, kTrial_us) == SlotError::none);
+  REQUIRE(deployment.confirm(now_us) == SlotError::none);
+  CHECK(deployment.finish().error == SlotError::incomplete);
+  CHECK(deployment.roll_back() == SlotError::none);
+  CHECK(step(kGood) == ExecutorStatus::acted);
+  CHECK(action == action_of(first));
+}
+
+TEST_CASE("with one slot, what is refused leaves the active policy alone") {
+  Flash flash(2 + 8);
+  PolicyDeployment<Host, Flash, 2, 64, 1> one(Host{}, flash, policy_contract<Contract>());
+  one.begin();
+  const Bytes image = image_of(1);
+  REQUIRE(one.stage() == SlotError::none);
+  REQUIRE(one.write(0, image.data(), static_cast<std::uint32_t>(image.size())) == SlotError::none);
+  REQUIRE(one.finish().accepted());
+  REQUIRE(one.start_trial(0, kTrial_us) == SlotError::none);
+  REQUIRE(one.confirm(0) == SlotError::none);
+  CHECK(one.finish().error == SlotError::incomplete);
+  CHECK(one.acting() != nullptr);
+}
+
+TEST_CASE(
+    "after a roll-back that cannot be written down the policy before acts from its beginning") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  const Bytes first = image_of(1), second = image_of(2);
+  REQUIRE(board.pushes(first));
+  REQUIRE(board.pushes(second));
+  CHECK(board.step(nullptr) == ExecutorStatus::observation_missing);
+  REQUIRE(board.deployment.executor().faults_in_a_row() == 1);
+  flash.fail(true);
+  CHECK(board.deployment.roll_back() == SlotError::storage_failed);
+  CHECK(board.deployment.executor().faults_in_a_row() == 0);
+  CHECK(board.deployment.view(board.deployment.slots().other_slot()) == nullptr);
+  CHECK(board.acts_as(first));
+}
+
+TEST_CASE("what is staged is not wanted, and the storage fails") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  REQUIRE(send(board.deployment, image_of(1)).accepted());
+  flash.fail(true);
+  CHECK(board.deployment.drop_staged() == SlotError::storage_failed);
+  CHECK(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::not_staged);
+  flash.fail(false);
+  CHECK(board.deployment.write_down());
+  Board restarted(flash);
+  CHECK(restarted.deployment.slots().candidate_state() == Candidate::none);
+}
+
+TEST_CASE("at a start an active image that is refused gives way to the good one before it") {
+  Flash flash(kBlocks);
+  {
+    Board board(flash);
+    REQUIRE(board.pushes(image_of(1)));
+    REQUIRE(board.pushes(image_of(2)));
+  }
+  // Another firmware: an image whose examples this one does not reproduce, with a right checksum.
+  PolicySlots<Flash> slots(flash);
+  REQUIRE(slots.begin());
+  Bytes wrong = image_of(3);
+  const std::size_t last_bias =
+      wrong.size() -
+      4 * (example_floats(*reinterpret_cast<const PolicyImageHeader*>(wrong.data())) *
+               reinterpret_cast<const PolicyImageHeader*>(wrong.data())->example_count +
+           1);
+  wrong[last_bias] ^= 1;
+  auto& header = *reinterpret_cast<PolicyImageHeader*>(wrong.data());
+  header.crc32 = policy_image_crc32(wrong.data(), wrong.size());
+  const auto accept = [](const std::uint8_t*, std::uint32_t) { return true; };
+  REQUIRE(slots.stage() == SlotError::none);
+  REQUIRE(slots.write(0, wrong.data(), static_cast<std::uint32_t>(wrong.size())) ==
+          SlotError::none);
+  REQUIRE(slots.finish(accept) == SlotError::none);
+  SUBCASE("staged: it cannot be tried") {
+    Board board(flash);
+    CHECK(board.deployment.start_trial(0, kTrial_us) == SlotError::not_staged);
+    CHECK(board.acts_as(image_of(2)));
+  }
+  REQUIRE(slots.start_trial(0, kTrial_us) == SlotError::none);
+  REQUIRE(slots.confirm(0) == SlotError::none);
+  SUBCASE("active") {
+    Board board(flash);
+    CHECK(board.acts_as(image_of(2)));
+    CHECK(board.deployment.slots().last_drop() == DropReason::refused);
+  }
+  SUBCASE("previous: there is no way back to it, and what acts goes on") {
+    const Bytes good = image_of(4);
+    REQUIRE(slots.stage() == SlotError::none);
+    REQUIRE(slots.write(0, good.data(), static_cast<std::uint32_t>(good.size())) ==
+            SlotError::none);
+    REQUIRE(slots.finish(accept) == SlotError::none);
+    REQUIRE(slots.start_trial(0, kTrial_us) == SlotError::none);
+    REQUIRE(slots.confirm(0) == SlotError::none);
+    Board board(flash);
+    CHECK(board.deployment.roll_back() == SlotError::no_previous);
+    CHECK(board.acts_as(good));
+  }
+}
+
 TEST_CASE("a policy in trial whose output is not finite is dropped at once") {
   Flash flash(kBlocks);
   Board board(flash);
@@ -215,6 +366,12 @@ TEST_CASE("a policy in trial whose output is not finite is dropped at once") {
   CHECK(board.action == kSafe);
   CHECK(board.deployment.slots().last_drop() == DropReason::fault);
   CHECK(board.acts_as(first));
+  // In the active policy it is a fault, and a staged image stays.
+  REQUIRE(board.pushes(overflowing_image()));
+  REQUIRE(send(board.deployment, image_of(2)).accepted());
+  CHECK(board.step(high) == ExecutorStatus::output_not_finite);
+  CHECK(board.deployment.slots().candidate_state() == Candidate::staged);
+  REQUIRE(board.deployment.drop_staged() == SlotError::none);
   // A wrong observation is not the policy's fault.
   REQUIRE(send(board.deployment, image_of(2)).accepted());
   REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);

@@ -255,6 +255,41 @@ TEST_CASE("an observation that does not change is frozen, where its time does") 
         ExecutorStatus::observation_stale);
 }
 
+TEST_CASE("after a reset nothing was before: the first observation equals none") {
+  ExecutorLimits limits;
+  limits.most_equal = 2;
+  limits.recovery_ticks = 2;
+  Bench bench(limits);
+  const auto check_begins_anew = [&] {
+    CHECK(bench.next() == ExecutorStatus::acted);
+    CHECK(bench.next() == ExecutorStatus::acted);
+    CHECK(bench.next() == ExecutorStatus::observation_frozen);
+  };
+  check_begins_anew();
+  bench.executor.reset();
+  bench.step([](const float*, float*) { return ExecutorStatus::no_policy; });
+  CHECK(bench.is_safe());
+  bench.executor.reset();  // no fault was before, either
+  check_begins_anew();
+  // The action that is held is the safe one.
+  bench.executor.reset();
+  CHECK(bench.next() == ExecutorStatus::acted);
+  bench.executor.reset();
+  CHECK(bench.executor.step(bench.now_us, {nullptr, 0}, bench.action, act_well) ==
+        ExecutorStatus::observation_missing);
+  CHECK(bench.is_safe());
+}
+
+TEST_CASE("a call is early up to a step and the jitter before it is due") {
+  Bench bench;
+  CHECK(bench.step() == ExecutorStatus::acted);  // due again one step later
+  const std::uint32_t due_us = bench.now_us + kStep_us;
+  bench.now_us = due_us - kStep_us - kStep_us / 4;
+  CHECK(bench.step() == ExecutorStatus::held);
+  bench.now_us--;  // the clock has jumped: the grid begins anew
+  CHECK(bench.step() != ExecutorStatus::held);
+}
+
 TEST_CASE("after a fault the policy acts again when enough ticks were good") {
   ExecutorLimits limits;
   limits.recovery_ticks = 3;

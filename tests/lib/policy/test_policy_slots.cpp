@@ -355,6 +355,57 @@ TEST_CASE("a storage that fails leaves the policy that acts") {
   CHECK(restarted.last_drop() == DropReason::reset);
 }
 
+namespace {
+
+// Reports a failure of what it has done, as a disk whose cache could not be written down.
+struct Doubtful : RamStorage<10 * 256> {
+  bool fails = false;
+  bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    return RamStorage::program(offset, source, count) && !fails;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a record that was reported as failed counts no more when another was written") {
+  for (int before = 0; before < 20; before++) {  // at every place of its block
+    CAPTURE(before);
+    Doubtful storage;
+    PolicySlots<Doubtful> slots(storage);
+    slots.begin();
+    const Bytes first = image_of(1), second = image_of(2);
+    push(slots, first);
+    for (int i = 0; i < before; i++) {
+      REQUIRE(send(slots, second) == SlotError::none);
+      REQUIRE(slots.drop(DropReason::rolled_back));
+    }
+    REQUIRE(send(slots, second) == SlotError::none);
+    REQUIRE(slots.start_trial(0, kTrial_us) == SlotError::none);
+    storage.fails = true;
+    CHECK(slots.confirm(1) == SlotError::storage_failed);
+    storage.fails = false;
+    REQUIRE(slots.poll(kTrial_us));
+    REQUIRE(is(slots.acting(), first));
+    PolicySlots<Doubtful> restarted(storage);
+    REQUIRE(restarted.begin());
+    REQUIRE(is(restarted.acting(), first));
+    REQUIRE(restarted.last_drop() == DropReason::deadline);
+  }
+}
+
+TEST_CASE("a record that reads back right and was reported as failed changes no state") {
+  Doubtful storage;
+  PolicySlots<Doubtful> slots(storage);
+  slots.begin();
+  REQUIRE(send(slots, image_of(1)) == SlotError::none);
+  storage.fails = true;
+  CHECK(slots.start_trial(0, kTrial_us) == SlotError::storage_failed);
+  CHECK(slots.candidate_state() == Candidate::staged);
+  CHECK(slots.stage() == SlotError::storage_failed);
+  CHECK(slots.candidate_state() == Candidate::staged);
+  CHECK_FALSE(slots.is_staging());
+}
+
 TEST_CASE("records that nobody has written count for nothing") {
   for (const int fill : {0x00, 0xff}) {
     SmallFlash flash(kBlocks);

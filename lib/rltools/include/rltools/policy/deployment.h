@@ -79,12 +79,13 @@ class PolicyDeployment {
   template <class Accepted>
   StageVerdict finish(Accepted&& accepted) {
     StageVerdict result{SlotError::none, {PolicyReason::accepted, 0}};
+    const bool is_staging = slots_.is_staging();  // else what is there stays as it is
     result.error = slots_.finish([&](const std::uint8_t* image, std::uint32_t bytes) {
       result.verdict = candidate().accept(device_, image, bytes);
       if (result.verdict.accepted()) accepted();
       return result.verdict.accepted();
     });
-    if (result.error != SlotError::none) candidate().give_up();
+    if (is_staging && result.error != SlotError::none) candidate().give_up();
     return result;
   }
   StageVerdict finish() {
@@ -114,7 +115,8 @@ class PolicyDeployment {
                          slots_.active().data != nullptr && built_in_.view() != nullptr;
     const SlotError error =
         is_last ? slots_.give_up_active(DropReason::rolled_back) : slots_.roll_back();
-    if (error == SlotError::none) changed();
+    // Also where the storage has failed: the state is another one even so.
+    if (error != SlotError::no_previous) changed();
     return error;
   }
   // A staged image is not wanted any more.

@@ -175,9 +175,9 @@ class Executor {
       return ExecutorStatus::observation_out_of_order;
     }
     const bool is_new = !has_observation_ || observation.taken_us != taken_us_;
+    if (is_new) count_equal(observation.values);
     has_observation_ = true;
     taken_us_ = observation.taken_us;
-    if (is_new) count_equal(observation.values);
     if (!all_finite(observation.values, static_cast<std::uint64_t>(contract_.observation_dim))) {
       return ExecutorStatus::observation_not_finite;
     }
@@ -188,10 +188,10 @@ class Executor {
     return ExecutorStatus::acted;
   }
 
-  // Observations are compared by a hash of their bits.
+  // Observations are compared by a hash of their bits; the first one equals none.
   void count_equal(const float* values) {
     const std::uint32_t hash = math::hash_bits(values, contract_.observation_dim);
-    equal_ = hash == hash_ ? equal_ + (equal_ < 0xffffffffu ? 1 : 0) : 0;
+    equal_ = has_observation_ && hash == hash_ ? equal_ + (equal_ < 0xffffffffu ? 1 : 0) : 0;
     hash_ = hash;
   }
 

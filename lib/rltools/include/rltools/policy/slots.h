@@ -329,6 +329,7 @@ class PolicySlots {
         present_block_ = block;
       }
     }
+    last_number_ = record_.number;
     block_ = present_block_;
     next_ = kBlockRecords;
     if (record_.number == 0) return;
@@ -344,9 +345,11 @@ class PolicySlots {
   }
 
   // The state becomes `next` when its record reads back right. The block with the present record is
-  // never erased; what a failure of the power has left behind it is passed over.
+  // never erased; what a failure of the power has left behind it is passed over. A number is given
+  // once: a record whose programming was reported as failed may be whole all the same, and counts
+  // no more when another one has been written.
   bool append(SlotRecord next) {
-    next.number = record_.number + 1;
+    next.number = ++last_number_;
     next.checksum = checksum(next);
     if (next_ == kBlockRecords) {
       block_ = 1 - present_block_;
@@ -368,6 +371,7 @@ class PolicySlots {
 
   Storage& storage_;
   SlotRecord record_{};
+  std::uint32_t last_number_ = 0;         // of all records that were programmed
   std::uint32_t present_block_ = 0;       // with the present record
   std::uint32_t block_ = 0, next_ = 0;    // where the next one goes
   std::uint32_t received_ = 0, sum_ = 0;  // of the image that is being staged, and their CRC-32
