@@ -36,6 +36,7 @@ const bool kCountsInstructions = false;
 
 void initialize() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a write that fails
   // Ctrl-C in a terminal goes to the whole group; the host decides what it means, and ends this
   // program by closing the link.
   std::signal(SIGINT, SIG_IGN);

@@ -3,6 +3,7 @@
 // One process at a time has the file.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -36,12 +37,18 @@ class FileStorage {
   std::uint32_t size() const { return sizeof(bytes_); }
   const std::uint8_t* data() const { return bytes_; }
   bool erase(std::uint32_t offset) {
-    std::memset(bytes_ + offset, 0xff, kEraseBytes);
-    return write(offset, kEraseBytes);
+    std::uint8_t erased[kEraseBytes];
+    std::memset(erased, 0xff, sizeof(erased));
+    return program(offset, erased, sizeof(erased));
   }
+  // Where it fails, data() has what the file has, and the next process will read.
   bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    if (file_ >= 0 && !write(offset, source, count)) {
+      read(offset, count);
+      return false;
+    }
     std::memcpy(bytes_ + offset, source, count);
-    return write(offset, count);
+    return true;
   }
 
  private:
@@ -55,29 +62,45 @@ class FileStorage {
       if (i == kPatience) fail("is in use by another board", path);
       ::usleep(kTenth_us);
     }
-    // A file that is shorter ends in memory that was never programmed.
-    std::uint32_t done = 0;
-    ssize_t count = 0;
-    while (done < sizeof(bytes_) &&
-           (count = ::pread(file_, bytes_ + done, sizeof(bytes_) - done, done)) > 0) {
-      done += static_cast<std::uint32_t>(count);
+    if (!read(0, sizeof(bytes_))) fail("cannot be read", path);
+  }
+
+  // Into memory. A file that is shorter ends in memory that was never programmed.
+  bool read(std::uint32_t offset, std::uint32_t count) {
+    while (count > 0) {
+      const ssize_t got = again([&] { return ::pread(file_, bytes_ + offset, count, offset); });
+      if (got <= 0) return got == 0;
+      offset += static_cast<std::uint32_t>(got);
+      count -= static_cast<std::uint32_t>(got);
     }
-    if (count < 0) fail("cannot be read", path);
+    return true;
   }
 
   // A record is written when what it speaks of is on the disk, and is there itself before what
   // follows.
-  bool write(std::uint32_t offset, std::uint32_t count) {
-    if (file_ < 0) return true;
+  bool write(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
     const bool is_record = offset < kRecordBytes;
-    if (is_record && ::fdatasync(file_) != 0) return false;
+    if (is_record && !is_on_disk()) return false;
     while (count > 0) {
-      const ssize_t written = ::pwrite(file_, bytes_ + offset, count, offset);
+      const ssize_t written = again([&] { return ::pwrite(file_, source, count, offset); });
       if (written <= 0) return false;
+      source += written;
       offset += static_cast<std::uint32_t>(written);
       count -= static_cast<std::uint32_t>(written);
     }
-    return !is_record || ::fdatasync(file_) == 0;
+    return !is_record || is_on_disk();
+  }
+  bool is_on_disk() {
+    return again([this] { return ::fdatasync(file_); }) == 0;
+  }
+  // call(), as often as a signal interrupts it.
+  template <class Call>
+  static ssize_t again(Call&& call) {
+    ssize_t result;
+    do {
+      result = call();
+    } while (result < 0 && errno == EINTR);
+    return result;
   }
 
   [[noreturn]] static void fail(const char* what, const char* path) {

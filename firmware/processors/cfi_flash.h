@@ -57,7 +57,10 @@ class CfiFlash {
 
   bool program_unit(std::uint32_t offset, const std::uint8_t* source) {
     bus_.write(offset, in_both(kWriteToBuffer));
-    if (!is_ready(status_when_ready(offset))) return end_operation(offset);
+    if (!is_ready(status_when_ready(offset))) {
+      give_up_buffer(offset);
+      return false;
+    }
     bus_.write(offset, in_both(kUnitWords - 1));  // words in each chip, less one
     for (std::uint32_t i = 0; i < kUnitWords; i++) {
       std::uint32_t word;
@@ -66,6 +69,19 @@ class CfiFlash {
     }
     bus_.write(offset, in_both(kConfirm));
     return end_operation(offset);
+  }
+
+  // A chip that gives its buffer late waits for words, and would take the next command for their
+  // number. It gets a word and no confirmation, which it reports as an error; one that is busy
+  // ignores Read Array.
+  void give_up_buffer(std::uint32_t offset) {
+    const std::uint32_t status = status_when_ready(offset);
+    for (const std::uint16_t value : {std::uint16_t{0}, std::uint16_t{0xffff}, kReadArray}) {
+      const std::uint32_t low = status & kReady ? value : kReadArray;
+      const std::uint32_t high = status >> 16 & kReady ? value : kReadArray;
+      bus_.write(offset, high << 16 | low);
+    }
+    end_operation(offset);
   }
 
   // The status registers, which reads give from an operation's first command on. A chip that does

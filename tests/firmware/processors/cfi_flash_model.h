@@ -19,7 +19,7 @@ struct Misuse : std::logic_error {
 };
 
 constexpr std::uint32_t kBlockBytes = 256, kBlocks = 8;  // of both chips together
-constexpr std::uint16_t kReady = 0x80, kErrors = 0x3a;
+constexpr std::uint16_t kReady = 0x80, kErrors = 0x3a, kSequenceError = 0x30;
 constexpr std::uint16_t kEraseErrors = 0x2a, kProgramErrors = 0x1a;  // that an operation may have
 
 // A chip has one half of each word of 32 bits.
@@ -28,6 +28,7 @@ class Chip {
   Chip(std::vector<std::uint32_t>& words, int shift) : words_(words), shift_(shift) {}
 
   int operation_cycles = 3;        // that an operation takes
+  int buffer_cycles = 0;           // until the next write buffer is free
   std::uint16_t next_error = 0;    // status bits that the next operation ends with
   bool is_stuck = false;           // the next operation never ends
   bool clearing_is_reset = false;  // QEMU: Clear Status Register ends with Read Array, not ready
@@ -38,13 +39,14 @@ class Chip {
     work();
     if (mode_ == Mode::array) return at(word);
     if (mode_ != Mode::status && mode_ != Mode::buffer_count) throw Misuse("read in a sequence");
-    return busy_ > 0 ? 0 : status_;
+    return busy_ > 0 || waiting_ > 0 ? 0 : status_;
   }
 
   void write(std::uint32_t word, std::uint16_t value) {
     work();
-    if (busy_ > 0 && value == 0xff) return;  // it is ignored
-    if (busy_ > 0) throw Misuse("a command while the chip is busy");
+    const bool is_busy = busy_ > 0 || waiting_ > 0;
+    if (is_busy && value == 0xff) return;  // it is ignored
+    if (is_busy) throw Misuse("a command while the chip is busy");
     switch (mode_) {
       case Mode::array:
       case Mode::status: return begin(word, value);
@@ -68,7 +70,10 @@ class Chip {
         return;
       case Mode::buffer_confirm:
         if (value == 0xd0 && same_block(word)) return start(Operation::program);
-        return fail_sequence();
+        if (value != 0xff) return fail_sequence();
+        mode_ = Mode::status;  // not confirmed: nothing is programmed
+        status_ |= kSequenceError;
+        return;
     }
   }
 
@@ -83,11 +88,12 @@ class Chip {
       set(word, left);
       done_++;
     }
-    busy_ = 0;
+    busy_ = waiting_ = 0;
     mode_ = Mode::array;
     status_ = kReady;
     next_error = 0;
     is_stuck = false;
+    buffer_cycles = 0;
   }
 
  private:
@@ -121,6 +127,8 @@ class Chip {
       case 0xe8:
         mode_ = Mode::buffer_count;
         status_ |= kReady;
+        waiting_ = buffer_cycles;
+        buffer_cycles = 0;
         return;
       default: throw Misuse("a command that is not known");
     }
@@ -146,6 +154,7 @@ class Chip {
 
   // What is done in one bus cycle.
   void work() {
+    if (waiting_ > 0) waiting_--;
     if (busy_ == 0 || is_stuck) return;
     const std::uint32_t cycles = static_cast<std::uint32_t>(operation_cycles);
     const std::uint32_t part = (total_ + cycles - 1) / cycles;
@@ -163,7 +172,8 @@ class Chip {
   Operation operation_ = Operation::erase;
   std::uint16_t status_ = kReady;
   std::uint32_t block_ = 0, first_ = 0, wanted_ = 0, total_ = 0, done_ = 0;
-  int busy_ = 0;  // bus cycles until the operation has ended
+  int busy_ = 0;     // bus cycles until the operation has ended
+  int waiting_ = 0;  // until it takes the words of a write buffer
   std::vector<std::uint16_t> buffer_;
 };
 

@@ -116,6 +116,49 @@ TEST_CASE("a chip that stays busy is not waited for without end") {
   CHECK(board.driver.program(0, unit.data(), kUnit));
 }
 
+TEST_CASE("a write buffer that is free late") {
+  const Bytes unit = pattern(kUnit, 1), other = pattern(kUnit, 2);
+  for (const int late : {0, 1}) {  // one of the chips, the other one, or both
+    for (const bool is_other_late : {false, true}) {
+      for (int cycles = 1; cycles <= 2 * static_cast<int>(Bus::kMostPolls); cycles++) {
+        CAPTURE(cycles);
+        Board board;
+        REQUIRE(board.driver.erase(0));
+        board.flash.chips[late].buffer_cycles = cycles;
+        if (is_other_late) board.flash.chips[1 - late].buffer_cycles = cycles / 2;
+        const bool is_done = board.driver.program(0, unit.data(), kUnit);
+        CHECK(is_done == (cycles <= static_cast<int>(Bus::kMostPolls)));
+        CHECK(content(board.driver, 0, kUnit) == (is_done ? unit : Bytes(kUnit, 0xff)));
+        REQUIRE(board.driver.program(kUnit, other.data(), kUnit));
+        CHECK(content(board.driver, kUnit, kUnit) == other);
+        REQUIRE(board.driver.erase(kBlock));
+      }
+    }
+  }
+}
+
+TEST_CASE("a write buffer that is never free: the chip that has one is left in order") {
+  for (const int stuck : {0, 1}) {
+    Board board;
+    const Bytes unit = pattern(kUnit, 1);
+    REQUIRE(board.driver.erase(0));
+    board.flash.chips[stuck].buffer_cycles = 1'000'000;
+    CHECK_FALSE(board.driver.program(0, unit.data(), kUnit));
+    CHECK(board.flash.chips[1 - stuck].reads_array());
+    board.flash.power_up(false);
+    CHECK(content(board.driver, 0, kUnit) == Bytes(kUnit, 0xff));
+    CHECK(board.driver.program(0, unit.data(), kUnit));
+  }
+}
+
+TEST_CASE("an operation may take as long as the driver waits, and no longer") {
+  for (const int more : {0, 1}) {
+    Board board;
+    board.flash.chips[1].operation_cycles = static_cast<int>(Bus::kMostPolls) + more;
+    CHECK(board.driver.erase(0) == (more == 0));
+  }
+}
+
 TEST_CASE("chips whose status is cleared as QEMU does it") {
   Board board;
   for (auto& chip : board.flash.chips) chip.clearing_is_reset = true;

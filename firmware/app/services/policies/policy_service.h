@@ -113,7 +113,8 @@ class PolicyService : public link::Service {
 
   // Commands name the image that they mean: what came in between changes nothing unseen. They may
   // name the trial too: one that was on its way until a later trial changes nothing then. A
-  // repetition finds that its work is done.
+  // repetition finds that its work is done. What is refused changes nothing, and breaks off no
+  // upload.
   bool names_last_trial(const link::Command& command) const {
     return command.third_parameter() == kAnyTrial || command.third_parameter() == trial_;
   }
@@ -124,15 +125,20 @@ class PolicyService : public link::Service {
       const bool is_done = command.is_repetition() && command.third_parameter() == trial_;
       return acknowledge(command, is_done && is_meant);
     }
+    const bool is_staged = deployment_.slots().candidate_state() == Candidate::staged;
     const float deadline_s = command.parameter();
-    if (is_armed_ || !is_meant || !(deadline_s > 0.0f && deadline_s <= kLongestTrial_s)) {
+    if (is_armed_ || !is_meant || !is_staged ||
+        !(deadline_s > 0.0f && deadline_s <= kLongestTrial_s)) {
       return acknowledge(command, false);
     }
     const auto deadline_us = static_cast<std::uint32_t>(deadline_s * 1e6f);
     server_.close();
-    rolled_back_ = kNoImage;
-    trial_ = command.third_parameter();
-    acknowledge(command, deployment_.start_trial(policy_time_us(), deadline_us) == SlotError::none);
+    const bool is_done = deployment_.start_trial(policy_time_us(), deadline_us) == SlotError::none;
+    if (is_done) {
+      rolled_back_ = kNoImage;
+      trial_ = command.third_parameter();
+    }
+    acknowledge(command, is_done);
   }
 
   void confirm(const link::Command& command) {
@@ -154,10 +160,10 @@ class PolicyService : public link::Service {
     }
     const bool is_meant = number == image_number(deployment_.slots().acting());
     if (is_armed_ || !is_meant) return acknowledge(command, false);
-    server_.close();
-    const bool is_done = deployment_.roll_back() == SlotError::none;
-    if (is_done) rolled_back_ = number;
-    acknowledge(command, is_done);
+    const SlotError error = deployment_.roll_back();
+    if (error != SlotError::no_previous) server_.close();  // the files are others
+    if (error == SlotError::none) rolled_back_ = number;
+    acknowledge(command, error == SlotError::none);
   }
 
   // What is armed neither receives an image nor checks one: an upload is broken off.

@@ -73,7 +73,14 @@ inline Bytes overflowing_image() {
 }
 
 constexpr std::uint32_t kSlotBytes = 16384;
-using Storage = RamStorage<2 * 256 + 2 * kSlotBytes>;
+struct Storage : RamStorage<2 * 256 + 2 * kSlotBytes> {
+  bool fails = false;  // from now on, as a full disk or a worn flash does
+
+  bool erase(std::uint32_t offset) { return !fails && RamStorage::erase(offset); }
+  bool program(std::uint32_t offset, const std::uint8_t* source, std::uint32_t count) {
+    return !fails && RamStorage::program(offset, source, count);
+  }
+};
 
 class Board : public HostSide {
  public:

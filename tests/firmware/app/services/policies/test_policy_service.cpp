@@ -234,6 +234,98 @@ TEST_CASE("a trial takes the image that is meant, and a time that there is") {
   CHECK(board.slot(0).trial_left_ms > 2146000);
 }
 
+TEST_CASE("a command that is refused breaks no upload off") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  const auto refuse_all = [&](float number) {
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, 3.0f, 20.0f));
+  };
+  REQUIRE(board.write_candidate(first) == FileError::none);
+  refuse_all(0.0f);  // the number of no image, and there is none
+  REQUIRE(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
+  CHECK(board.uses() == Uses{kStaged, kEmpty});
+  refuse_all(0.0f);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(first)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(first)));
+  REQUIRE(board.write_candidate(second) == FileError::none);
+  refuse_all(0.0f);
+  refuse_all(number_of(first));  // it acts, and there is none before it
+  REQUIRE(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
+  CHECK(board.uses() == Uses{kActive, kStaged});
+}
+
+TEST_CASE("a trial that is refused is none: commands of the last one are known still") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  const float one = number_of(first), two = number_of(second);
+  board.activate(first);
+  REQUIRE(board.stage(second) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 11.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one, 0, 12.0f));  // it is the previous one
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1, 11.0f));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 0, 11.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, 0.0f, 0, 12.0f));  // there is none
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1, 11.0f));
+  REQUIRE(board.stage(second) == FileError::none);
+  fresh.storage.fails = true;
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1, 11.0f));
+  fresh.storage.fails = false;
+  CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
+}
+
+TEST_CASE("a storage that fails: the host is told, and the policy that acts goes on") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  board.activate(second);
+  fresh.storage.fails = true;
+  const auto check_said = [&] {
+    CHECK(board.slot(0).refused_error == static_cast<int>(SlotError::storage_failed));
+  };
+  // The record that the slot has no candidate any more.
+  CHECK(board.stage(image_of(3)) == FileError::fail);
+  check_said();
+  CHECK(board.uses() == Uses{kPrevious, kActive});
+  fresh.storage.fails = false;
+  REQUIRE(board.error_of(board.open(FileOperation::create_file, "/candidate.rltp")) ==
+          FileError::none);
+  fresh.storage.fails = true;  // the image's bytes
+  const Bytes part(first.begin(), first.begin() + 239);
+  CHECK(board.error_of(board.request(FileOperation::write_file, 0, part)) == FileError::fail);
+  check_said();
+  fresh.storage.fails = false;
+  REQUIRE(board.write_candidate(first) == FileError::none);
+  fresh.storage.fails = true;  // the record that it is staged
+  CHECK(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
+  CHECK(board.texts() == Texts{"policy refused"});
+  check_said();
+  CHECK(board.uses() == Uses{kEmpty, kActive});
+  CHECK(board.download("/policy.rltp") == second);
+  fresh.storage.fails = false;
+  CHECK(board.stage(first) == FileError::none);
+  CHECK(board.slot(0).refused_error == 0);
+}
+
+TEST_CASE("a roll-back that cannot be written down is refused, and holds until the next start") {
+  Fresh fresh;
+  Board& board = fresh.board;
+  const Bytes first = image_of(1), second = image_of(2);
+  board.activate(first);
+  board.activate(second);
+  fresh.storage.fails = true;
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  CHECK(board.uses() == Uses{kActive, kEmpty});
+  CHECK(board.download("/policy.rltp") == first);
+}
+
 TEST_CASE("a trial that is not confirmed in time is dropped, and the board says so once") {
   Fresh fresh;
   Board& board = fresh.board;
@@ -515,6 +607,8 @@ TEST_CASE("a measurement gives the samples that were asked for, as a file") {
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, -1.0f, 20.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 0.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 1025.0f));
+  CHECK(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 1024.0f));  // the most
+  board.turns(3);  // and another one before it has ended
   for (const int what : {RLT_MEASURED_NOTHING, RLT_MEASURED_FORWARD, RLT_MEASURED_TICK}) {
     REQUIRE(board.accepts(MAV_CMD_RLT_MEASURE, static_cast<float>(what), 20.0f));
     CHECK(board.error_of(board.open(FileOperation::open_file_ro, "/samples.u32")) ==
