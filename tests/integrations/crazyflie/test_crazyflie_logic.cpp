@@ -279,6 +279,103 @@ TEST_CASE("a policy whose first observation is unusable does not start") {
   CHECK(bench.reason() == RLT_REASON_OBSERVATION);
 }
 
+TEST_CASE("enabled anew with an unusable estimate it does not start, however well it flew before") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  bench.settings.enable = 0;
+  REQUIRE(bench.turn() == RLT_PILOT_STOCK);
+  bench.sensed.quaternion[0] = kNan;
+  bench.settings.enable = 1;
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_OBSERVATION);
+  CHECK(bench.report.take_overs == 1);
+  CHECK(bench.controller.blend_thrust(20000.0f, 65535.0f) == 20000.0f);
+}
+
+TEST_CASE("enabled anew nothing is left of the flight before: its clock, its faults, its policy") {
+  Bench bench(constant_policy(0.2f));
+  const auto enable_anew = [&] {
+    bench.settings.enable = 0;
+    REQUIRE(bench.turn() == RLT_PILOT_STOCK);
+    bench.settings.enable = 1;
+  };
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  enable_anew();
+  bench.now_us -= 500000;  // the clock was set back meanwhile
+  CHECK(bench.turns(10) == RLT_PILOT_POLICY);
+  bench.gyro_age_us = 5000;
+  REQUIRE(bench.turns(8) == RLT_PILOT_POLICY);  // four faults of the five
+  bench.gyro_age_us = 300;
+  enable_anew();
+  REQUIRE(bench.turns(2) == RLT_PILOT_POLICY);
+  bench.gyro_age_us = 5000;
+  CHECK(bench.turns(8) == RLT_PILOT_POLICY);
+  CHECK(bench.turns(2) == RLT_PILOT_STOCK);
+  bench.gyro_age_us = 300;
+  bench.settings.enable = 0;
+  bench.turn();
+  REQUIRE(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.enable = 1;
+  REQUIRE(bench.turns(10) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.4));
+}
+
+TEST_CASE("a trial without time is over before it flies, and no other policy flies in its place") {
+  Bench bench(constant_policy(0.2f));
+  REQUIRE(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+  bench.settings.trial_s = 0;
+  bench.settings.enable = 1;
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_TRIAL_OVER);
+  CHECK(bench.report.last_drop == std::uint8_t(DropReason::deadline));
+  CHECK(bench.report.candidate == std::uint8_t(Candidate::none));
+  CHECK(bench.turns(10) == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_TRIAL_OVER);
+  bench.settings.enable = 0;
+  bench.turn();
+  bench.settings.enable = 1;
+  CHECK(bench.turns(10) == RLT_PILOT_POLICY);
+  CHECK(bench.decision.thrusts[0] == doctest::Approx(0.2));
+  CHECK(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_FAILED);  // not while it flies
+  bench.settings.enable = 0;
+  bench.turn();
+  CHECK(bench.push(constant_policy(0.4f)) == RLT_UPLOAD_ACCEPTED);
+}
+
+TEST_CASE("limits: what is exactly at them is within") {
+  Bench bench(constant_policy(0.6f));
+  bench.settings.enable = 1;
+  bench.estimate_runs = false;
+  bench.sensed.position_m[0] = 0.01f * float(bench.settings.most_error_cm);
+  REQUIRE(bench.turns(2) == RLT_PILOT_POLICY);
+  bench.sensed.position_m[0] = std::nextafter(bench.sensed.position_m[0], 3.0f);
+  CHECK(bench.turn() == RLT_PILOT_STOCK);
+  CHECK(bench.reason() == RLT_REASON_OUT_OF_RANGE);
+
+  crazyflie::Freshness freshness;
+  freshness.restart(1000);
+  RltSensed sensed = hovering();
+  const auto taken_at = [&](std::uint32_t now_us, bool gyro_changes) {
+    if (gyro_changes) sensed.gyro_deg_s[0] += 1.0f;
+    sensed.now_us = now_us;
+    sensed.gyro_us = now_us - 7;
+    return freshness.taken_us(sensed);
+  };
+  constexpr std::uint32_t kMost_us = crazyflie::Freshness::kMostUnchanged_us;
+  CHECK(taken_at(2000, true) == 1993);
+  CHECK(taken_at(2000 + kMost_us, true) == 1993 + kMost_us);
+  CHECK(taken_at(2001 + kMost_us, true) == 2000);  // the estimate has stopped
+  sensed.position_m[0] += 1.0f;
+  CHECK(taken_at(3000 + kMost_us, true) == 2993 + kMost_us);
+  const std::uint32_t last_us = 3000 + kMost_us;
+  sensed.position_m[0] += 1.0f;
+  CHECK(taken_at(last_us + kMost_us, false) == last_us + kMost_us - 7);
+  sensed.position_m[0] += 1.0f;
+  CHECK(taken_at(last_us + kMost_us + 1, false) == last_us);  // the gyroscope has
+}
+
 TEST_CASE("what has stood still on the ground is fresh when the policy starts") {
   Bench bench(constant_policy(0.6f));
   bench.settings.enable = 1;

@@ -226,7 +226,7 @@ class Controller {
       deployment_.start_trial(sensed.now_us, std::uint32_t{settings_.trial_s} * 1000000u);
       report_slots();
     }
-    deployment_.poll(sensed.now_us);
+    if (deployment_.poll(sensed.now_us)) return end_start();
     if (deployment_.acting() == nullptr) {
       give_back();
       return RLT_REASON_NO_POLICY;
@@ -239,6 +239,16 @@ class Controller {
     flies_ = true;
     has_acted_ = false;
     return go_on(sensed);
+  }
+
+  // A trial was over before the first tick: the policy that is there instead is none that the pilot
+  // has asked for.
+  RltReason end_start() {
+    is_over_ = true;
+    report_.reason = RLT_REASON_TRIAL_OVER;
+    report_slots();
+    give_back();
+    return RLT_REASON_TRIAL_OVER;
   }
 
   RltReason go_on(const RltSensed& sensed) {
