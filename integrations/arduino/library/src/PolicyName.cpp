@@ -52,6 +52,7 @@ bool PolicyNameClass::begin(const float* safe_action) {
   contract.safe_action = safe_action == nullptr ? kSafeAction : safe_action;
   rlt::take_safe_action(contract, safe);
   executor.reset();
+  last = rlt::ExecutorStatus::no_policy;
   return runner.accept(rlt::ThisProcessor{}, kImage, sizeof(kImage)).accepted();
 }
 
