@@ -7,9 +7,12 @@
 
 #include "processors/counter.h"
 #include "processors/ring_buffer.h"
+#include "processors/stack_paint.h"
 
 using rlt::CountExtender;
 using rlt::extend_count;
+using rlt::paint_stack;
+using rlt::painted_stack_use;
 using rlt::RingBuffer;
 
 TEST_CASE("ring buffer: bytes come out in order, and a full one refuses") {
@@ -26,6 +29,30 @@ TEST_CASE("ring buffer: bytes come out in order, and a full one refuses") {
     CHECK(count <= static_cast<std::size_t>(round % 5));
     for (std::size_t i = 0; i < count; i++) CHECK(bytes[i] == next_out++);
   }
+}
+
+TEST_CASE("ring buffer: it takes as many bytes as it has, and no more") {
+  RingBuffer<8> ring;
+  for (int i = 0; i < 8; i++) CHECK(ring.put(static_cast<std::uint8_t>(i)));
+  CHECK(ring.is_full());
+  CHECK_FALSE(ring.put(8));
+  std::uint8_t bytes[8];
+  CHECK(ring.take(bytes, sizeof bytes) == 8);
+  CHECK(ring.put(9));
+}
+
+TEST_CASE(
+    "stack: what still holds the paint was never used, and what lies above is not looked at") {
+  std::uint32_t memory[10];
+  paint_stack(memory, memory + 10);
+  CHECK(painted_stack_use(memory, memory + 8).capacity_bytes == 32);
+  CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 0);
+  memory[9] = 0;
+  CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 0);
+  memory[7] = 0;
+  CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 4);
+  memory[0] = 0;
+  CHECK(painted_stack_use(memory, memory + 8).peak_bytes == 32);
 }
 
 TEST_CASE("ring buffer: a writer and a reader at once") {

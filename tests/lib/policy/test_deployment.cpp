@@ -290,6 +290,46 @@ TEST_CASE(
   CHECK(board.acts_as(first));
 }
 
+TEST_CASE("an image that passed the check and cannot be staged is no policy") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  const Bytes image = image_of(1);
+  REQUIRE(board.deployment.stage() == SlotError::none);
+  REQUIRE(board.deployment.write(0, image.data(), static_cast<std::uint32_t>(image.size())) ==
+          SlotError::none);
+  const StageVerdict verdict = board.deployment.finish([&] { flash.fail(true); });
+  CHECK(verdict.error == SlotError::storage_failed);
+  CHECK(board.deployment.view(0) == nullptr);
+}
+
+TEST_CASE("a confirmation that comes too late ends the trial, and the policy before begins anew") {
+  Flash flash(kBlocks);
+  Board board(flash);
+  REQUIRE(board.pushes(image_of(1)));
+  REQUIRE(send(board.deployment, image_of(2)).accepted());
+  REQUIRE(board.deployment.start_trial(board.now_us, kTrial_us) == SlotError::none);
+  CHECK(board.step(nullptr) == ExecutorStatus::observation_missing);
+  CHECK(board.deployment.confirm(board.now_us - kStep_us + kTrial_us) == SlotError::no_trial);
+  CHECK(board.deployment.executor().faults_in_a_row() == 0);
+  CHECK(board.deployment.view(board.deployment.slots().other_slot()) == nullptr);
+}
+
+TEST_CASE("a roll-back in a trial keeps the active policy, also where one is built in") {
+  const Bytes built_in = image_of(9), first = image_of(1);
+  Flash flash(kBlocks);
+  Deployment deployment(Host{}, flash, policy_contract<Contract>());
+  deployment.begin(built_in.data(), static_cast<std::uint32_t>(built_in.size()));
+  REQUIRE(send(deployment, first).accepted());
+  REQUIRE(deployment.start_trial(0, kTrial_us) == SlotError::none);
+  REQUIRE(deployment.confirm(0) == SlotError::none);
+  REQUIRE(send(deployment, image_of(2)).accepted());
+  REQUIRE(deployment.start_trial(0, kTrial_us) == SlotError::none);
+  REQUIRE(deployment.roll_back() == SlotError::none);
+  Action action;
+  REQUIRE(deployment.step(0, {kGood, 0}, action.values) == ExecutorStatus::acted);
+  CHECK(action == action_of(first));
+}
+
 TEST_CASE("what is staged is not wanted, and the storage fails") {
   Flash flash(kBlocks);
   Board board(flash);

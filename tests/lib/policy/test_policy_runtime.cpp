@@ -139,6 +139,8 @@ TEST_CASE("a policy that was there is given up, whether the next one is accepted
   CHECK(place->view() == nullptr);
   CHECK(place->act(Host{}, kObservation, action[1]) == ActionSource::no_policy);
   REQUIRE(place->accept(Host{}, first.data(), first.size()).accepted());
+  Bytes full(kImageBytes);  // it fits, and is none
+  CHECK(place->accept(Host{}, full.data(), full.size()).reason == PolicyReason::bad_magic);
   const Bytes too_long(kImageBytes + 1);
   CHECK(place->accept(Host{}, too_long.data(), too_long.size()).reason == PolicyReason::too_large);
   CHECK(place->view() == nullptr);

@@ -393,6 +393,21 @@ TEST_CASE("a record that was reported as failed counts no more when another was 
   }
 }
 
+TEST_CASE("what was written down is not written again") {
+  SmallFlash flash(kBlocks);
+  Slots slots(flash);
+  slots.begin();
+  REQUIRE(send(slots, image_of(1)) == SlotError::none);
+  flash.fail(true);
+  CHECK_FALSE(slots.drop(DropReason::rolled_back));
+  CHECK_FALSE(slots.write_down());
+  flash.fail(false);
+  CHECK(slots.write_down());
+  const std::uint64_t changed = flash.changed_bytes();
+  CHECK(slots.write_down());
+  CHECK(flash.changed_bytes() == changed);
+}
+
 TEST_CASE("a record that reads back right and was reported as failed changes no state") {
   Doubtful storage;
   PolicySlots<Doubtful> slots(storage);

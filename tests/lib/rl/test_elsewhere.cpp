@@ -251,6 +251,25 @@ TEST_CASE("after a checkpoint an on-policy run's episodes were truncated where t
   CHECK(state_is_consistent(run.training));
 }
 
+TEST_CASE("after a checkpoint behind the first row that one is truncated") {
+  ScriptedRun<TwoPpo> run({});
+  run.train(Generic{}, 1);
+  begin_lost_episodes_anew(Generic{}, run.training);
+  CHECK(run.replay->ending[0] == run.replay->kTruncated);
+  CHECK(run.replay->ending[1] == run.replay->kTruncated);
+  CHECK(state_is_consistent(run.training));
+}
+
+TEST_CASE("an episode that has had all of its steps is not one under way") {
+  ScriptedRun<TwoPpo> run({});
+  run.train(Generic{}, 1);
+  auto& step = run.learner->environments.episode_step[1];
+  step = static_cast<std::uint32_t>(TwoPpo::kEpisodeSteps) - 1;
+  CHECK(state_is_consistent(run.training));
+  step++;
+  CHECK_FALSE(state_is_consistent(run.training));
+}
+
 TEST_CASE("after a checkpoint before the first row there is nothing to truncate") {
   ScriptedRun<TwoPpo> run({});
   begin_lost_episodes_anew(Generic{}, run.training);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
@@ -169,6 +170,18 @@ TEST_CASE("the buffer holds what the model holds, through wrap-around and episod
     compare_with_model<101>(seed, 20);
     compare_with_model<256>(seed, 1000);
   }
+}
+
+TEST_CASE("a buffer that is cleared is as at first, whatever it held") {
+  Pair<5> pair;
+  const Buffer<5> at_first = *pair.buffer;
+  for (int i = 0; i < 8; i++) {
+    pair.observe();
+    pair.act(i == 3);
+  }
+  pair.observe();
+  clear(*pair.buffer);
+  CHECK(std::memcmp(pair.buffer.get(), &at_first, sizeof(at_first)) == 0);
 }
 
 TEST_CASE("every episode of one step") {

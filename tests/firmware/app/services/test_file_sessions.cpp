@@ -15,6 +15,19 @@ TEST_CASE("a file that is open when training goes on is closed") {
               FileError::invalid_session);
 }
 
+TEST_CASE("an upload that has not begun when training goes on is closed too") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes good = checkpoint_of(board);
+  Client client(board);
+  const FileMessage opened = client.request(FileOperation::create_file, "/checkpoint.rltc");
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
+  check_error(
+      client.request(FileOperation::write_file, opened.session, 0, Bytes(&good[0], &good[239])),
+      FileError::invalid_session);
+  CHECK(board.application.state() == RLT_STATE_TRAINING);
+}
+
 TEST_CASE("a request that comes twice is carried out once, and answered the same") {
   Board board;
   train_and_pause(board, 31);

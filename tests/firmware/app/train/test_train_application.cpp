@@ -207,6 +207,19 @@ TEST_CASE("a pause during an evaluation comes after it, unless the run is resume
   CHECK(result_in(board).step == 60);
 }
 
+TEST_CASE("a pause that a new start overtakes is none of the new run's") {
+  Board board;
+  board.set_short_run(60);
+  board.set("eval_episodes", 50);
+  board.start_and_train(25);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);  // after the evaluation
+  board.train_to_rest();
+  REQUIRE(board.application.state() == RLT_STATE_PAUSED);
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest(5000);
+  CHECK(board.application.state() == RLT_STATE_FINISHED);
+}
+
 TEST_CASE("commands that are not for this application") {
   Board board;
   constexpr std::uint16_t kTakeOff = 22, kAttitude = 30;  // MAV_CMD_NAV_TAKEOFF, ATTITUDE

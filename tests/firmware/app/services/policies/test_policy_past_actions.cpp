@@ -109,6 +109,22 @@ TEST_CASE("the executor gives it its last actions") {
   }
 }
 
+TEST_CASE("a policy that is dropped while it is measured ends the measurement") {
+  static Storage storage;
+  Board board(storage);
+  const Bytes image = image_with_past_actions();
+  REQUIRE(board.stage(image) == FileError::none);
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 1000.0f));
+  board.turns(1);
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image)));
+  board.turns(1);
+  CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_MEASUREMENT));
+  const Bytes samples = board.download("/samples.u32");
+  CHECK(samples.size() > 0);
+  CHECK(samples.size() < 1000);
+}
+
 TEST_CASE("it is measured beside what acts") {
   static Storage storage;
   Board board(storage);

@@ -35,6 +35,45 @@ struct ElsewhereBoard : HostSide {
     hyper.eval_episodes = 2;
   }
 
+  FileError file(FileOperation operation, std::uint32_t offset, const Bytes& data) {
+    received.clear();
+    put(mavlink_msg_file_transfer_protocol_encode,
+        addressed_to(kSelf, content_of(file_request(sequence_ += 2, 0, operation, offset, data))));
+    while (!to_board.empty()) application.poll();
+    parse();
+    const auto replies =
+        all(MAVLINK_MSG_ID_FILE_TRANSFER_PROTOCOL, mavlink_msg_file_transfer_protocol_decode);
+    REQUIRE(replies.size() == 1);
+    FileMessage reply;
+    std::memcpy(&reply, replies[0].payload, kFileMessageBytes);
+    return reply.operation == FileOperation::ack ? FileError::none
+                                                 : static_cast<FileError>(reply.data[0]);
+  }
+  // Of the state as it is.
+  Bytes checkpoint() {
+    std::uint8_t sha256[Sha256::kDigestBytes];
+    hash_state(run.training, sha256);
+    const Bytes state = run.state();
+    const CheckpointHeader header =
+        make_checkpoint_header(fingerprint(run.training), static_cast<std::uint32_t>(state.size()),
+                               steps_done(run.training), sha256);
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&header);
+    Bytes all(bytes, bytes + sizeof(header));
+    all.insert(all.end(), state.begin(), state.end());
+    return all;
+  }
+  void upload(const Bytes& content) {
+    REQUIRE(file(FileOperation::create_file, 0, bytes_of("/checkpoint.rltc")) == FileError::none);
+    for (std::size_t i = 0; i < content.size(); i += 239) {
+      const std::size_t end = i + 239 < content.size() ? i + 239 : content.size();
+      REQUIRE(file(FileOperation::write_file, static_cast<std::uint32_t>(i),
+                   Bytes(&content[i], &content[0] + end)) == FileError::none);
+    }
+    REQUIRE(file(FileOperation::terminate_session, 0, {}) == FileError::none);
+    REQUIRE(application.state() == RLT_STATE_PAUSED);
+  }
+  std::uint32_t episodes() const { return run.learner->environments.episodes[0]; }
+
   void command(int number) {
     put(mavlink_msg_command_long_encode, Board::command_of(static_cast<std::uint16_t>(number)));
     application.poll();
@@ -46,6 +85,9 @@ struct ElsewhereBoard : HostSide {
     for (int i = 0; i < 1000 && application.state() == RLT_STATE_TRAINING; i++) application.poll();
     parse();
   }
+
+ private:
+  std::uint16_t sequence_ = 100;
 };
 
 }  // namespace
@@ -98,4 +140,35 @@ TEST_CASE("a pause keeps an episode, as whoever plays it is still there") {
   board.command(MAV_CMD_RLT_PAUSE);
   CHECK(board.run.learner->environments.episodes[0] == 0);
   CHECK(board.run.state().size() == state.size());
+}
+
+TEST_CASE("episodes of a checkpoint are begun anew at the first resume, and never again") {
+  ElsewhereBoard board;
+  board.command(MAV_CMD_RLT_START);
+  board.poll_until_step(3);
+  board.command(MAV_CMD_RLT_PAUSE);
+  const Bytes checkpoint = board.checkpoint();
+  REQUIRE(board.episodes() == 0);
+  board.upload(checkpoint);
+  SUBCASE("resumed again") {
+    board.command(MAV_CMD_RLT_RESUME);
+    CHECK(board.episodes() == 1);
+    board.command(MAV_CMD_RLT_PAUSE);
+    board.command(MAV_CMD_RLT_RESUME);
+    CHECK(board.episodes() == 1);
+  }
+  SUBCASE("after a new start there is nothing of the checkpoint") {
+    board.command(MAV_CMD_RLT_START);
+    board.command(MAV_CMD_RLT_PAUSE);
+    board.command(MAV_CMD_RLT_RESUME);
+    CHECK(board.episodes() == 0);
+  }
+  SUBCASE("a resume that is refused leaves it for the next one") {
+    script.unavailable = "it is not there yet";
+    board.command(MAV_CMD_RLT_RESUME);
+    CHECK(board.episodes() == 0);
+    script.unavailable = nullptr;
+    board.command(MAV_CMD_RLT_RESUME);
+    CHECK(board.episodes() == 1);
+  }
 }

@@ -247,6 +247,43 @@ TEST_CASE("an upload that is broken off leaves no state behind") {
   CHECK(board.state() == RLT_STATE_PAUSED);
 }
 
+TEST_CASE("an upload leaves no file open, and counts nothing of the run before") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes good = checkpoint_of(board);
+  CHECK(Client(board).upload(good).operation == FileOperation::ack);
+  CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
+  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
+  REQUIRE(results.size() == 1);
+  CHECK(results[0].counter == 0);
+  CHECK(results[0].evaluation_counter == 0);
+}
+
+TEST_CASE("a second header is read as the first: all of its bytes are waited for") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes good = checkpoint_of(board);
+  Client client(board);
+  for (int round = 0; round < 2; round++) {
+    const FileMessage opened = client.request(FileOperation::create_file, "/checkpoint.rltc");
+    // Bytes behind the header before it is whole are not answered.
+    const FileMessage early =
+        client.make(FileOperation::write_file, opened.session, 64, Bytes(&good[64], &good[80]));
+    CHECK(client.send(early).empty());
+    const FileMessage part =
+        client.request(FileOperation::write_file, opened.session, 0, Bytes(&good[0], &good[63]));
+    CHECK(part.operation == FileOperation::ack);
+    CHECK(client
+              .send(client.make(FileOperation::write_file, opened.session, 64,
+                                Bytes(&good[64], &good[80])))
+              .empty());
+    CHECK(client.request(FileOperation::write_file, opened.session, 63, Bytes(&good[63], &good[64]))
+              .operation == FileOperation::ack);
+    CHECK(board.state() == RLT_STATE_PAUSED);
+    client.request(FileOperation::reset_sessions);
+  }
+}
+
 TEST_CASE("writes outside the file, or before the header, are refused") {
   Board board;
   Client client(board);
