@@ -13,7 +13,7 @@ from rltools_host.commands.options import Json, Output, RunArgument
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies import arduino, esp_idf
-from rltools_host.policies.export import FORMATS, identifier
+from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.library_folder import write_folder
 
@@ -41,7 +41,9 @@ def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
         path = path / (identifier(image.experiment) + suffix)
-    write_atomically(path, encode(image))
+    # A program includes the file and names the array: they have one name.
+    content = encode_array(image, path.stem) if encode is encode_array else encode(image)
+    write_atomically(path, content)
     return path
 
 

@@ -47,16 +47,20 @@ def encode_header(image: PolicyImage) -> bytes:
     return c_header(image).encode()
 
 
-def encode_array(image: PolicyImage) -> bytes:
-    """The image as an array in a header: what PolicyDeployment::begin() takes as built in."""
-    name = identifier(image.experiment)
+def encode_array(image: PolicyImage, name: str | None = None) -> bytes:
+    """The image as an array in a header: what PolicyDeployment::begin() takes as built in.
+
+    The array is `name`, which is that of the header's file, or else <experiment>_image.
+    """
+    experiment = identifier(image.experiment)
+    array = identifier(name or f"{experiment}_image")
     lines = [
-        f"// The policy image of {name}: step {image.step}, seed {image.seed}.",
+        f"// The policy image of {experiment}: step {image.step}, seed {image.seed}.",
         "#pragma once",
         "",
         "#include <stdint.h>",
         "",
-        f"alignas(4) static const uint8_t {name}_image[{len(image.data)}] = {{",
+        f"alignas(4) static const uint8_t {array}[{len(image.data)}] = {{",
         byte_rows(image.data),
         "};",
     ]

@@ -251,3 +251,20 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     (run / "policy.rltp").unlink()
     with pytest.raises(UnknownNameError, match="run run has no policy yet"):
         export_run(str(run), "image")
+
+
+@pytest.mark.parametrize("name", ["hover_image.h", "2 hover.h", None])
+def test_an_array_has_the_name_of_its_file(tmp_path: Path, name: str | None) -> None:
+    image = sample_images()["pendulum"]
+    run = make_run(tmp_path / "run", image)
+    if name is None:
+        experiment = export.identifier(parse_policy(image).experiment)
+        path = export_run(str(run), "c-image", tmp_path)
+        assert path == tmp_path / f"{experiment}_image.h"
+    else:
+        path = export_run(str(run), "c-image", tmp_path / name)
+    array = export.identifier(path.stem)
+    program = f'#include "{path.name}"\nstatic_assert(sizeof({array}) == {len(image)});\n'
+    (tmp_path / "program.cpp").write_text(program)
+    flags = ["-std=c++17", "-fsyntax-only", "-Wno-unused-variable"]
+    subprocess.run(["g++", *flags, str(tmp_path / "program.cpp")], check=True, timeout=60)

@@ -2,8 +2,8 @@
 #include "controller_logic.h"
 #include "rltools/devices/cortex_m4.h"
 
-// The image that `rlt export RUN --to c-image` writes as <name>_image.h, and the array in it:
-// make RLT_POLICY=<name>
+// The image that `rlt export RUN --to c-image` writes as <name>.h, and the array in it, <name>:
+// make RLT_POLICY=<file>
 #define RLT_TEXT(x) #x
 #define RLT_TEXT_OF(x) RLT_TEXT(x)
 #ifdef RLT_POLICY_IMAGE

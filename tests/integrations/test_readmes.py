@@ -1,0 +1,149 @@
+"""What READMEs of integrations say is run as it stands: the shell blocks of their first section, in
+a copy of the folder, as far as no foreign tree is needed. Foreign programs are stubs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host import paths
+from rltools_host.toolchain.tools import missing_tools
+
+INTEGRATIONS = paths.REPOSITORY / "integrations"
+SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# `./rlt train` leaves a run with an untrained policy; all else is the command itself.
+RLT = """#!{python}
+import sys
+from pathlib import Path
+sys.path[:0] = [{host!r}, {fakes!r}]
+from rltools_host import paths
+paths.RUNS_DIRECTORY = Path(__file__).resolve().parent / "runs"
+if sys.argv[1] == "train":
+    from policy_run import make_policy_run
+    from rltools_host.build.experiments import require_experiment
+    require_experiment(sys.argv[2])
+    make_policy_run(paths.RUNS_DIRECTORY / sys.argv[2])
+else:
+    from rltools_host.cli import main
+    main()
+"""
+
+# `git clone … FOLDER` makes a firmware whose build compiles the controller, as kbuild does: an
+# object beside its source.
+GIT = """#!/bin/sh
+for folder; do :; done
+mkdir -p "$folder/tools/make"
+cp "$OOT_MK" "$folder/tools/make/oot.mk"
+"""
+OOT_MK = """
+.PHONY: all cload
+include $(OOT)/src/policy/Kbuild
+CALL := arm-none-eabi-g++ -std=gnu++17 -Os -mcpu=cortex-m4 -mthumb -mfloat-abi=hard
+CALL += -mfpu=fpv4-sp-d16 -fno-exceptions -Wall -Werror -I$(OOT)/src
+all: $(OOT_CONFIG)
+\tmkdir -p $(OOT)/build && cp $(OOT_CONFIG) $(OOT)/build/.config
+\tcd $(OOT)/src/policy && $(CALL) $(ccflags-y) -c policy_controller.cpp -o policy_controller.o
+cload:
+\ttest -f $(OOT)/build/.config
+"""
+# A project of ESP-IDF's is where it is called.
+IDF_PY = """#!/bin/sh
+grep -q 'tools/cmake/project.cmake' CMakeLists.txt && ls main/policy.rltp
+"""
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def make_clone(folder: Path) -> Path:
+    """The repository as far as the commands need it, beside which there is nothing."""
+    clone = folder / "beside" / "clone"
+    clone.mkdir(parents=True)
+    tracked = subprocess.run(
+        ["git", "-C", str(paths.REPOSITORY), "ls-files", "-z", "integrations"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\0")
+    for name in filter(None, tracked):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(paths.REPOSITORY / name, clone / name)
+    (clone / "lib").symlink_to(paths.REPOSITORY / "lib")
+    (clone / "build").mkdir()
+    host, fakes = (str(paths.REPOSITORY / name) for name in ("host", "tests/fakes"))
+    write_program(clone / "rlt", RLT.format(python=sys.executable, host=host, fakes=fakes))
+    return clone
+
+
+def run_blocks(readme: Path, clone: Path, folder: Path) -> None:
+    """All blocks in one shell, from the clone on."""
+    blocks = SHELL_BLOCK.findall(readme.read_text(encoding="utf-8").partition("\n## What")[0])
+    assert any("./rlt export" in block for block in blocks)
+    programs = folder / "programs"
+    write_program(programs / "git", GIT)
+    write_program(programs / "idf.py", IDF_PY)
+    (folder / "oot.mk").write_text(OOT_MK)
+    (folder / "home").mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(folder / "home"),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "OOT_MK": str(folder / "oot.mk"),
+    }
+    result = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(blocks)],
+        cwd=clone,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def content_of(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def check_readme(name: str, folder: Path) -> Path:
+    """The home of who has followed it; only build/ and runs/ of the clone have changed."""
+    clone = make_clone(folder)
+    before = content_of(clone / "integrations")
+    run_blocks(INTEGRATIONS / name / "README.md", clone, folder)
+    assert content_of(clone / "integrations") == before
+    assert {path.name for path in clone.iterdir()} <= {
+        *("build", "integrations", "lib", "rlt", "runs")
+    }
+    return folder / "home"
+
+
+def test_the_crazyflies_readme(tmp_path: Path) -> None:
+    if missing_tools(["arm-none-eabi-g++"]):
+        pytest.skip("arm-none-eabi-g++ is not installed")
+    check_readme("crazyflie", tmp_path)
+    controller = tmp_path / "beside/clone/build/crazyflie/src/policy/policy_controller.o"
+    names = subprocess.run(
+        ["arm-none-eabi-nm", str(controller)], check=True, capture_output=True, text=True
+    ).stdout
+    assert "hover_image" in names  # the last block's build has the policy
+
+
+def test_the_readme_of_esp_idf(tmp_path: Path) -> None:
+    home = check_readme("esp_idf", tmp_path)
+    component = home / "my_project/components/rlt_policy"
+    assert (component / "examples/policy_task/main/policy.rltp").is_file()
+
+
+def test_arduinos_readme(tmp_path: Path) -> None:
+    home = check_readme("arduino", tmp_path)
+    assert list((home / "Arduino/libraries").glob("*Policy/library.properties"))
