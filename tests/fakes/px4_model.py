@@ -22,6 +22,7 @@ DISARM_AFTER_S = 2.0  # COM_DISARM_LAND
 OFFSET_LIMIT_S = 10.0  # that the module keeps a target for
 GRAVITY = 9.81
 BUMP_S = 0.3
+FALL = np.array((0.0, 0.0, GRAVITY))
 GREATEST_M_S2 = 20.0  # of all its thrust, by its mass
 
 
@@ -51,6 +52,13 @@ class Wrong:
     waits_s: float = 0.0  # before it goes where it is told to
     sways_m: float = 0.0  # in Hold
     never_lands: bool = False
+    tips_at: float = math.inf  # after the policy was taken from it
+    tips_when_armed: bool = False  # as with a rotor that turns the other way
+    tip_deg: float = 180.0
+    tips_on_ground: bool = False  # when it has landed
+    drifts_m_s: float = 0.0  # while it lands
+    lands_at_m_s: float = 0.6  # or less
+    terminates_at: float = math.inf  # PX4's failure detector, after the policy took over
     stays_armed: bool = False  # on the ground
 
 
@@ -75,6 +83,8 @@ class Model:
     entries: list[Vector] = field(default_factory=list)  # where the policy took over
     modes: list[Mode] = field(default_factory=list)  # each that it was in
     says: list[tuple[int, str]] = field(default_factory=list)  # not yet told: severity, text
+    is_tipped: bool = False
+    is_terminated: bool = False
     _grounded_at: float = math.inf
 
     @property
@@ -92,6 +102,9 @@ class Model:
     @property
     def attitude(self) -> tuple[float, float, float, float]:
         """Thrust points against gravity and along the acceleration; the heading stays."""
+        if self.is_tipped:
+            half = math.radians(0.5 * self.wrong.tip_deg)
+            return (math.cos(half), math.sin(half), 0.0, 0.0)
         thrust = self.acceleration - (0.0, 0.0, GRAVITY) if self.armed else np.array((0, 0, -1.0))
         down = -thrust / np.linalg.norm(thrust)
         forward = np.array((math.cos(HEADING), math.sin(HEADING), 0.0))
@@ -125,9 +138,9 @@ class Model:
     def step(self) -> None:
         self.now += STEP_S
         self._go_wrong()
-        if not self.armed:
+        if not self.armed and self.is_on_ground:
             return
-        self.acceleration = self._wanted()
+        self.acceleration = self._wanted() if self._is_flown else FALL.copy()
         if self.mode != POLICY and self.now - self.left_at <= BUMP_S:
             self.acceleration[2] += self.wrong.bump_m_s2
         self.velocity += STEP_S * self.acceleration
@@ -136,6 +149,11 @@ class Model:
             self.position[2] = GROUND[2]
             self.velocity[:] = 0.0
         self._land()
+
+    @property
+    def _is_flown(self) -> bool:
+        """Somebody holds it up."""
+        return self.armed and not self.is_tipped and not self.is_terminated
 
     def _wanted(self) -> Vector:
         """The acceleration of whoever flies it."""
@@ -149,27 +167,37 @@ class Model:
         setpoint[0] += self.wrong.sways_m * math.sin(2.0 * self.now)
         if self.mode == LAND:
             setpoint = self.position.copy()
-            setpoint[2] += 0.0 if self.wrong.never_lands else 0.6
+            setpoint[0] += 0.5 * self.wrong.drifts_m_s
+            setpoint[2] += 0.0 if self.wrong.never_lands else 0.5 * self.wrong.lands_at_m_s
         lowest = GROUND[2] - self.wrong.ceiling_m
         setpoint[2] = max(setpoint[2], lowest)
         away = setpoint - self.position
         distance = float(np.linalg.norm(away))
-        speed = min(3.0, 2.0 * distance)
+        speed = min(max(3.0, self.wrong.lands_at_m_s), 2.0 * distance)
         wanted = away / distance * speed if distance > 1e-9 else np.zeros(3)
         if self.mode == TAKE_OFF and distance < 0.2:
             self.set_mode(HOLD)
         return np.clip(5.0 * (wanted - self.velocity), -5.0, 5.0)
 
     def _land(self) -> None:
-        if not (self.is_on_ground and self.mode == LAND):
+        comes_down = self.mode == LAND or not self._is_flown
+        if not (self.is_on_ground and comes_down):
             self._grounded_at = math.inf
             return
         self._grounded_at = min(self._grounded_at, self.now)
+        self.is_tipped |= self.wrong.tips_on_ground
         if self.now - self._grounded_at >= DISARM_AFTER_S and not self.wrong.stays_armed:
             self.armed = False
 
     def _go_wrong(self) -> None:
         wrong, since = self.wrong, self.now - self.entered_at
+        if wrong.tips_when_armed and self.armed and self.position[2] < GROUND[2] - 0.2:
+            self.is_tipped = True
+        if self.mode != POLICY and self.now >= self.left_at + wrong.tips_at > 0.0:
+            self.is_tipped = True
+        if since >= wrong.terminates_at and not self.is_terminated:
+            self.is_terminated = True
+            self.says.append((0, "Attitude failure detected"))
         if self.mode == POLICY:
             if since >= wrong.falls_back_at:
                 self.says.append((2, f"RL Policy: {wrong.fault}"))

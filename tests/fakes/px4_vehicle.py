@@ -56,7 +56,7 @@ PARAMETERS: dict[str, int | float] = {
     "IMU_GYRO_RATEMAX": 1000,
 }
 LEAD_S = 0.1  # that a vehicle on UDP may be ahead of the host
-ACCEPTED, DENIED, UNSUPPORTED = 0, 2, 3
+ACCEPTED, DENIED, UNSUPPORTED, UNSUPPORTED_FRAME = 0, 2, 3, 9
 
 
 @dataclass
@@ -71,13 +71,16 @@ class Script:
     has_module: bool = True
     arming_refusal: str = ""
     policy_refusal: str = ""
+    refuses_mode: str = ""  # the module, with this reason
+    refuses_from: float = -math.inf
+    frames: tuple[int, ...] = (d.MAV_FRAME_GLOBAL_INT,)  # of a place, as PX4 1.17
     knows_offset: bool = True
     drops_acks: int = 0  # the first so many of each command
     drops_shell: int = 0  # the first so many answers
     drops_parameters: int = 0  # the first so many answers
     drops_verb: str = ""  # the first answer to this command of the module
     fastest_s: float = 2 * STEP_S  # that it tells something, as on a slow link
-    tried_by_another: bool = False
+    tried_before: bytes = b""  # this policy is on trial when it is found
     loses: float = 0.0  # this part of the frames to the host
     silent_at: float = math.inf  # after the policy took over
     silent_s: float = 0.0
@@ -93,7 +96,9 @@ class ScriptedPx4:
         self.model = Model(script.wrong, armed=script.armed, hil_flag=script.hil_flag)
         self.parameters = {**PARAMETERS, **script.parameters}
         self.files: dict[str, bytes] = {"policy.rltp": b"old", "previous.rltp": b"older"}
-        self.on_trial = script.tried_by_another
+        self.on_trial = bool(script.tried_before)
+        if script.tried_before:
+            self.files["candidate.rltp"] = script.tried_before
         self.commands: list[tuple[int, int]] = []  # number, confirmation
         self.shell_lines: list[str] = []
         self.out: list[bytes] = []
@@ -190,7 +195,8 @@ class ScriptedPx4:
         base |= d.MAV_MODE_FLAG_SAFETY_ARMED * self.model.armed
         base |= d.MAV_MODE_FLAG_HIL_ENABLED * self.model.hil_flag
         return d.MAVLink_heartbeat_message(
-            d.MAV_TYPE_QUADROTOR, self.script.autopilot, base, self.model.mode.number, 4, 3
+            *(d.MAV_TYPE_QUADROTOR, self.script.autopilot, base, self.model.mode.number),
+            *(d.MAV_STATE_FLIGHT_TERMINATION if self.model.is_terminated else 4, 3),
         )
 
     # -- what it is asked --------------------------------------------------------------------------
@@ -238,6 +244,8 @@ class ScriptedPx4:
             model.setpoint = model.position.copy()
             model.setpoint[2] = GROUND[2] - (message.param7 - ALTITUDE_M)
         elif number == d.MAV_CMD_DO_REPOSITION:
+            if message.frame not in self.script.frames:
+                return UNSUPPORTED_FRAME
             if int(message.param2) != 1:
                 return DENIED
             parallel = METRES_PER_DEGREE * math.cos(math.radians(LATITUDE))
@@ -342,7 +350,7 @@ class ScriptedPx4:
                 self.send(d.MAVLink_serial_control_message(*fields, list(part.ljust(70, b"\0"))))
 
     def _module(self, words: list[str]) -> tuple[str, str]:
-        model, verb = self.model, words[0]
+        script, model, verb = self.script, self.model, words[0]
         if verb == "offset" and self.script.knows_offset:
             offset = np.array([float(word) for word in words[1:]])
             if np.abs(offset).max() > 2.5:
@@ -351,13 +359,16 @@ class ScriptedPx4:
             return "INFO", f"next target {' '.join(words[1:])}"
         if verb == "status":
             trial = "a policy" if self.on_trial else "none"
-            return "INFO", f"{trial} on trial\nINFO  [rlt_policy] ticks 1 late 0"
+            acts = ", acting" if model.armed and model.mode == POLICY else ""
+            reason = script.refuses_mode if model.now >= script.refuses_from else ""
+            said = (f"mode 23: {reason or 'ready'}{acts}", f"{trial} on trial", "ticks 1 late 0")
+            return "INFO", "\nINFO  [rlt_policy] ".join(said)
         if verb not in ("try", "confirm", "rollback"):
             return "ERROR", "unknown command"
         if model.armed:
             return "ERROR", "not while the vehicle is armed"
         if verb == "try":
-            if self.script.tried_by_another:
+            if self.on_trial:
                 return "WARN", "candidate.rltp: error 2 of the slots"
             if self.script.policy_refusal:
                 return "WARN", self.script.policy_refusal
@@ -383,6 +394,7 @@ class Px4Link(Link):
 
     def __init__(self, vehicle: ScriptedPx4) -> None:
         self.vehicle = vehicle
+        self.reads = 0
         self.interrupt_when: Callable[[ScriptedPx4], bool] = lambda _: False
         self.closed = False
 
@@ -391,6 +403,7 @@ class Px4Link(Link):
 
     def read(self, timeout_s: float) -> bytes:
         vehicle = self.vehicle
+        self.reads += 1
         until = vehicle.model.now + timeout_s
         while not vehicle.out and vehicle.model.now < until:
             vehicle.advance()

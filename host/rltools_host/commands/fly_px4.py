@@ -16,7 +16,7 @@ from rltools_host.files import write_atomically
 from rltools_host.flight.flight_settings import given_settings
 from rltools_host.flight.prediction import predictor
 from rltools_host.flight.px4_flight import Px4Request, fly
-from rltools_host.flight.px4_result import FILE, FlightResult, lines
+from rltools_host.flight.px4_result import DONE, FILE, FlightResult, lines
 from rltools_host.flight.px4_start import STARTS
 from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.policies.image import read_run_policy
@@ -46,6 +46,8 @@ def run(
 
     def keep(result: FlightResult) -> None:
         line.clear()
+        if result.state == DONE:
+            print("\n".join(lines(result)), flush=True)
         if result.starts:
             text = (json.dumps(result.document()) + "\n").encode()
             for path in (folder / FILE, *([out] if out is not None else [])):
@@ -53,7 +55,6 @@ def run(
 
     with ending_as_by_ctrl_c():
         result = fly(request, line.say, keep, line.progress)
-    print("\n".join(lines(result)))
     if json_output:
         print(json.dumps(result.document(with_series=False)))
     return result
@@ -61,12 +62,24 @@ def run(
 
 @contextlib.contextmanager
 def ending_as_by_ctrl_c() -> Iterator[None]:
-    """A terminal that closes, and SIGTERM, land the vehicle as Ctrl-C does."""
+    """A terminal that closes, and SIGTERM, land the vehicle as Ctrl-C does: once, by the first of
+    them. Then a Ctrl-C ends the program at once, and the others, which may come together, do not
+    keep it from landing. What somebody lets pass (nohup) stays so."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            is_typed = number == signal.SIGINT
+            signal.signal(number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGHUP, signal.SIGTERM)}
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = {
+        number: handler
+        for number in numbers
+        if (handler := signal.getsignal(number)) != signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, end)
     try:
         yield
     finally:

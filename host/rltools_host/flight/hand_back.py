@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from rltools_host.flight.px4_crash import is_sound
 from rltools_host.flight.series import Sample
 
 LOOK_S, ATTITUDE_S, THRUST_S = 1.0, 0.5, 0.1  # after the hand-back
@@ -31,9 +32,7 @@ class Moment:
 
     @property
     def is_sound(self) -> bool:
-        sample = self.sample
-        values = (*sample.position_ned, *sample.velocity_ned, *sample.attitude)
-        return all(map(math.isfinite, values)) and any(sample.attitude)
+        return is_sound(self.sample)
 
 
 @dataclass(frozen=True)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from rltools_host.errors import FlightError
 from rltools_host.flight import px4_simulated, series
-from rltools_host.flight.px4_modes import Mode
+from rltools_host.flight.px4_crash import CrashWatch
+from rltools_host.flight.px4_modes import TERMINATION, Mode
 from rltools_host.flight.px4_policy import MODE_NAME
 from rltools_host.flight.px4_simulated import Simulation
 from rltools_host.flight.px4_vehicle import GlobalPosition, Px4Vehicle
 from rltools_host.flight.series import FloatArray, Sample
 
 HEIGHT_M = 5.0  # of the target above the ground
+LOWEST_M = 1.0  # of a vehicle that has climbed and is not to land
 POLICY_SILENCE_S, PX4_SILENCE_S = 1.0, 5.0  # without a position: while the policy flies, or PX4
 EARTH_RADIUS_M = 6371000.0  # as in PX4's projection
 
@@ -37,6 +40,14 @@ class Air:
         self._turns_to_heading = turns_to_heading
         self._ground = ground
         self._place = place
+        self.crash = CrashWatch(ground)
+        self.has_climbed = False
+        self.on_sample: Callable[[Sample], None] = lambda _: None  # told of each one
+        vehicle.on_sample = self._take
+
+    def _take(self, sample: Sample) -> None:
+        self.crash.take(sample)
+        self.on_sample(sample)
 
     def watch(self, silence_s: float = PX4_SILENCE_S) -> None:
         """FlightError where something happens that this flight did not ask for."""
@@ -45,16 +56,26 @@ class Air:
         if silent > silence_s:
             raise FlightError(f"{vehicle.name} has told no position for {silent:.1f} s")
         px4_simulated.require_still(vehicle, self._simulation)
+        self._watch_for_crash()
         if not vehicle.is_armed:
             raise FlightError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
         if vehicle.mode not in self.allowed:
             vehicle.wait(lambda: False, 0.3)  # why, may come behind
-            if vehicle.has_said(MODE_NAME, within_s=3.0):
+            if vehicle.said(MODE_NAME, within_s=3.0) is not None:
                 raise FlightError(f"{vehicle.name} fell back to {vehicle.mode}{vehicle.reason()}")
             raise FlightError(
                 f"somebody or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
             )
+
+    def _watch_for_crash(self) -> None:
+        vehicle, crash = self.vehicle, self.crash
+        if vehicle.is_terminated or vehicle.mode == TERMINATION:
+            crash.note(f"PX4 terminated the flight{vehicle.reason()}")
+        elif self.has_climbed and self.height_m < LOWEST_M:
+            crash.note(f"it came down to the ground in PX4's mode {vehicle.mode}")
+        if crash.found:
+            raise FlightError(f"{vehicle.name} crashed: {crash.found}")
 
     @property
     def sample(self) -> Sample:

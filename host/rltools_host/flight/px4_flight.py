@@ -19,9 +19,10 @@ from rltools_host.flight import px4_landing, px4_sih, px4_simulated
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.prediction import Predict
 from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
+from rltools_host.flight.px4_crash import CrashWatch
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
 from rltools_host.flight.px4_policy import Px4Policies
-from rltools_host.flight.px4_result import FlightResult, StartResult
+from rltools_host.flight.px4_result import DONE, FlightResult, StartResult
 from rltools_host.flight.px4_start import STARTS, StartFlight
 from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
 from rltools_host.flight.series import Sample
@@ -35,7 +36,9 @@ OWN_PORT = 14550
 LEAST_RATE_HZ = 10.0
 ARM_LIMIT_S, CLIMB_LIMIT_S = 5.0, 40.0
 CLIMBED_M = HEIGHT_M - 0.5
-FLIGHT_S, START_S = 60.0, 35.0  # of the trial: for the flight, and for each start of it
+MOST_AWAY_M = 3.0  # of the landing from the take-off; the starts are up to 1 m from it
+# Of the trial: from its beginning to the first start, and of a start. Measured: docs/flight.md.
+BEFORE_S, START_S = 40.0, 25.0
 MODULE_PARAMETERS = ("RLT_HEADING", "RLT_TRIAL")
 LINK_LOSS = "NAV_DLL_ACT"  # what PX4 does without a ground station
 
@@ -73,7 +76,7 @@ class Px4Flight:
         self.result = FlightResult(vehicle.connection.description, image.sha256)
         self._image = image
         self._request = request
-        self._say = say
+        self.say = say
         self._progress = progress
         # Known after the first steps.
         self._simulation: px4_simulated.Simulation
@@ -81,6 +84,8 @@ class Px4Flight:
         self._policy_mode: Mode
         self._turns_to_heading: bool
         self._air: Air
+        self._crash: CrashWatch | None = None
+        self._trial_s = self._trial_ends = 0.0
         self._predict: Predict | None = None
 
     def find(self) -> None:
@@ -90,7 +95,7 @@ class Px4Flight:
         evidence = px4_simulated.collect(self.vehicle)
         self._simulation = px4_simulated.judge(evidence, self.vehicle.name)
         self.result.simulated_by = self._simulation.by
-        self._say(f"{self.vehicle.name} is simulated: {self._simulation.by}")
+        self.say(f"{self.vehicle.name} is simulated: {self._simulation.by}")
 
     def look_at_it(self) -> None:
         vehicle = self.vehicle
@@ -103,22 +108,30 @@ class Px4Flight:
         if missing := [name for name in MODULE_PARAMETERS if name not in values]:
             raise RefusedError(f"{vehicle.name} does not tell its {' and '.join(missing)}")
         self._turns_to_heading = values["RLT_HEADING"] == 1
-        needed = FLIGHT_S + START_S * self._request.starts
-        if (trial := values["RLT_TRIAL"]) < needed:
-            raise RefusedError(
-                f"the trial of {vehicle.name} takes {trial:g} s (RLT_TRIAL), "
-                f"{self._request.starts} starts up to {needed:g} s: fly fewer, or set it higher"
-            )
+        self._require_trial(values["RLT_TRIAL"])
         if values.get(LINK_LOSS) == 0:
             self.result.notes.append(
                 f"{LINK_LOSS} is 0: had this program ended, PX4 would have stayed in its mode"
             )
         self._listen()
 
+    def _require_trial(self, trial_s: float) -> None:
+        needed = BEFORE_S + START_S * self._request.starts
+        self._trial_s = float(trial_s)
+        if trial_s < needed:
+            fitting = int((trial_s - BEFORE_S) / START_S)
+            fewer = f"give --starts {fitting}, or" if fitting > 0 else ""
+            raise RefusedError(
+                f"a trial of {self.vehicle.name} takes {trial_s:g} s (RLT_TRIAL), and "
+                f"{self._request.starts} starts take {needed:g} s: {fewer} set it to {needed:g}"
+            )
+
     def push(self) -> None:
-        self._say(headline(self._image))
+        self.say(headline(self._image))
         self._policies.push(self._image, self._progress)
-        self._say("on trial, checked by PX4")
+        self._trial_ends = self.vehicle.clock() + self._trial_s
+        self.say("on trial, checked by PX4")
+        self._policies.require_ready()
 
     def take_off(self) -> None:
         vehicle = self.vehicle
@@ -127,6 +140,7 @@ class Px4Flight:
         self._air = air = Air(
             vehicle, self._simulation, self._turns_to_heading, vehicle.sample, vehicle.place
         )
+        self._crash = air.crash
         altitude = vehicle.place.altitude_m + HEIGHT_M
         nowhere = (NAN, NAN, NAN)  # yaw and place as they are
         vehicle.command("NAV_TAKEOFF", -1.0, 0.0, 0.0, *nowhere, altitude, what="to take off")
@@ -137,28 +151,51 @@ class Px4Flight:
         air.allowed = {TAKE_OFF, HOLD}
         if not vehicle.wait(lambda: vehicle.mode in air.allowed, ARM_LIMIT_S):
             raise FlightError(f"{vehicle.name} does not take off: it is in {vehicle.mode}")
-        self._say(f"armed; it climbs to {HEIGHT_M:g} m")
+        self.say(f"armed; it climbs to {HEIGHT_M:g} m")
         if not vehicle.wait(lambda: air.height_m > CLIMBED_M, CLIMB_LIMIT_S, air.watch):
             raise FlightError(
                 f"{vehicle.name} reached {air.height_m:.1f} m of {HEIGHT_M:g} m within "
                 f"{CLIMB_LIMIT_S:g} s{vehicle.reason()}"
             )
+        air.has_climbed = True
 
     def fly_the_starts(self) -> None:
         self.result.starts = [StartResult(offset) for offset in STARTS[: self._request.starts]]
         for start in self.result.starts:
             flight = StartFlight(self._air, self._policies, self._policy_mode, start)
             try:
+                self._require_time()
                 flight.carry_out()
             except RltError as error:
                 start.cause = str(error)
                 raise
-            self._say(line_of(start))
+            self.say(line_of(start))
+
+    def _require_time(self) -> None:
+        left_s = self._trial_ends - self.vehicle.clock()
+        if left_s < START_S:
+            raise FlightError(
+                f"{left_s:.0f} s are left of the trial of {self.vehicle.name}, too few for another "
+                f"start: set RLT_TRIAL above {self._trial_s:g}, or fly fewer starts"
+            )
 
     def land(self) -> None:
-        self.result.ended = px4_landing.bring_down(self.vehicle)
-        if self.vehicle.is_armed:
-            raise FlightError(f"{self.vehicle.name} was to land")
+        self.bring_down()
+        vehicle, crash = self.vehicle, self._air.crash
+        if vehicle.is_armed:
+            raise FlightError(f"{vehicle.name} was to land")
+        if crash.found:
+            raise FlightError(f"{vehicle.name} crashed: {crash.found}")
+        if crash.away_m > MOST_AWAY_M:
+            raise FlightError(
+                f"{vehicle.name} landed {crash.away_m:.1f} m away from where it took off"
+            )
+
+    def bring_down(self) -> None:
+        """Notes how the vehicle was left, and whether it crashed."""
+        self.result.ended = px4_landing.bring_down(self.vehicle, self._crash)
+        if self._crash is not None:
+            self.result.crash = self._crash.found
 
     def keep_or_give_up(self) -> None:
         if self.result.all_succeeded:
@@ -225,18 +262,39 @@ STEPS: Sequence[Step] = (
 
 
 def carry_out(flight: Px4Flight) -> FlightResult:
-    """All steps, in order; an error has what came of the flight as its details."""
-    for step in STEPS:
-        flight.result.state = step.name
-        try:
+    """All steps, in order; an error has what came of the flight as its details.
+
+    Whatever ends a step, a fault of this program, too: what its row says is done first.
+    """
+    result = flight.result
+    step = STEPS[0]
+    try:
+        for step in STEPS:
+            result.state = step.name
             step.do(flight)
-        except (RltError, KeyboardInterrupt) as error:
+        result.state = DONE
+        require_success(result)
+    except BaseException as error:
+        if result.state != DONE:
             clean_up(flight, step.after_failure)
-            failure = failure_of(error, flight.result)
-            failure.details = flight.result.document(with_series=False)
-            raise failure from None
-    flight.result.state = "done"
-    return flight.result
+        if not isinstance(error, (RltError, KeyboardInterrupt)):
+            with contextlib.suppress(Exception):
+                flight.say(f"{flight.vehicle.name}: {result.ended or 'it was not flown'}")
+            raise
+        failure = failure_of(error, result)
+        failure.details = result.document(with_series=False)
+        raise failure from None
+    return result
+
+
+def require_success(result: FlightResult) -> None:
+    """FlightError unless every start was a success: then the policy was given up."""
+    if not result.all_succeeded:
+        failed = len(result.starts) - result.successes
+        raise FlightError(
+            f"{failed} of {len(result.starts)} starts were not within {hover_rule().radius_m:g} m "
+            "in the last second, and the policy was given up"
+        )
 
 
 def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
@@ -245,7 +303,7 @@ def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
     if what is AfterFailure.LEAVE:
         return
     if what is AfterFailure.LAND:
-        result.ended = px4_landing.bring_down(vehicle)
+        flight.bring_down()
     if vehicle.is_armed or vehicle.silence_s > PX4_SILENCE_S:
         return  # PX4 gives the policy up when its trial is over
     try:
@@ -257,6 +315,8 @@ def clean_up(flight: Px4Flight, what: AfterFailure) -> None:
 def failure_of(error: BaseException, result: FlightResult) -> RltError:
     """The one sentence: what it was, and how the vehicle was left."""
     left = f"; {result.ended}" if result.ended else ""
+    if result.crash and result.crash not in str(error):
+        left = f"; {result.crash}{left}"
     if not isinstance(error, RltError):
         return Interrupted(f"interrupted{left}")
     return FlightError(f"{error}{left}") if left else error

@@ -6,7 +6,8 @@ import contextlib
 import math
 
 from rltools_host.errors import RltError
-from rltools_host.flight.px4_modes import LAND
+from rltools_host.flight.px4_crash import CrashWatch
+from rltools_host.flight.px4_modes import DESCEND, LAND
 from rltools_host.flight.px4_policy import MODE_NAME
 from rltools_host.flight.px4_vehicle import Px4Vehicle
 
@@ -15,11 +16,13 @@ ASK_AGAIN_S = 1.0
 MOST_ASKS = 8  # that somebody else may undo, or PX4 deny
 DISARM_AFTER_S = 8.0  # on the ground; PX4 disarms by itself before (COM_DISARM_LAND)
 UNHEARD_S = 30.0
+LANDED_M = 0.6  # above the place of the take-off, as far as it is known there
+FALL_LIMIT_S, SETTLE_S = 5.0, 0.5
 UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is asked to land, too
 
 
-def bring_down(vehicle: Px4Vehicle) -> str:
-    """Lands and disarms it; how it was left, as a clause.
+def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
+    """Lands and disarms it; how it was left, as a clause. Whether it crashed is in `crash`.
 
     Where somebody flies it by hand it is left to him, unless it was the module that fell back to
     that mode. Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it.
@@ -30,7 +33,7 @@ def bring_down(vehicle: Px4Vehicle) -> str:
         vehicle.pump()
         is_heard = vehicle.heartbeat_at > begun  # how it stands is known
         if is_heard and not vehicle.is_armed:
-            return "it is on the ground and disarmed"
+            return lying(vehicle, crash)
         if not is_heard and now - begun > UNHEARD_S:
             return f"it has not been heard for {UNHEARD_S:g} s: PX4's own failsafe has it"
         if is_taken(vehicle):
@@ -39,7 +42,7 @@ def bring_down(vehicle: Px4Vehicle) -> str:
             continue
         grounded = min(grounded, now) if vehicle.is_on_ground else math.inf
         may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S
-        if may_fly and vehicle.mode != LAND and now - asked >= ASK_AGAIN_S:
+        if may_fly and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
             if asks == MOST_ASKS:
                 return f"it is left in PX4's mode {vehicle.mode}: something keeps it from landing"
             asked, asks = now, asks + is_heard
@@ -51,10 +54,22 @@ def bring_down(vehicle: Px4Vehicle) -> str:
     return f"it is still armed after {LIMIT_S:g} s, in PX4's mode {vehicle.mode}"
 
 
+def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
+    """How one that is disarmed came down. In the air it falls first."""
+    if crash is None:
+        return "it is disarmed"
+    if crash.height_m > LANDED_M:
+        crash.note(f"it fell, disarmed {crash.height_m:.1f} m above the ground")
+        vehicle.wait(lambda: crash.height_m < LANDED_M, FALL_LIMIT_S)
+        vehicle.wait(lambda: False, SETTLE_S)
+    crash.judge_rest()
+    return "it is disarmed where it crashed" if crash.found else "it is on the ground and disarmed"
+
+
 def is_taken(vehicle: Px4Vehicle) -> bool:
     """Whether somebody flies it by hand."""
     mode = vehicle.mode
-    return mode is not None and mode.is_piloted and not vehicle.has_said(MODE_NAME, LIMIT_S)
+    return mode is not None and mode.is_piloted and vehicle.said(MODE_NAME, LIMIT_S) is None
 
 
 def ask_to_land(vehicle: Px4Vehicle) -> None:

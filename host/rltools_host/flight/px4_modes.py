@@ -30,7 +30,8 @@ class Mode(NamedTuple):
 
 AUTO = 4
 TAKE_OFF, HOLD, RETURN, LAND = (Mode(AUTO, sub) for sub in (2, 3, 5, 6))
-OFFBOARD = Mode(6)
+OFFBOARD, TERMINATION = Mode(6), Mode(10)
+DESCEND = Mode(AUTO, 20)  # PX4's own, where it does not know where it is
 # Manual, Altitude, Position with its kinds, Acro, Stabilized, Altitude cruise
 PILOTED = (1, 2, 3, 5, 7, 11)
 NAMES = {
@@ -44,11 +45,11 @@ NAMES = {
     RETURN: "Return",
     LAND: "Land",
     Mode(AUTO, 9): "Precision land",
-    Mode(AUTO, 20): "Descend",
+    DESCEND: "Descend",
     **{Mode(AUTO, 10 + number): f"External {number}" for number in range(1, 9)},
     Mode(5): "Acro",
     OFFBOARD: "Offboard",
     Mode(7): "Stabilized",
-    Mode(10): "Termination",
+    TERMINATION: "Termination",
     Mode(11): "Altitude cruise",
 }

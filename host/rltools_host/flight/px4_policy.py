@@ -15,7 +15,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.flight.px4_modes import Mode
-from rltools_host.flight.px4_shell import Px4Shell
+from rltools_host.flight.px4_shell import MODULE, Px4Shell
 from rltools_host.flight.px4_vehicle import Px4Vehicle
 from rltools_host.policies.image import PolicyImage
 
@@ -27,6 +27,9 @@ MOST_BYTES = 32768
 END_ATTEMPTS = 3
 FURTHEST_M = 2.5  # of the target from the vehicle, along an axis
 REFUSAL = re.compile(r"refused: reason (\d+), at (\d+)")
+READINESS = re.compile(r"mode (-?\d+): (.+?)(, acting)?")  # of `rlt_policy status`
+READY = "ready"
+READY_BY_S, ASK_AGAIN_S = 5.0, 0.5  # a measurement may come late
 SLOT_REFUSAL = re.compile(r"error (\d+) of the slots")
 
 
@@ -58,6 +61,7 @@ class Px4Policies:
                 "train smaller networks"
             )
         files = FileClient(self._vehicle.connection)
+        self._clear_trial(files, data)
         try:
             files.upload(self._path, data, progress)
             stated = files.crc32(self._path)
@@ -69,9 +73,43 @@ class Px4Policies:
             )
         self._has_tried = True
         lines = self._shell.ask("try", r"on trial|refused|error \d+ of|cannot be read")
-        if not any("on trial" in said for _, said in lines):
+        # Where its first answer was lost, the module refuses the second request: it tries it.
+        if not any("on trial" in said for _, said in lines) and not self._is_on_trial():
             self._has_tried = False
             raise RefusedError(f"{name} refuses the policy: {refusal(lines, image)}")
+
+    def _clear_trial(self, files: FileClient, data: bytes) -> None:
+        """Gives up a trial of the same policy, which a flight that was killed has left; another
+        one is somebody's."""
+        if not self._is_on_trial():
+            return
+        name = self._vehicle.name
+        try:
+            is_ours = files.crc32(self._path) == mavlink_crc32(data)
+        except BoardMismatchError:  # no such file
+            is_ours = False
+        if not is_ours:
+            raise RefusedError(
+                f"{name} tries another policy: `{MODULE} rollback` in PX4's shell drops that one, "
+                f"`{MODULE} confirm` keeps it"
+            )
+        self._end_trial("rollback", "acts again", "does not give the policy up")
+
+    def require_ready(self, guard: Callable[[], None] = lambda: None) -> None:
+        """RefusedError with the module's own reason where its mode could not be entered now."""
+        vehicle = self._vehicle
+        deadline = vehicle.clock() + READY_BY_S
+        while (reason := self._refusal(guard)) != READY:
+            if vehicle.clock() >= deadline:
+                raise RefusedError(f"the module of {vehicle.name} is not ready: {reason}")
+            vehicle.wait(lambda: False, ASK_AGAIN_S, guard)
+
+    def _refusal(self, guard: Callable[[], None]) -> str:
+        """READY, or why the module refuses its mode, in its words."""
+        for _, said in self._shell.ask("status", "^ticks", guard):
+            if match := READINESS.fullmatch(said):
+                return match[2]
+        return "it does not say of itself that it is"
 
     def place_target(
         self, offset_m: tuple[float, float, float], guard: Callable[[], None] = lambda: None

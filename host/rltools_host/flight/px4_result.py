@@ -15,6 +15,7 @@ from rltools_host.flight.series import Measures, Series, measure
 from rltools_host.ui.table import aligned
 
 FILE = "flight-px4.json"  # in the run's folder
+DONE = "done"  # of a flight that came to its end
 # Of the gate's starts, what this vehicle's simulator cannot be put into.
 NOT_FLOWN = (
     "the gate's starts with a tilt, a spin or a speed: PX4's simulator begins on the ground, and "
@@ -94,6 +95,7 @@ class FlightResult:
     simulated_by: str = ""
     state: str = ""  # the step of the flight that was reached
     ended: str = ""  # how the vehicle was left
+    crash: str = ""  # what shows that it crashed; empty where it did not
     kept: bool = False  # the policy is the vehicle's own now
     starts: list[StartResult] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -106,7 +108,8 @@ class FlightResult:
 
     @property
     def all_succeeded(self) -> bool:
-        return bool(self.starts) and all(start.success for start in self.starts)
+        """And the vehicle came down as it was to."""
+        return bool(self.starts) and all(start.success for start in self.starts) and not self.crash
 
     def document(self, with_series: bool = True) -> dict[str, Any]:
         plain: dict[str, Any] = plain_json(
@@ -116,6 +119,7 @@ class FlightResult:
                 "simulated_by": self.simulated_by,
                 "state": self.state,
                 "ended": self.ended,
+                "crash": self.crash,
                 "kept": self.kept,
                 "successes": self.successes,
                 "predicted_with": self.predicted_with,

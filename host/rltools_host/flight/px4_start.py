@@ -33,6 +33,7 @@ FURTHEST_M = 3.0  # from the target, which is 5 m above the ground; the contract
 ARRIVED_M, ARRIVED_M_S, ARRIVED_S = 0.3, 0.2, 1.0
 TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
+STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
 SAID_S = 3.0  # ago, at most, that the module said why it gave up
 
 
@@ -48,6 +49,7 @@ class StartFlight:
         self._policy_mode = policy_mode
         self._start = start
         self._record: Record
+        self._asked_at = math.inf  # for the policy's mode
 
     def carry_out(self) -> None:
         self._go_there()
@@ -92,6 +94,7 @@ class StartFlight:
         """The policy is told its target, the same place for all starts, as it is seen from where
         the vehicle is when the mode is entered."""
         air = self._air
+        self._policies.require_ready(air.watch)
         level = TargetFrame((0.0, 0.0, 0.0), air.yaw)
         away = level.vector(air.target_ned - air.sample.position_ned)
         offset = (round(away[0], 2), round(away[1], 2), round(away[2], 2))
@@ -100,12 +103,13 @@ class StartFlight:
         target = entry.position_ned + level.world(offset)
         frame = TargetFrame((target[0], target[1], target[2]), level.yaw)
         self._record = Record(self._vehicle, self._policy_mode, frame, entry, self._start)
-        self._vehicle.on_sample = self._record
+        air.on_sample = self._record
 
     def _hold(self) -> None:
         """The policy's mode has the vehicle, for as long as the rule says."""
         air, vehicle, record = self._air, self._vehicle, self._record
         air.allowed = {HOLD, self._policy_mode}
+        self._asked_at = vehicle.clock()
         vehicle.set_mode(self._policy_mode, self._watch)
         air.allowed = {self._policy_mode}
         seconds = hover_rule().seconds
@@ -115,12 +119,23 @@ class StartFlight:
 
     def _watch(self) -> None:
         self._air.watch(POLICY_SILENCE_S)
+        self._watch_module()
         name, row = self._vehicle.name, self._record.rows[-1]
         if broken := series.limit_broken(row):
             raise FlightError(f"the policy of {name} broke a limit: {broken}")
         away = float(np.linalg.norm(row[POSITION]))
         if away > FURTHEST_M:
             raise FlightError(f"{name} drifted {away:.1f} m from its target")
+
+    def _watch_module(self) -> None:
+        """It has ended the policy's flight, and PX4 leaves it in the mode all the same."""
+        vehicle = self._vehicle
+        said_at = vehicle.said_at(MODE_NAME)
+        if self._asked_at < said_at < vehicle.clock() - STUCK_S:
+            raise FlightError(
+                f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode"
+                f"{vehicle.reason()}"
+            )
 
     def _note_fail_safe(self) -> None:
         """Where it was the module that ended it: when, and what it said."""

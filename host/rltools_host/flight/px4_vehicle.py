@@ -36,8 +36,10 @@ FIND_TIMEOUT_S = 10.0
 OTHERS_S = 1.2  # for which other vehicles are listened for; each sends a heartbeat a second
 HEARTBEAT_S = 1.0
 POLL_S = 0.05
+START_IT = "start PX4, and give the address that its MAVLink listens on"
 ACK_TIMEOUT_S = 1.0  # then a command is sent again
 COMMAND_ATTEMPTS = 6
+UNSUPPORTED_FRAME = 9  # MAV_RESULT_COMMAND_UNSUPPORTED_MAV_FRAME, newer than pymavlink
 PARAMETER_TIMEOUT_S = 0.6
 PARAMETER_ATTEMPTS = 4
 MOST_ATTITUDE_AGE_MS = 250  # beside a position
@@ -75,9 +77,9 @@ class Px4Vehicle:
         self.connection = Connection(link, development, None, clock)
         self.connection.decoder = FrameDecoder(development, takes_longer=True)
         self.name = f"the vehicle on {link.description}"
+        self._unheard = link.obstacle
         # What it told; None until it did.
-        self.base_mode = 0
-        self.is_critical = False
+        self.base_mode = self.status = 0
         self.mode: Mode | None = None
         self.sample: Sample | None = None
         self.place: GlobalPosition | None = None
@@ -101,8 +103,8 @@ class Px4Vehicle:
         """Hears the one vehicle's heartbeat, which becomes the target."""
         if not self.wait(lambda: bool(self._seen), timeout_s):
             raise PortError(
-                f"nothing answers on {self.connection.description} within {timeout_s:g} s: start "
-                "PX4, and give the address that its MAVLink listens on"
+                f"nothing answers on {self.connection.description} within {timeout_s:g} s: "
+                f"{self._unheard or START_IT}"
             )
         self.wait(lambda: False, OTHERS_S)
         if len(self._seen) > 1:
@@ -164,6 +166,11 @@ class Px4Vehicle:
         return bool(self.base_mode & self.dialect.MAV_MODE_FLAG_SAFETY_ARMED)
 
     @property
+    def is_terminated(self) -> bool:
+        """Whether PX4 has given the flight up (its failure detector), and flies it no more."""
+        return self.status == int(self.dialect.MAV_STATE_FLIGHT_TERMINATION)
+
+    @property
     def says_simulated(self) -> bool:
         """HEARTBEAT's flag: it was started with a simulator."""
         return bool(self.base_mode & self.dialect.MAV_MODE_FLAG_HIL_ENABLED)
@@ -178,8 +185,11 @@ class Px4Vehicle:
         ]
         return f' (it says "{said[-1]}")' if said else ""
 
-    def has_said(self, start: str, within_s: float) -> bool:
-        return self.said(start, within_s) is not None
+    def said_at(self, start: str) -> float:
+        """When it said something last that begins so."""
+        return max(
+            (at for at, text in self.texts if text.text.startswith(start)), default=-math.inf
+        )
 
     def said(self, start: str, within_s: float) -> str | None:
         """The last text of late that begins so; None where there is none."""
@@ -200,7 +210,7 @@ class Px4Vehicle:
             if self.connection.target is None:
                 self._seen[sender_of(message)] = message
             self.base_mode = message.base_mode
-            self.is_critical = message.system_status == self.dialect.MAV_STATE_CRITICAL
+            self.status = message.system_status
             self.mode = Mode.of(message.custom_mode)
             self.heartbeat_at = self.clock()
         elif kind == "CURRENT_MODE":
@@ -215,8 +225,7 @@ class Px4Vehicle:
         elif kind == "GLOBAL_POSITION_INT":
             self.place = GlobalPosition(message.lat, message.lon, message.alt * 1e-3)
         elif kind == "EXTENDED_SYS_STATE":
-            grounded = (self.dialect.MAV_LANDED_STATE_ON_GROUND,)
-            self.is_on_ground = message.landed_state in grounded
+            self.is_on_ground = message.landed_state == self.dialect.MAV_LANDED_STATE_ON_GROUND
         elif kind == "ACTUATOR_OUTPUT_STATUS":
             signal_us = sum(message.actuator[:MOTORS]) / MOTORS
             part = (signal_us - PWM_LEAST_US) / PWM_SPAN_US
@@ -267,8 +276,9 @@ class Px4Vehicle:
         parameters = (-1.0, changes_mode, 0.0, NAN)  # speed, flags, radius, yaw: as they are
         where = (place.latitude_1e7, place.longitude_1e7, place.altitude_m)
 
-        def send(_: int) -> None:
-            frame = (d.MAV_FRAME_GLOBAL, number, 0, 0)
+        def send(attempt: int) -> None:
+            frames = (d.MAV_FRAME_GLOBAL_INT, d.MAV_FRAME_GLOBAL)  # some of PX4's take one only
+            frame = (frames[attempt % 2], number, 0, 0)
             self.connection.send(
                 d.MAVLink_command_int_message(*self.target, *frame, *parameters, *where)
             )
@@ -294,8 +304,8 @@ class Px4Vehicle:
                         if answer.result == d.MAV_RESULT_IN_PROGRESS:
                             deadline = self.clock() + ACK_TIMEOUT_S
                             continue
-                        is_final = attempt + 1 == COMMAND_ATTEMPTS
-                        if is_final or answer.result != d.MAV_RESULT_TEMPORARILY_REJECTED:
+                        transient = (d.MAV_RESULT_TEMPORARILY_REJECTED, UNSUPPORTED_FRAME)
+                        if attempt + 1 == COMMAND_ATTEMPTS or answer.result not in transient:
                             raise self._refused(what, answer.result)
         raise LinkLostError(f"{self.name} does not answer when it is asked {what}")
 

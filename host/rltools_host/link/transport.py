@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.hints import command_line
+from rltools_host.link.port_holder import holder_of
 
 CHUNK_BYTES = 65536
 WRITE_TIMEOUT_S = 10.0
@@ -30,6 +31,7 @@ class Link(abc.ABC):
     """Bytes to and from a board."""
 
     description: str
+    obstacle: str = ""  # what may keep answers from arriving, and what to do, as a clause
 
     @abc.abstractmethod
     def read(self, timeout_s: float) -> bytes:
@@ -165,8 +167,10 @@ class UdpLink(DescriptorLink):
         try:
             family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
             self._socket = socket.socket(family, socket.SOCK_DGRAM)
-            with contextlib.suppress(OSError):
+            try:
                 self._socket.bind(("", own_port))
+            except OSError:
+                self.obstacle = taken_port(own_port)
             self._socket.connect(address)
         except OSError as error:
             raise PortError(f"cannot send to {url}: {error.strerror or error}") from None
@@ -192,6 +196,16 @@ class UdpLink(DescriptorLink):
 
     def _close_descriptors(self) -> None:
         self._socket.close()
+
+
+def taken_port(port: int) -> str:
+    """What is said where nothing answers to another port of this machine than this one."""
+    holder = holder_of(port)
+    by = f" has {holder}" if holder else " is taken by another program"
+    return (
+        f"port {port} of this machine, to which answers may go,{by}: close that ground station, "
+        "or give the address of a MAVLink of its own"
+    )
 
 
 class ProcessLink(DescriptorLink):

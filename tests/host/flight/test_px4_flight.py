@@ -23,6 +23,7 @@ from rltools_host.errors import (
 )
 from rltools_host.flight.px4_flight import Px4Flight, Px4Request, carry_out
 from rltools_host.flight.px4_modes import HOLD, LAND, Mode
+from rltools_host.flight.px4_policy import Px4Policies
 from rltools_host.flight.px4_result import FlightResult
 from rltools_host.flight.px4_start import STARTS
 from rltools_host.flight.px4_vehicle import Px4Vehicle
@@ -121,7 +122,8 @@ def test_each_start_is_where_it_is_said_to_be_and_has_the_same_target(waits_s: f
 def test_the_target_points_east_where_the_module_says_so() -> None:
     """Then its frame is not the vehicle's, whose heading is the same as before."""
     flight = Flight(Script(parameters={"RLT_HEADING": 0}), starts=2)
-    start = flight.fly().starts[1]
+    flight.fails(FlightError)  # the scripted policy flies to the vehicle's forward
+    start = flight.flight.result.starts[1]
     assert start.series is not None
     east = np.array((0.0, 0.5, 0.0))  # of its first row the x, as north, east, down
     np.testing.assert_allclose(start.series.rows[0, :3], (0.5, 0, 0), atol=0.06)
@@ -281,7 +283,11 @@ def test_a_policy_that_holds_another_place_is_given_up() -> None:
         return 9.0 * (model.target + BESIDE - model.position) - 6.0 * model.velocity
 
     flight = Flight(Script(wrong=Wrong(policy=beside)), starts=2)
-    result = flight.fly()
+    assert flight.fails(FlightError) == (
+        "2 of 2 starts were not within 0.2 m in the last second, and the policy was given up"
+        "; it is on the ground and disarmed"
+    )
+    result = flight.flight.result
     assert result.state == "done"
     assert [start.success for start in result.starts] == [False, False]
     assert result.starts[0].measures is not None
@@ -354,6 +360,10 @@ REFUSED: dict[str, tuple[Script, str]] = {
         Script(arming_refusal="Arming denied: no RC"),
         'refuses to arm: denied (it says "Arming denied: no RC")',
     ),
+    "module": (
+        Script(refuses_mode="rotors differ from the contract"),
+        "the module of the vehicle on udp:script is not ready: rotors differ from the contract",
+    ),
     "short trial": (Script(parameters={"RLT_TRIAL": 60}), "takes 60 s (RLT_TRIAL)"),
     "policy": (
         Script(policy_refusal="candidate.rltp refused: reason 9, at 0"),
@@ -405,6 +415,7 @@ def shoots(_: Model) -> Any:
 
 
 LANDED = "; it is on the ground and disarmed"
+CRASHED = "; it is disarmed where it crashed"
 BROKEN: dict[str, tuple[Script, str, str]] = {
     "never climbs": (
         Script(wrong=Wrong(ceiling_m=2.0)),
@@ -441,8 +452,8 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
     ),
     "disarms": (
         Script(wrong=Wrong(disarmed_at=3.0)),
-        "was disarmed in the air",
-        LANDED,
+        "was disarmed in the air; it hit the ground at 9.",
+        CRASHED,
     ),
     "silent for seconds": (
         Script(silent_at=2.0, silent_s=4.0),
@@ -469,6 +480,37 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         'fell back to Position (it says "RL Policy: outside the range of the policy")',
         LANDED,
     ),
+    "tips over on the way up": (
+        Script(wrong=Wrong(tips_when_armed=True)),
+        "crashed: it tipped over, 0.",
+        CRASHED,
+    ),
+    "tips over after the policy": (
+        Script(wrong=Wrong(tips_at=0.5)),
+        "crashed: it tipped over, 5.0 m above the ground",
+        CRASHED,
+    ),
+    "tips over while it lands": (
+        Script(wrong=Wrong(falls_back_at=3.0, tips_at=3.0)),
+        "fell back to Hold",
+        CRASHED,
+    ),
+    "is terminated": (
+        Script(wrong=Wrong(terminates_at=3.0)),
+        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
+        CRASHED,
+    ),
+    "is stuck in the policy's mode": (
+        Script(wrong=Wrong(falls_back_at=3.0, falls_back_to=POLICY)),
+        "ended the flight, and PX4 stays in its mode "
+        '(it says "RL Policy: outside the range of the policy")',
+        LANDED,
+    ),
+    "becomes unready in the air": (
+        Script(refuses_mode="policy is being loaded", refuses_from=112.0),
+        "the module of the vehicle on udp:script is not ready: policy is being loaded",
+        LANDED,
+    ),
     "never lands": (
         Script(wrong=Wrong(never_lands=True)),
         "was to land",
@@ -486,11 +528,12 @@ def test_a_flight_that_is_broken_off(name: str) -> None:
     assert text.endswith(ending)
     assert not flight.flight.result.kept
     assert flight.vehicle.files["policy.rltp"] == b"old"
-    if ending == LANDED:
-        assert flight.model.is_on_ground or name == "disarms"
+    assert bool(flight.flight.result.crash) == (ending == CRASHED)
+    if ending in (LANDED, CRASHED):
+        assert flight.model.is_on_ground
         assert not flight.model.armed
         assert not flight.vehicle.on_trial
-    assert flight.model.mode != POLICY or name in ("silent for good", "disarms")
+    assert flight.model.mode != POLICY or name in ("silent for good", "disarms", "is terminated")
 
 
 def test_what_was_flown_before_is_kept_in_the_error() -> None:
@@ -506,6 +549,71 @@ def test_what_was_flown_before_is_kept_in_the_error() -> None:
     assert "series" not in starts[0]
     assert starts[1]["cause"] == ""
     assert caught.value.details["state"] == "fly the starts"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sign"),
+    [
+        (Wrong(lands_at_m_s=4.0), "crashed: it hit the ground at 4.0 m/s"),
+        (Wrong(tips_on_ground=True, tip_deg=60), "it lies on the ground, tilted by 60°"),
+        (Wrong(drifts_m_s=1.5), "landed 1"),
+    ],
+)
+def test_a_landing_that_fails_is_no_success(wrong: Wrong, sign: str) -> None:
+    """After starts that were flown well."""
+    flight = Flight(Script(wrong=wrong), starts=2)
+    text = flight.fails(FlightError)
+    assert sign in text
+    assert [start.success for start in flight.flight.result.starts] == [True, True]
+    assert not flight.flight.result.kept
+    assert flight.flight.result.state == "land"
+    assert flight.vehicle.files["policy.rltp"] == b"old"
+    assert not flight.vehicle.on_trial
+
+
+def test_a_fault_of_this_program_lands_it() -> None:
+    """Or an output that nobody takes any more, as of `rlt fly | head`."""
+    for step, has_flown in (("place_target", True), ("require_ready", False)):
+        flight = Flight()
+
+        def fail(*_: Any) -> None:
+            raise BrokenPipeError
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Px4Policies, step, fail)
+            with pytest.raises(BrokenPipeError):
+                flight.fly()
+        assert (LAND in flight.model.modes) == has_flown
+        assert flight.is_on_the_ground()
+        assert not flight.vehicle.on_trial
+
+
+def test_ctrl_c_at_any_time_leaves_nothing_behind() -> None:
+    """Neither a policy on trial nor a vehicle in the air: at 150 moments of a flight."""
+    whole = Flight()
+    whole.fly()
+    reads = whole.link.reads
+    for moment in range(0, reads, max(1, reads // 150)):
+        flight = Flight()
+        flight.link.interrupt_when = lambda _, at=moment, link=flight.link: link.reads >= at
+        with pytest.raises(Interrupted):
+            flight.fly()
+        assert flight.is_on_the_ground(), moment
+        assert not flight.vehicle.on_trial, moment
+
+
+@pytest.mark.parametrize("frame", [d.MAV_FRAME_GLOBAL, d.MAV_FRAME_GLOBAL_INT])
+def test_either_frame_of_a_place_will_do(frame: int) -> None:
+    assert Flight(Script(frames=(frame,))).fly().all_succeeded
+
+
+def test_a_trial_that_is_nearly_over_ends_the_flight() -> None:
+    flight = Flight(Script(wrong=Wrong(waits_s=30.0), parameters={"RLT_TRIAL": 140}), starts=4)
+    text = flight.fails(FlightError)
+    assert "s are left of the trial" in text
+    assert "too few for another start: set RLT_TRIAL above 140" in text
+    assert text.endswith(LANDED)
+    assert "trial is over" not in text
 
 
 def test_a_pilot_is_not_disturbed() -> None:
@@ -565,9 +673,21 @@ def test_a_trial_that_is_over_is_not_rolled_back() -> None:
 
 
 def test_the_trial_of_somebody_else_is_left_alone() -> None:
-    flight = Flight(Script(tried_by_another=True))
-    assert "refuses the policy: a trial is under way" in flight.fails(RefusedError)
+    flight = Flight(Script(tried_before=b"somebody's"))
+    assert (
+        "tries another policy: `rlt_policy rollback` in PX4's shell drops that one, "
+        "`rlt_policy confirm` keeps it"
+    ) in flight.fails(RefusedError)
     assert flight.vehicle.on_trial
+    assert flight.vehicle.files["candidate.rltp"] == b"somebody's"
+    assert flight.vehicle.shell_lines == ["rlt_policy status"]
+
+
+def test_the_trial_that_a_killed_flight_has_left_is_begun_anew() -> None:
+    flight = Flight(Script(tried_before=IMAGE.data))
+    assert flight.fly().kept
+    assert flight.vehicle.shell_lines.count("rlt_policy rollback") == 1
+    assert flight.vehicle.files == {"policy.rltp": IMAGE.data, "previous.rltp": b"old"}
 
 
 def test_a_vehicle_that_stays_armed_on_the_ground_is_disarmed() -> None:
