@@ -20,13 +20,14 @@ from typer.models import TyperPath
 
 import rltools_host
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
+from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
 from rltools_host.ui.output import Output, drop_output, open_missing_streams
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
 CommandLineError: type[Exception] = typer.BadParameter.__mro__[2]
-OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG)
+OUTPUT_ERRORS = (*FULL, errno.EPIPE, errno.EIO, errno.EFBIG)
 HELP_NAMES = ["-h", "--help"]
 WIDTH = 100
 # By what their metavar says. `--out ""`, as of a variable that is not set, would be the present
@@ -252,6 +253,15 @@ def deliver(code: int) -> int:
     return code
 
 
+def is_output_good() -> bool:
+    """Whether nothing waits in vain to be written to standard output."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
 def output_lost(error: OSError) -> int:
     """A reader that goes has read enough, as in rlt boards | head; a full disk is an error."""
     drop_output(sys.stdout)
@@ -279,6 +289,10 @@ def run(words: Sequence[str]) -> int:
         if isinstance(error, CommandLineError):
             return fail(words, command_line_message(error), 2)
         if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
+            if error.errno in FULL and is_output_good():
+                remedy = "free some space, then run the command again"
+                message = f"cannot write a file: {error.strerror}; {remedy}"
+                return fail(words, message, DiskError.exit_code)
             return output_lost(error)
         if isinstance(error, ImportError) and not (error.name or "").startswith("rltools_host"):
             return fail(words, damaged_environment(error), MissingToolError.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from rltools_host import __version__, cli, errors, paths
-from rltools_host.commands import groups
+from rltools_host.commands import boards, groups
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -463,3 +464,19 @@ def test_python_too_old(version: str, tmp_path: Path) -> None:
     result = subprocess.run([launcher], capture_output=True, text=True, env=environment)
     assert result.returncode == PythonVersionError.exit_code
     assert f"Python {version}, but 3.10 or newer is needed" in result.stderr
+
+
+def test_full_disk_is_not_the_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever writes a file and lets the error through has no name for it."""
+
+    def refuse(_: bool) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(boards, "run", refuse)
+    assert cli.run(["boards"]) == DiskError.exit_code
+    assert capsys.readouterr().err == (
+        "error: cannot write a file: No space left on device; free some space, then run the "
+        "command again\n"
+    )

@@ -14,6 +14,7 @@ from rltools_host.files import disk_error, partial_path
 INCLUDE = paths.REPOSITORY / "lib" / "rltools" / "include"
 LICENSE = paths.REPOSITORY / "LICENSE"
 VERSION = "0.1.0"
+LIBRARY = "rltools"  # the folder of its headers, in each
 
 
 def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
@@ -32,7 +33,8 @@ def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
-    """The folder appears whole, in place of an earlier one; `mark` is a file that each has."""
+    """The folder appears whole, in place of an earlier one; `mark` is a file that each has. What a
+    user has put into that stays, but for headers of the library's own folder."""
     if folder.exists() and not (folder / mark).is_file():
         raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
     partial = partial_path(folder)
@@ -42,6 +44,12 @@ def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
             path = partial / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+        for path in sorted(folder.rglob("*")):
+            target = partial / path.relative_to(folder)
+            is_own = LIBRARY in target.relative_to(partial).parts
+            if path.is_file() and not target.exists() and not is_own:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target)
         if folder.exists():
             shutil.rmtree(folder)
         partial.rename(folder)

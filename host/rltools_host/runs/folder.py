@@ -38,6 +38,7 @@ REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
     r"run\.json|metrics\.jsonl|report\.html|sources-[0-9a-f]{12}\.tar\.gz|events\.out\.tfevents\..*"
 )
+UNDER_WAY = ("starting", "training")  # states of a run
 RUN_FILE_BYTES = 1 << 16  # more than it has
 FORMAT = 2  # of run.json; 1 had checkpoint and policy beside it and named no save
 
@@ -80,6 +81,14 @@ class RunFolder:
     @property
     def report_path(self) -> Path:
         return self.path / REPORT_FILE
+
+    @property
+    def state(self) -> str:
+        """How the run stands: run.json of a run that was killed says that it trains."""
+        state = str(self.metadata.get("state", ""))
+        if state in UNDER_WAY and not self._lock.is_taken():
+            return f"{state}, until its process was ended"
+        return state
 
     @property
     def environment_faults(self) -> int | None:

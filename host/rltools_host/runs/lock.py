@@ -29,6 +29,15 @@ class FolderLock:
         except OSError as error:
             raise disk_error(self._path, error) from None
 
+    def is_taken(self) -> bool:
+        """Whether another process has it now."""
+        try:
+            self.take()
+        except UsageError:
+            return True
+        self.release()
+        return False
+
     def release(self) -> None:
         """A second time does nothing."""
         if self._descriptor is not None:

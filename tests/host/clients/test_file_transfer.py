@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fake_board import FakeBoard, initial_state, policy_of
 from fake_experiment import FINGERPRINT, STATE_BYTES
 from fake_faults import Faults
+from fake_files import FakeFileServer
 from rltools_host.build.protocol import load_dialect
 from rltools_host.clients.file_packet import (
     DATA_BYTES,
@@ -200,3 +201,67 @@ def test_gaps_are_what_was_not_placed(pieces: list[tuple[int, int]]) -> None:
 
 def test_state_of_the_fake_board_needs_several_bursts() -> None:
     assert STATE_BYTES > 20 * DATA_BYTES
+
+
+class ScriptedChannel:
+    """A file server whose clock goes on by each answer that does not come."""
+
+    description = "a scripted board"
+
+    def __init__(self, content: bytes, loses: Callable[[Packet], bool]) -> None:
+        self.now_s = 0.0
+        self.lost = 0
+        self._loses = loses
+        self._server = FakeFileServer(lambda _: content, clock=lambda: 0.0)
+        self._answers: list[bytes] = []
+
+    def send(self, payload: bytes) -> None:
+        request = Packet.parse(payload)
+        assert request is not None
+        if self._loses(request):
+            self.lost += 1
+        else:
+            self._answers += self._server.answer(payload)
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        if self._answers:
+            return self._answers.pop(0)
+        self.now_s += timeout_s
+        return None
+
+
+def test_losses_of_a_long_download_do_not_add_up() -> None:
+    """Every burst is lost once: more often in all than a board that is silent is asked."""
+    content = bytes(range(256)) * 600
+    bursts = 0
+
+    def loses(request: Packet) -> bool:
+        nonlocal bursts
+        bursts += request.opcode == Opcode.BURST_READ_FILE
+        return bool(request.opcode == Opcode.BURST_READ_FILE and bursts % 2)
+
+    channel = ScriptedChannel(content, loses)
+    transfer = FileTransfer(channel, 0.01, lambda: channel.now_s)
+    assert transfer.download("/checkpoint.rltc") == content
+    assert channel.lost > 2 * ATTEMPTS
+
+
+def test_a_board_is_asked_so_often_and_no_more() -> None:
+    channel = ScriptedChannel(b"x" * 5000, lambda r: r.opcode == Opcode.BURST_READ_FILE)
+    transfer = FileTransfer(channel, 0.01, lambda: channel.now_s)
+    with pytest.raises(LinkLostError, match="stopped answering"):
+        transfer.download("/checkpoint.rltc")
+    assert channel.lost == ATTEMPTS
+
+
+def test_each_transfer_has_its_own_limit() -> None:
+    """The time that one took, or may have taken, is not that of the next."""
+    dead: list[bool] = []
+    channel = ScriptedChannel(b"x" * 400_000, lambda _: bool(dead))
+    transfer = FileTransfer(channel, 1.0, lambda: channel.now_s)
+    for _ in range(3):
+        transfer.download("/checkpoint.rltc")
+        channel.now_s += 1000.0
+    assert transfer._limit_s == pytest.approx(130.0)
+    transfer.crc32("/checkpoint.rltc")
+    assert transfer._limit_s == 30.0

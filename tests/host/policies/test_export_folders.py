@@ -303,3 +303,21 @@ def test_the_command_writes_a_folder_and_replaces_its_own(
     with pytest.raises(UsageError, match="is there already"):
         export_run(str(source), to=to, output=folder.parent)
     assert (folder / "mine").exists()
+
+
+def test_what_a_user_put_into_an_exported_folder_stays(tmp_path: Path) -> None:
+    library = arduino_library(sample("pendulum"), tmp_path)
+    own = {"examples/mine/mine.ino": "mine", "notes.txt": "mine"}
+    for name, text in own.items():
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).write_text(text)
+    gone = next(library.rglob("rltools")) / "gone.h"  # of an earlier library
+    gone.write_text("")
+    (library / "keywords.txt").write_text("of an earlier export")
+    again = arduino_library(sample("pendulum"), tmp_path)
+    assert {name: (again / name).read_text() for name in own} == own
+    assert not gone.exists()
+    fresh = arduino_library(sample("pendulum"), tmp_path / "fresh")
+    written = {path.relative_to(fresh): path.read_bytes() for path in fresh.rglob("*.h")}
+    assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*.h")} == written
+    assert sorted(path.name for path in library.parent.iterdir()) == [library.name]

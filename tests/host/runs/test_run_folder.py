@@ -409,3 +409,41 @@ def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.Monk
         log.flush()
     log.close()
     assert log.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("state", ["starting", "training"])
+def test_a_killed_run_does_not_train(tmp_path: Path, state: str) -> None:
+    folder = RunFolder.create(tmp_path / "run", {"state": state})
+    assert RunFolder.open(tmp_path / "run").state == state
+    folder.close()
+    opened = RunFolder.open(tmp_path / "run")
+    for _ in range(2):  # asking takes no lock that stays
+        assert opened.state == f"{state}, until its process was ended"
+    opened.lock()
+    assert RunFolder.open(tmp_path / "run").state == state
+    opened.update({"state": "paused"})
+    opened.close()
+    assert RunFolder.open(tmp_path / "run").state == "paused"
+
+
+def test_a_lock_is_given_back_once(tmp_path: Path) -> None:
+    """A second release must not close what has the descriptor's number by then."""
+    folder = RunFolder.create(tmp_path / "run", {})
+    folder.append_metrics([event(1)])
+    folder.close()
+    with (tmp_path / "other").open("w") as other, (tmp_path / "third").open("w") as third:
+        folder.close()
+        assert not other.closed
+        os.fstat(other.fileno())
+        os.fstat(third.fileno())
+
+
+def test_a_lock_that_is_refused_leaves_nothing_open(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run", {})
+    other = RunFolder.open(tmp_path / "run")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(UsageError, match="another rlt is training in"):
+            other.lock()
+    assert len(os.listdir("/proc/self/fd")) == before
+    folder.close()

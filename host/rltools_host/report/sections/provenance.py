@@ -16,7 +16,7 @@ from rltools_host.report.sections.hyperparameters import is_default, plain
 def section(data: RunData) -> Section | None:
     metadata, identity = data.metadata, identity_of(data.metadata)
     rows: list[tuple[str, Any]] = [("run", data.folder.name)]
-    rows.append(("state", metadata.get("state")))
+    rows.append(("state", data.folder.state))
     rows += [(name, readable_time(metadata.get(name))) for name in ("started", "ended")]
     rows.append(("source revision", revision_of(metadata)))
     rows.append(("board", data.board_title))
