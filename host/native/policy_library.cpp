@@ -103,4 +103,10 @@ void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                       });
 }
 
+// A sum of an observation's element, a tick later, as a place keeps it.
+float rlt_policy_next_sum(float sum, float value, std::uint32_t step_interval_us, float minimum,
+                          float maximum) {
+  return rlt::next_sum(sum, value, rlt::sum_step_s<float>(step_interval_us), minimum, maximum);
+}
+
 }  // extern "C"

@@ -6,6 +6,7 @@ import hashlib
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,15 +78,26 @@ def constant_policy(*thrusts: float) -> bytes:
     return image_of([("identity", np.zeros((13, 4), np.float32), bias)])
 
 
-def controller(*, gain: float = 1.0, roll_sign: float = 1.0) -> bytes:
+POSITION_GAIN = 0.2  # tilt in rad per m
+
+
+def controller(*, gain: float = 1.0, roll_sign: float = 1.0, sum_gain: float = 0.0) -> bytes:
     """A proportional-derivative controller whose tilt is bounded; flies crazyflie-l2f.
 
-    gain: of the attitude; roll_sign: -1 turns the wrong way.
+    gain: of the attitude; roll_sign: -1 turns the wrong way; sum_gain: tilt in rad per m s of the
+    error's sum, for which it asks where this is not 0.
     """
-    position, velocity = np.eye(13, dtype=np.float32)[0:3], np.eye(13, dtype=np.float32)[3:6]
-    quaternion, rate = np.eye(13, dtype=np.float32)[6:10], np.eye(13, dtype=np.float32)[10:13]
-    along_x = -0.2 * position[0] - 0.2 * velocity[0]
-    along_y = -0.2 * position[1] - 0.2 * velocity[1]
+    contract = flight_library().contract
+    if sum_gain:
+        sums = tuple(Channel(f"position_error_{axis}_sum", "m s", -9.0, 9.0) for axis in "xy")
+        contract = replace(contract, observations=(*contract.observations, *sums))
+    inputs = np.eye(len(contract.observations), dtype=np.float32)
+    position, velocity = inputs[0:3], inputs[3:6]
+    quaternion, rate = inputs[6:10], inputs[10:13]
+    along_x = -POSITION_GAIN * position[0] - 0.2 * velocity[0]
+    along_y = -POSITION_GAIN * position[1] - 0.2 * velocity[1]
+    if sum_gain:
+        along_x, along_y = along_x - sum_gain * inputs[13], along_y - sum_gain * inputs[14]
     lift = 0.1 * (-2 * position[2] - 2 * velocity[2])
     roll = roll_sign * (-0.02 * rate[0] - gain * 0.2 * quaternion[1])
     pitch = -0.02 * rate[1] - gain * 0.2 * quaternion[2]
@@ -111,4 +123,5 @@ def controller(*, gain: float = 1.0, roll_sign: float = 1.0) -> bytes:
         outer[2:4, k] = y, -y
         base[k] = 2 * HOVER_FRACTION_L2F - 1 - most_tilt * (x + y)
     hidden = np.stack(columns, axis=1).astype(np.float32)
-    return image_of([("relu", hidden, np.array(biases, np.float32)), ("identity", outer, base)])
+    layers = [("relu", hidden, np.array(biases, np.float32)), ("identity", outer, base)]
+    return image_of(layers, contract)

@@ -16,7 +16,7 @@ from rltools_host.hil import expectation
 from rltools_host.hil.expectation import Expected
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.hil.ticks import TickOutcome, check_ticks
-from rltools_host.policies.contract import PastAction
+from rltools_host.policies.contract import PlaceInput
 from rltools_host.policies.image import PolicyImage
 
 SHOWN_INPUTS = 4  # in the table of layers
@@ -80,7 +80,7 @@ class Parity:
 def check_parity(
     client: PolicyClient,
     image: PolicyImage,
-    asked: Sequence[PastAction],
+    asked: Sequence[PlaceInput],
     count: int,
     progress: Progress | None = None,
 ) -> Parity:

@@ -10,8 +10,8 @@ import numpy as np
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.expectation import ACTED, HELD, Expected
 from rltools_host.hil.inputs import make_not_finite
-from rltools_host.policies.contract import PastAction
-from rltools_host.policies.history import ActionHistory, normalised
+from rltools_host.policies.contract import PastAction, PlaceInput
+from rltools_host.policies.history import History, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 WRAP = 2**32  # of the clock
@@ -54,7 +54,7 @@ class TickOutcome:
 class Scenarios:
     """The scenarios for a policy: each fault between two ticks on which the policy acts."""
 
-    def __init__(self, image: PolicyImage, asked: Sequence[PastAction], safe: Float32Array) -> None:
+    def __init__(self, image: PolicyImage, asked: Sequence[PlaceInput], safe: Float32Array) -> None:
         self._image = image
         self._asked = asked
         self._interval = image.step_interval_us
@@ -119,7 +119,8 @@ class Scenarios:
 
     def _remembered(self) -> Scenario:
         """All that is asked for has been a safe action, and the policy's, and nothing yet."""
-        longest = max(past.ticks for past in self._asked)
+        ages = [asked.ticks for asked in self._asked if isinstance(asked, PastAction)]
+        longest = max(ages, default=1)
         calls = []
         for tick in range(3 * longest + 3):
             now_us = tick * self._interval
@@ -127,7 +128,7 @@ class Scenarios:
                 calls.append(self._call(now_us, now_us, self._outside, OUT_OF_RANGE))
             else:
                 calls.append(self._acting(now_us, self._good[tick % len(self._good)]))
-        return self._scenario("its own last actions", calls)
+        return self._scenario("its own last actions, and sums", calls)
 
     def _fault(self, name: str, status: str, observation: Float32Array) -> Scenario:
         interval = self._interval
@@ -138,14 +139,14 @@ class Scenarios:
     # -- parts of them -----------------------------------------------------------------------------
 
     def _scenario(self, name: str, calls: list[Planned]) -> Scenario:
-        history = ActionHistory(self._asked, len(self._image.actions))
+        history = History(self._asked, len(self._image.actions))
         action = self._safe
         expected = []
         for call in calls:
             if call.status == ACTED:
                 inputs = history.inputs(call.observation)
                 outputs, actions = self._image.runner.run(inputs)
-                history.add(outputs)
+                history.add(outputs, acted_on=call.observation)
                 action = actions[0]
             elif call.status != HELD:
                 history.add(normalised(self._safe, self._image.actions))
@@ -178,7 +179,7 @@ class Scenarios:
 def check_ticks(
     client: PolicyClient,
     image: PolicyImage,
-    asked: Sequence[PastAction],
+    asked: Sequence[PlaceInput],
     safe: Float32Array,
 ) -> TickOutcome:
     """Runs all scenarios on the board."""

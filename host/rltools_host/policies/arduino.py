@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rltools_host import paths
 from rltools_host.build.cpp_text import comment_text
 from rltools_host.policies import export
-from rltools_host.policies.contract import Channel
+from rltools_host.policies.contract import Channel, PastAction
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.library_folder import LICENSE, VERSION, folder_of, library_headers
 
@@ -47,13 +47,15 @@ def interface_header(image: PolicyImage) -> str:
 def data_header(image: PolicyImage) -> str:
     """What the library's source includes besides: contract and image."""
     widest = max(len(image.observations), *(layer.bias.size for layer in image.layers))
-    past = image.past_actions
+    added = image.place_inputs
+    ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         observations=export.channel_rows(image.contract.observations),
         actions=export.channel_rows(image.actions),
         safe_action=export.number_list(image.runner.safe_action()[0]),
-        scratch_floats=2 * widest + max(2 * len(image.actions), (len(past) + 1) // 2),
-        history_ticks=max((action.ticks for action in past), default=0),
+        scratch_floats=2 * widest + max(2 * len(image.actions), (len(added) + 1) // 2),
+        # Sums are kept where there is a history.
+        history_ticks=max(ages, default=1 if added else 0),
         bytes=export.byte_rows(image.data),
     )
 

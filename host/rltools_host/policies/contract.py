@@ -60,6 +60,19 @@ class PastAction:
     ticks: int
 
 
+@dataclass(frozen=True)
+class ObservationSum:
+    """Over the ticks on which the policy acted, of an element of the observation times seconds."""
+
+    observation: int
+    minimum: float  # it stays within these
+    maximum: float
+    step_interval_us: int
+
+
+PlaceInput = PastAction | ObservationSum  # what a place puts behind the observation
+
+
 def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | None:
     """What a channel named `<action>_t-<n>` asks for (docs/policy_image.md); None for another."""
     if (channel.unit, channel.minimum, channel.maximum) != ("1", -1.0, 1.0):
@@ -89,18 +102,29 @@ class Contract:
         )
         return zlib.crc32(records + self.step_interval_us.to_bytes(4, "little"))
 
-    def past_actions(self) -> tuple[PastAction, ...]:
+    def place_inputs(self) -> tuple[PlaceInput, ...]:
         """What the last observations ask for; one at least is an observation."""
-        found: list[PastAction] = []
-        for channel in reversed(self.observations[1:]):
-            if (past := past_action(channel, self.actions)) is None:
+        found: list[PlaceInput] = []
+        for index in range(len(self.observations) - 1, 0, -1):
+            channel = self.observations[index]
+            asked = past_action(channel, self.actions) or self._sum(channel, index)
+            if asked is None:
                 break
-            found.insert(0, past)
+            found.insert(0, asked)
         return tuple(found)
 
-    def without_past_actions(self) -> Contract:
+    def _sum(self, channel: Channel, index: int) -> ObservationSum | None:
+        """What a channel named `<observation>_sum` asks for (docs/policy_image.md)."""
+        for place, observation in enumerate(self.observations[:index]):
+            texts = (f"{observation.name}_sum", f"{observation.unit} s")
+            if (channel.name, channel.unit) == texts and channel.minimum <= 0 <= channel.maximum:
+                limits = (channel.minimum, channel.maximum)
+                return ObservationSum(place, *limits, self.step_interval_us)
+        return None
+
+    def without_place_inputs(self) -> Contract:
         """Where such a policy acts."""
-        count = len(self.observations) - len(self.past_actions())
+        count = len(self.observations) - len(self.place_inputs())
         return Contract(self.observations[:count], self.actions, self.step_interval_us)
 
     def difference(self, other: Contract) -> str:

@@ -27,7 +27,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.gymnasium_tasks.maker import silence_mujoco
-from rltools_host.policies.history import ActionHistory
+from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 MakeEnvironment = Callable[[], Any]
@@ -187,8 +187,8 @@ def gymnasium_has(environment: str) -> bool:
 
 
 def name_in_gymnasium(environment: str) -> str:
-    """Without what rl/environments/with_action_history.h adds to it."""
-    return re.sub(r" \+[0-9]+ actions$", "", environment)
+    """Without what rl/environments/with_action_history.h and with_sums.h add to it."""
+    return re.sub(r"( \+sums)?( \+[0-9]+ actions)?$", "", environment)
 
 
 @dataclass(frozen=True)
@@ -220,13 +220,17 @@ def gymnasium_episodes(
     rewards: list[list[float]] = [[] for _ in environments]
     running = list(range(count))
     # What the environments do not show the policy is what it was given by a board.
-    asked = image.past_actions if observations.shape[1] < len(image.observations) else ()
-    history = ActionHistory(asked, len(image.actions), count)
+    asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
+    history = History(asked, len(image.actions), count)
     while running:
         inputs = history.inputs(observations[running], running)
         outputs, actions = image.runner.run(inputs)
         acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
-        history.add(np.where(acts, outputs, image.runner.safe_action()[1]), running)
+        history.add(
+            np.where(acts, outputs, image.runner.safe_action()[1]),
+            running,
+            np.where(acts, observations[running], np.float32(np.nan)),
+        )
         still_running = []
         for i, values in zip(running, inputs, strict=True):
             seen[i].append(values.copy())

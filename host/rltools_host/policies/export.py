@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from rltools_host.build.cpp_text import comment_text, string_literal
-from rltools_host.policies.contract import Channel
+from rltools_host.policies.contract import Channel, ObservationSum, PastAction
 from rltools_host.policies.core_source import core_math_source
 from rltools_host.policies.header_template import HEADER_TEMPLATE
 from rltools_host.policies.image import (
@@ -127,12 +127,18 @@ def channel_comment(channels: Sequence[Channel]) -> str:
 
 
 def observation_comment(image: PolicyImage) -> str:
-    past = len(image.past_actions)
+    added = image.place_inputs
+    first = len(image.observations) - len(added)
     text = channel_comment(image.observations)
-    if past:
-        first = len(image.observations) - past
+    if any(isinstance(asked, ObservationSum) for asked in added):
         text += (
-            f"\n// From [{first}] on they are its own outputs: `<action>_t-<n>` is what\n"
+            "\n// `<observation>_sum` is the sum over the steps before of that element times the\n"
+            "// seconds of a step, clamped to its range; 0 at first."
+        )
+    past = [first + i for i, asked in enumerate(added) if isinstance(asked, PastAction)]
+    if past:
+        text += (
+            f"\n// From [{past[0]}] on they are its own outputs: `<action>_t-<n>` is what\n"
             "// evaluate_normalised() gave n steps ago, clamped to -1 and 1; 0 before there were "
             "as many."
         )

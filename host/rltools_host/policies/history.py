@@ -1,4 +1,5 @@
-"""The actions that were given out, for policies that see their own last ones (docs/executor.md)."""
+"""What a place puts behind the observation: a policy's own last actions, and sums of what it
+observed (docs/executor.md)."""
 
 from __future__ import annotations
 
@@ -6,34 +7,68 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rltools_host.policies.contract import Channel, PastAction
+from rltools_host.policies.contract import Channel, ObservationSum, PastAction, PlaceInput
 from rltools_host.policies.image import Float32Array
+from rltools_host.policies.native import policy_library
 
 
-class ActionHistory:
+class History:
     """That of a number of places, which act in step: PolicyExecutor of policy/policy_executor.h."""
 
-    def __init__(self, asked: Sequence[PastAction], action_dim: int, count: int = 1) -> None:
+    def __init__(self, asked: Sequence[PlaceInput], action_dim: int, count: int = 1) -> None:
         self._asked = tuple(asked)
-        ticks = max((past.ticks for past in asked), default=0)
+        ticks = max((past.ticks for past in asked if isinstance(past, PastAction)), default=0)
         self._given = np.zeros((ticks, count, action_dim), np.float32)  # the latest first
+        self._sums = np.zeros((len(self._asked), count), np.float32)  # where a sum is asked for
 
     def inputs(self, observations: Float32Array, places: Sequence[int] = (0,)) -> Float32Array:
         """(places, n): the places' observations, and behind them what is asked for."""
         values = np.asarray(observations, np.float32).reshape(len(places), -1)
         if not self._asked:
             return values
-        past = [self._given[past.ticks - 1, list(places), past.action] for past in self._asked]
-        return np.concatenate([values, np.stack(past, axis=1)], axis=1)
+        rows = list(places)
+        added = [
+            self._given[asked.ticks - 1, rows, asked.action]
+            if isinstance(asked, PastAction)
+            else self._sums[index, rows]
+            for index, asked in enumerate(self._asked)
+        ]
+        return np.concatenate([values, np.stack(added, axis=1)], axis=1)
 
-    def add(self, outputs: Float32Array, places: Sequence[int] = (0,)) -> None:
-        """The network's outputs, or another normalised action, (places, action_dim)."""
+    def add(
+        self,
+        outputs: Float32Array,
+        places: Sequence[int] = (0,),
+        acted_on: Float32Array | None = None,
+    ) -> None:
+        """The network's outputs, or another normalised action, (places, action_dim).
+
+        `acted_on`: the observations by which the policy acted; None, or a row of them that is not
+        finite: it did not.
+        """
         if not self._asked:
             return
         rows = list(places)
-        self._given[1:, rows] = self._given[:-1, rows]
-        clamped = np.clip(outputs, np.float32(-1), np.float32(1))
-        self._given[0, rows] = clamped.reshape(len(rows), -1)
+        if len(self._given):
+            self._given[1:, rows] = self._given[:-1, rows]
+            clamped = np.clip(outputs, np.float32(-1), np.float32(1))
+            self._given[0, rows] = clamped.reshape(len(rows), -1)
+        if acted_on is not None:
+            for row, observation in zip(rows, acted_on.reshape(len(rows), -1), strict=True):
+                if np.isfinite(observation).all():
+                    self._sum_up(row, observation)
+
+    def _sum_up(self, row: int, observation: Float32Array) -> None:
+        next_sum = policy_library().rlt_policy_next_sum
+        for index, asked in enumerate(self._asked):
+            if isinstance(asked, ObservationSum):
+                self._sums[index, row] = next_sum(
+                    self._sums[index, row],
+                    observation[asked.observation],
+                    asked.step_interval_us,
+                    asked.minimum,
+                    asked.maximum,
+                )
 
 
 def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:

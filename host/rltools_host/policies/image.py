@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import CHANNEL, Channel, Contract, PastAction, require_texts
+from rltools_host.policies.contract import CHANNEL, Channel, Contract, PlaceInput, require_texts
 from rltools_host.policies.native import policy_library
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
@@ -109,19 +109,19 @@ class PolicyImage:
 
     @property
     def contract(self) -> Contract:
-        """Of a place that gives the policy its last actions by itself."""
-        return self.inputs.without_past_actions()
+        """Of a place that gives the policy its last actions, and its sums, by itself."""
+        return self.inputs.without_place_inputs()
 
     @property
-    def past_actions(self) -> tuple[PastAction, ...]:
+    def place_inputs(self) -> tuple[PlaceInput, ...]:
         """What the observations behind the contract's ask for."""
-        return self.inputs.past_actions()
+        return self.inputs.place_inputs()
 
-    def past_actions_at(self, checksum: int) -> tuple[PastAction, ...] | None:
+    def place_inputs_at(self, checksum: int) -> tuple[PlaceInput, ...] | None:
         """What a place with this contract gives the policy; None where it is not made for it."""
         if self.inputs.checksum == checksum:
             return ()
-        return self.past_actions if self.contract.checksum == checksum else None
+        return self.place_inputs if self.contract.checksum == checksum else None
 
     def verify(self) -> None:
         """Runs the examples on this machine; VerificationError unless every bit is reproduced."""

@@ -23,7 +23,7 @@ from rltools_host.flight.simulator import (
     fly,
 )
 from rltools_host.policies.contract import Channel
-from rltools_host.policies.history import ActionHistory
+from rltools_host.policies.history import History
 from rltools_host.policies.image import parse_policy
 
 PROGRAM = "quadrotor_flight"  # tests/lib/rl/environments/quadrotor
@@ -84,23 +84,27 @@ def test_a_policys_flight_is_the_one_stepped_by_hand() -> None:
             flight.step(action)
 
 
-def test_a_policy_sees_its_own_last_actions() -> None:
+def test_a_policy_sees_its_own_last_actions_and_sums() -> None:
     """What the executor keeps for it, and a host that does the same has the same bits."""
     contract = flight_library().contract
     names = [f"{action.name}_t-{ticks}" for ticks in (1, 3) for action in contract.actions]
     past = tuple(Channel(name, "1", -1.0, 1.0) for name in names)
-    wider = replace(contract, observations=(*contract.observations, *past))
+    sums = tuple(
+        Channel(f"{each.name}_sum", f"{each.unit} s", -0.01, 0.02)
+        for each in contract.observations[3:6]
+    )
+    wider = replace(contract, observations=(*contract.observations, *past, *sums))
     rng = np.random.default_rng(1)
-    weights = rng.standard_normal((21, 4)).astype(np.float32) * np.float32(0.2)
+    weights = rng.standard_normal((24, 4)).astype(np.float32) * np.float32(0.2)
     image = parse_policy(image_of([("tanh", weights, np.zeros(4, np.float32))], wider))
     _, (trace,) = fly(image, SHORT, WORST, 5, traced=True)
-    history = ActionHistory(image.past_actions, 4)
+    history = History(image.place_inputs, 4)
     acted = trace[trace["status"] == 0]
     assert len(acted) > 50
     for sample in acted:
         outputs = image.output(history.inputs(sample["observation"]))
         assert same_bits(image.evaluate(history.inputs(sample["observation"]))[0], sample["action"])
-        history.add(outputs)
+        history.add(outputs, acted_on=sample["observation"])
 
 
 def test_neither_threads_nor_company_change_a_flight() -> None:

@@ -32,7 +32,7 @@ def build(image: PolicyImage, folder: Path) -> Path:
         *("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"),
         *(f"-I{folder}", f"-I{paths.REPOSITORY / 'lib/rltools/include'}"),
         *(f"-DHEADER={name}_policy", f"-DIMAGE={name}_image", f"-DSAFE_ACTION={safe}"),
-        *(f"-DPAST_ACTIONS={len(image.past_actions)}", str(SOURCE), "-o", str(program)),
+        *(f"-DPAST_ACTIONS={len(image.place_inputs)}", str(SOURCE), "-o", str(program)),
     ]
     subprocess.run(command, check=True, timeout=120)
     return program

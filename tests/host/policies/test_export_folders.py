@@ -19,7 +19,7 @@ from rltools_host.build.platformio import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import arduino, esp_idf, export
-from rltools_host.policies.history import ActionHistory
+from rltools_host.policies.history import History
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.library_folder import write_folder
 from rltools_host.toolchain.tools import missing_names
@@ -120,7 +120,10 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
     compile_for(processor, sketch, tmp_path / "sketch.o", include, *INTERFACE)
 
 
-@pytest.mark.parametrize("network", ["pendulum", "remembering_quadrotor_4", *NETWORKS])
+SEEING_MORE = ("remembering_quadrotor_4", "summing_quadrotor", "only_summing_quadrotor")
+
+
+@pytest.mark.parametrize("network", ["pendulum", *SEEING_MORE, *NETWORKS])
 def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: Path) -> None:
     image = sample(network)
     library = arduino_library(image, tmp_path)
@@ -140,13 +143,13 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     row = np.dtype([("acted", "u1"), ("action", "<f4", (len(image.actions),))])
     rows = np.frombuffer(result[1:], row)
     assert len(rows) == 100
-    history = ActionHistory(image.past_actions, len(image.actions))
+    history = History(image.place_inputs, len(image.actions))
     expected = np.empty((100, len(image.actions)), np.float32)
     for index, observation in enumerate(observations):
         outputs, actions = image.runner.run(history.inputs(observation))
         if index == 50:
             actions[:], outputs[:] = image.runner.safe_action()
-        history.add(outputs)
+        history.add(outputs, acted_on=observation)
         expected[index] = actions[0]
     assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]
     assert rows["action"].tobytes() == expected.tobytes()

@@ -1,4 +1,4 @@
-"""Policies that see their own last actions: what they ask for, and what they are given."""
+"""Policies that see their own last actions and sums: what they ask for, what they are given."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import board as policy_board
 from rltools_host.policies import evaluation
 from rltools_host.policies.board import PolicyPlace
-from rltools_host.policies.contract import Channel, PastAction, past_action
+from rltools_host.policies.contract import Channel, ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
-from rltools_host.policies.history import ActionHistory, normalised
+from rltools_host.policies.history import History, normalised
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
 from rltools_host.report.picture import picture_of
@@ -53,30 +53,65 @@ def test_names() -> None:
 
 def test_an_image_says_what_it_asks_for(image: PolicyImage) -> None:
     assert image.shape == "5-32-32-1"
-    assert image.past_actions == (PastAction(0, 1), PastAction(0, 2))
+    assert image.place_inputs == (PastAction(0, 1), PastAction(0, 2))
     assert [channel.name for channel in image.contract.observations] == [
         *("cos_angle", "sin_angle", "velocity"),
     ]
     without = parse_policy(sample_images()["pendulum"])
-    assert without.past_actions == ()
+    assert without.place_inputs == ()
     assert without.contract == without.inputs == image.contract
-    assert image.past_actions_at(without.contract.checksum) == image.past_actions
-    assert image.past_actions_at(image.inputs.checksum) == ()  # a place that observes them
-    assert image.past_actions_at(1) is None
+    assert image.place_inputs_at(without.contract.checksum) == image.place_inputs
+    assert image.place_inputs_at(image.inputs.checksum) == ()  # a place that observes them
+    assert image.place_inputs_at(1) is None
 
 
 def test_only_what_stands_last_is_asked_for(image: PolicyImage) -> None:
     contract = image.inputs
     swapped = (*contract.observations[:2], *contract.observations[3:], contract.observations[2])
-    assert dataclasses.replace(contract, observations=swapped).past_actions() == ()
+    assert dataclasses.replace(contract, observations=swapped).place_inputs() == ()
     none_else = dataclasses.replace(contract, observations=contract.observations[3:])
-    assert none_else.past_actions() == (PastAction(0, 2),)
+    assert none_else.place_inputs() == (PastAction(0, 2),)
+
+
+def test_a_sum_is_asked_for_by_name_unit_and_a_range_about_0() -> None:
+    image = parse_policy(sample_images()["summing_quadrotor"])
+    assert image.place_inputs[:3] == tuple(ObservationSum(i, -1.0, 1.0, 2000) for i in range(3))
+    assert image.place_inputs[3] == PastAction(0, 1)
+    assert len(image.contract.observations) == 13
+    contract = image.inputs
+    for change in (
+        {"name": "position_error_x_sums"},
+        {"unit": "m"},
+        {"unit": "m s s"},
+        {"minimum": 0.5},
+        {"maximum": -0.5},
+    ):
+        other = list(contract.observations)
+        other[13] = dataclasses.replace(other[13], **change)  # type: ignore[arg-type]
+        changed = dataclasses.replace(contract, observations=tuple(other))
+        assert len(changed.without_place_inputs().observations) == 14, change
+
+
+def test_a_sum_is_of_what_the_policy_acted_on_and_stays_in_its_range() -> None:
+    asked = (ObservationSum(1, -0.01, 0.02, 2000), PastAction(0, 1))
+    history = History(asked, 1, 2)
+    seen = np.array([[9.0, 4.0], [9.0, -2.0]], np.float32)
+    output = np.zeros((2, 1), np.float32)
+    assert history.inputs(seen, [0, 1])[:, 2].tolist() == [0.0, 0.0]
+    history.add(output, [0, 1], seen)
+    assert history.inputs(seen, [0, 1])[:, 2] == pytest.approx([0.008, -0.004])
+    history.add(output, [0, 1])  # a fault
+    history.add(output[:1], [1], np.full((1, 2), np.nan, np.float32))
+    assert history.inputs(seen, [0, 1])[:, 2] == pytest.approx([0.008, -0.004])
+    for _ in range(5):
+        history.add(output, [1, 0], seen[::-1])
+    assert history.inputs(seen, [0, 1])[:, 2] == pytest.approx([0.02, -0.01])
 
 
 def test_the_history_against_a_list_of_all_actions() -> None:
     random = np.random.default_rng(3)
     asked = (PastAction(1, 1), PastAction(0, 3), PastAction(1, 3), PastAction(1, 1))
-    history = ActionHistory(asked, 2, 3)
+    history = History(asked, 2, 3)
     given: list[list[Any]] = [[], [], []]
     for turn in range(12):
         places = [0, 2] if turn % 3 else [2, 1, 0]
@@ -115,9 +150,14 @@ def test_pushed_to_the_board_of_the_environment_within(run: Path, image: PolicyI
 
 @pytest.mark.parametrize(
     ("sample", "contract"),
-    [("remembering_pendulum", "pendulum"), ("remembering_quadrotor_4", "quadrotor")],
+    [
+        ("remembering_pendulum", "pendulum"),
+        ("remembering_quadrotor_4", "quadrotor"),
+        ("summing_quadrotor", "quadrotor"),
+        ("only_summing_quadrotor", "quadrotor"),
+    ],
 )
-def test_the_board_gives_the_policy_its_last_actions(
+def test_the_board_gives_the_policy_its_last_actions_and_sums(
     sample: str, contract: str, tmp_path: Path
 ) -> None:
     run = make_policy_run(tmp_path / sample, sample_images()[sample])
@@ -175,6 +215,10 @@ def test_the_header_says_who_gives_them(image: PolicyImage) -> None:
     text = c_header(image)
     assert "From [3] on they are its own outputs" in text
     assert "its own outputs" not in c_header(parse_policy(sample_images()["pendulum"]))
+    summing = c_header(parse_policy(sample_images()["summing_quadrotor"]))
+    assert "`<observation>_sum` is the sum over the steps before" in summing
+    assert "From [16] on they are its own outputs" in summing
+    assert "_sum`" not in text
 
 
 def test_a_push_by_command(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 // Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
-// and of a smaller one, of policies that see their own last actions, and one for each activation
-// with a normaliser. Prints mean, smallest and largest return of evaluate() for the first.
+// and of a smaller one, of policies that see their own last actions and sums, and one for each
+// activation with a normaliser. Prints mean, smallest and largest return of evaluate() for the
+// first.
 #include <cstdio>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
+#include "rltools/rl/environments/with_sums.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/policy_of_training.h"
 
@@ -86,18 +88,22 @@ struct BareQuadrotor : contracts::Quadrotor {
 int main(int argument_count, char** arguments) {
   if (argument_count != 2) return 2;
   const std::string folder = arguments[1];
-  const bool saved = save_pendulum(folder) && save_small_pendulum(folder) &&
-                     save_remembering<WithActionHistory<Pendulum<float>, 2>, 32>(
-                         folder + "/remembering_pendulum.rltp") &&
-                     save_remembering<WithActionHistory<BareQuadrotor, 4>, 64>(
-                         folder + "/remembering_quadrotor_4.rltp") &&
-                     save_remembering<WithActionHistory<BareQuadrotor, 7>, 64>(
-                         folder + "/remembering_quadrotor_7.rltp") &&
-                     save_network<Activation::identity>(folder, "identity") &&
-                     save_network<Activation::relu>(folder, "relu") &&
-                     save_network<Activation::gelu>(folder, "gelu") &&
-                     save_network<Activation::tanh>(folder, "tanh") &&
-                     save_network<Activation::sigmoid>(folder, "sigmoid") &&
-                     save_network<Activation::softplus>(folder, "softplus");
+  const bool saved =
+      save_pendulum(folder) && save_small_pendulum(folder) &&
+      save_remembering<WithActionHistory<Pendulum<float>, 2>, 32>(folder +
+                                                                  "/remembering_pendulum.rltp") &&
+      save_remembering<WithActionHistory<BareQuadrotor, 4>, 64>(folder +
+                                                                "/remembering_quadrotor_4.rltp") &&
+      save_remembering<WithActionHistory<BareQuadrotor, 7>, 64>(folder +
+                                                                "/remembering_quadrotor_7.rltp") &&
+      save_remembering<WithActionHistory<WithSums<BareQuadrotor, 3>, 4>, 64>(
+          folder + "/summing_quadrotor.rltp") &&
+      save_remembering<WithSums<BareQuadrotor, 3>, 64>(folder + "/only_summing_quadrotor.rltp") &&
+      save_network<Activation::identity>(folder, "identity") &&
+      save_network<Activation::relu>(folder, "relu") &&
+      save_network<Activation::gelu>(folder, "gelu") &&
+      save_network<Activation::tanh>(folder, "tanh") &&
+      save_network<Activation::sigmoid>(folder, "sigmoid") &&
+      save_network<Activation::softplus>(folder, "softplus");
   return saved ? 0 : 1;
 }

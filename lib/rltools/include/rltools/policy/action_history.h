@@ -60,7 +60,7 @@ inline std::uint32_t place_of(const PastAction& past, const PolicyContract& cont
 // The last `Ticks` actions of up to `MostActions` elements.
 template <int Ticks, int MostActions>
 class ActionHistory {
-  static_assert(Ticks > 0 && Ticks * MostActions <= 65536, "a place in the history has 16 bits");
+  static_assert(Ticks > 0 && Ticks * MostActions <= 32768, "a place in the history has 15 bits");
 
  public:
   explicit ActionHistory(int action_dim)

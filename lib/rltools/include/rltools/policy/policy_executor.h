@@ -1,10 +1,12 @@
-// An executor for policies that may see their own last actions: it lets a runner's policy act in
-// time, and keeps what was given out. The history is that of the executor's ticks; calls before
-// their time are none. A safe action is an action like any other.
+// An executor for policies that may see their own last actions, and sums of what they observe: it
+// lets a runner's policy act in time, and keeps what was given out and summed up. The history is
+// that of the executor's ticks; calls before their time are none. A safe action is an action like
+// any other.
 #pragma once
 
 #include "rltools/policy/action_history.h"
 #include "rltools/policy/executor.h"
+#include "rltools/policy/observation_sum.h"
 
 namespace rlt {
 
@@ -25,13 +27,16 @@ class PolicyExecutor {
     const ExecutorStatus status =
         executor_.step(now_us, observation, action, [&](const float* values, float* result) {
           if (runner == nullptr || runner->view() == nullptr) return ExecutorStatus::no_policy;
-          return runner->forward_in_time(device, values, history_, output, result)
+          return runner->forward_in_time(device, values, history_, sums_, output, result)
                      ? ExecutorStatus::acted
                      : ExecutorStatus::output_not_finite;
         });
     if (HistoryTicks > 0 && status != ExecutorStatus::held) {
       if (is_fault(status)) normalise_safe_action(output);
       history_.add(output);
+    }
+    if (HistoryTicks > 0 && status == ExecutorStatus::acted) {
+      runner->sum_up(observation.values, sums_);
     }
     return status;
   }
@@ -40,6 +45,7 @@ class PolicyExecutor {
   void reset() {
     executor_.reset();
     history_.reset();
+    sums_.reset();
   }
 
   const Executor<MostActions>& executor() const { return executor_; }
@@ -56,6 +62,7 @@ class PolicyExecutor {
   const PolicyContract contract_;
   Executor<MostActions> executor_;
   ActionHistory<HistoryTicks, MostActions> history_;
+  ObservationSums sums_;
 };
 
 }  // namespace rlt

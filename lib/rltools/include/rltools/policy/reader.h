@@ -7,6 +7,7 @@
 #include "rltools/policy/action_history.h"
 #include "rltools/policy/contract.h"
 #include "rltools/policy/format.h"
+#include "rltools/policy/observation_sum.h"
 
 namespace rlt {
 
@@ -202,14 +203,15 @@ inline bool same_channel(const PolicyImageChannel& channel, const Channel& expec
 
 }  // namespace detail
 
-// Channels behind the contract's observations, which ask for past actions (action_history.h); of an
-// image that check_contract() accepts.
-inline std::uint32_t past_action_count(const PolicyView& policy, const PolicyContract& contract) {
+// Channels behind the contract's observations, which ask for past actions (action_history.h) and
+// for sums (observation_sum.h); of an image that check_contract() accepts.
+inline std::uint32_t added_input_count(const PolicyView& policy, const PolicyContract& contract) {
   return policy.header->observation_dim - static_cast<std::uint32_t>(contract.observation_dim);
 }
 
 // The image's channels and rate are those of `contract`, and further observations ask for actions
-// of at most `history_ticks` ticks ago; `where` counts the image's observations, then the actions.
+// of at most `history_ticks` ticks ago, and, where there is a history, for sums; `where` counts the
+// image's observations, then the actions.
 inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContract& contract,
                                     std::uint32_t history_ticks = 0) {
   const PolicyImageHeader& header = *policy.header;
@@ -219,14 +221,19 @@ inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContra
     return {PolicyReason::other_contract, 0};
   }
   const std::uint32_t count = std::uint32_t{header.observation_dim} + header.action_dim;
-  const auto first_past = static_cast<std::uint32_t>(contract.observation_dim);
+  const auto first_added = static_cast<std::uint32_t>(contract.observation_dim);
+  int sums = 0;
   for (std::uint32_t i = 0; i < count; i++) {
     const PolicyImageChannel& channel = policy.observations[i];
     const bool is_action = i >= header.observation_dim;
-    if (i < first_past || is_action) {
+    if (i < first_added || is_action) {
       const Channel& expected =
           is_action ? contract.actions[i - header.observation_dim] : contract.observations[i];
       if (!detail::same_channel(channel, expected)) return {PolicyReason::other_contract, i};
+      continue;
+    }
+    if (history_ticks > 0 && summed_observation(channel, contract) >= 0) {
+      if (++sums > kMostSums) return {PolicyReason::too_large, i};
       continue;
     }
     const PastAction past = past_action(channel, contract);

@@ -104,14 +104,17 @@ enum class ActionSource : std::uint8_t {
 };
 
 namespace detail {
-// Of a past action in the history; it lies in scratch memory.
+// Of a past action in the history, or kSumPlace and the observation that is summed up; it lies in
+// scratch memory.
 typedef std::uint16_t __attribute__((__may_alias__)) AliasingPlace;
+constexpr std::uint32_t kSumPlace = 0x8000u;
 }  // namespace detail
 
 // Runs one accepted image, in place, and nothing else. The image's bytes outlive it and do not
 // change (a slot's do not; Policy, below, has a copy of its own). It takes images that need at most
 // `ScratchFloats` (scratch_floats_to_accept; behind what it takes to run there is a place for every
-// two past actions), and past actions of at most `HistoryTicks` ticks ago.
+// two past actions or sums), past actions of at most `HistoryTicks` ticks ago, and sums where there
+// is a history.
 template <std::size_t ScratchFloats, int HistoryTicks = 0>
 class PolicyRunner {
  public:
@@ -130,7 +133,7 @@ class PolicyRunner {
     PolicyVerdict verdict = parse_policy(image, count, view_);
     if (verdict.accepted()) verdict = check_contract(view_, contract_, std::uint32_t{HistoryTicks});
     if (verdict.accepted()) verdict = check_examples(device, view_, scratch_, ScratchFloats);
-    if (verdict.accepted()) verdict = find_past_actions();
+    if (verdict.accepted()) verdict = find_added_inputs();
     is_accepted_ = verdict.accepted();
     return verdict;
   }
@@ -151,7 +154,7 @@ class PolicyRunner {
   }
 
   // The same without what a caller has checked already: an accepted policy, a finite input. That is
-  // all that the image takes, past actions too. False where an output is not finite.
+  // all that the image takes, past actions and sums too. False where an output is not finite.
   template <class Device>
   bool forward(Device device, const float* input, float* action) {
     return forward(device, input, action, [](const float*, int) {});
@@ -165,16 +168,20 @@ class PolicyRunner {
     return true;
   }
   // The same for the contract's observation: past actions come from an ActionHistory of
-  // `HistoryTicks`. normalised (action_dim) is what belongs into it next: the network's output,
-  // clamped to [-1, 1], as training has it.
+  // `HistoryTicks`, and sums from `sums`. normalised (action_dim) is what belongs into the
+  // history next: the network's output, clamped to [-1, 1], as training has it.
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
-                       float* normalised, float* action) {
+                       const ObservationSums& sums, float* normalised, float* action) {
     const int observed = contract_.observation_dim;
-    const std::uint32_t past = past_action_count(view_, contract_);
-    const detail::AliasingPlace* places = past_places();
+    const std::uint32_t added = added_input_count(view_, contract_);
+    const detail::AliasingPlace* places = added_places();
     for (int i = 0; i < observed; i++) scratch_[i] = observation[i];
-    for (std::uint32_t i = 0; i < past; i++) scratch_[observed + i] = history.at(places[i]);
+    const float* sum = sums.values;
+    for (std::uint32_t i = 0; i < added; i++) {
+      const std::uint32_t place = places[i];
+      scratch_[observed + i] = (place & detail::kSumPlace) != 0 ? *sum++ : history.at(place);
+    }
     policy_forward(device, view_, scratch_, normalised, scratch_);
     if (!all_finite(normalised, static_cast<std::uint64_t>(contract_.action_dim))) return false;
     for (int i = 0; i < contract_.action_dim; i++) {
@@ -182,6 +189,20 @@ class PolicyRunner {
     }
     scale_action(view_, normalised, action);
     return true;
+  }
+  // Adds the contract's observation, on which the policy has acted, to the sums that it asks for.
+  void sum_up(const float* observation, ObservationSums& sums) {
+    const std::uint32_t added = added_input_count(view_, contract_);
+    const float step_s = sum_step_s<float>(contract_.step_interval_us);
+    float* sum = sums.values;
+    for (std::uint32_t i = 0; i < added; i++) {
+      const std::uint32_t place = added_places()[i];
+      if ((place & detail::kSumPlace) == 0) continue;
+      const PolicyImageChannel& channel = view_.observations[contract_.observation_dim + i];
+      const float value = observation[place - detail::kSumPlace];
+      *sum = next_sum(*sum, value, step_s, channel.minimum, channel.maximum);
+      sum++;
+    }
   }
 
  private:
@@ -195,20 +216,23 @@ class PolicyRunner {
                                                 : ActionSource::output_not_finite;
   }
 
-  detail::AliasingPlace* past_places() {
+  detail::AliasingPlace* added_places() {
     float* behind = scratch_ + scratch_floats_to_run(view_);
     return reinterpret_cast<detail::AliasingPlace*>(behind);
   }
   // What is asked for is looked up once, so that no tick compares names.
-  PolicyVerdict find_past_actions() {
-    const std::uint32_t count = past_action_count(view_, contract_);
+  PolicyVerdict find_added_inputs() {
+    const std::uint32_t count = added_input_count(view_, contract_);
     if (scratch_floats_to_run(view_) + (count + 1) / 2 > ScratchFloats) {
       return {PolicyReason::too_large, 0};
     }
     for (std::uint32_t i = 0; i < count; i++) {
       const PolicyImageChannel& channel = view_.observations[contract_.observation_dim + i];
-      const std::uint32_t place = place_of(past_action(channel, contract_), contract_);
-      past_places()[i] = static_cast<detail::AliasingPlace>(place);
+      const int summed = summed_observation(channel, contract_);
+      const std::uint32_t place = summed >= 0
+                                      ? detail::kSumPlace + static_cast<std::uint32_t>(summed)
+                                      : place_of(past_action(channel, contract_), contract_);
+      added_places()[i] = static_cast<detail::AliasingPlace>(place);
     }
     return {PolicyReason::accepted, 0};
   }

@@ -46,10 +46,11 @@ struct FlightState {
 
 }  // namespace quadrotor
 
-template <class T, int Ticks = 20, int Substeps = 8>
+// `ItsSettings` are quadrotor::Settings, or derive from them.
+template <class T, int Ticks = 20, int Substeps = 8, class ItsSettings = quadrotor::Settings>
 struct Quadrotor : contracts::Quadrotor {
   using Scalar = T;
-  using Settings = quadrotor::Settings;
+  using Settings = ItsSettings;
   using State = quadrotor::FlightState<T, quadrotor::held_actions(Ticks)>;
   using Parameters = quadrotor::EpisodeParameters<T>;
   static constexpr const char* kName = "Quadrotor";
@@ -131,8 +132,16 @@ T largest(T x, T y, T z) {
 
 }  // namespace quadrotor
 
-template <class T, int Ticks, int Substeps>
-void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+// An error of position, without the sensors' noise: what WithSums sums up.
+template <class T, int Ticks, int Substeps, class ItsSettings>
+T exact_observation(const Quadrotor<T, Ticks, Substeps, ItsSettings>&,
+                    const typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
+                    int axis) {
+  return state.position_m[axis] - state.target_position_m[axis];
+}
+
+template <class T, int Ticks, int Substeps, class ItsSettings>
+void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
                        quadrotor::EpisodeParameters<T>& parameters, RandomStream random) {
   quadrotor::draw_episode(environment.settings, static_cast<T>(environment.kSubstep_s), Substeps,
                           random, parameters);
@@ -140,10 +149,10 @@ void sample_parameters(Generic, const Quadrotor<T, Ticks, Substeps>& environment
 
 // At hover at the target, or, in `start_share` of the episodes, anywhere within the settings'
 // bounds, at any rotor speeds.
-template <class T, int Ticks, int Substeps>
-void reset(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class ItsSettings>
+void reset(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
            const quadrotor::EpisodeParameters<T>& parameters,
-           typename Quadrotor<T, Ticks, Substeps>::State& state, RandomStream random) {
+           typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state, RandomStream random) {
   const auto& settings = environment.settings;
   const T hover = quadrotor::speed_of_thrust<T>(
       parameters.thrust_0, parameters.thrust_1, parameters.thrust_2,
@@ -256,12 +265,12 @@ StepResult<T> judge(const Settings& settings, const State& state, T change, T fa
 
 }  // namespace quadrotor
 
-template <class T, int Ticks, int Substeps>
-StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class ItsSettings>
+StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
                    const quadrotor::EpisodeParameters<T>& parameters,
-                   typename Quadrotor<T, Ticks, Substeps>::State& state, const T* action,
-                   RandomStream random) {
-  using Environment = Quadrotor<T, Ticks, Substeps>;
+                   typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
+                   const T* action, RandomStream random) {
+  using Environment = Quadrotor<T, Ticks, Substeps, ItsSettings>;
   constexpr int kHeld = quadrotor::held_actions(Ticks);
   constexpr T kStep_s = static_cast<T>(Environment::kSubstep_s * Substeps);
   const auto& settings = environment.settings;
@@ -306,11 +315,11 @@ StepResult<T> step(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
 }
 
 // With the sensors' noise; what critics see beside has none.
-template <class T, int Ticks, int Substeps>
-void observe(Generic, const Quadrotor<T, Ticks, Substeps>& environment,
+template <class T, int Ticks, int Substeps, class ItsSettings>
+void observe(Generic, const Quadrotor<T, Ticks, Substeps, ItsSettings>& environment,
              const quadrotor::EpisodeParameters<T>& parameters,
-             const typename Quadrotor<T, Ticks, Substeps>::State& state, T* observation,
-             RandomStream random) {
+             const typename Quadrotor<T, Ticks, Substeps, ItsSettings>::State& state,
+             T* observation, RandomStream random) {
   const T noise = static_cast<T>(environment.settings.noise);
   T normals[12];
   standard_normals(random, normals);
