@@ -3,11 +3,11 @@
 // tick.
 #pragma once
 
-#include "rltools/rl/environments/quadrotor.h"
+#include "rltools/rl/environments/windy_quadrotor.h"
 
 namespace rlt::flight {
 
-using Environment = QuadrotorTick<float>;
+using Environment = WindyQuadrotorTick<float>;
 using State = Environment::State;
 using Parameters = Environment::Parameters;
 using Settings = Environment::Settings;

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quadrotor_policies import HOVER_FRACTION_L2F, constant_policy, controller
+from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.gate import Gate, gate_names, load_gate
 from rltools_host.flight.gate_result import COLUMNS, fly_gate, read_result
@@ -87,7 +87,9 @@ def test_the_gate_for_hover_is_the_published_one() -> None:
 
 
 def test_every_gate_of_the_folder() -> None:
-    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight"} <= set(gate_names())
+    assert {"hover", "hover-nominal", "push", "waypoints", "figure-eight", "steady-wind"} <= set(
+        gate_names()
+    )
     hover = load_gate("hover")
     for name in gate_names():
         gate = load_gate(name)
@@ -96,6 +98,55 @@ def test_every_gate_of_the_folder() -> None:
     nominal = load_gate("hover-nominal")
     assert nominal.settings == {**hover.settings, "airframe": 1}
     assert (nominal.rule, nominal.seed) == (hover.rule, hover.seed)
+
+
+# -- a steady wind -----------------------------------------------------------------------------
+
+
+def test_the_gate_in_a_steady_wind_is_hover_with_a_wind() -> None:
+    gate, hover = load_gate("steady-wind"), load_gate("hover")
+    assert gate.settings == {**hover.settings, "wind_m_s2": 4}
+    assert (gate.seed, gate.episodes) == (hover.seed, hover.episodes)
+    assert (gate.rule.radius_m, gate.rule.share, gate.rule.last_seconds) == (0.2, 1, 2)
+    calm = gate_of({**gate.settings, "gust_m_s2": 0})
+    winds = [Flight(gate.seed, episode, calm.settings).read() for episode in range(200)]
+    of_hover = [Flight(gate.seed, episode, hover.settings).read() for episode in range(200)]
+    for name in ("position_m", "attitude", "rotor_speed", "latency", "table"):  # the same starts
+        assert np.array_equal([wind[name] for wind in winds], [each[name] for each in of_hover])
+    blown = np.array([wind["gust_m_s2"] for wind in winds])
+    strengths = np.linalg.norm(blown, axis=1)
+    assert (blown[:, 2] == 0).all()
+    assert strengths.min() < 0.1
+    assert 3.9 < strengths.max() <= 4
+    assert len({(x > 0, y > 0) for x, y, _ in blown}) == 4
+
+
+STEADY = {"airframe": 1, "start_share": 0, "wind_m_s2": 1.5, "limit_position": 5}
+
+
+def test_a_controller_without_a_sum_stands_off_by_the_tilt_that_the_wind_asks_for(
+    pilot: PolicyImage,
+) -> None:
+    """Level with the wind: tan(tilt) = wind / g, and the tilt is the gain times the offset."""
+    gate = gate_of(STEADY, Rule(seconds=12, last_seconds=1, radius_m=1), episodes=1)
+    _, trace = gate.trace(pilot, 0)
+    wind = np.linalg.norm(trace[0]["reading"]["gust_m_s2"])
+    assert wind > 0.3
+    offset = np.linalg.norm(trace[-1]["reading"]["position_m"][:2])
+    assert offset == pytest.approx(np.arctan(wind / 9.81) / POSITION_GAIN, rel=0.05)
+
+
+def test_one_with_a_sum_holds_its_place(pilot: PolicyImage) -> None:
+    gate = gate_of(STEADY, Rule(seconds=20, last_seconds=2, radius_m=0.05), episodes=40)
+    summing = parse_policy(controller(sum_gain=0.1))
+    assert fly_gate(gate, summing, "").all.rate == 1
+    assert fly_gate(gate, pilot, "").all.rate < 0.3
+    together = gate.fly(summing)
+    alone = replace(gate, episodes=1).fly(summing)
+    assert together[:1].tobytes() == alone.tobytes()
+    outcome, trace = gate.trace(summing, 17)  # a lane of its own, and the same bits
+    assert outcome.tobytes() == together[17].tobytes()
+    assert trace["reading"]["tick"].tolist() == list(range(10000))
 
 
 # -- success, and each cause -------------------------------------------------------------------

@@ -117,9 +117,26 @@ constexpr bool share_a_name() {
   return false;
 }
 
+// The lists of both, one behind the other.
+template <class First, class Second>
+struct JoinedInfo {
+  static constexpr int kCount = First::kCount + Second::kCount;
+  struct List {
+    ParameterInfo of[kCount];
+  };
+  static constexpr List make_list() {
+    List list{};
+    for (int i = 0; i < First::kCount; i++) list.of[i] = First::kInfo[i];
+    for (int i = 0; i < Second::kCount; i++) list.of[First::kCount + i] = Second::kInfo[i];
+    return list;
+  }
+  static constexpr List kList = make_list();
+};
+
 }  // namespace detail
 
-// An algorithm's hyperparameters and, behind them, the settings of an environment: one list.
+// An algorithm's hyperparameters and, behind them, the settings of an environment: one list. (Or
+// the settings of an environment and, behind them, those of one that adds something to it.)
 template <class Algorithm, class Settings>
 struct JoinedHyperparameters : Algorithm {
   static_assert(!detail::share_a_name<Algorithm, Settings>(),
@@ -128,6 +145,8 @@ struct JoinedHyperparameters : Algorithm {
   Settings environment;
 
   static constexpr int kCount = Algorithm::kCount + Settings::kCount;
+  static constexpr const ParameterInfo (&kInfo)[kCount] =
+      detail::JoinedInfo<Algorithm, Settings>::kList.of;
   static const ParameterInfo& info(int index) {
     return index < Algorithm::kCount ? Algorithm::info(index)
                                      : Settings::info(index - Algorithm::kCount);

@@ -56,26 +56,37 @@ constexpr std::uint32_t kCrazyflieTables = 5;
 
 RLT_DEFINE_HYPERPARAMETERS(Settings, RLT_QUADROTOR_SETTINGS)
 
-// What the experiments train with: any attitude, the wind and the delays of the gate hover
+// Behind them, of windy_quadrotor.h.
+#define RLT_QUADROTOR_WIND(X)            \
+  X(float, wind_m_s2, 0, 0, 50, "m/s^2", \
+    "Steady wind: its acceleration at most, in any horizontal direction; drawn per episode.")
+
+RLT_DEFINE_HYPERPARAMETERS(Wind, RLT_QUADROTOR_WIND)
+using WindySettings = JoinedHyperparameters<Settings, Wind>;
+
+// What the experiments train with: any attitude, the gusts and the delays of the gate hover
 // (docs/gate.md); starts a little faster than there, and limits narrower.
-struct TrainingSettings : Settings {
-  TrainingSettings() {
-    latency_ms = 20.0f;
-    gust_m_s2 = 0.3f;
-    start_position = 1.0f;
-    start_velocity = 1.5f;
-    start_tilt = 180.0f;
-    start_rate = 3.0f;
-    limit_position = 3.0f;
-    limit_velocity = 8.0f;
-    limit_rate = 25.0f;
-    reward_alive = 2.0f;
-    cost_velocity = 0.03f;
-    cost_tilt = cost_yaw = cost_change = 0.02f;
-    cost_rate = 0.005f;
-    cost_limit = 20.0f;
+template <class ItsSettings>
+struct TrainingSettingsOf : ItsSettings {
+  TrainingSettingsOf() {
+    Settings& settings = *this;
+    settings.latency_ms = 20.0f;
+    settings.gust_m_s2 = 0.3f;
+    settings.start_position = 1.0f;
+    settings.start_velocity = 1.5f;
+    settings.start_tilt = 180.0f;
+    settings.start_rate = 3.0f;
+    settings.limit_position = 3.0f;
+    settings.limit_velocity = 8.0f;
+    settings.limit_rate = 25.0f;
+    settings.reward_alive = 2.0f;
+    settings.cost_velocity = 0.03f;
+    settings.cost_tilt = settings.cost_yaw = settings.cost_change = 0.02f;
+    settings.cost_rate = 0.005f;
+    settings.cost_limit = 20.0f;
   }
 };
+using TrainingSettings = TrainingSettingsOf<Settings>;
 
 // What the fingerprint tries: each choice of airframe in turn, each task, and in all of them wind,
 // pushes, noise, delays, losses and targets that come within a few steps. The first has a table's

@@ -1,0 +1,103 @@
+// The quadrotor's task (quadrotor.h) in a wind that stays: an episode draws its acceleration w, 0
+// to `wind_m_s2`, in any horizontal direction. The gusts g of quadrotor.h vary about it:
+//   g' = w + keeps (g - w) + changes n
+// which is what quadrotor.h makes of g + w (1 - keeps) / keeps. So the gust of its state is all of
+// the wind, which critics see, and without a wind every bit is quadrotor.h's.
+//
+// An acceleration, as that is what a vehicle feels: a wind of u m/s gives drag / mass * u, which of
+// one and the same wind differs by vehicle. docs/gate.md has some in m/s.
+//
+// An environment of its own, and no setting of the other: runs of that go on.
+#pragma once
+
+#include "rltools/rl/environments/quadrotor.h"
+
+namespace rlt {
+
+namespace quadrotor {
+
+template <class T>
+struct WindyParameters : EpisodeParameters<T> {
+  Vector<T> wind_m_s2;  // in the world
+
+  template <class Visitor>
+  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {
+    EpisodeParameters<T>::for_each_field(visit);
+    visit("wind_m_s2", wind_m_s2);
+  }
+  template <class Visitor>
+  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const {
+    EpisodeParameters<T>::for_each_field(visit);
+    visit("wind_m_s2", wind_m_s2);
+  }
+};
+
+// The numbers of an episode's stream that its wind takes.
+constexpr std::uint32_t kWindSpeedIndex = 15, kWindDirectionIndex = 16;
+
+}  // namespace quadrotor
+
+template <class T, int Ticks = 20, int Substeps = 8>
+struct WindyQuadrotor : Quadrotor<T, Ticks, Substeps, quadrotor::WindySettings> {
+  using Calm = Quadrotor<T, Ticks, Substeps, quadrotor::WindySettings>;
+  using Settings = quadrotor::WindySettings;
+  using Parameters = quadrotor::WindyParameters<T>;
+  static constexpr const char* kName = "WindyQuadrotor";
+  static constexpr int kEpisodeSteps = 125;
+  static Settings probe_settings(int probe) {
+    Settings settings;
+    static_cast<quadrotor::Settings&>(settings) = quadrotor::probe_settings(probe);
+    settings.environment.wind_m_s2 = 3.0f;
+    return settings;
+  }
+};
+
+// Tick by tick.
+template <class T>
+using WindyQuadrotorTick = WindyQuadrotor<T, 1, 1>;
+
+template <class T, int Ticks, int Substeps>
+void sample_parameters(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+                       quadrotor::WindyParameters<T>& parameters, RandomStream random) {
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
+  sample_parameters(device, static_cast<const Calm&>(environment),
+                    static_cast<quadrotor::EpisodeParameters<T>&>(parameters), random);
+  constexpr T kTurn = static_cast<T>(6.283185307179586);
+  const T wind = static_cast<T>(environment.settings.environment.wind_m_s2) *
+                 uniform<T>(random, quadrotor::kWindSpeedIndex, T(0), T(1));
+  const auto direction =
+      math::sincos(kTurn * uniform<T>(random, quadrotor::kWindDirectionIndex, T(0), T(1)));
+  parameters.wind_m_s2[0] = wind * direction.cosine;
+  parameters.wind_m_s2[1] = wind * direction.sine;
+  parameters.wind_m_s2[2] = T(0);
+}
+
+template <class T, int Ticks, int Substeps>
+void reset(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+           const quadrotor::WindyParameters<T>& parameters,
+           typename WindyQuadrotor<T, Ticks, Substeps>::State& state, RandomStream random) {
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
+  reset(device, static_cast<const Calm&>(environment), parameters, state, random);
+  const bool blows = environment.settings.environment.wind_m_s2 > 0.0f;
+  unrolled<3>([&](int i) {
+    const T wind = state.gust_m_s2[i] + parameters.wind_m_s2[i];
+    state.gust_m_s2[i] = blows ? wind : state.gust_m_s2[i];
+  });
+}
+
+template <class T, int Ticks, int Substeps>
+StepResult<T> step(Generic device, const WindyQuadrotor<T, Ticks, Substeps>& environment,
+                   const quadrotor::WindyParameters<T>& parameters,
+                   typename WindyQuadrotor<T, Ticks, Substeps>::State& state, const T* action,
+                   RandomStream random) {
+  using Calm = typename WindyQuadrotor<T, Ticks, Substeps>::Calm;
+  const bool blows = environment.settings.environment.wind_m_s2 > 0.0f;
+  const T part = (T(1) - parameters.gust_keeps) / parameters.gust_keeps;
+  unrolled<3>([&](int i) {
+    const T shifted = math::fma(part, parameters.wind_m_s2[i], state.gust_m_s2[i]);
+    state.gust_m_s2[i] = blows ? shifted : state.gust_m_s2[i];
+  });
+  return step(device, static_cast<const Calm&>(environment), parameters, state, action, random);
+}
+
+}  // namespace rlt
