@@ -22,7 +22,13 @@ import rltools_host
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
-from rltools_host.ui.output import Output, drop_output, open_missing_streams
+from rltools_host.ui.output import (
+    Output,
+    drop_output,
+    open_missing_streams,
+    take_any_text,
+    without_commands,
+)
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -218,6 +224,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             signal.signal(signal.SIGINT, interrupt)
         sys.unraisablehook = pass_interrupt_on
         open_missing_streams()
+        take_any_text()
         sys.stderr = Output(sys.stderr)  # what cannot be shown is dropped
         code = deliver(run(words or ["--help"]))
     except KeyboardInterrupt:
@@ -314,7 +321,7 @@ def fail(
             print(json.dumps(document), flush=True)
     except OSError:
         drop_output(sys.stdout)
-    print_error(f"{prefix}{message}")
+    print_error(without_commands(f"{prefix}{message}"))
     return exit_code
 
 

@@ -8,12 +8,14 @@ import json
 import math
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rltools_host.errors import DiskError
+from rltools_host.errors import DamagedFileError, DiskError
 
+MOST_JSON_BYTES = 100_000_000
 PARTIAL_SUFFIX = ".partial"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 PARTIAL_NAME = re.compile(r"\..+\.\d+\.partial")
@@ -107,6 +109,27 @@ def plain_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_json(item) for item in value]
     return value
+
+
+def read_json(path: Path) -> Any:
+    """The document of a file; DamagedFileError, which names it, where it is none."""
+    try:
+        return parse_json(read_limited(path, MOST_JSON_BYTES))
+    except OSError as error:
+        raise DamagedFileError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged, it is no JSON: {error}") from None
+
+
+def read_limited(path: Path, most_bytes: int) -> bytes:
+    """A file of somebody's. ValueError where it is longer; OSError where it is no plain file."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError(f"it has more than {most_bytes:,} bytes")
+    return data
 
 
 def parse_json(data: bytes | str) -> Any:

@@ -19,6 +19,7 @@ from rltools_host import clock, paths
 from rltools_host.bench import harness, peer_environment
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
+from rltools_host.files import read_json
 from rltools_host.toolchain import tools
 
 REPETITIONS = 3
@@ -111,7 +112,7 @@ def start(experiment: str) -> float:
             raise harness.MeasurementError(
                 f"rlt train: {peer_environment.last_line(result.stderr)}"
             )
-        metadata = json.loads((run_path / "run.json").read_bytes())
+        metadata = read_json(run_path / "run.json")
     training_began_us = clock.microseconds_of(metadata["sessions"][-1]["training_began"])
     return training_began_us / 1e6 - began
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.errors import BuildError, UnknownNameError, unknown_name
+from rltools_host.files import parse_json
 from rltools_host.paths import BOARDS_DIRECTORY, TOOLCHAINS_DIRECTORY
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 
@@ -187,7 +187,7 @@ def load_board(
         raise unknown_name("board", name, board_names(directory))
     path = directory / f"{name}.json"
     try:
-        section = json.loads(path.read_text(encoding="utf-8"))["rltools"]
+        section = parse_json(path.read_bytes())["rltools"]
         return parse_board(name, section, toolchains)
     except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)

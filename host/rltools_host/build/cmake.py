@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import re
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build.protocol import generate_protocol
 from rltools_host.errors import BuildError, UsageError, unknown_name
+from rltools_host.files import read_json
 from rltools_host.toolchain import tools
 
 TRAIN = "train"  # the program of firmware/build.json that trains
@@ -142,7 +142,7 @@ def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
 
 def programs_of(board: Board) -> list[str]:
     """The programs of firmware/build.json that are built for this board."""
-    known = list(json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))["programs"])
+    known = list(read_json(paths.FIRMWARE_BUILD_FILE)["programs"])
     if board.programs is None:
         return known
     if unknown := [program for program in board.programs if program not in known]:
@@ -155,7 +155,7 @@ def programs_of(board: Board) -> list[str]:
 
 def require_program(board: Board, program: str = TRAIN) -> None:
     """That there is this program, and that it is built for this board."""
-    known = json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))["programs"]
+    known = read_json(paths.FIRMWARE_BUILD_FILE)["programs"]
     if program not in known:
         raise unknown_name("program", program, known)
     if program not in programs_of(board):

@@ -5,7 +5,6 @@ firmware/build.json names the folder of each subject, and the subject of each pr
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
+from rltools_host.files import read_json
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
 
@@ -27,7 +27,7 @@ REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board
 @cache
 def build_description() -> dict[str, Any]:
     """firmware/build.json."""
-    document: dict[str, Any] = json.loads(paths.FIRMWARE_BUILD_FILE.read_text(encoding="utf-8"))
+    document: dict[str, Any] = read_json(paths.FIRMWARE_BUILD_FILE)
     return document
 
 

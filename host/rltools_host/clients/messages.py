@@ -8,6 +8,7 @@ from typing import Any
 
 from rltools_host.link.framing import Message, payload_of
 from rltools_host.link.status_text import StatusText as StatusText
+from rltools_host.link.status_text import printable
 
 ACTION_HEAD = 12  # bytes of an RLT_ACTION before its action
 ACTION_WORDS = struct.Struct("<40I")  # the action, 24 elements, and 16 layers
@@ -232,6 +233,6 @@ def action_of(message: Message) -> Action | None:
 
 
 def text_of(value: Any) -> str:
-    """A field of characters, which ends at its first zero."""
+    """A field of characters, which ends at its first zero: whoever is on the port wrote it."""
     raw = value if isinstance(value, bytes) else str(value).encode(errors="replace")
-    return raw.split(b"\0")[0].decode(errors="replace")
+    return printable(raw.split(b"\0")[0].decode(errors="replace"))

@@ -27,6 +27,11 @@ class StatusText:
         return self.severity <= SEVERITY_ERROR
 
 
+def printable(text: str) -> str:
+    """What a stranger on the port wrote, without what commands a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 class TextAssembler:
     """Collects the pieces of long texts. The last piece of a text is shorter than the others."""
 
@@ -38,7 +43,7 @@ class TextAssembler:
         """The text that this piece completes."""
         piece = payload_of(message)[1 : 1 + PIECE_BYTES].split(b"\0")[0]
         if not message.id:
-            return StatusText(message.severity, piece.decode(errors="replace"))
+            return StatusText(message.severity, printable(piece.decode(errors="replace")))
         index = message.chunk_seq
         key = (message.get_srcSystem(), message.get_srcComponent(), message.id)
         pieces = self._unfinished.get(key, {})
@@ -55,4 +60,4 @@ class TextAssembler:
         self._unfinished.pop(key, None)
         self._finished = pieces
         text = b"".join(pieces.get(at, GAP.encode()) for at in range(index + 1))
-        return StatusText(message.severity, text.decode(errors="replace"))
+        return StatusText(message.severity, printable(text.decode(errors="replace")))

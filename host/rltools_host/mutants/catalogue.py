@@ -7,7 +7,6 @@ Files and tests are named by the end of their path, so that an entry survives a 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import RltError
+from rltools_host.files import parse_json
 
 LIST_DIRECTORY = Path("tests/mutants")
 SOURCE_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host")
@@ -142,7 +142,7 @@ def read_mutant(
 
 def read_area(tree: Tree, file: Path, problems: list[str]) -> Area:
     """The mutants of one file; each entry that does not fit the tree adds a problem instead."""
-    document = json.loads(file.read_text(encoding="utf-8"))
+    document = parse_json(file.read_bytes())
     mutants = []
     for group in document["files"]:
         try:

@@ -32,7 +32,7 @@ class Section:
 
 def text(value: Any) -> str:
     """Any value as text that HTML cannot misread."""
-    return escape(str(value), quote=True)
+    return escape(str(value).encode(errors="replace").decode(), quote=True)
 
 
 def number(value: float, digits: int = 0) -> str:

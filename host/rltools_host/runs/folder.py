@@ -8,6 +8,7 @@ run.json is what counts: a save belongs to the run from the run.json on that nam
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -17,10 +18,12 @@ from typing import Any
 
 from rltools_host.errors import DamagedFileError, UsageError, VerificationError
 from rltools_host.files import (
+    MOST_JSON_BYTES,
     disk_error,
     parse_json,
     partial_path,
     plain_json,
+    read_limited,
     reserve,
     write_all,
     write_atomically,
@@ -33,6 +36,7 @@ from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import RUN_FILE, beginning_now, find_run, make_empty
 
+MOST_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"
 REPORT_FILE = "report.html"
 OWN_FILE = re.compile(  # what a run writes before its first save
@@ -231,6 +235,8 @@ class RunFolder:
             return
         try:
             if self._metrics_descriptor is None:
+                if self.metrics_path.is_symlink() and not self.metrics_path.is_char_device():
+                    raise OSError(errno.ELOOP, "it is a link to another file")
                 self._metrics_descriptor = os.open(
                     self.metrics_path,
                     os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
@@ -250,11 +256,13 @@ class RunFolder:
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl, without a last line that a power failure cut off."""
         try:
-            lines = self.metrics_path.read_bytes().split(b"\n")
+            lines = read_limited(self.metrics_path, MOST_METRICS_BYTES).split(b"\n")
         except FileNotFoundError:
             return []
         except OSError as error:
             raise cannot_read(self.metrics_path, error) from None
+        except ValueError as error:
+            raise DamagedFileError(f"{self.metrics_path} is damaged: {error}") from None
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines[:-1], start=1):
             try:
@@ -304,7 +312,7 @@ def remove_unsaved(path: Path) -> None:
 def read_run_file(path: Path) -> dict[str, Any]:
     """The content of a run.json, checked."""
     try:
-        document = parse_json(path.read_bytes())
+        document = parse_json(read_limited(path, MOST_JSON_BYTES))
         schema.check_run(document)
     except OSError as error:
         raise cannot_read(path, error) from None

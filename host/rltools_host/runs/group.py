@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
-from rltools_host.files import parse_json, plain_json, write_atomically
+from rltools_host.files import (
+    MOST_JSON_BYTES,
+    parse_json,
+    plain_json,
+    read_limited,
+    write_atomically,
+)
 from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
@@ -104,7 +110,7 @@ class GroupFolder:
 def read_group_file(path: Path) -> dict[str, Any]:
     """The content of a group.json, checked."""
     try:
-        document = parse_json(path.read_bytes())
+        document = parse_json(read_limited(path, MOST_JSON_BYTES))
         schema.check_group(document)
     except OSError as error:
         raise cannot_read(path, error) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -15,6 +14,7 @@ from typing import Any
 
 from rltools_host import paths
 from rltools_host.errors import BuildError, unknown_name
+from rltools_host.files import parse_json
 from rltools_host.paths import TOOLCHAINS_DIRECTORY
 
 BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
@@ -132,7 +132,7 @@ def load_toolchain(name: str, directory: Path = TOOLCHAINS_DIRECTORY) -> Toolcha
         raise unknown_name("toolchain", name, toolchain_names(directory))
     path = directory / f"{name}.json"
     try:
-        return parse_toolchain(name, json.loads(path.read_text(encoding="utf-8")))
+        return parse_toolchain(name, parse_json(path.read_bytes()))
     except (KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise BuildError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.link.status_text import printable
 from rltools_host.training.reports import evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
@@ -140,8 +141,3 @@ class Screen:
 
     def close(self) -> None:
         """Leaves the last picture."""
-
-
-def printable(text: str) -> str:
-    """Without characters that would move a terminal's cursor."""
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import IO, TextIO
 
 from rltools_host.errors import DiskError, RltError
+
+ANY_TEXT = "rlt-any-text"  # of Python's ways to encode what an encoding lacks
 
 
 class Output(io.TextIOBase):
@@ -65,6 +68,30 @@ def open_missing_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - to the end
+
+
+def take_any_text() -> None:
+    """Paths that are not UTF-8 are written as the bytes that they are, and no text is refused."""
+    codecs.register_error(ANY_TEXT, bytes_or_escapes)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=ANY_TEXT)
+
+
+def bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """As Python decodes paths, else as an escape sequence of Python's."""
+    assert isinstance(error, UnicodeEncodeError)
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeEncodeError:
+        return codecs.backslashreplace_errors(error)
+
+
+def without_commands(text: str) -> str:
+    """Without what commands a terminal; the bytes of a path stay what they are."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or "\udc80" <= c <= "\udcff" else "?" for c in text
+    )
 
 
 def drop_output(stream: TextIO) -> None:

@@ -9,8 +9,9 @@ import time
 from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.link.status_text import printable
 from rltools_host.training.reports import words
-from rltools_host.training.view import Screen, TrainingView, printable
+from rltools_host.training.view import Screen, TrainingView
 from rltools_host.ui.curve import chart
 
 if TYPE_CHECKING:

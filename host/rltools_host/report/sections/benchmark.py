@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ import numpy as np
 from rltools_host.bench import harness, training_result
 from rltools_host.bench import training as bench_training
 from rltools_host.bench.chart import Bar
+from rltools_host.errors import DamagedFileError
+from rltools_host.files import read_json
 from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData
@@ -26,9 +27,9 @@ def newest_benchmark(algorithm: str) -> Mapping[str, Any] | None:
     if algorithm not in bench_training.ALGORITHMS:
         return None
     try:
-        document = json.loads(bench_training.result_path(algorithm, BENCHMARK_RESULTS).read_bytes())
+        document = read_json(bench_training.result_path(algorithm, BENCHMARK_RESULTS))
         training_result.lines(document)  # that of another version lacks what is shown here
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (DamagedFileError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return document if any("train_s" in entry for entry in document["summary"]) else None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from rltools_host.bench import ppo, ppo_result
+from rltools_host.errors import DamagedFileError
+from rltools_host.files import read_json
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.benchmark import library_bars
@@ -18,9 +19,9 @@ BENCHMARK_RESULT = ppo.result_path()
 def newest_benchmark() -> Mapping[str, Any] | None:
     """What `rlt bench ppo` measured last on this machine; None where it never did."""
     try:
-        document = json.loads(BENCHMARK_RESULT.read_bytes())
+        document = read_json(BENCHMARK_RESULT)
         ppo_result.lines(document)  # that of another version lacks what is shown here
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (DamagedFileError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return document if ppo_result.bars(document) else None
 

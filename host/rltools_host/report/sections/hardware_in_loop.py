@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+from rltools_host.errors import DamagedFileError
+from rltools_host.files import read_json
 from rltools_host.hil import result
 from rltools_host.report.markup import Section, table
 from rltools_host.report.run_data import RunData
@@ -13,6 +14,7 @@ from rltools_host.report.run_data import RunData
 # Microseconds of one pass on real boards: arXiv 2306.03530, table 2.
 PAPER_NETWORK = "13-64-64-4, ReLU"
 PAPER_COLUMNS = ("generic", "DSP", "optimised")
+NOT_AS_WRITTEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 PAPER_INFERENCE_US = {
     "Crazyflie": (743, 478, 293),
     "Pixhawk 6C": (133, 93, 53),
@@ -49,12 +51,13 @@ def results(data: RunData) -> list[Mapping[str, Any]]:
     found = []
     for path in sorted(data.folder.path.glob("hil-*.json")):
         try:
-            document = json.loads(path.read_bytes())
+            document = read_json(path)
             result.lines([document])
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (DamagedFileError, *NOT_AS_WRITTEN):
             continue
         # A run that went on has another policy now.
-        if data.image is not None and document.get("policy_sha256") == data.image.sha256:
+        is_of_policy = data.image and document.get("policy_sha256") == data.image.sha256
+        if is_of_policy and "parity" in document:
             found.append(document)
     return found
 

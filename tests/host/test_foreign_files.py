@@ -1,0 +1,278 @@
+"""Files of a run that somebody sent, damaged and hostile: each command ends with a page, an outcome
+or one sentence; nothing is executed, and nothing is written outside of the run's folder."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
+from rltools_host import cli, paths
+from rltools_host.errors import DamagedFileError, DiskError
+from rltools_host.files import parse_json, read_json, read_limited
+from rltools_host.hil.result import lines
+from rltools_host.policies.image import read_run_policy
+from rltools_host.report.markup import text
+from rltools_host.runs.folder import RunFolder
+from rltools_host.ui.output import without_commands
+
+ATTEMPTS = 60  # of each file; `RLT_FOREIGN_ATTEMPTS` has more
+HOSTILE: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1.5, 1e300, 10**400, [], {}, "", "a\nb", "\ud800", "\x1b]0;x\x07"),
+    *('"};int e=system("id");//', "<script>alert(1)</script>", "$\\frac", "$x$", "../../../etc/x"),
+    *("gym:{evil}:PendulumEnv", "gym:evil:Evil-v0", "save-1-000000000000", "-rf", "x" * 500),
+)
+PROGRESS = {
+    "kind": "progress",
+    "time_s": 1.0,
+    "step": 10,
+    "counter": 5,
+    "steps": 10,
+    "updates": 1,
+    "episodes": 1,
+    "last_return": -1.0,
+    "best_return": -1.0,
+    "loss": 0.5,
+}
+EVALUATION = {
+    "kind": "evaluation",
+    "time_s": 1.0,
+    "step": 10,
+    "counter": 5,
+    "episodes": 3,
+    "return_mean": -1.0,
+    "return_std": 1.0,
+    "return_min": -2.0,
+    "return_max": 0.0,
+}
+EVENT = {"kind": "event", "time_s": 2.0, "step": 20, "severity": 4, "text": "an event"}
+STATISTICS = {
+    **dict.fromkeys(("minimum", "median", "p99", "p999", "maximum", "mean"), 5),
+    "histogram": {"edges": [0, 1], "counts": [1]},
+}
+SESSION = {"started": "2026-01-01T00:00:00", "board": "host", "port": "p", "revision": "r"}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def disturbed(draw: random.Random, document: Any, evil: Path) -> str:
+    """The document's text with one to three hostile values in it, or with other bytes."""
+    document = copy.deepcopy(document)
+    for _ in range(draw.randint(1, 3)):
+        where = draw.choice(list(places(document)))
+        target = document
+        for key in where[:-1]:
+            target = target[key]
+        value = draw.choice(HOSTILE)
+        target[where[-1]] = value.format(evil=evil) if "{evil}" in str(value) else value
+    content = json.dumps(document)
+    kind = draw.randrange(20)
+    if kind == 0:
+        return content[: draw.randrange(len(content))]
+    if kind == 1:
+        return "[" * 5000 + content
+    return content
+
+
+def hil_document(sha256: str) -> dict[str, Any]:
+    parity = {"inputs": 5, "mismatches": 0, "ticks": 5, "failed": 0, "first": None, "holds": True}
+    return {
+        "board": "host",
+        "implementation": "x",
+        "parity": parity,
+        "outputs_sha256": "0" * 64,
+        "flash_bytes": 1,
+        "ram_bytes": 2,
+        "stack_bytes": 3,
+        "policy_sha256": sha256,
+        "samples": 5,
+        "unit": "guest instructions",
+        "cost": {"pass": STATISTICS},
+    }
+
+
+@pytest.fixture(autouse=True)
+def nothing_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No code of the files is executed, and nothing but the run's folder is written."""
+    folder = tmp_path / "elsewhere"
+    evil = make_evil_file(folder)
+    before = sorted(folder.iterdir())
+    monkeypatch.setattr(paths, "NAMED_TASKS_DIRECTORY", tmp_path / "named")
+    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(folder)
+    yield
+    assert sorted(folder.iterdir()) == before, evil
+    assert {path.name for path in tmp_path.iterdir()} <= {"elsewhere", "run", "group", "generated"}
+
+
+def attempt(
+    words: list[str], content: str, capfd: pytest.CaptureFixture[str], allowed: Path
+) -> None:
+    code = cli.run(words)
+    errors = capfd.readouterr().err
+    sentences = [line for line in errors.splitlines() if line.startswith("error: ")]
+    assert "internal error" not in errors, (words, content)
+    assert len(sentences) == (code != 0), (words, content, errors)
+    assert "\x1b" not in errors
+    page = allowed / "report.html"
+    if words[0] == "report" and code == 0:
+        assert "<script>alert" not in page.read_text(encoding="utf-8")
+
+
+def attempts() -> int:
+    return int(os.environ.get("RLT_FOREIGN_ATTEMPTS", ATTEMPTS))
+
+
+@pytest.mark.parametrize("words", ["report {run}", "export {run} --to c --output {run}/out.h"])
+def test_run_files(tmp_path: Path, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    evil = tmp_path / "elsewhere" / "evil.py"
+    run = make_foreign_run(tmp_path / "run", f"gym:{evil}:PendulumEnv")
+    document = json.loads((run / "run.json").read_text())
+    document |= {"sessions": [SESSION], "hyperparameters": {"gamma": 0.99}, "state": "paused"}
+    document |= {"environment": "Pendulum-v1", "algorithm": "sac", "versions": {"numpy": "1"}}
+    draw = random.Random(1)
+    for _ in range(attempts()):
+        content = disturbed(draw, document, evil)
+        (run / "run.json").write_text(content)
+        attempt(words.format(run=run).split(), content, capfd, run)
+
+
+def test_rows_of_metrics(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    evil = tmp_path / "elsewhere" / "evil.py"
+    run = make_foreign_run(tmp_path / "run", f"gym:{evil}:PendulumEnv")
+    draw = random.Random(2)
+    for _ in range(attempts() // 3):
+        rows = [disturbed(draw, row, evil) for row in (PROGRESS, EVALUATION, EVENT)]
+        kept = [json.dumps(row) for row in (PROGRESS, EVALUATION, EVENT)]
+        kept[draw.randrange(3)] = draw.choice(rows)
+        content = "".join(f"{line}\n" for line in kept)
+        (run / "metrics.jsonl").write_text(content)
+        attempt(["report", str(run)], content, capfd, run)
+
+
+def test_results_of_boards(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    evil = tmp_path / "elsewhere" / "evil.py"
+    run = make_foreign_run(tmp_path / "run", f"gym:{evil}:PendulumEnv")
+    document = hil_document(read_run_policy(run).sha256)
+    draw = random.Random(3)
+    for index in range(attempts() // 3):
+        content = disturbed(draw, document, evil)
+        (run / f"hil-{index % 3}.json").write_text(content)
+        (run / f"flight-{index % 3}.json").write_text(content)
+        (run / f"gate-{index % 3}.json").write_text(content)
+        attempt(["report", str(run)], content, capfd, run)
+
+
+@pytest.mark.parametrize("words", ["report {group}", "evaluate {group}", "train --resume {group}"])
+def test_group_files(tmp_path: Path, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    evil = tmp_path / "elsewhere" / "evil.py"
+    group = make_foreign_group(tmp_path / "group", f"gym:{evil}:PendulumEnv")
+    document = json.loads((group / "group.json").read_text())
+    draw = random.Random(4)
+    is_report = words.startswith("report")
+    for _ in range(attempts() // (1 if is_report else 3)):
+        content = disturbed(draw, document, evil)
+        if not is_report and "Pendulum-v1" not in content:
+            continue  # the task is Gymnasium's own, and would be played
+        (group / "group.json").write_text(content)
+        attempt(words.format(group=group).split(), content, capfd, group)
+
+
+@pytest.mark.parametrize("key", ["seeds", "variants"])
+def test_a_group_of_nothing(tmp_path: Path, key: str, capfd: pytest.CaptureFixture[str]) -> None:
+    group = make_foreign_group(tmp_path / "group", "gym:Pendulum-v1")
+    document = json.loads((group / "group.json").read_text())
+    (group / "group.json").write_text(json.dumps({**document, key: []}))
+    for words in (["report"], ["evaluate"], ["train", "--resume"]):
+        assert cli.run([*words, str(group)]) == DamagedFileError.exit_code
+        assert f"({key} has 0 entries, not 1 to " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[" * 100_000, '{"board": "\\ud800"}', '{"board": 1e999}', "[]", '"parity"', "1", ""],
+)
+def test_a_result_that_is_none_is_left_out(
+    tmp_path: Path, content: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    evil = tmp_path / "elsewhere" / "evil.py"
+    run = make_foreign_run(tmp_path / "run", f"gym:{evil}:PendulumEnv")
+    (run / "hil-host.json").write_text(content)
+    attempt(["report", str(run)], content, capfd, run)
+
+
+def test_a_file_that_is_none_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe or a device in a file's place, and what is too long."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    os.mkfifo(folder / "pipe")
+    with pytest.raises(DamagedFileError, match=r"cannot read .*pipe: it is no file"):
+        read_json(folder / "pipe")
+    with pytest.raises(DamagedFileError, match="cannot read /dev/zero: it is no file"):
+        read_json(Path("/dev/zero"))
+    (folder / "long").write_text("[1]")
+    assert read_limited(folder / "long", 3) == b"[1]"
+    with pytest.raises(ValueError, match="it has more than 2 bytes"):
+        read_limited(folder / "long", 2)
+    (folder / "half").write_text("[1")
+    with pytest.raises(DamagedFileError, match="half is damaged, it is no JSON"):
+        read_json(folder / "half")
+    assert parse_json("[1]") == [1]
+
+
+def test_a_link_leads_nothing_out_of_the_folder(tmp_path: Path) -> None:
+    """A run's metrics grow, and may be a link to a file of the user's."""
+    run = make_foreign_run(tmp_path / "run", None)
+    (run / "target").write_text("mine\n")
+    (run / "metrics.jsonl").symlink_to(run / "target")
+    folder = RunFolder.open(run)
+    with pytest.raises(DiskError, match="it is a link to another file"):
+        folder.append_metrics([EVENT])
+    assert (run / "target").read_text() == "mine\n"
+
+
+def test_paths_of_any_bytes(tmp_path: Path) -> None:
+    """They are not UTF-8 everywhere, and are printed as they are."""
+    place = Path(os.fsdecode(os.fsencode(tmp_path / "run") + b"/a\xff"))
+    run = make_foreign_run(place / "r", None)
+    for words, code, said in (
+        (["export", run, "--output", place / "out"], 0, b"a\xff/out"),
+        (["report", place / "none"], 3, b"a\xff/none"),
+        (["report", run], 0, b"a\xff/r/report.html"),
+    ):
+        result = subprocess.run(
+            [sys.executable, "-I", "-m", "rltools_host", *map(str, words)],
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": ""},
+            timeout=200,
+        )
+        assert result.returncode == code, result.stderr
+        assert said in result.stdout + result.stderr
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "a?" in page or "report" in page
+
+
+def test_what_is_shown() -> None:
+    assert text("a\udcffb<\ud800") == "a?b&lt;?"
+    assert without_commands("a\x1b[2J\u202e\ud800\udcffb\n") == "a?[2J??\udcffb\n"
+    with pytest.raises((TypeError, AttributeError)):
+        lines(["parity"])  # type: ignore[list-item]

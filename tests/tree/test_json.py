@@ -1,0 +1,51 @@
+"""One module parses the JSON of files: files.py, which bounds their length, depth and texts."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from rltools_host import paths
+
+HOST = paths.REPOSITORY / "host"
+# What is parsed there is no file: lines of a process that the module has started, or has been
+# started by, or a document that was parsed already.
+OF_PROCESSES = {
+    *("bench/board_forward.py", "bench/harness.py", "bench/peer_environment.py", "bench/turns.py"),
+    *("bench/training_contenders.py", "build/experiments.py", "policies/evaluation.py"),
+    *("gymnasium_tasks/child.py", "gymnasium_tasks/process.py", "gymnasium_tasks/task.py"),
+    *("training/crew.py", "training/set_file.py"),
+}
+
+
+def parsers_in(source: str) -> set[str]:
+    """Which of json.load and json.loads a module names."""
+    return {
+        node.attr
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and node.attr in ("load", "loads")
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "json"
+    }
+
+
+def names_of(module: Path) -> str:
+    return module.relative_to(HOST / "rltools_host").as_posix()
+
+
+def test_one_module_parses_the_json_of_files() -> None:
+    found = {
+        names_of(module): parsers_in(module.read_text(encoding="utf-8"))
+        for module in (HOST / "rltools_host").rglob("*.py")
+    }
+    parsing = {name for name, parsers in found.items() if parsers}
+    assert not [name for name, parsers in found.items() if "load" in parsers]
+    assert parsing <= {"files.py", *OF_PROCESSES}, "read_json() or parse_json() of files.py"
+    for module in HOST.rglob("*.py"):
+        assert "from json import" not in module.read_text(encoding="utf-8")
+
+
+def test_what_counts_as_a_parser() -> None:
+    assert parsers_in("import json\njson.loads(a)") == {"loads"}
+    assert parsers_in("json.dumps(a); np.load(b)") == set()
