@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from datetime import datetime, timezone
 
+LAST_US = 2**53 - 1  # in 2255; every reader of JSON has it exactly
+
 
 def timestamp(precision: str = "seconds") -> str:
     """`2026-11-23T17:05:00+00:00`."""

@@ -104,7 +104,8 @@ def begun_us(path: Path) -> int:
     except ValueError:
         document = None
     stated = document if isinstance(document, dict) else {}
-    if isinstance(begun := stated.get(BEGUN), int) and not isinstance(begun, bool):
+    begun = stated.get(BEGUN)
+    if isinstance(begun, int) and not isinstance(begun, bool) and 0 <= begun <= clock.LAST_US:
         return begun
     with contextlib.suppress(ValueError):
         return clock.microseconds_of(str(stated.get("started")))
@@ -122,7 +123,7 @@ def beginning_now(path: Path) -> dict[str, int]:
         for other in path.parent.glob(f"*/{file}"):
             with contextlib.suppress(OSError):
                 last = max(last, begun_us(other))
-    return {BEGUN: max(clock.now_us(), last + 1)}
+    return {BEGUN: min(max(clock.now_us(), last + 1), clock.LAST_US)}
 
 
 def in_numbers(name: str) -> list[tuple[int, str]]:

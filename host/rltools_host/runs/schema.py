@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rltools_host.clock import LAST_US
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -287,7 +288,7 @@ RUN = record(
         "environment": policy_text(LONGEST_NAME),
         **dict.fromkeys(("algorithm", "board", "state"), text()),
         **dict.fromkeys(("started", "ended"), text()),
-        "begun_us": whole(high=LARGEST_U64),
+        "begun_us": whole(high=LAST_US),
         "fingerprint": FINGERPRINT,
         "seed": whole(),
         "steps": whole(),
@@ -342,7 +343,7 @@ GROUP_KNOWN = record(
         "port": optional(text()),
         **dict.fromkeys(("steps", "threads", "jobs"), optional(whole(1))),
         **dict.fromkeys(("started", "ended"), text()),
-        "begun_us": whole(high=LARGEST_U64),
+        "begun_us": whole(high=LAST_US),
     }
 )
 

@@ -339,6 +339,17 @@ def test_a_beginning_that_is_no_number_is_none(tmp_path: Path, value: str) -> No
     assert begun_us(tmp_path / "a" / "run.json") == 1_000_000
 
 
+@pytest.mark.parametrize("value", [-1, 2**53, 2**64])
+def test_a_beginning_beyond_all_time_spoils_no_later_run(tmp_path: Path, value: int) -> None:
+    """Of a run that somebody sent: those beside it have numbers that can be read again."""
+    written(tmp_path, "foreign", f'{{"begun_us": {value}, "started": "1970-01-01T00:00:01+00:00"}}')
+    begun(tmp_path, "own")
+    assert run_names(tmp_path) == ["foreign", "own"]
+    written(tmp_path, "last", f'{{"begun_us": {2**53 - 1}}}')
+    begun(tmp_path, "next")
+    assert RunFolder.open(tmp_path / "next").metadata["begun_us"] == 2**53 - 1
+
+
 def test_a_name_that_is_no_time(tmp_path: Path) -> None:
     written(tmp_path, "99999999-999999-a", "{}")
     os.utime(tmp_path / "99999999-999999-a" / "run.json", (7, 7))
