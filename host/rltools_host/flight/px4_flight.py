@@ -100,7 +100,9 @@ class Px4Flight:
     def look_at_it(self) -> None:
         vehicle = self.vehicle
         if vehicle.is_armed:
-            raise RefusedError(f"{vehicle.name} is armed: land it first")
+            raise RefusedError(
+                f"{vehicle.name} is armed: land it first, by `commander land` in PX4's shell"
+            )
         self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
         self._policy_mode = self._policies.mode()
         self._prepare_prediction()

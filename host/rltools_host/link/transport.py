@@ -203,8 +203,8 @@ def taken_port(port: int) -> str:
     holder = holder_of(port)
     by = f" has {holder}" if holder else " is taken by another program"
     return (
-        f"port {port} of this machine, to which answers may go,{by}: close that ground station, "
-        "or give the address of a MAVLink of its own"
+        f"port {port} of this machine, to which answers may go,{by}: close that program, or give "
+        "the address at which it passes MAVLink on"
     )
 
 

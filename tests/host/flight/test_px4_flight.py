@@ -353,7 +353,7 @@ REFUSED: dict[str, tuple[Script, str]] = {
         ),
         "real outputs of it are for motors (PWM_MAIN_FUNC2)",
     ),
-    "armed": (Script(armed=True), "is armed: land it first"),
+    "armed": (Script(armed=True), "is armed: land it first, by `commander land` in PX4's shell"),
     "no module": (Script(has_module=False), "has no flight mode RL Policy"),
     "older module": (Script(knows_offset=False), "does not do `offset 0.00"),
     "arming": (
