@@ -35,7 +35,7 @@ SLOT_ERRORS: Mapping[str, str] = {
     "no_trial": "there is no trial to confirm",
     "no_previous": "there is nothing to roll back to",
     "incomplete": "there are no bytes of an image",
-    "storage_failed": "its storage failed",
+    "storage_failed": "its storage failed: its disk is full, or its flash is worn",
 }
 # Why a candidate was dropped.
 DROP_REASONS: Mapping[str, str] = {
