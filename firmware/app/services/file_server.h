@@ -13,8 +13,9 @@ namespace rlt {
 // Files must provide, for files 0 to kFileCount - 1 of the one directory "/":
 //   const char* name(file)                   without the slash
 //   std::uint32_t size(file)                 in bytes
-//   FileError open_to_read(file)
-//   FileError open_to_write(file)
+//   FileError may_read(file) const
+//   FileError may_write(file) const
+//   FileError open_to_write(file)            where it may be
 //   void read(file, offset, destination, count)         within the file
 //   FileError write(file, offset, source, count)        within the file
 //   void close_written(file, finished)                  finished: by the client, not broken off
@@ -168,9 +169,11 @@ class FileServer : public link::Service {
     }
     const int file = find(request);
     if (file < 0) return refuse(request, FileError::file_not_found);
+    // What is refused leaves the session that is open.
+    const FileError refusal = mode == Mode::read ? files_.may_read(file) : files_.may_write(file);
+    if (refusal != FileError::none) return refuse(request, refusal);
     close();
-    const FileError error =
-        mode == Mode::read ? files_.open_to_read(file) : files_.open_to_write(file);
+    const FileError error = mode == Mode::read ? FileError::none : files_.open_to_write(file);
     if (error != FileError::none) return refuse(request, error);
     session_ = {mode, request.session, client, file, now, now};
     opened_.remember(request, client);
@@ -231,8 +234,8 @@ class FileServer : public link::Service {
   FileMessage checksum(const FileMessage& request) {
     const int file = find(request);
     if (file < 0) return refuse(request, FileError::file_not_found);
-    const FileError error = files_.open_to_read(file);
-    if (error != FileError::none) return refuse(request, error);
+    const FileError refusal = files_.may_read(file);
+    if (refusal != FileError::none) return refuse(request, refusal);
     // MAVLink's CRC-32 starts at 0 and is not inverted at the end, unlike IEEE 802.3's.
     std::uint32_t sum = 0xffffffffu;
     std::uint8_t part[256];

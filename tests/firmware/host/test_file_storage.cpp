@@ -49,11 +49,10 @@ extern "C" ssize_t pread(int file, void* destination, size_t count, off_t offset
 }
 extern "C" int fdatasync(int file) {
   if (is_interrupted()) return -1;
-  if (disk.syncs_until_failure == 0) {
-    errno = EIO;
+  if (disk.syncs_until_failure >= 0 && disk.syncs_until_failure-- == 0) {
+    errno = EIO;  // once
     return -1;
   }
-  if (disk.syncs_until_failure > 0) disk.syncs_until_failure--;
   return static_cast<int>(syscall(SYS_fdatasync, file));
 }
 

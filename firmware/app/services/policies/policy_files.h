@@ -36,14 +36,16 @@ class PolicyFiles {
     return file == kCandidate && is_writing_ ? owner_.slot_bytes() : content(file).bytes;
   }
 
-  FileError open_to_read(int file) const {
+  FileError may_read(int file) const {
     const bool is_there = file == kContract || content(file).data != nullptr;
     return is_there ? FileError::none : FileError::file_not_found;
   }
 
-  FileError open_to_write(int file) {
+  FileError may_write(int file) const {
     if (file != kCandidate) return FileError::file_protected;
-    if (!owner_.can_stage()) return FileError::fail_errno;
+    return owner_.can_stage() ? FileError::none : FileError::fail_errno;
+  }
+  FileError open_to_write(int) {
     is_writing_ = owner_.stage() == SlotError::none;
     return is_writing_ ? FileError::none : FileError::fail;
   }

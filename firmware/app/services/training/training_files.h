@@ -52,13 +52,15 @@ class TrainingFiles {
     return file == kCheckpoint ? checkpoint_size() : kPolicyImageBytes<E>;
   }
 
-  FileError open_to_read(int) const {
+  FileError may_read(int) const {
     return owner_.is_at_rest() ? FileError::none : FileError::fail_errno;
   }
-
-  FileError open_to_write(int file) {
+  FileError may_write(int file) const {
     if (file != kCheckpoint) return FileError::file_protected;
-    if (owner_.is_training()) return FileError::fail_errno;
+    return owner_.is_training() ? FileError::fail_errno : FileError::none;
+  }
+
+  FileError open_to_write(int) {
     upload_ = Upload::header;
     received_bytes_ = 0;
     return FileError::none;

@@ -132,8 +132,9 @@ struct LongFile {
   static constexpr int kFileCount = 1;
   const char* name(int) const { return "long"; }
   std::uint32_t size(int) const { return 10'000; }
-  FileError open_to_read(int) { return FileError::none; }
-  FileError open_to_write(int) { return FileError::file_protected; }
+  FileError may_read(int) const { return FileError::none; }
+  FileError may_write(int) const { return FileError::file_protected; }
+  FileError open_to_write(int) { return FileError::fail; }
   void read(int, std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) {
     for (std::uint32_t i = 0; i < count; i++) {
       destination[i] = static_cast<std::uint8_t>((offset + i) * 31);

@@ -15,6 +15,32 @@ TEST_CASE("a file that is open when training goes on is closed") {
               FileError::invalid_session);
 }
 
+TEST_CASE("a file that is refused leaves the session that is open, and its upload") {
+  Board board;
+  train_and_pause(board, 31);
+  const Bytes good = checkpoint_of(board);
+  Client client(board);
+  const FileMessage opened = client.request(FileOperation::create_file, "/checkpoint.rltc");
+  for (std::size_t offset = 0; offset < good.size(); offset += 239) {
+    const std::size_t end = offset + 239 < good.size() ? offset + 239 : good.size();
+    REQUIRE(client
+                .request(FileOperation::write_file, opened.session,
+                         static_cast<std::uint32_t>(offset), Bytes(&good[offset], &good[0] + end))
+                .operation == FileOperation::ack);
+    check_error(client.request(FileOperation::create_file, "/policy.rltp"),
+                FileError::file_protected);
+    check_error(client.request(FileOperation::open_file_ro, "/nothing"), FileError::file_not_found);
+    if (offset > 0) {  // the state is being overwritten
+      check_error(client.request(FileOperation::open_file_ro, "/policy.rltp"),
+                  FileError::fail_errno);
+    }
+  }
+  CHECK(client.request(FileOperation::terminate_session, opened.session).operation ==
+        FileOperation::ack);
+  CHECK(board.state() == RLT_STATE_PAUSED);
+  CHECK(board.texts().empty());
+}
+
 TEST_CASE("an upload that has not begun when training goes on is closed too") {
   Board board;
   train_and_pause(board, 31);
