@@ -16,9 +16,11 @@ import pytest
 from fake_faults import Faults
 from rltools_host.clients.messages import Evaluation, Result, StatusText, TrainingProgress
 from rltools_host.commands import train as train_command
-from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError
+from rltools_host.errors import Interrupted, LinkLostError, TrainingFaultError, UsageError
+from rltools_host.link.transport import Link
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
+from rltools_host.training.plan import Plan
 from rltools_host.training.time_in_training import TimeInTraining, share_of_evaluations
 from rltools_host.training.view import TrainingView
 from rltools_host.ui.training_screen import PlainScreen
@@ -111,6 +113,25 @@ def test_no_run_is_saved_sooner_than_it_is_due(
     assert all(after - before > 300 for before, after in itertools.pairwise([0, *steps]))
 
 
+def test_run_that_another_command_has_gone_on_with(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at its checkpoint and the lock."""
+    run = tmp_path / "run"
+    bench.options = {}
+    bench.train(run, steps=100)
+    open_board = bench.open_board
+
+    def open_later(plan: Plan) -> Link:
+        RunFolder.open(run).update({"checkpoint_train_s": 12.5})
+        return open_board(plan)
+
+    monkeypatch.setattr(training_run, "open_board", open_later)
+    with pytest.raises(UsageError, match=r"another rlt has trained in .* meanwhile: run the comm"):
+        bench.train(run, resume=str(run), steps=200)
+    assert is_valid(run)["checkpoint_step"] == 100
+
+
 def test_the_place_of_each_save_is_reserved(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,10 +166,16 @@ def test_run_that_is_lost_goes_on_from_its_save(bench: Bench, tmp_path: Path) ->
     assert (metadata["state"], metadata["step"]) == ("link lost", 900)
     step = metadata["checkpoint_step"]
     assert 0 < step < 900
+    bench.options = {}
+    bench.faults = Faults(unplug_at_step=step + 1)
+    with pytest.raises(LinkLostError):
+        bench.train(run, resume=str(run))
+    returned = [row["return_mean"] for row in metrics(run, "evaluation")]
+    assert is_valid(run)["return_mean"] == (returned[-1] if returned else metadata["return_mean"])
     bench.faults = Faults()
     bench.train(run, resume=str(run))
     assert saved_checkpoint(run).payload == final_state(3, STEPS)
-    assert [session["first_step"] for session in is_valid(run)["sessions"]] == [0, step]
+    assert [session["first_step"] for session in is_valid(run)["sessions"]] == [0, step, step]
     assert DIALECT.MAV_CMD_RLT_START not in bench.boards[1].commands
 
 
