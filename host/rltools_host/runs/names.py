@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host import clock
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
-from rltools_host.files import disk_error, parse_json
+from rltools_host.files import MOST_JSON_BYTES, disk_error, parse_json, read_limited
 from rltools_host.paths import RUNS_DIRECTORY
 
 RUN_FILE = "run.json"
@@ -100,7 +100,7 @@ def begun_us(path: Path) -> int:
     file states nothing; where the name has none either, when it was written.
     """
     try:
-        document = parse_json(path.read_bytes())
+        document = parse_json(read_limited(path, MOST_JSON_BYTES))
     except ValueError:
         document = None
     stated = document if isinstance(document, dict) else {}
