@@ -27,6 +27,7 @@ namespace px4_test {
 inline uint64_t now_us = 1000000;
 inline char log[256] = {};  // the last line
 inline bool speaks_to_ground = false;
+inline int said_to_ground = 0;  // how often
 inline int rotor_count = 4;
 inline float rotor_sign = 1.0f;
 // CA_ROTORn_PX, _PY, _KM: those of airframe 4001; KM of the first two is its default.
@@ -104,6 +105,7 @@ using orb_advert_t = void*;
   do {                                           \
     *(advertisement) = nullptr;                  \
     px4_test::speaks_to_ground = true;           \
+    px4_test::said_to_ground++;                  \
     px4_test::say(__VA_ARGS__);                  \
   } while (0)
 

@@ -478,6 +478,51 @@ TEST_CASE("rates with the same bits are frozen; the same sample seen again is no
   CHECK(vehicle.mode->fault() == Reason::rates_frozen);
 }
 
+TEST_CASE("rates that were frozen and change again are well") {
+  Vehicle vehicle;
+  vehicle.in.is_selected = false;
+  for (std::uint32_t i = 0; i <= kMostEqualRates + 5; i++) {
+    const Rates rates = vehicle.in.rates;
+    vehicle.measure();
+    for (int axis = 0; axis < 3; axis++) vehicle.in.rates.frd_rad_s[axis] = rates.frd_rad_s[axis];
+    vehicle.mode->update(vehicle.in);
+  }
+  CHECK(vehicle.mode->refusal() == Reason::rates_frozen);
+  vehicle.tick();
+  CHECK(vehicle.mode->refusal() == Reason::none);
+}
+
+TEST_CASE("the mode that is entered anew begins as the first time") {
+  Vehicle vehicle;
+  vehicle.fly(10);
+  vehicle.in.position.is_valid = false;
+  CHECK(vehicle.tick().asks_for_fallback);
+  vehicle.in.is_selected = false;
+  vehicle.tick();
+  CHECK(vehicle.mode->fault() == Reason::none);
+  vehicle.in.is_selected = true;
+  CHECK(vehicle.tick().asks_for_fallback);  // at once, not 50 ms after the last time
+  vehicle.in.position.is_valid = true;
+  // The time in between is no tick that was missed.
+  vehicle.in.is_selected = false;
+  vehicle.tick();
+  vehicle.in.is_selected = true;
+  vehicle.fly(10);
+  vehicle.in.is_selected = false;
+  for (int i = 0; i < 5000; i++) vehicle.tick();
+  vehicle.in.is_selected = true;
+  vehicle.fly(10);
+  CHECK(vehicle.mode->deployment().executor().counts().missed == 0);
+}
+
+TEST_CASE("an attitude may be as far from a rotation as its limit on either side, and no further") {
+  for (const double norm : {0.979, 0.981, 1.019, 1.021}) {
+    Vehicle vehicle;
+    vehicle.in.attitude.q[0] = static_cast<float>(std::sqrt(norm));
+    CHECK(vehicle.tick().asks_for_fallback == (std::fabs(norm - 1.0) > 0.02));
+  }
+}
+
 TEST_CASE("without a policy there is no mode") {
   Vehicle vehicle({}, {});
   CHECK(is_safe(vehicle.tick()));
@@ -715,6 +760,49 @@ TEST_CASE("setpoints that are old or far away are not followed") {
   CHECK(error(vehicle, 1) == 0.5f);
 }
 
+TEST_CASE("setpoints at their limits are followed, behind them not") {
+  Vehicle vehicle;
+  vehicle.in.position.ned_m[0] = 1.0f;
+  vehicle.fly(1);
+  vehicle.measure();
+  vehicle.in.setpoint = {vehicle.in.now_us - 500000, {3.5f, kNan, kNan}};  // 2.5 m
+  vehicle.mode->update(vehicle.in);
+  CHECK(error(vehicle, 0) == -2.5f);
+  vehicle.measure();
+  vehicle.in.setpoint = {vehicle.in.now_us - 500001, {1.0f, kNan, kNan}};
+  vehicle.mode->update(vehicle.in);
+  CHECK(error(vehicle, 0) == -2.5f);
+  CHECK(vehicle.mode->refused_setpoints() == 0);
+  vehicle.in.setpoint = {vehicle.in.now_us, {3.500001f, kNan, kNan}};
+  vehicle.fly(1);
+  CHECK(vehicle.mode->refused_setpoints() == 1);
+}
+
+TEST_CASE("a reset of the estimator shifts the target once, and one from before the entry never") {
+  for (const bool acts : {true, false}) {
+    Vehicle vehicle({{}, true, 0.4f});
+    vehicle.in.is_selected = acts;
+    vehicle.tick();
+    LocalPosition& position = vehicle.in.position;
+    for (int axis = 0; axis < 3; axis++) {
+      position.delta_m[axis] = 0.5f;
+      position.ned_m[axis] += 0.5f;
+    }
+    position.delta_heading_rad = 0.25f;
+    position.heading_rad += 0.25f;
+    const Quaternion q = attitude(0, 0, static_cast<double>(position.heading_rad));
+    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
+    position.xy_resets++;
+    position.z_resets++;
+    position.heading_resets++;
+    vehicle.tick();
+    vehicle.in.is_selected = true;
+    vehicle.fly(3);
+    for (int i = 0; i < 3; i++) CHECK(std::fabs(vehicle.mode->observation()[i]) < 1e-6f);
+    CHECK(std::fabs(vehicle.mode->observation()[9]) < 1e-6f);
+  }
+}
+
 TEST_CASE("the target moves with the estimator's resets") {
   Vehicle vehicle;
   vehicle.fly(2);
@@ -764,16 +852,19 @@ TEST_CASE("reasons have texts that fit a message to the ground") {
 
 namespace {
 
-// A folder whose power fails after so many changes.
+// A folder whose power fails after so many changes, or whose card refuses one of them. Renaming
+// takes the place of what is there, as some file systems have it.
 struct Folder {
   std::map<std::string, Image> files;
   int changes_left = 1000;
+  int refused_change = -1;
+  std::size_t ends_at = 1000000;  // a byte that cannot be read
 
-  bool change() { return changes_left-- > 0; }
+  bool change() { return refused_change-- != 0 && changes_left-- > 0; }
   bool exists(const char* name) { return files.count(name) != 0; }
   bool remove(const char* name) { return change() && files.erase(name) == 1; }
   bool rename(const char* from, const char* to) {
-    if (!exists(from) || exists(to) || !change()) return false;
+    if (!exists(from) || !change()) return false;
     files[to] = files[from];
     files.erase(from);
     return true;
@@ -783,13 +874,15 @@ struct Folder {
     if (!exists(name)) return false;
     const Image& image = files[name];
     for (std::size_t i = 0; i < image.size(); i += 100) {
-      const std::size_t count = image.size() - i < 100 ? image.size() - i : 100;
+      if (i >= ends_at) return false;
+      const std::size_t end = image.size() < ends_at ? image.size() : ends_at;
+      const std::size_t count = end - i < 100 ? end - i : 100;
       if (!take(static_cast<std::uint32_t>(i), image.data() + i,
                 static_cast<std::uint32_t>(count))) {
         return false;
       }
     }
-    return true;
+    return image.size() <= ends_at;
   }
 };
 
@@ -833,6 +926,50 @@ TEST_CASE("the verdict says what is wrong with the file") {
   Image damaged = image_of(1);
   damaged.back() ^= 1;
   CHECK(verdict_of(damaged).image.verdict.reason == PolicyReason::wrong_crc);
+}
+
+TEST_CASE("the verdict is that of policy.rltp where neither file is taken") {
+  Folder folder;
+  folder.files["policy.rltp"] = Image(32769);
+  folder.files["previous.rltp"] = slow_image();
+  const auto mode = std::make_unique<Mode>(ModeSettings{});
+  CHECK(load_policy(folder, mode->deployment()).image.error == SlotError::too_large);
+}
+
+TEST_CASE("a file that cannot be read to its end is not tried, and the next one is") {
+  Folder folder;
+  Image longer = image_of(1);
+  longer.resize(longer.size() + 200);  // its image is whole
+  folder.files["candidate.rltp"] = longer;
+  folder.ends_at = longer.size() - 200;
+  const auto mode = std::make_unique<Mode>(ModeSettings{});
+  const FileVerdict verdict = stage_file(folder, kCandidateFile, mode->deployment());
+  CHECK(!verdict.accepted());
+  CHECK(mode->deployment().start_trial(0, 1000) == SlotError::not_staged);
+  folder.ends_at = 1000000;
+  folder.files["candidate.rltp"] = image_of(2);
+  CHECK(stage_file(folder, kCandidateFile, mode->deployment()).accepted());
+}
+
+TEST_CASE("a card that refuses a change leaves a policy that acts, and says so") {
+  Folder before;
+  before.files["policy.rltp"] = image_of(1);
+  before.files["candidate.rltp"] = image_of(2);
+  before.files["previous.rltp"] = image_of(3);
+  for (int refused = 0; refused < 3; refused++) {  // remove, rename, rename
+    Folder folder = before;
+    folder.refused_change = refused;
+    CHECK(!keep_candidate(folder));
+    CHECK(after_start(folder) == image_of(1));
+    CHECK(folder.files["candidate.rltp"] == image_of(2));
+  }
+  for (int refused = 0; refused < 2; refused++) {  // remove, rename
+    Folder folder = before;
+    folder.refused_change = refused;
+    CHECK(!restore_previous(folder));
+    CHECK(folder.files["previous.rltp"] == image_of(3));
+    CHECK((folder.files.count("policy.rltp") == 1) == (refused == 0));
+  }
 }
 
 TEST_CASE("whatever moment the power fails in, the old or the new policy acts") {

@@ -67,6 +67,177 @@ TEST_CASE("arming checks are answered with what the mode needs, and refused with
   CHECK(log_has("RL Policy: angular velocity too old"));
 }
 
+TEST_CASE("a registration that is refused is none, and any ask's answer is taken") {
+  Px4 px4;
+  const std::uint64_t id = Topic<register_ext_component_request_s>::message.request_id;
+  publish(register_ext_component_reply_s{0, id, false, -1, -1});
+  px4.ticks(1);
+  const unsigned replies = Topic<arming_check_reply_s>::generation;
+  px4.ask();
+  CHECK(Topic<arming_check_reply_s>::generation == replies);
+  publish(register_ext_component_reply_s{0, id, false, 5, 25});
+  px4.ask();
+  CHECK(Topic<arming_check_reply_s>::generation == replies);
+  px4.ticks(505);  // it has asked again
+  publish(register_ext_component_reply_s{0, id, true, 2, kExternal1});
+  px4.ticks(1);
+  CHECK(px4.ask().can_arm_and_run);
+  CHECK(Topic<arming_check_reply_s>::message.health_component_index == 0);
+}
+
+TEST_CASE("each of the position's four flags, and the times of the samples, count") {
+  for (int flag = -1; flag < 4; flag++) {
+    Px4 px4;
+    px4.accept_registration();
+    px4.ticks(2);
+    vehicle_local_position_s position{};
+    position.timestamp = px4_test::now_us;
+    position.xy_valid = flag != 0;
+    position.z_valid = flag != 1;
+    position.v_xy_valid = flag != 2;
+    position.v_z_valid = flag != 3;
+    px4.measure();
+    publish(position);
+    arming_check_request_s request{};
+#if RLT_PX4_HAS_DESCRIPTOR
+    request.valid_registrations_mask = 1u << 2;
+#endif
+    publish(request);
+    px4_usleep(2000);
+    CHECK(Topic<arming_check_reply_s>::message.can_arm_and_run == (flag == -1));
+  }
+  Px4 px4;
+  px4.fly();
+  const unsigned commands = Topic<vehicle_command_s>::generation;
+  px4.measure();
+  publish(vehicle_attitude_s{px4_test::now_us, px4_test::now_us - 40000, {1, 0, 0, 0}});
+  px4_usleep(2000);
+  CHECK(Topic<vehicle_command_s>::generation == commands + 1);
+  CHECK(log_has("attitude too old"));
+}
+
+TEST_CASE("the estimator's resets and the setpoint reach the policy axis by axis") {
+  const auto motors_after = [](void (*change)(vehicle_local_position_s&), const float* setpoint) {
+    Px4 px4;
+    px4.fly();
+    px4.measure();
+    vehicle_local_position_s position{};
+    position.timestamp = px4_test::now_us;
+    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
+    position.z = -2.0f;
+    change(position);
+    publish(position);
+    if (setpoint != nullptr) {
+      publish(trajectory_setpoint_s{px4_test::now_us, {setpoint[0], setpoint[1], setpoint[2]}});
+    }
+    px4_usleep(2000);
+    std::array<float, 4> motors;
+    for (std::size_t i = 0; i < 4; i++) motors[i] = Topic<actuator_motors_s>::message.control[i];
+    return motors;
+  };
+  const auto still = motors_after([](vehicle_local_position_s&) {}, nullptr);
+  CHECK(still == motors_after(
+                     [](vehicle_local_position_s& p) {
+                       p.x += p.delta_xy[0] = 0.5f;
+                       p.y += p.delta_xy[1] = -0.25f;
+                       p.xy_reset_counter++;
+                     },
+                     nullptr));
+  CHECK(still == motors_after(
+                     [](vehicle_local_position_s& p) {
+                       p.z += p.delta_z = 0.75f;
+                       p.z_reset_counter++;
+                     },
+                     nullptr));
+  // The vehicle is moved where the setpoint moves the target.
+  const float setpoint[3] = {0.5f, -0.25f, -1.25f};
+  CHECK(still == motors_after(
+                     [](vehicle_local_position_s& p) {
+                       p.x = 0.5f;
+                       p.y = -0.25f;
+                       p.z = -1.25f;
+                     },
+                     setpoint));
+}
+
+TEST_CASE("parameters: each has its own meaning") {
+  using ::px4::params;
+  struct Restored {
+    ~Restored() {
+      ParamInt<params::RLT_AGE_ATT>::value = 30;
+      ParamInt<params::RLT_AGE_POS>::value = 100;
+      ParamInt<params::RLT_AGE_SP>::value = 500;
+      ParamInt<params::RLT_FALLBACK>::value = 4;
+      ParamFloat<params::RLT_SAFE_THR>::value = 0.4f;
+      ParamInt<params::RLT_HEADING>::value = 1;
+    }
+  } restored;
+  ParamInt<params::RLT_AGE_ATT>::value = 20;
+  ParamInt<params::RLT_AGE_POS>::value = 60;
+  ParamInt<params::RLT_AGE_SP>::value = 40;
+  ParamInt<params::RLT_FALLBACK>::value = 18;
+  ParamFloat<params::RLT_SAFE_THR>::value = 0.3f;
+  for (const std::uint32_t age_us : {20000u, 20001u}) {
+    Px4 px4;
+    px4.fly();
+    const unsigned commands = Topic<vehicle_command_s>::generation;
+    px4.measure();
+    const std::uint64_t then_us = px4_test::now_us + 2000 - age_us;
+    publish(vehicle_attitude_s{then_us, then_us, {1, 0, 0, 0}});
+    px4_usleep(2000);
+    CHECK((Topic<vehicle_command_s>::generation == commands + 1) == (age_us > 20000));
+    if (age_us == 20000) continue;
+    CHECK(Topic<vehicle_command_s>::message.param1 == 18.0f);
+    CHECK(Topic<actuator_motors_s>::message.control[0] == 0.3f);
+  }
+  for (const std::uint32_t age_us : {60000u, 60001u}) {
+    Px4 px4;
+    px4.fly();
+    const unsigned commands = Topic<vehicle_command_s>::generation;
+    px4.measure();
+    vehicle_local_position_s position{};
+    position.timestamp = px4_test::now_us + 2000 - age_us;
+    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
+    position.z = -2.0f;
+    publish(position);
+    px4_usleep(2000);
+    CHECK((Topic<vehicle_command_s>::generation == commands + 1) == (age_us > 60000));
+  }
+  std::array<float, 4> motors[3];
+  for (std::size_t i = 0; i < 3; i++) {  // a setpoint of 40 ms is followed, of 42 ms not; none
+    Px4 px4;
+    px4.fly();
+    px4.measure();
+    const std::uint64_t then_us = px4_test::now_us + 2000 - (i == 0 ? 40000 : 40001);
+    if (i < 2) publish(trajectory_setpoint_s{then_us, {0.5f, -0.25f, -1.25f}});
+    px4_usleep(2000);
+    for (std::size_t k = 0; k < 4; k++) motors[i][k] = Topic<actuator_motors_s>::message.control[k];
+  }
+  CHECK(motors[0] != motors[2]);
+  CHECK(motors[1] == motors[2]);
+  ParamInt<params::RLT_HEADING>::value = 0;
+  Px4 px4;  // nose to the north: by the heading there is no rotation
+  px4.fly();
+  for (std::size_t k = 0; k < 4; k++) motors[0][k] = Topic<actuator_motors_s>::message.control[k];
+  CHECK(motors[0] != motors[1]);
+}
+
+TEST_CASE("a fault is said once, and the next one too") {
+  Px4 px4;
+  px4.fly();
+  for (int fault = 0; fault < 2; fault++) {
+    px4_test::said_to_ground = 0;
+    px4.rates_come = false;
+    px4.ticks(100);
+    CHECK(px4_test::said_to_ground == 1);
+    px4.rates_come = true;
+    px4.set(true, kHold);
+    px4.ticks(2);
+    px4.set(true, kExternal1);
+    px4.ticks(5);
+  }
+}
+
 TEST_CASE("motors: PX4's four in their order, no others, and the collective thrust") {
   Px4 px4;
   const unsigned before = motor_messages();
@@ -290,7 +461,91 @@ TEST_CASE("no policy is exchanged while the vehicle is armed") {
   }
   px4.set(false, kHold);
   px4.ticks(1);
+  CHECK(px4.ask().can_arm_and_run);  // nobody waits at the door
   CHECK(command("try") == 0);
+}
+
+TEST_CASE("a command that is refused leaves the trial and the policies as they are") {
+  Image damaged = image_of(3);
+  damaged[500] ^= 4;
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+  px4.accept_registration();
+  REQUIRE(command("try") == 0);
+  px4.write("candidate.rltp", damaged);
+  CHECK(command("try") != 0);
+  CHECK(command("confirm") != 0);
+  px4.write("candidate.rltp", image_of(2));
+  CHECK(command("confirm") == 0);
+  CHECK(px4.read("policy.rltp") == image_of(2));
+  px4.write("previous.rltp", damaged);
+  CHECK(command("rollback") != 0);  // and says so
+  CHECK(log_has("refused: reason"));
+}
+
+TEST_CASE("a policy that has failed stays refused where a candidate is refused") {
+  Px4 px4({{"policy.rltp", overflowing_image()}});
+  px4.fly();
+  px4.measure();
+  vehicle_local_position_s position{};
+  position.timestamp = px4_test::now_us;
+  position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
+  position.z = -6.95f;
+  publish(position);
+  px4_usleep(2000);
+  CHECK(log_has("not finite"));
+  px4.set(false, kHold);
+  px4.ticks(2);
+  CHECK(command("try") != 0);
+  CHECK(!px4.ask().can_arm_and_run);
+  px4.write("candidate.rltp", image_of(1));
+  CHECK(command("try") == 0);
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("a card that takes no new names: confirm says what acts after a restart") {
+  Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
+  px4.accept_registration();
+  REQUIRE(command("try") == 0);
+  std::filesystem::create_directories(px4.name + "/previous.rltp/full");
+  CHECK(command("confirm") != 0);
+  CHECK(log_has("after a restart the policy before acts"));
+  CHECK(px4.read("policy.rltp") == image_of(1));
+  CHECK(px4.read("candidate.rltp") == image_of(2));
+  CHECK(px4.ask().can_arm_and_run);
+}
+
+TEST_CASE("a file that cannot be read is not tried") {
+  Px4 px4;
+  std::filesystem::create_directory(px4.name + "/candidate.rltp");  // it opens, and gives no byte
+  CHECK(command("try") != 0);
+  CHECK(log_has("cannot be read"));
+}
+
+TEST_CASE("an offset that is refused leaves the one before, and none is taken twice") {
+  std::array<float, 4> motors[3];
+  for (std::size_t entry = 0; entry < 2; entry++) {
+    Px4 px4;
+    px4.accept_registration();
+    px4.set(true, kHold);
+    px4.ticks(1);
+    REQUIRE(command({"offset", "0.5", "-0.25", "1.5"}) == 0);
+    if (entry == 1) CHECK(command({"offset", "9", "0", "0"}) != 0);
+    px4.ticks(1);
+    px4.set(true, kExternal1);
+    px4.noise = 5;
+    px4.ticks(1);
+    for (std::size_t i = 0; i < 4; i++) {
+      motors[entry][i] = Topic<actuator_motors_s>::message.control[i];
+    }
+    px4.set(true, kHold);
+    px4.ticks(5);
+    px4.set(true, kExternal1);
+    px4.noise = 5;
+    px4.ticks(1);
+    for (std::size_t i = 0; i < 4; i++) motors[2][i] = Topic<actuator_motors_s>::message.control[i];
+    CHECK(motors[2] != motors[entry]);
+  }
+  CHECK(motors[0] == motors[1]);
 }
 
 TEST_CASE("an offset is taken in the air, for the next time that the mode is entered") {
@@ -350,10 +605,16 @@ TEST_CASE("a mode that the commander has forgotten registers again") {
   Px4 px4;
   px4.accept_registration();
   CHECK(px4.ask().can_arm_and_run);
+  const std::uint64_t first = Topic<register_ext_component_request_s>::message.request_id;
   const unsigned before = Topic<register_ext_component_request_s>::generation;
   px4.ask(1u << 3);
   px4.ticks(505);
   CHECK(Topic<register_ext_component_request_s>::generation == before + 1);
+  publish(register_ext_component_reply_s{0, first, true, 2, kExternal1});  // the answer of before
+  px4.ticks(1);
+  const unsigned replies = Topic<arming_check_reply_s>::generation;
+  px4.ask();
+  CHECK(Topic<arming_check_reply_s>::generation == replies);
   px4.accept_registration(kExternal1 + 1);
   px4.set(true, kExternal1 + 1);
   const unsigned motors = motor_messages();
