@@ -15,6 +15,7 @@ PUBLIC_PACKAGE = paths.REPOSITORY / "host" / "rlt"  # imports the rooms, and no 
 # Each room may import those before it, and itself. The first are modules of their own.
 ORDER = (
     "errors",
+    "arguments",
     "paths",
     "clock",
     "files",

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from rltools_host import paths
+from rltools_host.arguments import text
 from rltools_host.build.subjects import requirements_of
 from rltools_host.errors import unknown_name
 
@@ -47,16 +48,16 @@ def list_environments(folder: Path = FOLDER) -> tuple[Environment, ...]:
     """All of them, by their names."""
     found = []
     for header in (*folder.glob("*.h"), *folder.glob("*/*.h")):
-        text = header.read_text(encoding="utf-8")
-        if name := NAME.search(text):
-            steps = EPISODE_STEPS.search(text)
+        content = header.read_text(encoding="utf-8")
+        if name := NAME.search(content):
+            steps = EPISODE_STEPS.search(content)
             found.append(Environment(name[1], header, int(steps[1]) if steps else None))
     return tuple(sorted(found, key=lambda environment: environment.name))
 
 
 def find_environment(name: str) -> Environment:
     """By its name, or by its name in Gymnasium; UnknownNameError when there is none."""
-    short = name.removeprefix(NAMESPACE)
+    short = text("name", name).removeprefix(NAMESPACE)
     for environment in list_environments():
         if environment.name == short:
             return environment

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, table, whole_number
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.environments.catalogue import Environment, find_environment
@@ -24,7 +25,7 @@ from rltools_host.toolchain import tools
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
-SEEDS = 2**32
+MOST_ENVIRONMENTS = 2**20
 UNSIGNED = 2  # DataType::u32
 Array = NDArray[Any]
 
@@ -256,12 +257,11 @@ class Batch:
         threads: int = 1,
         settings: Mapping[str, float] | None = None,
     ) -> None:
-        if count < 1:
-            raise UsageError(f"{count} environments: at least 1 is needed")
-        if not 1 <= threads <= library.most_threads:
-            raise UsageError(f"{threads} threads: choose 1 to {library.most_threads}")
-        if episode_steps is not None and not 1 <= episode_steps < UNLIMITED_STEPS:
-            raise UsageError(f"an episode of {episode_steps} steps: at least 1 is needed")
+        count = whole_number("num_envs", count, 1, MOST_ENVIRONMENTS)
+        threads = whole_number("threads", threads, 1, library.most_threads)
+        episode_steps = optional_whole_number(
+            "max_episode_steps", episode_steps, 1, UNLIMITED_STEPS - 1
+        )
         self.library = library
         scalar = library.scalar
         policy_width = len(library.observations)
@@ -279,7 +279,7 @@ class Batch:
         self.terminated = np.zeros(count, np.bool_)
         self.truncated = np.zeros(count, np.bool_)
         self._parameters = np.zeros(count * library.parameter_bytes, np.uint8)
-        self._settings = setting_bits(library.name, library.settings, settings or {})
+        self._settings = setting_bits(library.name, library.settings, table("settings", settings))
         self._record = BatchRecord(
             count,
             threads,
@@ -336,9 +336,11 @@ def setting_bits(
     for name in given:
         if name not in known:
             raise unknown_name(f"setting of {owner}", name, known)
-    bits = np.zeros(len(known), np.uint32)
+    bits: NDArray[np.uint32] = np.zeros(len(known), np.uint32)
     for i, setting in enumerate(settings):
         value = given.get(setting.name, setting.default)
+        if not isinstance(value, int | float | np.integer | np.floating):
+            raise UsageError(f"{setting.name}={shown(value)}: give a number")
         if not setting.minimum <= value <= setting.maximum:
             raise UsageError(
                 f"{setting.name}={value} is out of bounds: choose a number from "
@@ -351,7 +353,19 @@ def setting_bits(
     return bits
 
 
-def checked_seed(seed: int) -> int:
-    if not 0 <= seed < SEEDS:
-        raise UsageError(f"seed {seed}: a seed lies between 0 and {SEEDS - 1}")
-    return int(seed)
+def checked_seed(seed: Any) -> int:
+    return whole_number("seed", seed, 0, LARGEST_SEED)
+
+
+def put_actions(place: Array, actions: Any, name: str) -> None:
+    """Writes actions of the place's shape there: real numbers, no objects and no text."""
+    try:
+        given = np.asarray(actions)
+    except ValueError:
+        raise UsageError(f"{name} takes an array of actions, this one is ragged") from None
+    if given.shape != place.shape or given.dtype.kind not in "fiub":
+        raise UsageError(
+            f"{name} takes real numbers of shape {place.shape}, not {given.dtype} of shape "
+            f"{given.shape}"
+        )
+    place[...] = given

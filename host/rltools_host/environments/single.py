@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.environments.catalogue import list_environments
-from rltools_host.environments.library import Batch, checked_seed, load_library
+from rltools_host.environments.library import Batch, checked_seed, load_library, put_actions
 from rltools_host.environments.vector import Compiled, begin, require_no_options, space_of
-from rltools_host.errors import UsageError
 
 Float32Array = NDArray[np.float32]
 
@@ -53,12 +52,7 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         """Observation, reward, terminated, False and nothing; UsageError where the action has
         another shape."""
         batch = self._batch
-        if np.shape(action) != batch.actions.shape[1:]:
-            raise UsageError(
-                f"{self.library.name} takes actions of shape {batch.actions.shape[1:]}, "
-                f"not {np.shape(action)}"
-            )
-        batch.actions[0] = action
+        put_actions(batch.actions[0], action, self.library.name)
         batch.step()
         observation: Float32Array = batch.observations[0].copy()
         return observation, float(batch.rewards[0]), bool(batch.terminated[0]), False, {}

@@ -20,6 +20,7 @@ from rltools_host.environments.library import (
     Library,
     checked_seed,
     load_library,
+    put_actions,
 )
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import Channel
@@ -115,11 +116,11 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self.metadata = {"render_modes": [], "autoreset_mode": mode}
         self._has_final = mode is AutoresetMode.SAME_STEP
         self.copy = copy
-        self.num_envs = num_envs
+        self.num_envs = self._batch.actions.shape[0]
         self.single_observation_space = space_of(library.observations)
         self.single_action_space = space_of(library.actions)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
         self._actions = self._batch.actions
         self._was_reset = False
@@ -152,10 +153,8 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
     ) -> tuple[Float32Array, dict[str, Any]]:
         """First observations; UsageError where the seed is not below 2^32."""
         require_no_options(options)
-        if seed is not None:
-            if not isinstance(seed, int | np.integer):
-                raise UsageError("seed is one whole number for all environments, or None")
-            seed = checked_seed(int(seed))
+        if seed is not None:  # one for all environments
+            seed = checked_seed(seed)
         super().reset(seed=seed)
         begin(self._batch, seed, self._was_reset, self.np_random)
         self._was_reset = True
@@ -169,12 +168,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         are not (num_envs, channels)."""
         if not self._was_reset:
             raise gymnasium.error.ResetNeeded("call reset() before step()")
-        if np.shape(actions) != self._actions.shape:
-            raise UsageError(
-                f"{self.library.name} takes actions of shape {self._actions.shape}, "
-                f"not {np.shape(actions)}"
-            )
-        self._actions[...] = actions
+        put_actions(self._actions, actions, self.library.name)
         batch = self._batch
         infos = self._final_infos() if batch.step() and self._has_final else {}
         if not self.copy:

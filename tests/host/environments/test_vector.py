@@ -350,25 +350,31 @@ def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda env: env.step(np.zeros(2)), r"takes actions of shape \(2, 1\), not \(2,\)"),
-        (lambda env: env.step(np.zeros((1, 1))), r"shape \(2, 1\), not \(1, 1\)"),
-        (lambda env: env.reset(seed=-1), "a seed lies between 0 and 4294967295"),
-        (lambda env: env.reset(seed=2**32), "a seed lies between 0 and 4294967295"),
-        (lambda env: env.reset(seed=[1, 2]), "one whole number for all environments"),
+        (
+            lambda env: env.step(np.zeros(2)),
+            r"takes real numbers of shape \(2, 1\), not float64 of shape \(2,\)",
+        ),
+        (lambda env: env.step(np.zeros((1, 1))), r"shape \(2, 1\), not float64 of shape \(1, 1\)"),
+        (lambda env: env.reset(seed=-1), "seed=-1: give a whole number from 0 to 4294967295"),
+        (lambda env: env.reset(seed=2**32), "seed=4294967296: give a whole number"),
+        (lambda env: env.reset(seed=[1, 2]), r"seed=\[1, 2\]: give a whole number"),
         (lambda env: env.reset(options={"low": 1}), "reset has no option low"),
-        (lambda _: CompiledVectorEnv("Pendulum-v1", 0), "0 environments: at least 1"),
-        (lambda _: CompiledVectorEnv("Pendulum-v1", threads=65), "65 threads: choose 1 to 64"),
+        (lambda _: CompiledVectorEnv("Pendulum-v1", 0), "num_envs=0: give a whole number from 1"),
+        (
+            lambda _: CompiledVectorEnv("Pendulum-v1", threads=65),
+            "threads=65: give a whole number from 1 to 64",
+        ),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", autoreset_mode="Disabled"),
             "autoreset_mode Disabled: choose SameStep or NextStep",
         ),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=-1),
-            "an episode of -1 steps",
+            "max_episode_steps=-1: give a whole number",
         ),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=0),
-            "an episode of 0 steps",
+            "max_episode_steps=0: give a whole number",
         ),
     ],
 )
