@@ -70,4 +70,9 @@ def train(steps: int, out: Path) -> float:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "servo")
-    print(f"return {train(20_000, folder):.1f}, run and policy in {folder}/")
+    try:
+        print(f"return {train(20_000, folder):.1f}, run and policy in {folder}/")
+    except rlt.RltError as error:  # also Ctrl-C while it trains: the sentence says how to go on
+        sys.exit(f"error: {error}")
+    except KeyboardInterrupt:  # before there was anything to save
+        sys.exit("interrupted before training began: nothing was saved")

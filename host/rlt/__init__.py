@@ -11,7 +11,6 @@ Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.
 """
 
 from rlt.environments import list_environments, make
-from rlt.evaluation import evaluate
 from rlt.policy import Policy
 from rlt.training import Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
@@ -19,6 +18,7 @@ from rltools_host.environments.single import CompiledEnv, register
 from rltools_host.environments.vector import CompiledVectorEnv
 from rltools_host.errors import Interrupted, RltError
 from rltools_host.policies.contract import Channel
+from rltools_host.training.returns import evaluate, evaluate_gymnasium
 
 __all__ = [
     "Channel",
@@ -30,6 +30,7 @@ __all__ = [
     "Run",
     "__version__",
     "evaluate",
+    "evaluate_gymnasium",
     "list_environments",
     "list_experiments",
     "make",

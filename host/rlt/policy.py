@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rltools_host.arguments import optional_path
 from rltools_host.errors import UsageError
 from rltools_host.policies.contract import Channel
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
@@ -44,7 +45,9 @@ class Policy:
         RltError: there is none, it is damaged, or this machine computes other bits with it than the
         device that wrote it.
         """
-        place = Path(getattr(run, "path", run))  # type: ignore[arg-type]
+        place = optional_path("run", getattr(run, "path", run))
+        if place is None:
+            raise UsageError("run=None: give a run, or a policy image")
         return cls(read_policy(place) if place.is_file() else read_run_policy(place))
 
     @property

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -11,13 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from rlt.policy import Policy
+from rltools_host.arguments import (
+    LARGEST_SEED,
+    optional_path,
+    optional_text,
+    optional_whole_number,
+    shown,
+    table,
+    text,
+    whole_number,
+)
 from rltools_host.build import experiments
+from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import ALGORITHMS, DEFAULT_HIDDEN, MakeEnvironment
+from rltools_host.runs.schema import MOST_ENVIRONMENTS, WIDEST_LAYER
 from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train as train_quietly
 from rltools_host.training.view import Screen
-from rltools_host.ui.training_screen import make_screen
+
+MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -68,19 +80,24 @@ def train(
     quiet: shows nothing while it trains.
 
     RltError with one sentence says what is wrong. Ctrl-C pauses the board, saves a checkpoint and
-    raises Interrupted, whose details["run"] is what `resume` takes.
+    raises Interrupted, whose details["run"] is what `resume` takes. Before training
+    begins it is a KeyboardInterrupt, as anywhere in Python, and what was begun is cleaned up.
     """
     request = TrainingRequest(
-        experiment=experiment,
-        board=board,
+        experiment=optional_text("experiment", experiment),
+        board=optional_text("board", board),
         seed=seed,
         steps=steps,
         settings=as_typed(settings),
-        out=None if out is None else Path(out),
+        out=optional_path("out", out),
         resume=place_of(resume),
-        port=port,
-        threads=threads,
+        port=optional_text("port", port),
+        threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
     )
+    return trained(request, tensorboard, quiet)
+
+
+def trained(request: TrainingRequest, tensorboard: bool, quiet: bool) -> Run:
     if quiet:
         document = train_quietly(request, Screen, tensorboard)
     else:
@@ -92,12 +109,13 @@ def train(
 
 def as_typed(settings: Mapping[str, float | int | str] | None) -> tuple[str, ...]:
     """As --set has them."""
-    return tuple(f"{name}={value}" for name, value in (settings or {}).items())
+    return tuple(f"{name}={value}" for name, value in table("settings", settings).items())
 
 
 def place_of(run: str | PathLike[str] | Run | None) -> str | None:
     """As --resume has it."""
-    return None if run is None else str(getattr(run, "path", run))
+    place = optional_path("resume", getattr(run, "path", run))
+    return None if place is None else str(place)
 
 
 def train_gymnasium(
@@ -133,27 +151,33 @@ def train_gymnasium(
     The others are those of train(). docs/gymnasium_tasks.md has the whole.
 
     RltError with one sentence says what is wrong with the environment. A step in which it raises,
-    or gives a number that is not finite, is counted and left out.
+    or gives a number that is not finite, is counted and left out. Ctrl-C does what it does in
+    train(). The environments are made and stepped in a thread of this process.
     """
     task = task_request(
         make_env,
-        name=name,
-        algorithm=algorithm,
-        hidden=tuple(hidden),
-        environments=environments,
-        episode_steps=episode_steps,
-        channels=channels or {},
-        sizes=sizes or {},
+        name=optional_text("name", name),
+        algorithm=text("algorithm", algorithm),
+        hidden=widths(hidden),
+        environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
+        episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_SEED // 2),
+        channels=table("channels", channels),
+        sizes=table("sizes", sizes),
     )
     request = TrainingRequest(
         seed=seed,
         steps=steps,
         settings=as_typed(settings),
-        out=None if out is None else Path(out),
+        out=optional_path("out", out),
         resume=place_of(resume),
-        threads=threads,
+        threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
         task=task,
     )
-    show = Screen if quiet else lambda view: make_screen(view, sys.stdout)
-    document = train_quietly(request, show, tensorboard)
-    return Run(Path(document["run"]), document)
+    return trained(request, tensorboard, quiet)
+
+
+def widths(hidden: Any) -> tuple[int, ...]:
+    """Of hidden layers, as a tuple of numbers."""
+    if isinstance(hidden, str) or not isinstance(hidden, Iterable):
+        raise UsageError(f"hidden={shown(hidden)}: give the widths of the layers, such as (64, 64)")
+    return tuple(whole_number("hidden", width, 1, WIDEST_LAYER) for width in hidden)

@@ -38,10 +38,12 @@ def start_child(
     stderr: int | IO[Any] = subprocess.DEVNULL,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Starts a program that ends with this process (exactly: with the thread that calls this).
 
-    `environment` is added to that of this process; `directory` is where it runs.
+    `environment` is added to that of this process; `directory` is where it runs; `descriptors` are
+    open there, too, by the same numbers.
     """
     return subprocess.Popen(
         command,
@@ -51,6 +53,7 @@ def start_child(
         env={**os.environ, **(environment or {})},
         cwd=directory,
         start_new_session=True,
+        pass_fds=descriptors,
         preexec_fn=_dying_with(os.getpid()),
     )
 

@@ -107,7 +107,7 @@ class RefusedError(RltError):
 
 
 class EnvironmentLostError(RltError):
-    """What plays the episodes has ended, or given up; the run was saved."""
+    """What plays the episodes has ended, or given up; a run that had begun was saved."""
 
     exit_code = 15
 

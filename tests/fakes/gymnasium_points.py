@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import gymnasium
@@ -67,3 +68,45 @@ class DyingPoint(Point):
         if self.steps_in_all >= 100:
             raise RuntimeError("its licence has expired")
         return super().step(action)
+
+
+class WidePoint(Point):
+    """Takes actions of a hundred times the range, and asserts as Point does that they are its."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action_space = gymnasium.spaces.Box(-50.0, 150.0, (1,))
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.largest = max(getattr(self, "largest", 0.0), abs(float(action[0])))
+        self.steps += 1
+        self.place = float(np.clip(self.place + 0.002 * (float(action[0]) - 50.0), -2.0, 2.0))
+        return self.seen(), self.reward(), False, self.steps >= STEPS, {}
+
+
+class StrayPoint(Point):
+    """Its time runs beyond the range that it states."""
+
+    def seen(self) -> Any:
+        return super().seen() * np.array([1.0, 1.25], np.float32)
+
+
+class StuckPoint(Point):
+    """Does not return from a step."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if self.steps_in_all >= 150:
+            time.sleep(3600)
+        return super().step(action)
+
+
+class NeverMade(Point):
+    def __init__(self) -> None:
+        time.sleep(3600)
+
+
+class NeverReset(Point):
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        time.sleep(3600)
+        return super().reset(seed=seed, options=options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import Board, list_boards
@@ -101,10 +103,25 @@ def native_board(experiment: str) -> Board:
     )
 
 
-def evaluation_options(experiment: str) -> tuple[str, ...]:
-    """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium."""
-    gate = subjects.gate(experiment)
-    return ("--gate", gate) if gate else ("--in", "gymnasium")
+def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
+    """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium
+    where that has the environment; nothing for the core's simulator."""
+    if gate := subjects.gate(experiment):
+        return ("--gate", gate)
+    return ("--in", "gymnasium") if is_of_gymnasium(environment) else ()
+
+
+def is_of_gymnasium(environment: str) -> bool:
+    """Whether Gymnasium itself has an environment of this name, by its list of them, which is read
+    in a hundredth of the time in which it is imported."""
+    found = importlib.util.find_spec("gymnasium")
+    if found is None or found.origin is None:
+        return False
+    listed = Path(found.origin).parent / "envs" / "__init__.py"
+    try:
+        return f'id="{environment}"' in listed.read_text(encoding="utf-8")
+    except OSError:
+        return False
 
 
 def describe(experiment: str, board: Board | None = None) -> ExperimentDescription:

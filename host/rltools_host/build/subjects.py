@@ -19,7 +19,9 @@ from rltools_host.toolchain.description import list_toolchains
 
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
-GENERATED_NAME = re.compile(r"gym(-[a-z0-9]+)+")
+GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # what the host tools write for Gymnasium's tasks
+DIGITS = 16  # hexadecimal, of the digest of such a header's text, behind the task's own name
+DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
 GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
 REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
 
@@ -55,8 +57,28 @@ def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
 
 
 def is_generated(name: str, subject: str = EXPERIMENT) -> bool:
-    """Whether it is such an experiment or contract, and its header is there."""
-    return bool(GENERATED_NAME.fullmatch(name)) and generated_header(name, subject).is_file()
+    """Whether it is such an experiment or contract, by its whole name, and its header is there."""
+    is_whole = GENERATED.fullmatch(name) and DIGEST.search(name)
+    return bool(is_whole) and generated_header(name, subject).is_file()
+
+
+def whole_name(name: str, subject: str) -> str:
+    """`gym-servo` as builds know it, with the digest of the only one that is called so."""
+    if not GENERATED.fullmatch(name) or DIGEST.search(name):
+        return name
+    header = generated_header(name, subject)
+    found = header.parent.glob(f"{header.stem}_{'[0-9a-f]' * DIGITS}.h")
+    whole = sorted(path.stem.replace("_", "-") for path in found)
+    if len(whole) > 1:
+        raise UsageError(
+            f"{len(whole)} tasks have a {subject} {name}: name one of them, {' or '.join(whole)}"
+        )
+    return whole[0] if whole else name
+
+
+def own_name(name: str) -> str:
+    """The name that boards and people have, of what builds know by its digest besides."""
+    return DIGEST.sub("", name) if GENERATED.fullmatch(name) else name
 
 
 def names(subject: str, board: Board | None = None) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
 from rltools_host.boards.storage import StorageFile
-from rltools_host.build import firmware
+from rltools_host.build import firmware, subjects
 from rltools_host.build.cmake import TRAIN
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Program, leave
@@ -37,6 +37,7 @@ def run(
     if time_limit_s <= 0:
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
     subject = subject or ("pendulum-td3" if program == TRAIN else DEFAULT_CONTRACT)
+    subject = subjects.whole_name(subject, subjects.subject_of(program))
     file = firmware.build_firmware(board, subject, program)
     if storage is not None and program == PROGRAM:
         StorageFile(board, storage).close()  # that it is one, or a new one

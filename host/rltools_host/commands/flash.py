@@ -21,6 +21,7 @@ def run(board_name: str, subject: str, json_output: bool = False, program: str =
     """Builds the program for an experiment or contract, flashes it, waits for the board."""
     board = load_board(board_name)
     require_program(board, program)
+    subject = subjects.whole_name(subject, subjects.subject_of(program))
     subjects.require_subject(subjects.subject_of(program), subject, board)
     if board.flasher != "platformio":
         flashable = [known.name for known in list_boards() if known.flasher]

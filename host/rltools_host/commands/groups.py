@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from rltools_host.build.experiments import evaluation_options
+from rltools_host.commands.next_command import evaluation_line
 from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import command_line, near_path
 from rltools_host.report.group_page import write_group_report
@@ -88,5 +88,4 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
     else:
         lines.append(f"  next  {command_line('report', group)}")
     word = "next" if "report" in document else "    "
-    options = evaluation_options(document["experiment"])
-    return [*lines, f"  {word}  {command_line('evaluate', group, *options)}"]
+    return [*lines, f"  {word}  {evaluation_line(document, group)}"]

@@ -11,7 +11,7 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 
-from rltools_host.build.experiments import evaluation_options
+from rltools_host.commands.next_command import evaluation_line
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
@@ -45,7 +45,6 @@ def run(
 def closing_lines(document: Mapping[str, Any]) -> str:
     """What a person reads after a finished run."""
     run_path = near_path(Path(document["run"]))
-    evaluation = evaluation_options(document["experiment"])
     learning_s = document["train_s"] - document["evaluation_s"]
     lines = [
         f"finished {document['step']:,} steps in {learning_s:.2f} s "
@@ -60,7 +59,7 @@ def closing_lines(document: Mapping[str, Any]) -> str:
         *fault_lines(document),
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
-        f"  next  {command_line('evaluate', run_path, *evaluation)}",
+        f"  next  {evaluation_line(document, run_path)}",
         f"        {command_line('report', run_path)}",
     ]
     return "\n".join(lines)
@@ -68,12 +67,19 @@ def closing_lines(document: Mapping[str, Any]) -> str:
 
 def fault_lines(document: Mapping[str, Any]) -> list[str]:
     """What an environment of the user's did that no environment may."""
-    if not document.get("environment_faults"):
-        return []
-    return [
-        f"  the environment failed {times(document['environment_faults'])}, and was begun anew; "
-        f"first: {document['environment_fault']}"
-    ]
+    lines = []
+    if count := document.get("environment_faults"):
+        lines.append(
+            f"  the environment failed {times(count)}, and was begun anew; "
+            f"first: {document['environment_fault']}"
+        )
+    if count := document.get("observations_outside"):
+        lines.append(
+            f"  {count:,} observation{'s' if count > 1 else ''} lay outside their range, where a "
+            "board takes the safe action: give wider ranges with channels, or in the environment's "
+            f"space; first: {document['observation_outside']}"
+        )
+    return lines
 
 
 def task_request(

@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 import os
 import threading
-from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import RltError
-from rltools_host.files import write_atomically
 from rltools_host.gymnasium_tasks.agreement import require_agreement
-from rltools_host.gymnasium_tasks.environment_server import FAULTS_FILE, Faults
-from rltools_host.gymnasium_tasks.maker import make_first, maker_of
-from rltools_host.gymnasium_tasks.player import Player
+from rltools_host.gymnasium_tasks.maker import maker_of
+from rltools_host.gymnasium_tasks.play_state import PlayState
 from rltools_host.gymnasium_tasks.server import begin, listen, serve_all
-from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 
 
@@ -42,29 +38,22 @@ def main() -> None:
     answer = os.dup(1)
     os.dup2(2, 1)
     document: dict[str, Any] = json.loads(first_line(0))
-    folder = Path(document["folder"])
+    state = PlayState.of_descriptor(document["state"])
+    os.close(document["state"])
     request = TaskRequest(**{**document["request"], "hidden": tuple(document["request"]["hidden"])})
     try:
         if document["task"]:  # a run's, and not the user's word; this process has its own path
             require_agreement(request.source)
-        make = maker_of(request.source)
-        first = make_first(make, request.source)
-        found = task_of(request, first)
-        task = Task.of_document(document["task"]) if document["task"] else found
-        player = Player(make, task, lambda faults: note(folder, faults))
-        begin(player, task, found, first)
+        task = Task.of_document(document["task"]) if document["task"] else None
+        task, player = begin(maker_of(request.source), request, task, state)
     except RltError as error:
         message = {"error": str(error), "kind": type(error).__name__}
         os.write(answer, (json.dumps(message) + "\n").encode())
         return
-    listener = listen(folder / "socket")
+    listener = listen(document["address"])
     os.write(answer, (json.dumps({"task": task.document()}) + "\n").encode())
     threading.Thread(target=end_with_input, daemon=True).start()
     serve_all(listener, player, task)
-
-
-def note(folder: Path, faults: Faults) -> None:
-    write_atomically(folder / FAULTS_FILE, json.dumps(faults.document()).encode())
 
 
 if __name__ == "__main__":

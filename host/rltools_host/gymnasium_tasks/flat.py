@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
@@ -16,7 +15,7 @@ from rltools_host.gymnasium_tasks.maker import (
     maker_of,
     one_line,
 )
-from rltools_host.gymnasium_tasks.player import Float32Array
+from rltools_host.gymnasium_tasks.player import ActionSpace, Float32Array, checked_reward
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
 
 
@@ -33,7 +32,7 @@ class FlatEnvironment:
             )
         self._environment = environment
         self._task = task
-        self._space = environment.action_space
+        self._actions = ActionSpace(environment.action_space)
         self._steps = 0
         self._faults = faults
 
@@ -47,13 +46,12 @@ class FlatEnvironment:
 
     def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         self._steps += 1
-        given = action.reshape(self._task.action_shape).astype(self._space.dtype)
-        given = np.clip(given, self._space.low, self._space.high)
+        given = self._actions.taken(action)
         try:
             observation, reward, terminated, truncated, info = self._environment.step(given)
-            reward = float(reward)
+            reward = checked_reward(reward)
             seen = np.asarray(observation, np.float32).reshape(self._task.observation_shape)
-            if not math.isfinite(reward) or not np.isfinite(seen).all():
+            if not np.isfinite(seen).all():
                 raise ArithmeticError("a number is not finite")
         except Exception as error:  # the episode ends here, as in training
             if not self._faults:
@@ -78,7 +76,7 @@ def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvir
         if not task.is_named:
             raise UsageError(
                 f"{task.environment} is an environment of a Python program: evaluate it there, "
-                "with evaluate_gymnasium(make_env, run)"
+                "with rlt.evaluate_gymnasium(make_env, run)"
             )
         require_agreement(task.source)
         install_what_it_needs(task.source)

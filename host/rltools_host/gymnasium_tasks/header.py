@@ -1,19 +1,27 @@
 """The headers of a task, its contract and its experiment, which builds find in
 build/gymnasium_tasks.
+
+A file is named after what is in it: builds know it by a name that ends with the digest of the text.
+So a task whose contract or sizes differ has other files, whatever it is called, and nothing that is
+compiled of one task is taken for another's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.build.cpp_text import comment_text, string_literal
-from rltools_host.build.subjects import CONTRACT, EXPERIMENT, generated_header
+from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.files import write_atomically
-from rltools_host.gymnasium_tasks.task import ChannelRange, Task
+from rltools_host.gymnasium_tasks.task import ChannelRange, Task, short, slug
+from rltools_host.runs.policy_text import LONGEST_NAME
 
 STEPS = {"sac": 100_000, "td3": 100_000, "ppo": 1_000_000}  # of a run where nobody says
+TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
 // (docs/gymnasium_tasks.md).
@@ -23,9 +31,9 @@ CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
 
 namespace rlt::contracts {{
 
-struct {contract_struct} {{
+struct {struct} {{
   static constexpr const char* kContractName = "{contract}";
-  static constexpr std::uint32_t kStepInterval_us = {step_interval_us};
+  static constexpr std::uint32_t kStepInterval_us = {step_interval_us:d};
   static constexpr int kObservationDim = {observation_dim};
   static constexpr int kActionDim = {action_dim};
   static constexpr Channel kObservations[kObservationDim] = {{
@@ -53,13 +61,14 @@ namespace rlt {{
 struct {struct}Environment : contracts::{contract_struct}, external::Task {{
   using Scalar = float;
   static constexpr const char* kName = {environment_literal};
+  static constexpr std::uint32_t kTask[4] = {{{task}}};
 {solved_return}  using Observation = float[kObservationDim];
   RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
 }};
 
 struct {struct} {{
-  static constexpr const char* kName = "{experiment}";
+  static constexpr const char* kName = {experiment_literal};
   using Scalar = float;
   using Environment = {struct}Environment;
   using Algorithm = {algorithm_type};
@@ -70,9 +79,9 @@ struct {struct} {{
 {defaults}
     }}
   }};
-  static constexpr int kEnvironments = {environments};
-  static constexpr int kEpisodeSteps = {episode_steps};
-  static constexpr int kBatchSize = {batch_size};
+  static constexpr int kEnvironments = {environments:d};
+  static constexpr int kEpisodeSteps = {episode_steps:d};
+  static constexpr int kBatchSize = {batch_size:d};
   static constexpr int kTileRows = {tile_rows};
 {memory}
 }};
@@ -116,11 +125,11 @@ def struct_of(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in name.split("-"))
 
 
-def contract_of(task: Task) -> str:
+def contract_text(task: Task, struct_name: str) -> str:
     """The whole file; the same task has the same one."""
     return CONTRACT_HEADER.format(
         contract=task.contract,
-        contract_struct=struct_of(task.contract),
+        struct=struct_name,
         environment=comment_text(task.environment),
         step_interval_us=task.step_interval_us,
         observation_dim=len(task.observations),
@@ -130,8 +139,8 @@ def contract_of(task: Task) -> str:
     )
 
 
-def experiment_of(task: Task) -> str:
-    """The whole file, which includes the other one."""
+def experiment_text(task: Task, struct_name: str, contract_name: str, digest: bytes) -> str:
+    """The whole file, which includes the contract's."""
     observation, action = len(task.observations), len(task.actions)
     hidden = list(task.hidden)
     sizes = task.sizes
@@ -143,22 +152,27 @@ def experiment_of(task: Task) -> str:
         else f"  static constexpr float kSolvedReturn = {float_literal(task.solved_return)};\n"
     )
     memory = (
-        f"  static constexpr int kRolloutSteps = {sizes.rollout_steps};"
+        f"  static constexpr int kRolloutSteps = {sizes.rollout_steps:d};"
         if is_ppo
-        else f"  static constexpr int kReplayCapacity = {sizes.replay_capacity};"
+        else f"  static constexpr int kReplayCapacity = {sizes.replay_capacity:d};"
     )
+    words = struct.unpack(f"<{TASK_WORDS}I", digest[: 4 * TASK_WORDS])
     return HEADER.format(
-        experiment=task.experiment,
+        experiment=comment_text(task.experiment),
+        experiment_literal=string_literal(task.experiment),
         environment=comment_text(task.environment),
         environment_literal=string_literal(task.environment),
-        struct=struct_of(task.experiment),
-        contract_struct=struct_of(task.contract),
-        contract_file=generated_header(task.contract, CONTRACT).name,
+        struct=struct_name,
+        contract_struct=struct_of(contract_name),
+        contract_file=generated_header(contract_name, CONTRACT).name,
+        task=", ".join(f"0x{word:08x}u" for word in words),
         algorithm=task.algorithm,
         algorithm_type=task.algorithm.capitalize(),
         solved_return=solved,
-        actor=", ".join(map(str, [observation, *hidden, outputs])),
-        critic=", ".join(map(str, [observation + (0 if is_ppo else action), *hidden, 1])),
+        actor=", ".join(f"{width:d}" for width in [observation, *hidden, outputs]),
+        critic=", ".join(
+            f"{width:d}" for width in [observation + (0 if is_ppo else action), *hidden, 1]
+        ),
         actor_output="tanh" if task.algorithm == "td3" else "identity",
         defaults=default_lines(task),
         environments=sizes.environments,
@@ -169,10 +183,49 @@ def experiment_of(task: Task) -> str:
     )
 
 
-def write_headers(task: Task) -> None:
-    """Puts them where builds look for them."""
-    write(generated_header(task.contract, CONTRACT), contract_of(task).encode())
-    write(generated_header(task.experiment, EXPERIMENT), experiment_of(task).encode())
+@dataclass(frozen=True)
+class Headers:
+    """What is compiled of a task, and what builds know it by.
+
+    `digest` is of both files' texts: programs that were compiled for the same task have the same
+    one, and no others.
+    """
+
+    contract: str  # gym-servo-0123456789abcdef
+    experiment: str  # gym-servo-sac-0123456789abcdef
+    contract_text: str
+    experiment_text: str
+    digest: bytes  # of 32 bytes
+
+    def write(self) -> None:
+        """Puts them where builds look for them."""
+        write(generated_header(self.contract, CONTRACT), self.contract_text.encode())
+        write(generated_header(self.experiment, EXPERIMENT), self.experiment_text.encode())
+
+
+def headers_of(task: Task) -> Headers:
+    """The same for the same task, also where it comes from a run's folder."""
+    contract = build_name(task.contract, digest_of(contract_text(task, "Contract")))
+    # With the contract's name, and so with its digest; but for what the digest itself decides.
+    digest = digest_of(experiment_text(task, "Experiment", contract, bytes(4 * TASK_WORDS)))
+    experiment = build_name(task.experiment, digest)
+    return Headers(
+        contract,
+        experiment,
+        contract_text(task, struct_of(contract)),
+        experiment_text(task, struct_of(experiment), contract, digest),
+        digest,
+    )
+
+
+def digest_of(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def build_name(name: str, digest: bytes) -> str:
+    """The name that people read, of letters, digits and hyphens alone, and the digest."""
+    stem = short(f"gym-{slug(slug(name).removeprefix('gym-'))}", LONGEST_NAME).rstrip("-")
+    return f"{stem}-{digest.hex()[:DIGITS]}"
 
 
 def write(path: Path, content: bytes) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.agreement import agree, require_agreement, source_to_play
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.header import write_headers
+from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.maker import install_what_it_needs
 from rltools_host.gymnasium_tasks.process import ServerProcess
 from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, Task, TaskRequest
@@ -91,10 +91,17 @@ def playable(task: Task, named: str | None) -> Task:
     return replace(task, source=source_to_play(task.source, whole))
 
 
+def subject_of_run(metadata: Mapping[str, Any]) -> str:
+    """What builds know a run's experiment by, whether or not it is here."""
+    task = task_of_run(metadata)
+    return str(metadata.get("experiment", "")) if task is None else headers_of(task).experiment
+
+
 def contract_of_run(metadata: Mapping[str, Any]) -> str | None:
-    """The name of the contract of a run's policies, for which boards can be built then."""
+    """What builds know the contract of a run's policies by, for which boards can be built then."""
     task = task_of_run(metadata)
     if task is None:
         return None
-    write_headers(task)
-    return task.contract
+    headers = headers_of(task)
+    headers.write()
+    return headers.contract

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.gymnasium_tasks.environment_server import Faults
 from rltools_host.gymnasium_tasks.maker import one_line
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
+from rltools_host.gymnasium_tasks.play_state import MAKE, RESET, STEP, Faults, PlayState
+from rltools_host.gymnasium_tasks.task import ChannelRange, MakeEnvironment, Task
 from rltools_host.gymnasium_tasks.wire import DONE, LOST, OVER
 
 Float32Array = NDArray[np.float32]
@@ -20,43 +19,72 @@ Float32Array = NDArray[np.float32]
 # is given up.
 MOST_IN_A_ROW = 20
 MANY, LARGEST_SHARE = 100, 0.1
+LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class EnvironmentFault(Exception):
     """What an environment did that no environment may."""
 
 
+class ActionSpace:
+    """Takes policies' actions into an environment's Box: its shape, its type, its bounds.
+
+    Whole numbers are the nearest ones, of two the even one: 0.5 is 0, and 1.5 is 2.
+    """
+
+    def __init__(self, space: Any) -> None:
+        self._shape, self._dtype = space.shape, space.dtype
+        self._is_whole = space.dtype.kind in "iub"
+        self._bounds: tuple[Any, Any] | None = (space.low, space.high)
+        if self._is_whole:
+            low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+            if space.dtype.itemsize == 8:  # the nearest double may lie outside the type
+                high = np.minimum(high, np.nextafter(float(np.iinfo(space.dtype).max), 0.0))
+            self._bounds = low, high
+        elif space.dtype == np.float32:  # policies' actions are within it
+            self._bounds = None
+
+    def taken(self, action: Float32Array) -> Any:
+        shaped = action.reshape(self._shape)
+        given = np.rint(shaped.astype(np.float64)) if self._is_whole else shaped
+        if self._bounds is None:
+            return given
+        if self._is_whole:
+            return np.clip(given, *self._bounds).astype(self._dtype)
+        return np.clip(given.astype(self._dtype), *self._bounds)
+
+
 class Player:
     """Environments by their slots, made when they are first needed."""
 
-    def __init__(
-        self,
-        make: MakeEnvironment,
-        task: Task,
-        on_fault: Callable[[Faults], None] = lambda _: None,
-    ) -> None:
-        self.faults = Faults()
+    def __init__(self, make: MakeEnvironment, task: Task, state: PlayState | None = None) -> None:
+        """`state` shows others how playing goes."""
         self._make = make
-        self._on_fault = on_fault
+        self._state = state or PlayState()
         self._environments: dict[int, Any] = {}
         self._shape = task.observation_shape
-        self._action_shape = task.action_shape
+        self._channels = task.observations
+        self._low = np.array([c.minimum for c in task.observations], np.float32)
+        self._high = np.array([c.maximum for c in task.observations], np.float32)
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0
-        self._bounds: tuple[Any, Any] | None = None  # where an action must be taken into them
-        self._dtype: Any = np.float32
+        self._actions: ActionSpace
+
+    @property
+    def faults(self) -> Faults:
+        return self._state.faults()
 
     def prepare(self, count: int, first: Any) -> None:
         """Makes the environments of a run, of which the first one is there; and begins one."""
-        space = first.action_space
-        self._dtype = space.dtype
-        if self._dtype != np.float32:  # the bounds' nearest floats may lie outside
-            self._bounds = (space.low, space.high)
+        self._actions = ActionSpace(first.action_space)
         self._environments[0] = first
         for slot in range(1, count):
-            self._environments[slot] = self._make()
-        self._checked(first.reset(seed=0)[0], "reset")
+            self._environments[slot] = self._made()
+        self._state.call(RESET)
+        seen = first.reset(seed=0)[0]
+        self._state.answered()
+        self._checked(seen, "reset")
 
     def reset(self, slot: int, seed: int) -> tuple[int, Float32Array]:
         """The first observation; where that fails, of an environment that is made anew."""
@@ -64,12 +92,16 @@ class Player:
             try:
                 environment = self._environments.get(slot)
                 if environment is None:
-                    environment = self._environments[slot] = self._make()
-                return DONE, self._checked(environment.reset(seed=seed)[0], "reset")
+                    environment = self._environments[slot] = self._made()
+                self._state.call(RESET)
+                seen = environment.reset(seed=seed)[0]
+                return DONE, self._checked(seen, "reset")
             except EnvironmentFault as fault:
                 self._count(str(fault))
             except Exception as error:
                 self._count(f"reset raised {one_line(error)}")
+            finally:
+                self._state.answered()
             self._close(slot)
         self._give_up("the environment cannot be reset")
         return OVER, self._no_observation
@@ -78,55 +110,90 @@ class Player:
         self._steps += 1
         try:
             environment = self._environments[slot]
-            given = action.reshape(self._action_shape).astype(self._dtype)
-            if self._bounds is not None:
-                given = np.clip(given, *self._bounds)
+            given = self._actions.taken(action)
+            self._state.call(STEP)
             observation, reward, terminated, truncated, _ = environment.step(given)
             seen = self._checked(observation, "step")
-            reward = float(reward)
-            if not math.isfinite(reward):
-                raise EnvironmentFault(f"step gave the reward {reward}, which is no finite number")
+            reward = checked_reward(reward)
+            flags = bool(terminated), bool(truncated)
         except EnvironmentFault as fault:
             return self._lost(str(fault))
         except Exception as error:
             return self._lost(f"step raised {one_line(error)}")
+        finally:
+            self._state.answered()
         self._in_a_row = 0
-        return DONE, reward, bool(terminated), bool(truncated), seen
+        return DONE, reward, *flags, seen
+
+    def refuse(self, sentence: str) -> None:
+        """Nothing is played, for this reason."""
+        self._state.give_up(sentence)
 
     def close(self) -> None:
         for slot in list(self._environments):
             self._close(slot)
 
+    def _made(self) -> Any:
+        self._state.call(MAKE)
+        made = self._make()
+        self._state.answered()
+        return made
+
     def _checked(self, observation: Any, where: str) -> Float32Array:
+        """Flat, of the space's shape, and finite; counted where an element is beyond its range, on
+        which a board would not act."""
         seen = np.asarray(observation, np.float32)
         if seen.shape != self._shape:
             raise EnvironmentFault(
                 f"{where} gave an observation of shape {seen.shape}, and its space has "
                 f"{self._shape}"
             )
-        if not np.isfinite(seen).all():
-            raise EnvironmentFault(f"{where} gave an observation with a number that is not finite")
-        return seen.reshape(-1)
+        seen = seen.reshape(-1)
+        is_inside = (seen >= self._low) & (seen <= self._high)
+        if not is_inside.all():
+            if not np.isfinite(seen).all():
+                raise EnvironmentFault(
+                    f"{where} gave an observation with a number that is not finite"
+                )
+            index = int(np.argmin(is_inside))
+            self._state.count_outside(outside(self._channels[index], float(seen[index])))
+        return seen
 
     def _lost(self, sentence: str) -> tuple[int, float, bool, bool, Float32Array]:
         self._count(sentence)
-        faults = self.faults
+        count = self.faults.count
         if self._in_a_row >= MOST_IN_A_ROW:
             self._give_up(f"the environment failed {self._in_a_row} times in a row")
-        elif faults.count >= MANY and faults.count > LARGEST_SHARE * self._steps:
-            self._give_up(f"the environment failed in {faults.count} of {self._steps} steps")
-        return OVER if faults.given_up else LOST, 0.0, False, False, self._no_observation
+        elif count >= MANY and count > LARGEST_SHARE * self._steps:
+            self._give_up(f"the environment failed in {count} of {self._steps} steps")
+        return OVER if self.faults.given_up else LOST, 0.0, False, False, self._no_observation
 
     def _count(self, sentence: str) -> None:
         self._in_a_row += 1
-        self.faults.count += 1
-        self.faults.first = self.faults.first or sentence
-        self._on_fault(self.faults)
+        self._state.count_fault(sentence)
 
     def _give_up(self, sentence: str) -> None:
-        self.faults.given_up = f"{sentence}; first: {self.faults.first}"
-        self._on_fault(self.faults)
+        self._state.give_up(f"{sentence}; first: {self.faults.first}")
 
     def _close(self, slot: int) -> None:
         with contextlib.suppress(Exception):
             self._environments.pop(slot).close()
+
+
+def checked_reward(reward: Any) -> float:
+    """As a float of 32 bits can hold it, which it is learnt as."""
+    number = float(reward)
+    if not math.isfinite(number):
+        raise EnvironmentFault(f"step gave the reward {number}, which is no finite number")
+    if abs(number) > LARGEST_FLOAT32:
+        raise EnvironmentFault(
+            f"step gave the reward {number:g}, which no float of 32 bits holds: scale it down"
+        )
+    return number
+
+
+def outside(channel: ChannelRange, value: float) -> str:
+    """What is wrong, and what to do: on a board such an observation is a fault."""
+    return (
+        f"{channel.name} was {value:g}, and its range is {channel.minimum:g} to {channel.maximum:g}"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
+import select
 import subprocess
 import sys
 import tempfile
@@ -14,15 +14,12 @@ from typing import Any
 from rltools_host import errors
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import BuildError, RltError
-from rltools_host.gymnasium_tasks.environment_server import (
-    FAULTS_FILE,
-    EnvironmentServer,
-    Faults,
-    new_folder,
-)
+from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, new_address
+from rltools_host.gymnasium_tasks.play_state import PlayState
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 
 CHILD = "rltools_host.gymnasium_tasks.child"
+LOOK_S = 0.1  # between two looks at a process that starts
 
 
 class ServerProcess(EnvironmentServer):
@@ -30,45 +27,54 @@ class ServerProcess(EnvironmentServer):
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
         """`task` is that of a run that goes on."""
-        with contextlib.ExitStack() as opened:  # closed where it is interrupted, too
-            self.folder = new_folder()
-            opened.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        state, memory = PlayState.shared()
+        with contextlib.ExitStack() as opened, memory:  # closed where it is interrupted, too
+            super().__init__(request.name or request.source, state)
+            self.address = new_address()
             self._errors = opened.enter_context(tempfile.TemporaryFile())
             self._process = start_child(
                 [sys.executable, "-I", "-m", CHILD],  # -I: nothing of the present folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
+                descriptors=(memory.fileno(),),
             )
             opened.callback(self._end)
-            self.task = self._begin(request, task)
+            self.task = self._begin(request, task, memory.fileno())
             self._opened = opened.pop_all()
 
-    def _begin(self, request: TaskRequest, task: Task | None) -> Task:
+    def _begin(self, request: TaskRequest, task: Task | None, state: int) -> Task:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         asked = {
             entry.name: getattr(request, entry.name)
             for entry in fields(request)
             if entry.name != "make_env"
         }
         document = {
-            "folder": str(self.folder),
+            "address": self.address,
+            "state": state,
             "request": asked,
             "task": task.document() if task is not None else None,
         }
         with contextlib.suppress(OSError):
             self._process.stdin.write((json.dumps(document) + "\n").encode())
             self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        answer: dict[str, Any] = json.loads(self._answer() or "{}")
         if "task" in answer:
             return Task.of_document(answer["task"])
         if "error" in answer:
             kind = getattr(errors, answer["kind"], RltError)
             raise kind(answer["error"])
-        raise BuildError(f"{request.source} cannot be played: {self._ending()}")
+        raise BuildError(f"{request.source} cannot be played: {self._last_words()}")
 
-    def _ending(self) -> str:
+    def _answer(self) -> bytes:
+        """The process's only line, which comes when its environments have been made."""
+        assert self._process.stdout is not None
+        while not select.select([self._process.stdout], [], [], LOOK_S)[0]:
+            self._require_in_time()
+        return self._process.stdout.readline()
+
+    def _last_words(self) -> str:
         text = ending(self._process)
         self._errors.seek(0)
         if lines := self._errors.read().decode(errors="replace").strip().splitlines():
@@ -80,18 +86,13 @@ class ServerProcess(EnvironmentServer):
         """Number of the process, for tests that end it."""
         return self._process.pid
 
-    def faults(self) -> Faults:
-        try:
-            return Faults(**json.loads((self.folder / FAULTS_FILE).read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return Faults()
-
-    def failure(self) -> str:
-        if given_up := self.faults().given_up:
-            return given_up
+    def _ended(self) -> str:
         if self._process.poll() is None:
             return ""
-        return f"the process that plays {self.task.environment} is lost: {self._ending()}"
+        return f"the process that plays {self.task.environment} is lost: {self._last_words()}"
+
+    def _break_off(self) -> None:
+        self._process.kill()
 
     def _end(self) -> None:
         assert self._process.stdin is not None

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rltools_host.arguments import whole_number
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -30,6 +31,7 @@ from rltools_host.runs.schema import (
 
 PREFIX = "gym:"  # of a task's name on the command line
 ALGORITHMS = ("sac", "td3", "ppo")
+SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
@@ -85,12 +87,14 @@ class TaskRequest:
                 "such as 64,64"
             )
         count = (8 if self.algorithm == "ppo" else 1) if self.environments is None else None
+        for size in self.sizes:
+            if size not in SIZES:
+                raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
         sizes = Sizes(count if count is not None else int(self.environments or 0), **self.sizes)
         for entry in dataclasses.fields(sizes):
             value = getattr(sizes, entry.name)
             most = MOST_ENVIRONMENTS if entry.name == "environments" else 10_000_000
-            if not 1 <= value <= most:
-                raise UsageError(f"{entry.name}={value}: choose a number from 1 to {most}")
+            whole_number(entry.name, value, 1, most)
         rows = sizes.rollout_steps * sizes.environments
         if self.algorithm == "ppo" and rows % sizes.batch_size:
             raise UsageError(

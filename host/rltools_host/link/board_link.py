@@ -22,13 +22,13 @@ def open_board_link(
     remedy: str,
     storage: Path | None = None,
     threads: int | None = None,
-    environments: Path | None = None,
+    environments: str | None = None,
 ) -> Link:
     """A link to the given port; else `program` is started, or the connected board taken.
 
     `remedy` says what to do where none is connected; `storage` is the file in which a board that is
     started here keeps its policies, in place of memory; `threads` is how many compute in a process,
-    in place of its own choice; `environments` is the socket of who plays its episodes.
+    in place of its own choice; `environments` is the socket's name of who plays its episodes.
     """
     if port is not None:
         return open_link(port, board.link.baud or DEFAULT_BAUD)
@@ -36,7 +36,7 @@ def open_board_link(
         environment = {
             STORAGE_VARIABLE: str(storage or ""),
             THREADS_VARIABLE: str(threads or ""),
-            ENVIRONMENTS_VARIABLE: str(environments or ""),
+            ENVIRONMENTS_VARIABLE: environments or "",
         }
         return ProcessLink([str(program)], f"the program of board {board.name}", environment)
     if program is not None and board.emulator is not None:

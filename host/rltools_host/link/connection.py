@@ -88,6 +88,8 @@ class Connection:
         self.dialect = dialect
         self.target = target
         self.clock = clock
+        # Whether the board may be silent now, as it waits for somebody who has time yet.
+        self.is_excused: Callable[[], bool] = lambda: False
         self.decoder = FrameDecoder(dialect)
         self.bytes_received = 0
         self._encoder = FrameEncoder(dialect, *HOST)
@@ -167,7 +169,9 @@ class Connection:
         return self.clock() - self._last_heard
 
     def check_silence(self) -> None:
-        """LinkLostError where the board has not been heard for long."""
+        """LinkLostError where the board has not been heard for long, and nothing excuses that."""
+        if self.is_excused():
+            self.expect_signs()
         if self.silence_s > SILENCE_LIMIT_S:
             raise LinkLostError(
                 f"the board on {self.description} has been silent for {SILENCE_LIMIT_S:.0f} s: "

@@ -42,6 +42,10 @@ class PolicyPlace:
     port: str | None = None
     contract: str = DEFAULT_CONTRACT
 
+    def __post_init__(self) -> None:
+        whole = subjects.whole_name(self.contract, subjects.CONTRACT)
+        object.__setattr__(self, "contract", whole)
+
     @property
     def is_crazyflie(self) -> bool:
         return self.board == CRAZYFLIE
@@ -99,7 +103,7 @@ def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
     It was once named by the contract's name, which many a contract may have: such a file is taken
     where it keeps a policy that acts on this firmware, and is given its present name if it `moves`.
     """
-    old = storage_file(started.board, contract)
+    old = storage_file(started.board, subjects.own_name(contract))
     found = look(started, old if old.exists() else None)
     file = storage_file(started.board, f"{found.checksum:08x}")
     if file.exists() or not found.has_policy:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
 
@@ -27,6 +27,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.gymnasium_tasks.maker import silence_mujoco
+from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage
 
@@ -71,6 +72,10 @@ class Evaluation:
         if threshold is None:
             return None
         return sum(value >= threshold for value in self.returns) / self.episodes
+
+    def of_task(self, task: Task | None) -> Evaluation:
+        """The same, with what a task of Gymnasium's calls solved; None: it is of no such task."""
+        return self if task is None else replace(self, success_return=task.solved_return)
 
     def document(self) -> dict[str, Any]:
         """What --json prints."""
@@ -165,19 +170,14 @@ def gymnasium_evaluation(
 
 
 def solved_return(image: PolicyImage) -> float | None:
-    """What the policy's environment calls solved; None where its experiment is not here."""
-    if not is_here(image.experiment):
+    """What the policy's environment calls solved; None where its experiment is not in this tree."""
+    if image.experiment not in experiments.list_experiments():
         return None
     environment = experiments.describe(image.experiment).environment
     if environment["name"] != image.environment:
         return None
     value = environment["solved_return"]
     return None if value is None else float(value)
-
-
-def is_here(experiment: str) -> bool:
-    """Whether its header is in this tree, or was written for a task of Gymnasium's."""
-    return experiment in experiments.list_experiments() or subjects.is_generated(experiment)
 
 
 def gymnasium_has(environment: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rltools_host.build import experiments
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.opening import playable, task_of_run
+from rltools_host.gymnasium_tasks.opening import playable, subject_of_run, task_of_run
 from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation, evaluate_policy
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -37,7 +37,7 @@ def evaluated(
     )
     values = folder.metadata.get("hyperparameters") or {}
     evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make, values)
-    return evaluation, notes_on(folder, image, simulator)
+    return evaluation.of_task(task), notes_on(folder, image, simulator)
 
 
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
@@ -49,7 +49,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
             f"the policy is of step {image.step:,} of {steps:,}, where the run was saved last"
         )
     try:
-        present = experiments.describe(image.experiment)
+        present = experiments.describe(subject_of_run(folder.metadata))
     except RltError:  # which matters to the core's simulator only, and that has said so
         return notes
     if present.fingerprint != image.fingerprint:

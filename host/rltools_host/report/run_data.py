@@ -15,7 +15,7 @@ from rltools_host.build import experiments
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
@@ -122,7 +122,7 @@ def evaluate_in_gymnasium(
 ) -> tuple[Evaluation, Episode]:
     episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment, task), 0, make)
     outcome = evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes)
-    return outcome, typical(episodes)
+    return outcome.of_task(task), typical(episodes)
 
 
 def episodes_of(environment: str, task: Task | None = None) -> int:
@@ -147,7 +147,7 @@ def typical(episodes: Sequence[Episode]) -> Episode:
 def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
     """The run's experiment as it is here now."""
     try:
-        return experiments.describe(str(folder.metadata.get("experiment", "")))
+        return experiments.describe(subject_of_run(folder.metadata))
     except RltError:
         return None
 

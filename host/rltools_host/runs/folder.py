@@ -97,10 +97,18 @@ class RunFolder:
     @property
     def environment_faults(self) -> int | None:
         """How often an environment of Python's failed; None where the core plays the episodes."""
+        return self._count("environment_faults")
+
+    @property
+    def observations_outside(self) -> int | None:
+        """How many observations of Python's were not within their ranges; None as above."""
+        return self._count("observations_outside")
+
+    def _count(self, what: str) -> int | None:
         if "gymnasium" not in self.metadata:
             return None
         sessions = self.metadata.get("sessions") or []
-        return sum(int(session.get("environment_faults", 0)) for session in sessions)
+        return sum(int(session.get(what, 0)) for session in sessions)
 
     @classmethod
     def create(

@@ -199,6 +199,7 @@ SESSION = record(
         "sources": optional(text(r"sources-[0-9a-f]{12}\.tar\.gz", "the name of an archive")),
         "threads": whole(1),
         "environment_faults": whole(),
+        "observations_outside": whole(high=LARGEST_U64),
         "first_step": whole(),
         "last_step": whole(),
         "train_s": number(0),

@@ -218,6 +218,9 @@ class GroupTraining:
         metadata = self._group.metadata
         keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
         about = {key: metadata[key] for key in keys} | {"jobs": self._jobs}
+        about["environment"] = self._plan.description.environment["name"]
+        if (task := task_of_group(metadata)) is not None:
+            about["task"] = task.source
         document = {"group": str(self._group.path), **about, **self._standing()}
         paths = [{"run": str(member.path)} for member in self._members]
         document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]

@@ -42,6 +42,7 @@ class Member:
     error: str = ""
     exit_code: int = 0
     environment_faults: int | None = None  # of a task of Gymnasium's
+    observations_outside: int | None = None  # the same
 
     @property
     def seed(self) -> int:
@@ -84,11 +85,11 @@ class Member:
             "return_std": self.return_std,
             "state_sha256": self.state_sha256 or None,
             "error": self.error or None,
-            **(
-                {"environment_faults": self.environment_faults}
-                if self.environment_faults is not None
-                else {}
-            ),
+            **{
+                name: count
+                for name in ("environment_faults", "observations_outside")
+                if (count := getattr(self, name)) is not None
+            },
         }
 
 

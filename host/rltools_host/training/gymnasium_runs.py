@@ -9,6 +9,7 @@ from typing import Any
 
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.flat import flat_maker
+from rltools_host.gymnasium_tasks.maker import maker_of
 from rltools_host.gymnasium_tasks.opening import task_of_run
 from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, Evaluation, evaluate_policy
@@ -24,15 +25,15 @@ def task_request(make_env: MakeEnvironment | str, **asked: Any) -> TaskRequest:
     """
     if isinstance(make_env, str):
         return TaskRequest(f"{PREFIX}{make_env.removeprefix(PREFIX)}", **asked)
-    if not callable(make_env):
-        raise UsageError("make_env must be a function that makes an environment, or an id")
-    return TaskRequest(named(make_env), make_env, **asked)
+    return TaskRequest(named(maker_for(make_env)), make_env, **asked)
 
 
 def evaluate_gymnasium(
-    make_env: MakeEnvironment, run: str | Path, episodes: int = 100, seed: int = 0
+    make_env: MakeEnvironment | str, run: str | Path, episodes: int = 100, seed: int = 0
 ) -> Evaluation:
-    """Deterministic episodes of a run's policy in what `make_env` makes."""
+    """Deterministic episodes of a run's policy in what `make_env` makes, or in Gymnasium's
+    environment of this id."""
+    make_env = maker_for(make_env)
     folder = RunFolder.open(str(run))
     task = task_of_run(folder.metadata)
     if task is None:
@@ -40,7 +41,16 @@ def evaluate_gymnasium(
     image = read_run_policy(folder)
     image.verify()
     make = flat_maker(task, make_env)
-    return evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
+    outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
+    return outcome.of_task(task)
+
+
+def maker_for(make_env: MakeEnvironment | str) -> MakeEnvironment:
+    if isinstance(make_env, str):
+        return maker_of(f"{PREFIX}{make_env.removeprefix(PREFIX)}")
+    if not callable(make_env):
+        raise UsageError("make_env must be a function that makes an environment, or an id")
+    return make_env
 
 
 def named(make_env: MakeEnvironment) -> str:

@@ -12,6 +12,7 @@ from rltools_host.build import cmake, experiments, subjects
 from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
+from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
@@ -23,6 +24,8 @@ from rltools_host.training.hyperparameters import Values, default_values, given_
 from rltools_host.training.set_file import OPTION, SetFile
 
 DEFAULT_BOARD = "qemu-cortex-m7"
+# A run that would end before its first evaluation is evaluated so often: no bit depends on that.
+POINTS_OF_SHORT_RUNS = 20
 # A resumed run may set these; the others decide what the bits of the run are.
 SET_ON_RESUME = ("steps", "report_every")
 
@@ -74,9 +77,11 @@ class Plan:
     threads: int | None = None  # None: the board's own choice
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     anew: bool = False  # as of the request
+    subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Hyperparameter] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.subject = self.subject or self.description.name
         self.table = {entry.name: entry for entry in self.description.hyperparameters}
 
     @property
@@ -136,17 +141,21 @@ def make_plan(request: TrainingRequest) -> Plan:
         listed = ", ".join(experiments.list_experiments())
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
     require_server(request, request.experiment)
-    chosen = board_of(request.experiment) if request.board is None else load_board(request.board)
+    subject = subject_of(request, request.experiment)
+    chosen = board_of(subject) if request.board is None else load_board(request.board)
     if request.out is not None and not request.anew:
         require_empty(request.out)
     require_threads(request, chosen)
     cmake.require_program(chosen)
-    description = describe(request, request.experiment, chosen)
+    description = describe(request, request.experiment, subject, chosen)
     values = default_values(description)
     values["report_every"] = report_interval(description, chosen)
-    values |= given_values(
+    given = given_values(
         description, request.seed, request.steps, request.settings, request.set_file
     )
+    values |= given
+    if "eval_every" not in given and values["steps"] < values["eval_every"]:
+        values["eval_every"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
     return Plan(
         description,
         chosen,
@@ -156,13 +165,14 @@ def make_plan(request: TrainingRequest) -> Plan:
         threads=request.threads,
         server=request.server,
         anew=request.anew,
+        subject=subject,
     )
 
 
 def require_server(request: TrainingRequest, experiment: str) -> None:
     """That a task's episodes are played by somebody, and by a program that is started for them."""
     if request.server is None:
-        if subjects.is_generated(experiment):
+        if subjects.GENERATED.fullmatch(experiment):
             raise UsageError(
                 f"{experiment} was compiled for a task of Gymnasium's: name the task, as in "
                 f"`{command_line('train', 'gym:HalfCheetah-v5')}`"
@@ -179,20 +189,27 @@ def report_interval(description: ExperimentDescription, board: Board) -> int:
     return board.report_every * description.environments
 
 
-def describe(request: TrainingRequest, experiment: str, board: Board) -> ExperimentDescription:
+def subject_of(request: TrainingRequest, experiment: str) -> str:
+    """What builds know it by: of a task of Gymnasium's, a name with the digest of its headers."""
+    return experiment if request.server is None else headers_of(request.server.task).experiment
+
+
+def describe(
+    request: TrainingRequest, experiment: str, subject: str, board: Board
+) -> ExperimentDescription:
     if request.built is not None and request.built.description.name == experiment:
         return request.built.description
-    return experiments.describe(experiment, board)
+    return experiments.describe(subject, board)
 
 
-def board_of(experiment: str) -> Board:
+def board_of(subject: str) -> Board:
     """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
     default = load_board(DEFAULT_BOARD)
     known = experiments.list_experiments()
-    if experiment not in known and not subjects.is_generated(experiment):
+    if subject not in known and not subjects.is_generated(subject):
         return default
     boards = [default, *(board for board in list_boards() if board.takes_threads)]
-    fitting = [board for board in boards if not subjects.lacking(experiment, board)]
+    fitting = [board for board in boards if not subjects.lacking(subject, board)]
     return fitting[0] if fitting else default
 
 
@@ -229,7 +246,8 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
     chosen = load_board(board)
     require_threads(request, chosen)
     cmake.require_program(chosen)
-    description = describe(request, experiment, chosen)
+    subject = subject_of(request, experiment)
+    description = describe(request, experiment, subject, chosen)
     given = given_values(description, request.seed, request.steps, request.settings)
     if fixed := [name for name in given if name not in SET_ON_RESUME]:
         raise UsageError(
@@ -261,6 +279,7 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         save=save,
         threads=request.threads,
         server=request.server,
+        subject=subject,
     )
 
 

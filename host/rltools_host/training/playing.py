@@ -9,8 +9,8 @@ from typing import Any
 
 from rltools_host.clients.messages import StatusText
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.environment_server import FAULT
-from rltools_host.gymnasium_tasks.header import write_headers
+from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE
+from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.opening import open_again, open_task, playable, task_of_run
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.link.status_text import SEVERITY_NOTICE, SEVERITY_WARNING
@@ -51,7 +51,7 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
         return
     with contextlib.closing(server):
         if request.built is None:
-            write_headers(server.task)
+            headers_of(server.task).write()
         yield replace(request, experiment=server.task.experiment, server=server)
 
 
@@ -66,7 +66,7 @@ class EpisodeNotes:
     def __init__(self, plan: Plan) -> None:
         self._server = plan.server
         self._goes_on = plan.checkpoint is not None
-        self._has_said = False
+        self._said: set[str] = set()
 
     def of_beginning(self) -> list[StatusText]:
         """What a checkpoint lacks of a run whose episodes are played in Python."""
@@ -75,12 +75,14 @@ class EpisodeNotes:
         return [StatusText(SEVERITY_NOTICE, NEW_EPISODES)]
 
     def new(self) -> list[StatusText]:
-        """The first fault of an environment is an event of the run, like what a board says."""
-        faults = self._server.faults() if self._server is not None else None
-        if faults is None or not faults.count or self._has_said:
+        """The first fault of each kind is an event of the run, like what a board says."""
+        if self._server is None:
             return []
-        self._has_said = True
-        return [StatusText(SEVERITY_WARNING, f"{FAULT}{faults.first}")]
+        faults = self._server.faults()
+        said = {FAULT: faults.first, OUTSIDE: faults.first_outside}
+        fresh = {kind: text for kind, text in said.items() if text and kind not in self._said}
+        self._said |= fresh.keys()
+        return [StatusText(SEVERITY_WARNING, kind + text) for kind, text in fresh.items()]
 
     def failure(self) -> str:
         """Why nobody plays any more; empty as long as somebody does."""
@@ -90,11 +92,19 @@ class EpisodeNotes:
         """For run.json."""
         if self._server is None:
             return {}
-        return {"environment_faults": self._server.faults().count}
+        faults = self._server.faults()
+        counts = {"environment_faults": faults.count}
+        return counts | ({"observations_outside": faults.outside} if faults.outside else {})
 
     def document(self) -> dict[str, Any]:
         """For `rlt train --json`."""
         if self._server is None:
             return {}
         faults = self._server.faults()
-        return {"environment_faults": faults.count, "environment_fault": faults.first}
+        return {
+            "task": self._server.task.source,
+            "environment_faults": faults.count,
+            "environment_fault": faults.first,
+            "observations_outside": faults.outside,
+            "observation_outside": faults.first_outside,
+        }

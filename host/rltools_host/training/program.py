@@ -21,17 +21,17 @@ def build_program(plan: Plan) -> None:
     A board that is flashed, or that is behind --port, has its program already. Its sources are
     taken to be those of now: what describes the experiment here has its fingerprint.
     """
-    name = plan.description.name
+    name = plan.subject
     plan.sources = read_sources(generated=generated_headers(name))
     if not plan.board.is_flashed:
         plan.program = firmware.build_firmware(plan.board, name)
 
 
-def generated_headers(experiment: str) -> list[str]:
+def generated_headers(subject: str) -> list[str]:
     """Of a task of Gymnasium's: its experiment and its contract, relative to the tree."""
-    if not subjects.is_generated(experiment):
+    if not subjects.is_generated(subject):
         return []
-    header = subjects.generated_header(experiment)
+    header = subjects.generated_header(subject)
     beside = INCLUDE_BESIDE.findall(header.read_text(encoding="utf-8"))
     headers = [header, *((header.parent / name).resolve() for name in beside)]
     return [str(header.relative_to(paths.REPOSITORY)) for header in headers]

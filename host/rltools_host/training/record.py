@@ -7,9 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from rltools_host.build import memory
-from rltools_host.clients.messages import Evaluation, Identity
+from rltools_host.clients.messages import Evaluation, Identity, Result
 from rltools_host.clock import timestamp
-from rltools_host.runs.folder import FORMAT
+from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.training.plan import Plan
 
@@ -83,6 +83,28 @@ def standing(
         changes["return_mean"] = evaluation.return_mean
         changes["return_std"] = evaluation.return_std
     return changes
+
+
+def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
+    """What `rlt train --json` prints of a run at rest, but for what only its session knows."""
+    metadata = folder.metadata
+    return {
+        "run": str(folder.path),
+        "experiment": plan.description.name,
+        "environment": plan.description.environment["name"],
+        "board": plan.board.name,
+        "seed": plan.seed,
+        "steps": plan.steps,
+        "step": result.step,
+        "train_s": metadata["train_s"],
+        "evaluation_s": metadata["evaluation_s"],
+        "steps_per_s": metadata["steps_per_s"],
+        "return_mean": metadata.get("return_mean"),
+        "return_std": metadata.get("return_std"),
+        "state_sha256": result.state_sha256,
+        "guest_instructions": metadata["guest_instructions"],
+        "messages_lost": metadata["messages_lost"],
+    }
 
 
 def guest_instructions(sessions: Sequence[Mapping[str, Any]]) -> int | None:

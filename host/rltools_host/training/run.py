@@ -38,7 +38,7 @@ from rltools_host.training.interruption import Interruption
 from rltools_host.training.plan import Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import EpisodeNotes, playing
 from rltools_host.training.program import build_program
-from rltools_host.training.record import beginning, standing
+from rltools_host.training.record import beginning, standing, summary
 from rltools_host.training.report_log import ReportLog
 from rltools_host.training.reports import last_evaluation
 from rltools_host.training.time_in_training import (
@@ -79,6 +79,8 @@ def train_on_board(
     with contextlib.closing(link), Interruption() as interruption:
         session, identity = BoardSession.connect(link, protocol.load_dialect(), plan.board.address)
         description = plan.description
+        if plan.server is not None:  # the board is silent while an environment takes its time
+            session.connection.is_excused = plan.server.is_awaited
         session.node.require(
             identity, description.name, description.fingerprint, plan.board.name, plan.load_command
         )
@@ -344,7 +346,9 @@ class TrainingRun:
         if isinstance(error, DiskError):
             return error.then(self._remedy() or "start a new run, as this one saved nothing", kept)
         if isinstance(error, LinkLostError | TrainingFaultError):
-            return type(error)(f"{error}; {kept}{self._remedy('; ')}")
+            lost = self._notes.failure()
+            kind = EnvironmentLostError if lost else type(error)
+            return kind(f"{lost or error}; {kept}{self._remedy('; ')}")
         return error
 
     def _remedy(self, before: str = "") -> str:
@@ -379,22 +383,5 @@ class TrainingRun:
         return error
 
     def _document(self, result: Result) -> dict[str, Any]:
-        metadata = self._folder.metadata
-        return {
-            "run": str(self._folder.path),
-            "experiment": self._plan.description.name,
-            "board": self._plan.board.name,
-            "seed": self._plan.seed,
-            "steps": self._plan.steps,
-            "step": result.step,
-            "train_s": metadata["train_s"],
-            "evaluation_s": metadata["evaluation_s"],
-            "steps_per_s": metadata["steps_per_s"],
-            "return_mean": metadata.get("return_mean"),
-            "return_std": metadata.get("return_std"),
-            "state_sha256": result.state_sha256,
-            "host_cpu_s": self._time.cpu_s,
-            "guest_instructions": metadata["guest_instructions"],
-            "messages_lost": metadata["messages_lost"],
-            **self._notes.document(),
-        }
+        printed = summary(self._plan, self._folder, result)
+        return {**printed, "host_cpu_s": self._time.cpu_s, **self._notes.document()}

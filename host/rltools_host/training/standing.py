@@ -50,3 +50,4 @@ def stand(member: Member, steps: int | None) -> None:
     member.steps = max(member.steps, steps or 0)
     member.state_sha256 = str(metadata.get("state_sha256") or "")
     member.environment_faults = folder.environment_faults
+    member.observations_outside = folder.observations_outside

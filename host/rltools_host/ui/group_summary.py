@@ -31,6 +31,8 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
             notes.append(f"  {name}: {each['error']}")
         elif count := each.get("environment_faults"):
             notes.append(f"  {name}: the environment failed {times(count)}, and was begun anew")
+        if count := each.get("observations_outside"):
+            notes.append(f"  {name}: observations lay outside their range {times(count)}")
     if not has_variants:
         rows = [row[1:] for row in rows]
     notes += [""] if notes else []

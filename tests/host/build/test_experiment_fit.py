@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 from rltools_host import paths
@@ -38,23 +39,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_is_evaluated_next_is_what_the_header_says(folder: Path) -> None:
     (folder / "my_drone.h").write_text("// A drone.\n// Gate: hover-nominal\n#pragma once\n")
-    assert experiments.evaluation_options("my-drone") == ("--gate", "hover-nominal")
-    assert experiments.evaluation_options("robot-arm") == ("--in", "gymnasium")
-    assert experiments.evaluation_options("of-another-tree") == ("--in", "gymnasium")
+    options = experiments.evaluation_options
+    assert options("my-drone", "MyDrone") == ("--gate", "hover-nominal")
+    assert options("robot-arm", "Ant-v4") == ("--in", "gymnasium")
+    assert options("robot-arm", "RobotArm-v0") == ()
+    assert options("of-another-tree", "Pendulum-v1") == ("--in", "gymnasium")
+
+
+def test_gymnasiums_own_environments_are_known_without_it() -> None:
+    for name, specification in gymnasium.registry.items():
+        if str(specification.entry_point).startswith("gymnasium.envs.") and "/" not in name:
+            assert experiments.is_of_gymnasium(name), name
+    assert not experiments.is_of_gymnasium("rlt/Pendulum-v1")
+    assert not experiments.is_of_gymnasium("Pendulum")
 
 
 @pytest.mark.parametrize("experiment", experiments.list_experiments())
 def test_what_is_evaluated_next_exists(experiment: str) -> None:
     """A gate, or the environment of the experiment's header is one of Gymnasium's."""
-    option, name = experiments.evaluation_options(experiment)
+    environment = environment_of(experiment)
+    option, name = experiments.evaluation_options(experiment, environment)
     if option == "--gate":
         assert load_gate(name).name == name
         return
+    assert gymnasium_has(environment)
+
+
+def environment_of(experiment: str) -> str:
+    """The name of the one whose header its header includes."""
     text = subjects.header_of(experiment).read_text(encoding="utf-8")
     known = {environment.header: environment.name for environment in list_environments()}
     include = paths.REPOSITORY / "lib/rltools/include"
     included = [include / name for name in re.findall(r'#include "([^"]+)"', text)]
-    assert [gymnasium_has(known[header]) for header in included if header in known] == [True]
+    (name,) = [known[header] for header in included if header in known]
+    return name
 
 
 def test_experiments_of_a_board_are_those_that_fit(folder: Path) -> None:

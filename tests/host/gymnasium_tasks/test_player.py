@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
 import threading
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
 from gymnasium_points import Point
 from rltools_host.gymnasium_tasks import wire
-from rltools_host.gymnasium_tasks.player import MANY, MOST_IN_A_ROW, Player
-from rltools_host.gymnasium_tasks.server import serve
+from rltools_host.gymnasium_tasks.environment_server import new_address
+from rltools_host.gymnasium_tasks.header import headers_of
+from rltools_host.gymnasium_tasks.play_state import (
+    MAKE,
+    NOTHING,
+    RESET,
+    START,
+    STEP,
+    PlayState,
+)
+from rltools_host.gymnasium_tasks.player import MANY, MOST_IN_A_ROW, ActionSpace, Player
+from rltools_host.gymnasium_tasks.server import begin, greeting_of, listen, serve, serve_all
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import TaskRequest
 
@@ -65,6 +78,7 @@ def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
         (result((0.0, 1e300)), "step gave an observation with a number that is not finite"),
         (result((0.0,)), "step gave an observation of shape (1,), and its space has (2,)"),
         (result(reward=np.inf), "step gave the reward inf, which is no finite number"),
+        (result(reward=1e300), "step gave the reward 1e+300, which no float of 32 bits holds"),
         (result(reward=None), "step raised TypeError: float() argument must be"),
         (result("ab"), "step raised ValueError: could not convert"),
         ((1, 2), "step raised ValueError: not enough values to unpack"),
@@ -158,12 +172,95 @@ def test_actions_are_of_the_spaces_type_and_within_it() -> None:
     assert seen[0].shape == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "given", "expected"),
+    [
+        (np.int64, 0, 1, [0.0, 0.49, 0.51, 1.0], [0, 0, 1, 1]),
+        (np.int64, 0, 3, [0.5, 1.5, 2.6, 3.0], [0, 2, 3, 3]),
+        (np.int8, -128, 127, [-128.0, -0.6, 126.7, 127.0], [-128, -1, 127, 127]),
+        (np.uint8, 0, 255, [0.0, 254.4, 254.6, 255.0], [0, 254, 255, 255]),
+        (np.int64, -(2**63), 2**63 - 1, [-(2.0**63), 2.0**63], [-(2**63), 2**63 - 1024]),
+    ],
+)
+def test_whole_actions_are_the_nearest(
+    dtype: Any, low: int, high: int, given: list[float], expected: list[int]
+) -> None:
+    space = gymnasium.spaces.Box(low, high, (1, len(given)), dtype)
+    taken = ActionSpace(space).taken(np.array(given, np.float32))
+    assert taken.tolist() == [expected]
+    assert space.contains(taken)
+
+
+def test_observations_beyond_their_range_are_counted_and_given(player: Player) -> None:
+    """The first one is told; what is on the bound is within."""
+    player.reset(0, 1)
+    Faulty.faults = [result((2.0, -2.0)), result((2.5, 0.0)), result((0.0, np.float32(-2.0001)))]
+    seen = [player.step(0, PUSH) for _ in range(3)]
+    assert [answer[0] for answer in seen] == [wire.DONE] * 3
+    assert seen[1][4].tolist() == [2.5, 0.0]
+    assert (player.faults.outside, player.faults.count) == (2, 0)
+    assert player.faults.first_outside == "observation_0 was 2.5, and its range is -2 to 2"
+
+
+def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:
+    player.reset(0, 1)
+    Faulty.faults = [result((np.nan, 0.0))]
+    assert player.step(0, PUSH)[0] == wire.LOST
+    assert (player.faults.outside, player.faults.count) == (0, 1)
+
+
+def test_what_is_called_is_shown_while_it_is(player: Player) -> None:
+    state = PlayState()
+    calls = []
+
+    class Noting(Point):
+        def __init__(self) -> None:
+            super().__init__()
+            calls.append(state.calling)
+
+        def reset(self, **options: Any) -> Any:
+            calls.append(state.calling)
+            return super().reset(**options)
+
+        def step(self, action: Any) -> Any:
+            calls.append(state.calling)
+            return super().step(action), None
+
+    assert state.calling == START
+    _, player = begin(Noting, TaskRequest("f", environments=2), None, state)
+    assert (calls, state.calling) == ([MAKE, MAKE, RESET], NOTHING)
+    assert player.reset(1, 1)[0] == wire.DONE
+    answers = state.answers
+    assert player.step(1, PUSH)[0] == wire.LOST
+    assert calls[3:] == [RESET, STEP]
+    assert (state.calling, state.waited_s, state.answers) == (NOTHING, 0.0, answers + 1)
+
+
+def test_a_state_is_seen_through_its_file() -> None:
+    ours, file = PlayState.shared()
+    with file:
+        theirs = PlayState.of_descriptor(file.fileno())
+    theirs.count_fault("ä" * 2000)
+    theirs.count_fault("later")
+    theirs.give_up("enough")
+    theirs.call(STEP)
+    faults = ours.faults()
+    assert (faults.count, faults.given_up, faults.outside) == (2, "enough", 0)
+    assert set(faults.first) == {"ä"}
+    assert ours.calling == STEP
+    assert ours.waited_s >= 0.0
+    theirs.answered()
+    assert (ours.calling, ours.answers) == (NOTHING, 1)
+
+
 def test_a_greeting_of_another_task_is_not_answered() -> None:
+    digest = headers_of(TASK).digest[:16]
     for greeting, expected in (
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1), True),
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 3, 1), False),
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION + 1, 2, 1), False),
-        (b"GET / HTTP/1.1\r\n", False),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1, digest), True),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 3, 1, digest), False),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION + 1, 2, 1, digest), False),
+        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1, digest[::-1]), False),
+        (b"GET / HTTP/1.1\r\n" * 2, False),
     ):
         ours, theirs = socket.socketpair()
         player = Player(Point, TASK)
@@ -177,9 +274,37 @@ def test_a_greeting_of_another_task_is_not_answered() -> None:
         ours.sendall(greeting)
         ours.settimeout(5.0)
         if expected:
-            assert ours.recv(16) == greeting
+            assert ours.recv(64) == greeting
         else:
-            assert ours.recv(16) == b""
+            assert ours.recv(64) == b""
         ours.close()
         thread.join(5.0)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_program_of_another_user_is_not_answered(
+    monkeypatch: pytest.MonkeyPatch, is_own: bool
+) -> None:
+    address = new_address()
+    listener = listen(address)
+    player = Player(Point, TASK)
+    thread = threading.Thread(target=serve_all, args=(listener, player, TASK), daemon=True)
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own if is_own else own + 1)
+    thread.start()
+    greeting = greeting_of(TASK)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as program:
+        program.settimeout(10.0)
+        program.connect(f"\0{address}")
+        with contextlib.suppress(BrokenPipeError):
+            program.sendall(greeting)
+        try:
+            answer = program.recv(64)
+        except ConnectionResetError:
+            answer = b""
+        assert answer == (greeting if is_own else b"")
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(10.0)
+    assert not thread.is_alive()

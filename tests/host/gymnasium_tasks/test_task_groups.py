@@ -32,6 +32,7 @@ from gymnasium_points import Point
 from rltools_host import cli
 from rltools_host.build import subjects
 from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
+from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.opening import open_task
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.runs.folder import RunFolder
@@ -269,14 +270,15 @@ def task() -> Iterator[Task]:
     server = open_task(TaskRequest("f", Point, name="elsewhere"))
     server.close()
     yield server.task
-    header = subjects.generated_header("gym-elsewhere-sac")
-    for path in (header, subjects.generated_header("gym-elsewhere", subjects.CONTRACT)):
+    headers = headers_of(server.task)
+    experiment = subjects.generated_header(headers.experiment)
+    for path in (experiment, subjects.generated_header(headers.contract, subjects.CONTRACT)):
         path.unlink(missing_ok=True)
 
 
 def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
     """Their header is that of the command, which another one may have written meanwhile."""
-    header = subjects.generated_header(task.experiment)
+    header = subjects.generated_header(headers_of(task).experiment)
     named = Task.of_document({**task.document(), "source": POINT[1]})
     built = Built(None, None)  # type: ignore[arg-type]
     with playing(TrainingRequest(task=named, built=built)) as request:

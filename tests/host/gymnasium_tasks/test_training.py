@@ -22,7 +22,7 @@ from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, push
 from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, UsageError
 from rltools_host.gymnasium_tasks import opening
-from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
 from rltools_host.gymnasium_tasks.process import ServerProcess
 from rltools_host.policies.board import PolicyPlace, contract_for
 from rltools_host.policies.image import read_run_policy
@@ -57,7 +57,7 @@ TRAIN_PPO = functools.partial(
 def state(run: Path) -> dict[str, Any]:
     """The tensors of a run's checkpoint, by their names."""
     folder = RunFolder.open(str(run))
-    description = experiments.describe(str(folder.metadata["experiment"]))
+    description = experiments.describe(subject_of_run(folder.metadata))
     assert folder.save_path is not None
     checkpoint = load_checkpoint(folder.save_path / "checkpoint.safetensors", description)
     kinds = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8, "F64": np.float64}
@@ -259,7 +259,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     assert int(before["progress/step"].reshape(-1)[0]) == done
     steps = done + 96
     if train is TRAIN:  # its header is written anew, from the run's folder
-        subjects.generated_header(folder.metadata["experiment"]).unlink()
+        subjects.generated_header(subject_of_run(folder.metadata)).unlink()
     result = train_task(Point, resume=str(tmp_path / "run"), steps=steps)
     assert result["step"] >= steps
     after = state(tmp_path / "run")
@@ -290,7 +290,7 @@ def test_an_evaluation_ends_an_episode_that_fails(
 def test_a_run_of_a_python_program_says_where_it_goes_on(tmp_path: Path) -> None:
     TRAIN(Point, steps=100, out=tmp_path / "run")
     run = str(tmp_path / "run")
-    with pytest.raises(UsageError, match=r"evaluate it there, with evaluate_gymnasium"):
+    with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
         evaluate.run(run)
     with pytest.raises(UsageError, match="--in core: dot is played by Gymnasium"):
         evaluate.run(run, simulator="core")
@@ -328,7 +328,8 @@ def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
     assert contract_for(run, "pendulum") == "pendulum"
     assert contract_for(None, None) == "pendulum"
     place = PolicyPlace("host", None, contract_for(run, None))
-    assert place.contract == "gym-dot"
+    assert place.contract.startswith("gym-dot-")
+    assert PolicyPlace("host", None, place.contract).contract == place.contract
     outcome = push.run(PushRequest(run, place, None, True))
     assert outcome.activated
 

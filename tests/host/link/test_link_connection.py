@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rltools_host.build.protocol import load_dialect
 from rltools_host.errors import LinkLostError
 from rltools_host.link import connection as connection_module
-from rltools_host.link.connection import HOST, Address, Connection, MessageQueue
-from rltools_host.link.exchange import Exchange
+from rltools_host.link.connection import HOST, SILENCE_LIMIT_S, Address, Connection, MessageQueue
+from rltools_host.link.exchange import ANSWER_LIMIT_S, Exchange
 from rltools_host.link.status_text import GAP, UNFINISHED_LIMIT, StatusText, TextAssembler
 from scripted_link import BOARD, ScriptedLink
 
@@ -311,3 +311,32 @@ def test_texts_without_an_end_take_no_more_memory() -> None:
     for number in range(1, 100):
         assert assembler.add(pieces_of("a" * 60, number)[0]) is None
     assert len(assembler._unfinished) == UNFINISHED_LIMIT
+
+
+def test_silence_that_is_excused_does_not_count() -> None:
+    """The board waits for somebody else; afterwards it counts from the beginning."""
+    link, connection = connected()
+    excused = [True]
+    connection.is_excused = lambda: excused[0]
+    for _ in range(10):
+        link.now += SILENCE_LIMIT_S + 1.0
+        connection.check_silence()
+    excused[0] = False
+    link.now += SILENCE_LIMIT_S - 1.0
+    connection.check_silence()
+    link.now += 2.0
+    with pytest.raises(LinkLostError, match="has been silent"):
+        connection.check_silence()
+
+
+def test_an_answer_is_waited_for_as_long_as_its_delay_is_excused() -> None:
+    link, connection = connected()
+    sent: list[float] = []
+
+    def send() -> None:
+        sent.append(link.now)
+        link.now += 1.0
+
+    connection.is_excused = lambda: link.now < 100.0
+    attempts = list(Exchange(connection, "RLT_RESULT").attempts(send))
+    assert len(attempts) == len(sent) == pytest.approx(100.0 + ANSWER_LIMIT_S, abs=2.0)

@@ -17,7 +17,7 @@ from policy_samples import patched, sample_images
 from rltools_host import cli, paths
 from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.errors import DamagedFileError
-from rltools_host.gymnasium_tasks.header import contract_of, experiment_of
+from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.opening import contract_of_run
 from rltools_host.gymnasium_tasks.task import ChannelRange
 from rltools_host.policies.contract import CHANNEL, parse_contract
@@ -75,7 +75,11 @@ def test_headers_of_a_task_have_no_code_of_its_texts() -> None:
         environment='a\\\nint e();" //',
         actions=(ChannelRange(INJECTED, INJECTED, -2.0, 2.0),),
     )
-    for header, good in ((contract_of(evil), contract_of(task)), (experiment_of(evil), None)):
+    written, fine = headers_of(evil), headers_of(task)
+    for header, good in (
+        (written.contract_text, fine.contract_text),
+        (written.experiment_text, None),
+    ):
         assert '"; ' not in header
         assert "system(" not in header or '\\042,0,1}}; inline int e=system(\\042id"' in header
         assert "\nint e()" not in header

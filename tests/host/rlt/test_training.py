@@ -132,7 +132,7 @@ def test_returns_are_those_of_gymnasium_s_episodes() -> None:
     assert short.shape == (2,)
     assert (short > -20 * 16.3).all()
     env.reset()  # is not closed: it is the caller's
-    with pytest.raises(rlt.RltError, match="at least one is needed"):
+    with pytest.raises(rlt.RltError, match="episodes=0: give a whole number from 1"):
         rlt.evaluate(policy, env, 0)
 
 

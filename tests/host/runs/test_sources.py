@@ -217,12 +217,13 @@ def test_headers_of_a_task_of_gymnasiums_are_kept(
     monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
     monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "build/gymnasium_tasks")
     assert program.generated_headers("pendulum-td3") == []
-    header = subjects.generated_header("gym-servo-sac")
-    contract = subjects.generated_header("gym-servo", subjects.CONTRACT)
+    name = "gym-servo-sac-0123456789abcdef"
+    header = subjects.generated_header(name)
+    contract = subjects.generated_header("gym-servo-fedcba9876543210", subjects.CONTRACT)
     for path, text in ((header, f'#include "../contracts/{contract.name}"\n'), (contract, "c\n")):
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    names = program.generated_headers("gym-servo-sac")
+    names = program.generated_headers(name)
     assert [tmp_path / name for name in names] == [header, contract]
     archive = unpack(read_sources(tmp_path, names), tmp_path / "unpacked")
     assert [(archive / name).is_file() for name in names] == [True, True]

@@ -19,6 +19,7 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
+from rltools_host.runs.folder import RunFolder
 from rltools_host.training import board_link
 from rltools_host.training.hyperparameters import (
     as_float32,
@@ -196,3 +197,30 @@ def test_board_on_a_pty_is_trained_as_on_a_serial_port(
         )
         assert document["state_sha256"] == board.state_sha256
     assert saved_checkpoint(tmp_path / "run").step == 1000
+
+
+# -- how often a run is evaluated ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("steps", "settings", "every"),
+    [
+        (1000, (), 100),
+        (100, (), 100),
+        (99, (), 4),
+        (40, (), 2),
+        (7, (), 1),
+        (40, ("eval_every=100",), 100),
+        (40, ("eval_every=30",), 30),
+    ],
+)
+def test_a_run_that_is_short_is_evaluated_on_its_way(
+    bench: Bench, tmp_path: Path, steps: int, settings: tuple[str, ...], every: int
+) -> None:
+    """Unless somebody says how often; the fake experiment's own number is 100."""
+    document = bench.train(tmp_path / "run", *settings, steps=steps)
+    values = RunFolder.open(tmp_path / "run").metadata["hyperparameters"]
+    assert values["eval_every"] == every
+    rows = RunFolder.open(tmp_path / "run").read_metrics()
+    evaluations = [row["step"] for row in rows if row["kind"] == "evaluation"]
+    assert evaluations[-1] == document["step"] == steps

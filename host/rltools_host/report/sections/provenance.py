@@ -30,6 +30,7 @@ def section(data: RunData) -> Section | None:
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
         rows.append(("policy network", network))
     rows.append(("faults of the environment", faults_of(data)))
+    rows.append(("observations outside their range", data.folder.observations_outside or ""))
     rows.append(("host", flat(metadata.get("host"))))
     rows.append(("versions", flat(metadata.get("versions"))))
     body = "".join(

@@ -1,10 +1,12 @@
-// The connection to the program that plays an experiment's episodes: a Unix-domain socket, whose
-// path the environment variable RLT_ENVIRONMENT_SERVER has. One request at a time, and one answer
-// to each. The host tools have the other end (host/rltools_host/gymnasium_tasks/wire.py).
+// The connection to the program that plays an experiment's episodes: a Unix-domain socket in Linux'
+// abstract namespace, whose name the environment variable RLT_ENVIRONMENT_SERVER has. No file is
+// left of it when that program ends. One request at a time, and one answer to each. The host tools
+// have the other end (host/rltools_host/gymnasium_tasks/wire.py).
 //
 // All numbers are 32 bits wide, in this machine's byte order. First a greeting, which is sent back
 // as it is where both ends agree; then requests, each with an action, and answers, each with an
-// observation.
+// observation. The greeting has the digest of all that was compiled of the task, so that no program
+// learns one task while another is played.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,17 +14,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace rlt::external {
 
 struct Greeting {
   std::uint32_t magic, version, observation_dim, action_dim;
+  std::uint32_t task[4];  // the digest of its headers
 };
 constexpr std::uint32_t kMagic = 0x45544c52u;  // "RLTE"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 enum class Request : std::uint32_t { reset = 1, step = 2 };
 struct RequestHeader {
@@ -42,8 +47,10 @@ struct AnswerHeader {
 
 class Connection {
  public:
-  Connection(std::uint32_t observation_dim, std::uint32_t action_dim) {
-    open(std::getenv("RLT_ENVIRONMENT_SERVER"), {kMagic, kVersion, observation_dim, action_dim});
+  Connection(std::uint32_t observation_dim, std::uint32_t action_dim,
+             const std::uint32_t (&task)[4]) {
+    open(std::getenv("RLT_ENVIRONMENT_SERVER"),
+         {kMagic, kVersion, observation_dim, action_dim, {task[0], task[1], task[2], task[3]}});
   }
   ~Connection() {
     if (socket_ >= 0) ::close(socket_);
@@ -79,26 +86,36 @@ class Connection {
   }
 
  private:
-  void open(const char* path, const Greeting& greeting) {
-    if (path == nullptr || path[0] == '\0') {
+  void open(const char* name, const Greeting& greeting) {
+    if (name == nullptr || name[0] == '\0') {
       return say("no program plays its episodes: `rlt train` starts one", "");
     }
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (std::snprintf(address.sun_path, sizeof address.sun_path, "%s", path) >=
-        static_cast<int>(sizeof address.sun_path)) {
-      return say("the path of its environment's socket is too long: %s", path);
+    const std::size_t length = std::strlen(name);
+    if (length >= sizeof address.sun_path) {
+      return say("the name of its environment's socket is too long: %s", name);
     }
+    __builtin_memcpy(address.sun_path + 1, name, length);  // a zero before it: it is no path
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
     socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket_ < 0 ||
-        ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-      return say("no program answers at its environment's socket %s", path);
+    if (socket_ < 0 || ::connect(socket_, reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+        !is_of_this_user()) {
+      return say("no program answers at its environment's socket %s", name);
     }
     Greeting answer{};
     if (!send_all(&greeting, sizeof greeting) || !receive_all(&answer, sizeof answer) ||
         __builtin_memcmp(&answer, &greeting, sizeof greeting) != 0) {
-      say("the program at %s plays another task", path);
+      say("the program at %s plays another task than this one was compiled for", name);
     }
+  }
+
+  // Names in the abstract namespace are open to every user of the machine.
+  bool is_of_this_user() const {
+    ucred other{};
+    socklen_t size = sizeof other;
+    return ::getsockopt(socket_, SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 &&
+           other.uid == ::getuid();
   }
 
   bool send_all(const void* data, std::size_t count) {

@@ -4,6 +4,7 @@
 //   using Observation = float[kObservationDim];
 //   RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
 //   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
+//   static constexpr std::uint32_t kTask[4] = {…};  // the digest of what is compiled of it
 // beside the constants of every environment. Observations are kept in the state, so that to observe
 // costs nothing. Actions are sent in the channels' units, as a policy on a board has them.
 //
@@ -39,7 +40,7 @@ inline std::uint32_t slot_of(const RandomStream& random) {
 // Made when it is first needed.
 template <class E>
 Connection& connection_of() {
-  static Connection connection{E::kObservationDim, E::kActionDim};
+  static Connection connection{E::kObservationDim, E::kActionDim, E::kTask};
   return connection;
 }
 

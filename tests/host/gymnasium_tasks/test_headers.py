@@ -1,0 +1,148 @@
+"""What is compiled of a task: named after its content, and of nothing that could be code."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gymnasium_points import Point, WidePoint
+from rltools_host import paths
+from rltools_host.build import subjects
+from rltools_host.errors import UsageError
+from rltools_host.gymnasium_tasks.header import headers_of
+from rltools_host.gymnasium_tasks.spaces import task_of
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+from rltools_host.policies.board import PolicyPlace
+
+
+def task(environment: Any = None, **options: Any) -> Task:
+    request = TaskRequest(**{"source": "f", "name": "task", **options})
+    return task_of(request, Point() if environment is None else environment)
+
+
+@pytest.fixture(autouse=True)
+def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path)
+    return tmp_path
+
+
+def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> None:
+    narrow, wide = task(), task(WidePoint())
+    assert (narrow.experiment, narrow.contract) == (wide.experiment, wide.contract)
+    headers = [headers_of(each) for each in (narrow, wide)]
+    for each in headers:
+        each.write()
+    for each, end in zip(headers, ("1.5f", "150.0f"), strict=True):
+        contract = subjects.generated_header(each.contract, subjects.CONTRACT).read_text()
+        experiment = subjects.generated_header(each.experiment).read_text()
+        assert f", {end}}}" in contract
+        assert f'#include "../contracts/{each.contract.replace("-", "_")}.h"' in experiment
+        assert 'kName = "gym-task-sac"' in experiment
+        assert 'kContractName = "gym-task"' in contract
+    assert headers[0].digest != headers[1].digest
+    assert len(list(generated.rglob("*.h"))) == 4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"episode_steps": 77},
+        {"hidden": (64, 63)},
+        {"solved_return": 3.0},
+        {"step_interval_us": 12_345},
+        {"algorithm": "td3"},
+        {"environment": "other"},
+        {"sizes": {"batch_size": 128}},
+        {"observations": "m"},
+        {"actions": "N"},
+    ],
+)
+def test_whatever_is_compiled_in_is_in_the_name(changes: dict[str, Any]) -> None:
+    before = task()
+    ((name, value),) = changes.items()
+    if name == "sizes":
+        value = dataclasses.replace(before.sizes, **value)
+    elif name in ("observations", "actions"):
+        first, *others = getattr(before, name)
+        value = (dataclasses.replace(first, unit=value), *others)
+    after = dataclasses.replace(before, **{name: value})
+    assert headers_of(after).experiment != headers_of(before).experiment
+    assert headers_of(after).digest != headers_of(before).digest
+
+
+def test_who_makes_the_environment_is_not_compiled_in() -> None:
+    before = task()
+    moved = dataclasses.replace(before, source="gym:elsewhere.py:Point")
+    assert headers_of(moved) == headers_of(before)
+    again = Task.of_document(before.document())
+    assert headers_of(again) == headers_of(before)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"experiment": "../../../tmp/x"},
+        {"experiment": "gym-" + "a" * 400},
+        {"experiment": 'gym-a";\nint z;'},
+        {"experiment": "gym-a\\\nint z;"},
+        {"environment": 'a"; int z; //'},
+        {"environment": "a\nint z;"},
+        {"environment": "ä?\\"},
+    ],
+)
+def test_texts_of_a_foreign_run_are_no_code_and_no_path(
+    generated: Path, changes: dict[str, Any]
+) -> None:
+    headers = headers_of(dataclasses.replace(task(), **changes))
+    for name in (headers.contract, headers.experiment):
+        assert subjects.GENERATED.fullmatch(name)
+        assert len(name) < 64
+    headers.write()
+    assert len(list(generated.rglob("*.h"))) == 2
+    for text in (headers.contract_text, headers.experiment_text):
+        assert text.isascii() or "//" in text
+        outside = re.sub(r'//[^\n]*|"(\\.|[^"\\\n])*"', "", text)
+        assert "int z" not in outside
+        assert not re.search(r"[\"\\?]", outside)
+
+
+@pytest.mark.parametrize("unit", ['1",0,1}}; inline int e=system("id")', "a\nb", "a\\"])
+def test_units_of_a_foreign_run_are_no_code(unit: str) -> None:
+    before = task()
+    channel = dataclasses.replace(before.actions[0], unit=unit)
+    text = headers_of(dataclasses.replace(before, actions=(channel,))).contract_text
+    (line,) = [line for line in text.splitlines() if '"action_0"' in line]
+    assert re.fullmatch(r' *\{"action_0", "(\\[0-7]{3}|[^"\\])*", -0\.5f, 1\.5f\},', line)
+
+
+def test_headers_of_earlier_tools_are_left_alone() -> None:
+    """They were named after the task alone."""
+    for subject, name in ((subjects.EXPERIMENT, "gym-task-sac"), (subjects.CONTRACT, "gym-task")):
+        header = subjects.generated_header(name, subject)
+        header.parent.mkdir()
+        header.write_text("#error of another task\n")
+        assert not subjects.is_generated(name, subject)
+        assert subjects.whole_name(name, subject) == name
+    headers_of(task()).write()
+    assert subjects.is_generated(headers_of(task()).experiment)
+    old = subjects.generated_header("gym-task", subjects.CONTRACT)
+    assert old.read_text() == "#error of another task\n"
+
+
+def test_a_contract_is_found_by_the_name_that_boards_have() -> None:
+    first, second = headers_of(task()), headers_of(task(WidePoint()))
+    headers_of(task(name="task-two")).write()
+    first.write()
+    assert PolicyPlace("host", None, "gym-task").contract == first.contract
+    second.write()
+    with pytest.raises(UsageError, match="2 tasks have a contract gym-task: name one of them, gym"):
+        PolicyPlace("host", None, "gym-task")
+    for each in (first, second):
+        assert PolicyPlace("host", None, each.contract).contract == each.contract
+        assert subjects.own_name(each.contract) == "gym-task"
+    assert PolicyPlace("host", None, "pendulum").contract == "pendulum"
+    assert subjects.own_name("pendulum") == "pendulum"
