@@ -76,7 +76,8 @@ class CfiFlash {
   // ignores Read Array.
   void give_up_buffer(std::uint32_t offset) {
     const std::uint32_t status = status_when_ready(offset);
-    for (const std::uint16_t value : {std::uint16_t{0}, std::uint16_t{0xffff}, kReadArray}) {
+    const std::uint16_t values[] = {0, 0xffff, kReadArray};
+    for (const std::uint16_t value : values) {
       const std::uint32_t low = status & kReady ? value : kReadArray;
       const std::uint32_t high = status >> 16 & kReady ? value : kReadArray;
       bus_.write(offset, high << 16 | low);

@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <string>
+#include <type_traits>
 
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
@@ -81,6 +82,26 @@ void print_algorithm(rlt::Training<Experiment>& training) {
   std::printf("\n  ],\n");
 }
 
+// The name of the contract that an environment is derived from; null where it states its channels
+// itself.
+template <class E, class = void>
+struct ContractName {
+  static constexpr const char* kValue = nullptr;
+};
+template <class E>
+struct ContractName<E, std::void_t<decltype(E::kContractName)>> {
+  static constexpr const char* kValue = E::kContractName;
+};
+
+void print_contract() {
+  const char* name = ContractName<Experiment::Environment>::kValue;
+  if (name == nullptr) {
+    std::printf("    \"contract\": null,\n");
+  } else {
+    std::printf("    \"contract\": \"%s\",\n", name);
+  }
+}
+
 void print_solved_return() {
   using Solved = rlt::SolvedReturn<Experiment::Environment>;
   std::printf("    \"solved_return\": ");
@@ -121,6 +142,7 @@ int main() {
   std::printf("  \"environment\": {\n    \"name\": \"%s\",\n    \"step_interval_us\": %" PRIu32
               ",\n    \"episode_steps\": %d,\n",
               Environment::kName, Environment::kStepInterval_us, Experiment::kEpisodeSteps);
+  print_contract();
   print_solved_return();
   print_channels("observations", Environment::kObservations, Environment::kObservationDim);
   std::printf(",\n");

@@ -14,6 +14,6 @@ def make_policy_run(path: Path, image: bytes | None = None) -> Path:
     image = image or sample_images()["pendulum"]
     path.mkdir(parents=True)
     state = parse_policy(image).state_sha256
-    (path / "run.json").write_text(json.dumps({"state_sha256": state}))
+    (path / "run.json").write_text(json.dumps({"state_sha256": state, "contract": "pendulum"}))
     (path / "policy.rltp").write_bytes(image)
     return path

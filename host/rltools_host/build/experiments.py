@@ -72,6 +72,13 @@ class ExperimentDescription:
         learning = self.document.get("learning")
         return learning if isinstance(learning, Mapping) else {}
 
+    @property
+    def contract(self) -> str | None:
+        """Of the boards on which its policies act; None where its environment has channels of its
+        own."""
+        name = self.environment.get("contract")
+        return None if name is None else str(name)
+
     def hyperparameter(self, name: str) -> Hyperparameter:
         for hyperparameter in self.hyperparameters:
             if hyperparameter.name == name:

@@ -16,7 +16,7 @@ from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Result, histogram_lines, lines
-from rltools_host.policies.board import PolicyPlace, contract_for
+from rltools_host.policies.board import place_of_run
 from rltools_host.ui.table import aligned
 
 
@@ -44,7 +44,7 @@ def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltErr
         result = hil.check_board(request, line.show)
     finally:
         line.clear()
-    hil.keep(result.document(), hil.run_of(request))
+    hil.keep(result.document(), request.run)
     if layers:
         show_layers(result)
     try:
@@ -83,7 +83,6 @@ def run(
     request: HilRequest, layers: bool = False, json_output: bool = False, out: Path | None = None
 ) -> dict[str, Any]:
     """Prints what is found; returns what `--json` prints."""
-    hil.check_request(request)
     requests = hil.boards_of(request)
     if request.place.board == ALL_EMULATED:
         documents, failure = check_each(requests, layers)
@@ -135,5 +134,7 @@ def command(
     Every bit of actions and layers must be this machine's, and every status of the executor what
     docs/executor.md says. Emulated boards count instructions, which are not time.
     """
-    place = PolicyPlace(board, port, contract_for(run_name, contract))
-    run(HilRequest(place, run_name, samples, inputs), layers, json_output, out)
+    hil.check_request(board, port, samples, inputs)
+    meant = hil.run_meant(run_name, board, port)
+    place = place_of_run(meant, board, port, contract)
+    run(HilRequest(place, meant, samples, inputs), layers, json_output, out)

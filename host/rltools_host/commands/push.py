@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
-from rltools_host.policies.board import PolicyPlace, contract_for
+from rltools_host.policies.board import place_of_run
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import DEFAULT_TRIAL_S, PushRequest, push
 
@@ -76,5 +76,5 @@ def command(
     json_output: Json = False,
 ) -> None:
     """The board checks the policy before it acts and drops it unless it is confirmed in time."""
-    place = PolicyPlace(board, port, contract_for(run_name, contract))
+    place = place_of_run(run_name, board, port, contract)
     run(PushRequest(run_name, place, trial_s, not no_confirm), json_output)

@@ -7,7 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards
+from rltools_host.boards.description import (
+    ALL_EMULATED,
+    Board,
+    board_names,
+    emulated_boards,
+    load_board,
+)
 from rltools_host.build import cmake, firmware
 from rltools_host.build.memory import Footprint, footprint
 from rltools_host.clients.files import POLICY_PATH
@@ -35,17 +41,18 @@ Show = Callable[[str, int, int], None]  # what is done, how much of it, of how m
 @dataclass(frozen=True)
 class HilRequest:
     place: PolicyPlace
-    run: str | None = None  # None: what acts on the board, or the latest on one that is started
+    run: str | None = None  # None: what acts on the board
     samples: int | None = None
     inputs: int = DEFAULT_INPUTS
 
 
-def check_request(request: HilRequest) -> None:
-    if request.inputs < 1:
-        raise UsageError(f"--inputs {request.inputs}: at least one input is needed")
-    if request.samples is not None and request.samples < 1:
-        raise UsageError(f"--samples {request.samples}: at least one sample is needed")
-    if request.place.board == ALL_EMULATED and request.place.port is not None:
+def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
+    """UsageError for what no board can be asked for."""
+    if inputs < 1:
+        raise UsageError(f"--inputs {inputs}: at least one input is needed")
+    if samples is not None and samples < 1:
+        raise UsageError(f"--samples {samples}: at least one sample is needed")
+    if board == ALL_EMULATED and port is not None:
         raise UsageError(f"--port belongs to one board: give its --board, not {ALL_EMULATED}")
 
 
@@ -59,10 +66,12 @@ def boards_of(request: HilRequest) -> list[HilRequest]:
     ]
 
 
-def run_of(request: HilRequest) -> str | None:
+def run_meant(run: str | None, board: str, port: str | None) -> str | None:
     """The run whose policy is meant; None: the one that the board has."""
-    is_started = request.place.ends_with_command(request.place.described_board())
-    return request.run or (LATEST if is_started else None)
+    is_started = port is None and (
+        board == ALL_EMULATED or (board in board_names() and not load_board(board).is_flashed)
+    )
+    return run or (LATEST if is_started else None)
 
 
 def missing_tools(board: Board) -> str:
@@ -73,8 +82,7 @@ def missing_tools(board: Board) -> str:
 
 def check_board(request: HilRequest, show: Show) -> Result:
     """Brings the policy to the board, and checks it there."""
-    run = run_of(request)
-    image = read_run_policy(run) if run else None
+    image = read_run_policy(request.run) if request.run else None
     with policy_session(request.place, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)

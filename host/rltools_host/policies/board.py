@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cmake, firmware, subjects
+from rltools_host.build import cmake, experiments, firmware, subjects
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import UsageError
@@ -85,11 +85,43 @@ class PolicyPlace:
         return not self.ends_with_command(board) or board.has_storage
 
 
-def contract_for(run: str | None, contract: str | None) -> str:
-    """The contract that was asked for, else that of a run of one of Gymnasium's tasks."""
-    if contract is None and run is not None:
-        contract = contract_of_run(RunFolder.open(run).metadata)
-    return contract or DEFAULT_CONTRACT
+def place_of_run(
+    run: str | None, board: str, port: str | None, contract: str | None
+) -> PolicyPlace:
+    """Where a run's policy is to act. A board that is started here is built for the contract of the
+    run, where no other one is asked for.
+
+    UsageError: the run has none that a board could be built for.
+    """
+    if contract is None and run is not None and board != CRAZYFLIE:
+        contract = contract_of(RunFolder.open(run), is_needed=port is None)
+    return PolicyPlace(board, port, contract or DEFAULT_CONTRACT)
+
+
+def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
+    """What builds know the contract of a run's policies by; earlier tools did not write it down."""
+    if (generated := contract_of_run(folder.metadata)) is not None:
+        return generated
+    stated: str | None = folder.metadata.get("contract")
+    if stated is not None:
+        return stated
+    experiment = folder.required("experiment")
+    is_described = "contract" in folder.metadata
+    if not is_described and experiment in experiments.list_experiments():
+        is_described = True
+        stated = experiments.describe(experiment).contract
+    if stated is not None or not is_needed:
+        return stated
+    if is_described:
+        raise UsageError(
+            f"run {folder.name} is of {experiment}, whose environment has channels of its own, and "
+            "boards are built for contracts: derive the environment from one of "
+            "lib/rltools/include/rltools/policy/contracts"
+        )
+    raise UsageError(
+        f"run {folder.name} is of {experiment}, which is no experiment here: name the contract of "
+        f"its policies with --contract, {' or '.join(subjects.names(subjects.CONTRACT))}"
+    )
 
 
 def storage_file(board: Board, name: str) -> Path:

@@ -98,11 +98,15 @@ def policy_text(longest: int) -> Check:
     return check
 
 
-def subject_name(name: str, value: Any) -> None:
-    """Of an experiment, which is the name of a file."""
-    text()(name, value)
-    if not is_subject_name(value):
-        raise unfit(name, value, "the name of an experiment, such as pendulum-td3")
+def subject_name(what: str) -> Check:
+    """Of an experiment or a contract, which is the name of a file."""
+
+    def check(name: str, value: Any) -> None:
+        text()(name, value)
+        if not is_subject_name(value):
+            raise unfit(name, value, f"the name of {what}")
+
+    return check
 
 
 def string(name: str, value: Any) -> None:
@@ -282,11 +286,13 @@ def task_with(source: Check) -> Check:
 
 
 TASK = task_with(TASK_KEYS["source"])
+EXPERIMENT_NAME = subject_name("an experiment, such as pendulum-td3")
 RUN = record(
     {
         "format": whole(1),
-        "experiment": subject_name,
+        "experiment": EXPERIMENT_NAME,
         "environment": policy_text(LONGEST_NAME),
+        "contract": optional(subject_name("a contract, such as quadrotor")),
         **dict.fromkeys(("algorithm", "board", "state"), text()),
         **dict.fromkeys(("started", "ended"), text()),
         "begun_us": whole(high=LAST_US),
@@ -325,7 +331,7 @@ VARIANT = record(
 GROUP_ASKED = record(
     {
         "format": whole(1),
-        "experiment": subject_name,
+        "experiment": EXPERIMENT_NAME,
         **dict.fromkeys(("kind", "title", "board", "state"), text()),
         "seeds": list_of(whole(), 1, 1_000_000),
         "settings": list_of(text()),

@@ -34,6 +34,7 @@ def beginning(
         "experiment": description.name,
         "algorithm": description.algorithm,
         "environment": description.environment["name"],
+        "contract": description.contract,
         "fingerprint": f"{description.fingerprint:08x}",
         "learning": dict(description.learning),
         "board": plan.board.name,

@@ -134,7 +134,7 @@ def test_wrong_requests(words: list[str], says: str, capsys: pytest.CaptureFixtu
 def with_policy(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The board keeps a policy, and what is started here counts as one that goes on."""
     push(PushRequest(str(run), PolicyPlace("host")), lambda _: None)
-    monkeypatch.setattr(hil, "run_of", lambda request: request.run)
+    monkeypatch.setattr(hil, "run_meant", lambda run, *_: run)
     real = policy_board.policy_session
     monkeypatch.setattr(hil, "policy_session", lambda place, *_: real(place))
 
@@ -152,7 +152,7 @@ def test_without_a_run_the_policy_of_the_board_counts(
 def test_a_board_without_policy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(hil, "run_of", lambda request: request.run)
+    monkeypatch.setattr(hil, "run_meant", lambda run, *_: run)
     assert cli.run(["hil", "--board", "host", *SMALL]) == 14
     assert "has no policy: push one, or name a --run" in capsys.readouterr().err
 

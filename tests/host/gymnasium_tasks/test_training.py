@@ -24,7 +24,7 @@ from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, Usa
 from rltools_host.gymnasium_tasks import opening
 from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
 from rltools_host.gymnasium_tasks.process import ServerProcess
-from rltools_host.policies.board import PolicyPlace, contract_for
+from rltools_host.policies.board import PolicyPlace, place_of_run
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest
 from rltools_host.report import run_data
@@ -325,9 +325,9 @@ def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
 def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
     TRAIN(Point, steps=100, out=tmp_path / "run")
     run = str(tmp_path / "run")
-    assert contract_for(run, "pendulum") == "pendulum"
-    assert contract_for(None, None) == "pendulum"
-    place = PolicyPlace("host", None, contract_for(run, None))
+    assert place_of_run(run, "host", None, "pendulum").contract == "pendulum"
+    assert place_of_run(None, "host", None, None).contract == "pendulum"
+    place = place_of_run(run, "host", None, None)
     assert place.contract.startswith("gym-dot-")
     assert PolicyPlace("host", None, place.contract).contract == place.contract
     outcome = push.run(PushRequest(run, place, None, True))
