@@ -66,8 +66,9 @@ def test_a_run_of_earlier_tools_has_that_of_its_experiment(
         ),
     ],
 )
+@pytest.mark.usefixtures("described")
 def test_no_board_can_be_built_for_it(
-    document: Mapping[str, Any], says: str, tmp_path: Path, described: list[str]
+    document: Mapping[str, Any], says: str, tmp_path: Path
 ) -> None:
     run = run_with(tmp_path / "run", document)
     with pytest.raises(UsageError, match=says):
