@@ -400,9 +400,7 @@ HOSTILE = "<script>alert(1)</script>\"'&$x_1$"
 
 
 def test_hostile_texts_stay_text(tmp_path: Path) -> None:
-    changes: dict[str, Any] = dict.fromkeys(
-        ("experiment", "board", "git_revision", "started"), HOSTILE
-    )
+    changes: dict[str, Any] = dict.fromkeys(("board", "git_revision", "started"), HOSTILE)
     changes["hyperparameters"] = {HOSTILE: 1.0}
     changes["versions"] = {HOSTILE: HOSTILE}
     changes["memory"] = [{"name": HOSTILE, "use": "", "used_bytes": 1, "bytes": 10}]
