@@ -71,7 +71,12 @@ def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]
     """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
     algorithm, steps, episodes = request.algorithm, request.steps, request.episodes
     environments_directory = request.environments_directory
-    count = request.repetitions or (1 if request.quick else REPETITIONS)
+    if request.quick and request.peers is not None and request.repetitions is not None:
+        raise UsageError(
+            "--quick has no effect beside --peers and --repetitions: leave it out, or one of them"
+        )
+    usual = 1 if request.quick else REPETITIONS
+    count = usual if request.repetitions is None else request.repetitions
     harness.require_positive(repetitions=count, steps=steps, episodes=episodes)
     if algorithm not in ALGORITHMS:
         raise unknown_name("algorithm", algorithm, ALGORITHMS)

@@ -52,6 +52,11 @@ class PushRequest:
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
     """Carries the request out; an RltError says why the policy has not become the active one."""
     if request.place.is_crazyflie:
+        if not request.confirm:
+            raise UsageError(
+                "--no-confirm has no effect with --board crazyflie: leave it out, whoever flies "
+                "the policy confirms it afterwards"
+            )
         return crazyflie.push(request.run, request.place, request.trial_s, say, progress)
     with reported(request.place.board) as outcome:
         board = request.place.described_board()

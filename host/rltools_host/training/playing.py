@@ -37,6 +37,11 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
                     f"run {folder.name} was trained on {task.source} of a Python program: go on "
                     f"there with rlt.train_gymnasium(make_env, resume={folder.name!r})"
                 )
+            if request.experiment not in (None, task.experiment):
+                raise UsageError(
+                    f"run {folder.name} is of {task.source}, not of {request.experiment}: "
+                    "leave the experiment out, the run says what it trains"
+                )
             server = open_again(
                 playable(task, named_in(request)) if make_env is None else task, make_env
             )

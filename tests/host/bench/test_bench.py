@@ -26,7 +26,7 @@ from rltools_host.bench import roofline as bench_roofline
 from rltools_host.bench import training as bench_training
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, firmware, protocol
-from rltools_host.errors import VerificationError
+from rltools_host.errors import UsageError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 
@@ -162,6 +162,17 @@ def test_second_thread_is_compared_run_by_run() -> None:
 def test_second_thread_with_other_bits_is_refused() -> None:
     with pytest.raises(VerificationError, match="two threads ended in other bits"):
         bench_roofline.two_threads({"same_bits": False, "processors": 2, "runs": []})
+
+
+def test_quick_is_refused_where_all_it_says_is_given() -> None:
+    request = bench_training.TrainingBenchmark(quick=True, peers="sbx", repetitions=2)
+    with pytest.raises(UsageError, match="--quick has no effect beside --peers and --repetitions"):
+        bench_training.run(request)
+
+
+def test_no_repetitions_are_refused() -> None:
+    with pytest.raises(UsageError, match="repetitions"):
+        bench_training.run(bench_training.TrainingBenchmark(repetitions=0))
 
 
 def test_a_whole_comparison_draws_no_chart_unasked(

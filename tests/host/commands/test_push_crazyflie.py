@@ -275,6 +275,12 @@ def test_a_trial_has_bounds(runs: list[Path], trial_s: float) -> None:
         push(PushRequest(str(runs[0]), PolicyPlace("crazyflie"), trial_s), lambda _line: None)
 
 
+def test_whoever_flies_confirms(runs: list[Path]) -> None:
+    request = PushRequest(str(runs[0]), PolicyPlace("crazyflie"), confirm=False)
+    with pytest.raises(UsageError, match="--no-confirm has no effect with --board crazyflie"):
+        push(request, lambda _line: None)
+
+
 def test_what_needs_our_own_firmware_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["hil", "--board", "crazyflie"]) == UsageError.exit_code
     assert "push, policies, confirm and rollback do" in capsys.readouterr().err

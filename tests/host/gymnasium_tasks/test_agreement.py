@@ -149,6 +149,16 @@ def test_a_task_that_is_named_in_vain(
     assert sentence in refused(words.format(run=run).split(), capsys)
 
 
+@pytest.mark.parametrize("name", ["gym:CartPole-v1", "pendulum-td3"])
+def test_a_run_goes_on_with_what_it_learns(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
+    sentence = refused(["train", name, "--resume", str(run)], capsys)
+    assert "gym:Pendulum-v1, not o" in sentence
+    assert name in sentence
+
+
 def test_where_modules_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are found, and not imported."""
     monkeypatch.chdir(tmp_path)
