@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import stat
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -260,13 +261,13 @@ def deliver(code: int) -> int:
     return code
 
 
-def is_output_good() -> bool:
-    """Whether nothing waits in vain to be written to standard output."""
+def output_can_be_full() -> bool:
+    """Whether standard output is on a disk: a pipe and a terminal are never full."""
     try:
-        sys.stdout.flush()
-    except OSError:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+        return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not sys.stdout.isatty())
+    except (OSError, ValueError):
         return False
-    return True
 
 
 def output_lost(error: OSError) -> int:
@@ -296,7 +297,7 @@ def run(words: Sequence[str]) -> int:
         if isinstance(error, CommandLineError):
             return fail(words, command_line_message(error), 2)
         if isinstance(error, OSError) and error.filename is None and error.errno in OUTPUT_ERRORS:
-            if error.errno in FULL and is_output_good():
+            if error.errno in FULL and not output_can_be_full():
                 remedy = "free some space, then run the command again"
                 message = f"cannot write a file: {error.strerror}; {remedy}"
                 return fail(words, message, DiskError.exit_code)

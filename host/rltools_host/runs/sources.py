@@ -26,7 +26,7 @@ FILES = (
     *("CMakeLists.txt", "CMakePresets.json", "platformio.ini"),
     "platforms/packages/tool-scons/.piopm",
     "host/requirements/mujoco.txt",  # which version is compiled with
-    *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "paths")),
+    *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "files", "paths")),
 )
 BLOCK = 512
 PLAIN, EXECUTABLE = 0o644, 0o755

@@ -182,7 +182,7 @@ def test_refusals() -> None:
         Flight(0, 0, {"latncy_ms": 1})
     with pytest.raises(UsageError, match="latency_ms=21 is out of bounds"):
         Flight(0, 0, {"latency_ms": 21})
-    with pytest.raises(UsageError, match="seed -1"):
+    with pytest.raises(UsageError, match="seed=-1"):
         Flight(-1, 0)
     with pytest.raises(UsageError, match="4 thrusts"):
         Flight(0, 0).step([0.5])

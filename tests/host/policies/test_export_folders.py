@@ -296,9 +296,10 @@ def test_the_command_writes_a_folder_and_replaces_its_own(
     source = make_run(tmp_path / "run")
     folder = export_run(str(source), to=to, output=tmp_path / "new" / "libraries")
     assert folder == tmp_path / "new" / "libraries" / name
-    (folder / "left over").write_text("")
+    written = next(folder.rglob("LICENSE"))
+    written.write_text("of an earlier export")
     assert export_run(str(source), to=to, output=folder.parent) == folder
-    assert not (folder / "left over").exists()
+    assert written.read_text() != "of an earlier export"
     assert [path.name for path in folder.parent.iterdir()] == [name]
     shutil.rmtree(folder)
     folder.mkdir()
