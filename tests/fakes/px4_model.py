@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.flight.px4_modes import HOLD, LAND, RETURN, TAKE_OFF, Mode
+from rltools_host.flight.px4_modes import HOLD, LAND, RETURN, TAKE_OFF, TERMINATION, Mode
 
 Vector = NDArray[np.float64]
 
@@ -43,6 +43,7 @@ class Wrong:
     falls_back_at: float = math.inf
     falls_back_to: Mode = HOLD  # RLT_FALLBACK
     fault: str = "outside the range of the policy"
+    said_behind: str = ""  # by PX4 itself
     taken_over_at: float = math.inf
     taken_by: Mode = RETURN
     keeps_taking: bool = False
@@ -59,7 +60,9 @@ class Wrong:
     drifts_m_s: float = 0.0  # while it lands
     lands_at_m_s: float = 0.6  # or less
     terminates_at: float = math.inf  # PX4's failure detector, after the policy took over
+    terminates_below_m: float = 0.0  # while it lands
     stays_armed: bool = False  # on the ground
+    refuses_to_disarm: bool = False
 
 
 @dataclass
@@ -105,7 +108,9 @@ class Model:
         if self.is_tipped:
             half = math.radians(0.5 * self.wrong.tip_deg)
             return (math.cos(half), math.sin(half), 0.0, 0.0)
-        thrust = self.acceleration - (0.0, 0.0, GRAVITY) if self.armed else np.array((0, 0, -1.0))
+        thrust = (
+            self.acceleration - (0.0, 0.0, GRAVITY) if self._is_flown else np.array((0, 0, -1.0))
+        )
         down = -thrust / np.linalg.norm(thrust)
         forward = np.array((math.cos(HEADING), math.sin(HEADING), 0.0))
         right = np.cross(down, forward)
@@ -198,9 +203,15 @@ class Model:
         if since >= wrong.terminates_at and not self.is_terminated:
             self.is_terminated = True
             self.says.append((0, "Attitude failure detected"))
+        if self.mode == LAND and GROUND[2] - self.position[2] < wrong.terminates_below_m:
+            self.is_terminated = True
+            self.set_mode(TERMINATION)
+            self.says.append((0, "Attitude failure detected"))
         if self.mode == POLICY:
             if since >= wrong.falls_back_at:
                 self.says.append((2, f"RL Policy: {wrong.fault}"))
+                if wrong.said_behind:
+                    self.says.append((1, wrong.said_behind))
                 self.set_mode(wrong.falls_back_to)
             elif since >= wrong.taken_over_at:
                 self.set_mode(wrong.taken_by)

@@ -22,7 +22,7 @@ from pymavlink.dialects.v20 import development as d
 from fake_files import FakeFileServer
 from px4_model import GROUND, POLICY, STEP_S, Model, Wrong
 from rltools_host.clients.file_packet import PAYLOAD_BYTES, Opcode
-from rltools_host.flight.px4_modes import HOLD, LAND, TAKE_OFF, Mode
+from rltools_host.flight.px4_modes import HOLD, LAND, TAKE_OFF, TERMINATION, Mode
 from rltools_host.link.framing import FrameDecoder, FrameEncoder, payload_of
 from rltools_host.link.transport import Link, UdpLink
 
@@ -85,6 +85,7 @@ class Script:
     silent_at: float = math.inf  # after the policy took over
     silent_s: float = 0.0
     armed: bool = False
+    mode: Mode = HOLD
     wrong_crc32: bool = False
     longer_frames: bool = False  # as of a later version of MAVLink
     wrong: Wrong = field(default_factory=Wrong)
@@ -93,7 +94,9 @@ class Script:
 class ScriptedPx4:
     def __init__(self, script: Script | None = None) -> None:
         self.script = script = script or Script()
-        self.model = Model(script.wrong, armed=script.armed, hil_flag=script.hil_flag)
+        self.model = Model(
+            script.wrong, armed=script.armed, mode=script.mode, hil_flag=script.hil_flag
+        )
         self.parameters = {**PARAMETERS, **script.parameters}
         self.files: dict[str, bytes] = {"policy.rltp": b"old", "previous.rltp": b"older"}
         self.on_trial = bool(script.tried_before)
@@ -253,6 +256,7 @@ class ScriptedPx4:
             east = (message.y * 1e-7 - LONGITUDE) * parallel
             model.go_to(GROUND + np.array((north, east, ALTITUDE_M - message.z)))
         elif number == d.MAV_CMD_DO_SET_MODE:
+            assert model.mode != TERMINATION, "it is flown no more"
             mode = Mode(int(message.param2), int(message.param3))
             if mode not in (HOLD, LAND, POLICY) or (mode == POLICY and not self.on_trial):
                 return DENIED
@@ -266,7 +270,7 @@ class ScriptedPx4:
         if arms and self.script.arming_refusal:
             self.say(2, self.script.arming_refusal)
             return DENIED
-        if not arms and not self.model.is_on_ground:
+        if not arms and (self.model.wrong.refuses_to_disarm or not self.model.is_on_ground):
             return DENIED
         self.model.armed = arms
         return ACCEPTED

@@ -10,7 +10,8 @@ import numpy as np
 from rltools_host.errors import FlightError
 from rltools_host.flight import px4_simulated, series
 from rltools_host.flight.px4_crash import CrashWatch
-from rltools_host.flight.px4_modes import TERMINATION, Mode
+from rltools_host.flight.px4_landing import termination_of
+from rltools_host.flight.px4_modes import Mode
 from rltools_host.flight.px4_policy import MODE_NAME
 from rltools_host.flight.px4_simulated import Simulation
 from rltools_host.flight.px4_vehicle import GlobalPosition, Px4Vehicle
@@ -61,8 +62,8 @@ class Air:
             raise FlightError(f"{vehicle.name} was disarmed in the air{vehicle.reason()}")
         if vehicle.mode not in self.allowed:
             vehicle.wait(lambda: False, 0.3)  # why, may come behind
-            if vehicle.said(MODE_NAME, within_s=3.0) is not None:
-                raise FlightError(f"{vehicle.name} fell back to {vehicle.mode}{vehicle.reason()}")
+            if (said := vehicle.said(MODE_NAME, within_s=3.0)) is not None:
+                raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
             raise FlightError(
                 f"somebody or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
@@ -70,8 +71,8 @@ class Air:
 
     def _watch_for_crash(self) -> None:
         vehicle, crash = self.vehicle, self.crash
-        if vehicle.is_terminated or vehicle.mode == TERMINATION:
-            crash.note(f"PX4 terminated the flight{vehicle.reason()}")
+        if vehicle.is_terminated:
+            crash.note(termination_of(vehicle))
         elif self.has_climbed and self.height_m < LOWEST_M:
             crash.note(f"it came down to the ground in PX4's mode {vehicle.mode}")
         if crash.found:

@@ -21,7 +21,7 @@ from rltools_host.flight.prediction import Predict
 from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
 from rltools_host.flight.px4_crash import CrashWatch
 from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
-from rltools_host.flight.px4_policy import Px4Policies
+from rltools_host.flight.px4_policy import MODE_NAME, Px4Policies
 from rltools_host.flight.px4_result import DONE, FlightResult, StartResult
 from rltools_host.flight.px4_start import STARTS, StartFlight
 from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
@@ -100,8 +100,11 @@ class Px4Flight:
     def look_at_it(self) -> None:
         vehicle = self.vehicle
         if vehicle.is_armed:
+            is_acting = vehicle.modes().get(MODE_NAME) == vehicle.mode
+            acting = ", and its policy is acting" if is_acting else ""
             raise RefusedError(
-                f"{vehicle.name} is armed: land it first, by `commander land` in PX4's shell"
+                f"{vehicle.name} is armed{acting}: land it first, by `commander land` in PX4's "
+                "shell"
             )
         self._policies = Px4Policies(vehicle, self._simulation.is_sitl)
         self._policy_mode = self._policies.mode()
@@ -184,10 +187,10 @@ class Px4Flight:
     def land(self) -> None:
         self.bring_down()
         vehicle, crash = self.vehicle, self._air.crash
-        if vehicle.is_armed:
-            raise FlightError(f"{vehicle.name} was to land")
         if crash.found:
             raise FlightError(f"{vehicle.name} crashed: {crash.found}")
+        if vehicle.is_armed:
+            raise FlightError(f"{vehicle.name} was to land")
         if crash.away_m > MOST_AWAY_M:
             raise FlightError(
                 f"{vehicle.name} landed {crash.away_m:.1f} m away from where it took off"

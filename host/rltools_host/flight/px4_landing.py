@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 
-from rltools_host.errors import RltError
+from rltools_host.errors import RefusedError, RltError
 from rltools_host.flight.px4_crash import CrashWatch
 from rltools_host.flight.px4_modes import DESCEND, LAND
 from rltools_host.flight.px4_policy import MODE_NAME
@@ -26,31 +25,42 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
 
     Where somebody flies it by hand it is left to him, unless it was the module that fell back to
     that mode. Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it.
+    One that PX4 has terminated is not asked: it falls, and is disarmed on the ground.
     """
     begun, asked, grounded = vehicle.clock(), -math.inf, math.inf
     asks = 0
     while (now := vehicle.clock()) - begun < LIMIT_S:
         vehicle.pump()
+        if vehicle.is_terminated and crash is not None:
+            crash.note(termination_of(vehicle))
         is_heard = vehicle.heartbeat_at > begun  # how it stands is known
         if is_heard and not vehicle.is_armed:
             return lying(vehicle, crash)
         if not is_heard and now - begun > UNHEARD_S:
             return f"it has not been heard for {UNHEARD_S:g} s: PX4's own failsafe has it"
-        if is_taken(vehicle):
+        if not vehicle.is_terminated and is_taken(vehicle):
             if is_heard:
                 return f"it is left to whoever flies it, in PX4's mode {vehicle.mode}"
             continue
         grounded = min(grounded, now) if vehicle.is_on_ground else math.inf
         may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S
-        if may_fly and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
+        may_land = may_fly and not vehicle.is_terminated
+        if may_land and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
             if asks == MOST_ASKS:
                 return f"it is left in PX4's mode {vehicle.mode}: something keeps it from landing"
             asked, asks = now, asks + is_heard
             ask_to_land(vehicle)
         elif now - grounded > DISARM_AFTER_S:
             grounded = now
-            with contextlib.suppress(RltError):
+            try:
                 vehicle.command("COMPONENT_ARM_DISARM", 0.0, what="to disarm")
+            except RefusedError:
+                if vehicle.is_terminated:
+                    break
+            except RltError:
+                continue
+    if vehicle.is_terminated:
+        return "it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
     return f"it is still armed after {LIMIT_S:g} s, in PX4's mode {vehicle.mode}"
 
 
@@ -64,6 +74,11 @@ def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
         vehicle.wait(lambda: False, SETTLE_S)
     crash.judge_rest()
     return "it is disarmed where it crashed" if crash.found else "it is on the ground and disarmed"
+
+
+def termination_of(vehicle: Px4Vehicle) -> str:
+    """That PX4 has given the flight up, as a clause."""
+    return f"PX4 terminated the flight{vehicle.reason()}"
 
 
 def is_taken(vehicle: Px4Vehicle) -> bool:

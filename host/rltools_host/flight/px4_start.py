@@ -133,8 +133,8 @@ class StartFlight:
         said_at = vehicle.said_at(MODE_NAME)
         if self._asked_at < said_at < vehicle.clock() - STUCK_S:
             raise FlightError(
-                f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode"
-                f"{vehicle.reason()}"
+                f"the module of {vehicle.name} ended the flight, and PX4 stays in its mode "
+                f'(it says "{vehicle.said(MODE_NAME, math.inf)}")'
             )
 
     def _note_fail_safe(self) -> None:

@@ -23,7 +23,7 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
 )
-from rltools_host.flight.px4_modes import Mode
+from rltools_host.flight.px4_modes import TERMINATION, Mode
 from rltools_host.flight.series import Sample
 from rltools_host.link.connection import Address, Connection, sender_of
 from rltools_host.link.framing import FrameDecoder, Message, payload_of
@@ -168,7 +168,8 @@ class Px4Vehicle:
     @property
     def is_terminated(self) -> bool:
         """Whether PX4 has given the flight up (its failure detector), and flies it no more."""
-        return self.status == int(self.dialect.MAV_STATE_FLIGHT_TERMINATION)
+        state = int(self.dialect.MAV_STATE_FLIGHT_TERMINATION)
+        return self.mode == TERMINATION or self.status == state
 
     @property
     def says_simulated(self) -> bool:

@@ -32,6 +32,14 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
+def whole_text(severity: int, data: bytes) -> StatusText:
+    """Without what cannot be printed at its end, as PX4's tab."""
+    text = data.decode(errors="replace")
+    while text and not text[-1].isprintable():
+        text = text[:-1]
+    return StatusText(severity, printable(text))
+
+
 class TextAssembler:
     """Collects the pieces of long texts. The last piece of a text is shorter than the others."""
 
@@ -43,7 +51,7 @@ class TextAssembler:
         """The text that this piece completes."""
         piece = payload_of(message)[1 : 1 + PIECE_BYTES].split(b"\0")[0]
         if not message.id:
-            return StatusText(message.severity, printable(piece.decode(errors="replace")))
+            return whole_text(message.severity, piece)
         index = message.chunk_seq
         key = (message.get_srcSystem(), message.get_srcComponent(), message.id)
         pieces = self._unfinished.get(key, {})
@@ -60,4 +68,4 @@ class TextAssembler:
         self._unfinished.pop(key, None)
         self._finished = pieces
         text = b"".join(pieces.get(at, GAP.encode()) for at in range(index + 1))
-        return StatusText(message.severity, printable(text.decode(errors="replace")))
+        return whole_text(message.severity, text)

@@ -354,6 +354,10 @@ REFUSED: dict[str, tuple[Script, str]] = {
         "real outputs of it are for motors (PWM_MAIN_FUNC2)",
     ),
     "armed": (Script(armed=True), "is armed: land it first, by `commander land` in PX4's shell"),
+    "armed, and flown by the policy": (
+        Script(armed=True, mode=POLICY),
+        "is armed, and its policy is acting: land it first, by `commander land` in PX4's shell",
+    ),
     "no module": (Script(has_module=False), "has no flight mode RL Policy"),
     "older module": (Script(knows_offset=False), "does not do `offset 0.00"),
     "arming": (
@@ -390,7 +394,7 @@ def test_a_vehicle_that_is_refused(name: str) -> None:
         assert "candidate.rltp" not in flight.vehicle.files
     assert not flight.vehicle.on_trial
     assert flight.vehicle.files["previous.rltp"] == b"older"
-    if name != "armed":
+    if not script.armed:
         assert flight.is_on_the_ground()
 
 
@@ -416,6 +420,7 @@ def shoots(_: Model) -> Any:
 
 LANDED = "; it is on the ground and disarmed"
 CRASHED = "; it is disarmed where it crashed"
+LEFT_ARMED = "; it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
 BROKEN: dict[str, tuple[Script, str, str]] = {
     "never climbs": (
         Script(wrong=Wrong(ceiling_m=2.0)),
@@ -432,6 +437,11 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
     "is too fast": (Script(wrong=Wrong(policy=shoots)), "broke a limit: its velocity", LANDED),
     "falls back": (
         Script(wrong=Wrong(falls_back_at=3.0)),
+        'fell back to Hold (it says "RL Policy: outside the range of the policy")',
+        LANDED,
+    ),
+    "falls back, and PX4 says what it does": (
+        Script(wrong=Wrong(falls_back_at=3.0, said_behind="Failsafe activated\t")),
         'fell back to Hold (it says "RL Policy: outside the range of the policy")',
         LANDED,
     ),
@@ -500,8 +510,25 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
         'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
         CRASHED,
     ),
+    "is terminated while it lands": (
+        Script(wrong=Wrong(terminates_below_m=2.0)),
+        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
+        CRASHED,
+    ),
+    "is terminated while it lands, and stays armed": (
+        Script(wrong=Wrong(terminates_below_m=2.0, stays_armed=True)),
+        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
+        CRASHED,
+    ),
+    "is terminated while it lands, and refuses to disarm": (
+        Script(wrong=Wrong(terminates_below_m=2.0, stays_armed=True, refuses_to_disarm=True)),
+        'crashed: PX4 terminated the flight (it says "Attitude failure detected")',
+        LEFT_ARMED,
+    ),
     "is stuck in the policy's mode": (
-        Script(wrong=Wrong(falls_back_at=3.0, falls_back_to=POLICY)),
+        Script(
+            wrong=Wrong(falls_back_at=3.0, falls_back_to=POLICY, said_behind="Failsafe activated")
+        ),
         "ended the flight, and PX4 stays in its mode "
         '(it says "RL Policy: outside the range of the policy")',
         LANDED,
@@ -528,7 +555,7 @@ def test_a_flight_that_is_broken_off(name: str) -> None:
     assert text.endswith(ending)
     assert not flight.flight.result.kept
     assert flight.vehicle.files["policy.rltp"] == b"old"
-    assert bool(flight.flight.result.crash) == (ending == CRASHED)
+    assert bool(flight.flight.result.crash) == (ending in (CRASHED, LEFT_ARMED))
     if ending in (LANDED, CRASHED):
         assert flight.model.is_on_ground
         assert not flight.model.armed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -279,7 +280,14 @@ def assembled(messages: list[Any]) -> list[str]:
 )
 def test_texts_are_put_together(texts: list[str]) -> None:
     messages = [m for number, text in enumerate(texts, 1) for m in pieces_of(text, number)]
-    assert assembled(messages) == [printable(text) for text in texts]
+    ends = re.compile(r"[\x00-\x1f\x7f]+\Z")
+    assert assembled(messages) == [printable(ends.sub("", text)) for text in texts]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_cannot_be_printed_at_the_end_of_a_text_is_left_out(number: int) -> None:
+    messages = pieces_of("Failsafe\tactivated\t\n", number)
+    assert assembled(messages) == ["Failsafe?activated"]
 
 
 @pytest.mark.parametrize("length", [1, 49, 50, 51, 99, 100, 101, 150])
