@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from policy_samples import with_crc32
 from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.contract import CHANNEL, Channel, Contract
-from rltools_host.policies.image import ACTIVATIONS, LAYER, parse_policy
+from rltools_host.policies.core_source import activations
+from rltools_host.policies.image import LAYER, parse_policy
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
 
 Array = NDArray[np.float32]
@@ -47,7 +48,7 @@ def assembled(
         body = b"".join(
             (
                 *(
-                    LAYER.pack(*weights.shape, ACTIVATIONS.index(activation), bytes(3))
+                    LAYER.pack(*weights.shape, list(activations()).index(activation), bytes(3))
                     for activation, weights, _ in layers
                 ),
                 *(

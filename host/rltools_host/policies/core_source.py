@@ -1,14 +1,17 @@
-"""Definitions of core/math.h as text, for a header that stands alone."""
+"""What the core's headers say, as text: definitions of core/math.h, for a header that stands alone,
+and the list of activations."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 
 from rltools_host import paths
 from rltools_host.errors import BuildError
 
 CORE = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core"
+ACTIVATIONS = CORE.parent / "nn" / "activation.h"
 CORE_MATH = (CORE / "float_bits.h", CORE / "fma.h", CORE / "math.h")  # in the order of their use
 
 
@@ -52,3 +55,28 @@ def defined_names(block: str) -> list[str]:
     value = r"^(?:\[\[[\w:]+\]\] )?(?:inline |constexpr )+[\w:<>]+ (\w+)(?:\(| =)"
     matches = re.finditer(rf"{value}|^struct (\w+)", block, re.MULTILINE)
     return [match[1] or match[2] for match in matches]
+
+
+@cache
+def activations() -> Mapping[str, str]:
+    """RLT_ACTIVATION_LIST, in its order: an activation's name, and its value at x in C++."""
+    text = ACTIVATIONS.read_text(encoding="utf-8").replace("\\\n", "")
+    found = re.search(r"^#define RLT_ACTIVATION_LIST\(X\)(.*)$", text, re.MULTILINE)
+    calls = re.split(r"\bX\(", found[1])[1:] if found else []
+    entries = [macro_arguments(call) for call in calls]
+    if not entries or any(len(entry) != 4 for entry in entries):
+        raise BuildError(f"{ACTIVATIONS} has no list of activations: restore it from git")
+    return {name: value for name, _, value, _ in entries}
+
+
+def macro_arguments(text: str) -> list[str]:
+    """The arguments of a macro's call, from the one behind its parenthesis on."""
+    arguments, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0 or (letter == "," and depth == 0):
+            arguments.append(" ".join(text[start:place].split()))
+            start = place + 1
+        if depth < 0:
+            break
+    return arguments

@@ -13,7 +13,7 @@ import numpy as np
 
 from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.policies.contract import Channel, ObservationSum, PastAction
-from rltools_host.policies.core_source import core_math_source
+from rltools_host.policies.core_source import activations, core_math_source
 from rltools_host.policies.header_template import HEADER_TEMPLATE
 from rltools_host.policies.image import (
     Example,
@@ -21,16 +21,6 @@ from rltools_host.policies.image import (
     Layer,
     PolicyImage,
 )
-
-# The expression of nn/activation.h, and the functions of core/math.h that it calls.
-ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "identity": ("x", ()),
-    "relu": ("x <= 0.0f ? 0.0f : x", ()),
-    "gelu": ("0.5f * x * (1.0f + erf(x * 0x1.6a09e6p-1f))", ("erf",)),
-    "tanh": ("tanh(x)", ("tanh",)),
-    "sigmoid": ("sigmoid(x)", ("sigmoid",)),
-    "softplus": ("softplus(x)", ("softplus",)),
-}
 
 
 def identifier(name: str) -> str:
@@ -190,11 +180,12 @@ def c_header(image: PolicyImage) -> str:
     safe_action, safe_output = image.runner.safe_action()
     name = identifier(image.experiment) + "_policy"
     used = sorted({layer.activation for layer in image.layers})
-    functions = sorted({name for activation in used for name in ACTIVATIONS[activation][1]})
-    activations = "\n".join(
+    values = {activation: activations()[activation] for activation in used}
+    functions = {name for value in values.values() for name in re.findall(r"math::(\w+)", value)}
+    structs = "\n".join(
         f"struct {activation_type(activation)} {{\n"
-        f"  float operator()(float x) const {{ return {ACTIVATIONS[activation][0]}; }}\n}};"
-        for activation in used
+        f"  float operator()(float x) const {{ return {value_of_float(value)}; }}\n}};"
+        for activation, value in values.items()
     )
     parameters = "\n\n".join(
         f"{array(f'kWeights{index}', layer.weights)}\n\n{array(f'kBias{index}', layer.bias)}"
@@ -229,12 +220,17 @@ def c_header(image: PolicyImage) -> str:
         examples=example_rows(image.examples),
         parameters=parameters,
         core_math=core_math_source(sorted({*functions, "fma", "clamp", "absolute"})),
-        activations=activations,
+        activations=structs,
         input=input_source(image),
         layers="\n".join(
             layer_call(index, layer, len(image.layers)) for index, layer in enumerate(image.layers)
         ),
     )
+
+
+def value_of_float(value: str) -> str:
+    """An activation's expression where T is float and the functions of the core are at hand."""
+    return re.sub(r"\bT\(", "float(", value).replace("math::", "")
 
 
 def activation_type(activation: str) -> str:

@@ -21,6 +21,7 @@ from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
 from rltools_host.policies.contract import CHANNEL, Channel, Contract, PlaceInput, require_texts
+from rltools_host.policies.core_source import activations
 from rltools_host.policies.native import policy_library
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
@@ -32,7 +33,6 @@ from rltools_host.runs.policy_file import (
 )
 
 HAS_NORMALISER = 1
-ACTIVATIONS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
 LAYER = struct.Struct("<HHB3s")
 
 REASONS = tuple(POLICY_REASONS)
@@ -269,7 +269,7 @@ class ImageReader:
         width = observation_dim
         for index in range(layer_count):
             in_dim, out_dim, activation, reserved = self.take(LAYER)
-            if in_dim != width or not out_dim or activation >= len(ACTIVATIONS) or any(reserved):
+            if in_dim != width or not out_dim or activation >= len(activations()) or any(reserved):
                 raise self.refuse("malformed", f"layer {index} does not fit the one before")
             shapes.append((in_dim, out_dim, activation))
             width = out_dim
@@ -303,7 +303,8 @@ class ImageReader:
     def read_layer(self, index: int, shape: tuple[int, int, int]) -> Layer:
         in_dim, out_dim, activation = shape
         weights = self.read_floats(in_dim * out_dim, f"layer {index}").reshape(in_dim, out_dim)
-        return Layer(ACTIVATIONS[activation], weights, self.read_floats(out_dim, f"layer {index}"))
+        name = list(activations())[activation]
+        return Layer(name, weights, self.read_floats(out_dim, f"layer {index}"))
 
     def read_example(self, index: int, observation_dim: int, action_dim: int) -> Example:
         observation = self.read_floats(observation_dim, f"example {index}")

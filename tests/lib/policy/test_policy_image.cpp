@@ -108,14 +108,9 @@ void check_activation() {
 
 }  // namespace
 
-TEST_CASE("an image gives the same bits as the network, for every activation") {
-  check_activation<Activation::identity>();
-  check_activation<Activation::relu>();
-  check_activation<Activation::gelu>();
-  check_activation<Activation::tanh>();
-  check_activation<Activation::sigmoid>();
-  check_activation<Activation::softplus>();
-}
+TEST_CASE("an image gives the same bits as the network, for every activation"){
+#define CHECK_ACTIVATION(Name, NeedsInput, Value, Derivative) check_activation<Activation::Name>();
+    RLT_ACTIVATION_LIST(CHECK_ACTIVATION)}
 
 TEST_CASE("the image of a training run says where it comes from") {
   static Learner<PendulumTd3> learner;

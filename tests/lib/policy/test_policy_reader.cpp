@@ -158,14 +158,14 @@ TEST_CASE("layers follow on each other, from the observations to the actions") {
   for (int i = 0; i < 3; i++) {
     check_malformed(after([&](Image& image) { image.layer(1).reserved[i] = 1; }), 1);
   }
-  for (int number = 6; number < 256; number++) {
+  for (int number = kActivationCount; number < 256; number++) {
     CAPTURE(number);
     const auto unknown = [=](Image& image) {
       image.layer(1).activation = static_cast<std::uint8_t>(number);
     };
     check_malformed(after(unknown), 1);
   }
-  CHECK(after([](Image& image) { image.layer(1).activation = 5; }).accepted());
+  CHECK(after([](Image& image) { image.layer(1).activation = kActivationCount - 1; }).accepted());
 }
 
 TEST_CASE("there are observations, actions, layers and examples") {

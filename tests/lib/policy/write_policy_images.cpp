@@ -85,6 +85,9 @@ struct BareQuadrotor : contracts::Quadrotor {
 
 }  // namespace
 
+#define AND_SAVE_NETWORK(Name, NeedsInput, Value, Derivative) \
+  &&save_network<Activation::Name>(folder, #Name)
+
 int main(int argument_count, char** arguments) {
   if (argument_count != 2) return 2;
   const std::string folder = arguments[1];
@@ -98,12 +101,7 @@ int main(int argument_count, char** arguments) {
                                                                 "/remembering_quadrotor_7.rltp") &&
       save_remembering<WithActionHistory<WithSums<BareQuadrotor, 3>, 4>, 64>(
           folder + "/summing_quadrotor.rltp") &&
-      save_remembering<WithSums<BareQuadrotor, 3>, 64>(folder + "/only_summing_quadrotor.rltp") &&
-      save_network<Activation::identity>(folder, "identity") &&
-      save_network<Activation::relu>(folder, "relu") &&
-      save_network<Activation::gelu>(folder, "gelu") &&
-      save_network<Activation::tanh>(folder, "tanh") &&
-      save_network<Activation::sigmoid>(folder, "sigmoid") &&
-      save_network<Activation::softplus>(folder, "softplus");
+      save_remembering<WithSums<BareQuadrotor, 3>, 64>(folder + "/only_summing_quadrotor.rltp")
+          RLT_ACTIVATION_LIST(AND_SAVE_NETWORK);
   return saved ? 0 : 1;
 }

@@ -1,5 +1,4 @@
-// Activation functions and their derivatives: identity, ReLU, GELU (exact, with erf), tanh,
-// sigmoid, softplus.
+// Activation functions and their derivatives.
 #pragma once
 
 #include "rltools/core/device.h"
@@ -7,73 +6,67 @@
 
 namespace rlt {
 
-enum class Activation : unsigned char { identity, relu, gelu, tanh, sigmoid, softplus };
+// All activations. What reads, writes, describes or exports a network follows this list; a policy
+// image has an activation's place in it, from 0, so that a new one comes last. The text of a value
+// is C++ with core/math.h alone: exported headers have it (policies/core_source.py).
+//   X(name, whether the derivative needs x, value at x, derivative where the value is y)
+// A NaN passes through each of them. ReLU's zero has no sign. GELU is x times the normal
+// distribution function (Hendrycks and Gimpel 2016), its derivative has the density besides.
+#define RLT_ACTIVATION_LIST(X)                                                  \
+  X(identity, false, x, T(1))                                                   \
+  X(relu, false, x <= T(0) ? T(0) : x, y > T(0) ? T(1) : T(0))                  \
+  X(gelu, true, T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440))), \
+    math::fma(x, T(0.39894228040143267794) * math::exp(T(-0.5) * x * x),        \
+              T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752440)))))      \
+  X(tanh, false, math::tanh(x), math::fma(-y, y, T(1)))                         \
+  X(sigmoid, false, math::sigmoid(x), math::fma(-y, y, y))                      \
+  X(softplus, true, math::softplus(x), math::sigmoid(x))
 
-// What layers of run-time shape know, a bit for each: where memory is scarce, a program leaves out
-// what its policies do not have. GELU, sigmoid and softplus take 1.2 KB of a Cortex-M4's code.
+#define RLT_ACTIVATION_NAME(Name, NeedsInput, Value, Derivative) Name,
+#define RLT_ACTIVATION_COUNT(Name, NeedsInput, Value, Derivative) +1
+#define RLT_ACTIVATION_TEXT(Name, NeedsInput, Value, Derivative) \
+  case Activation::Name: return #Name;
+#define RLT_ACTIVATION_NEED(Name, NeedsInput, Value, Derivative) \
+  case Activation::Name: return NeedsInput;
+#define RLT_ACTIVATION_VALUE(Name, NeedsInput, Value, Derivative) \
+  if constexpr (A == Activation::Name) return Value;
+#define RLT_ACTIVATION_DERIVATIVE(Name, NeedsInput, Value, Derivative) \
+  if constexpr (A == Activation::Name) return Derivative;
+
+enum class Activation : unsigned char { RLT_ACTIVATION_LIST(RLT_ACTIVATION_NAME) };
+constexpr int kActivationCount = RLT_ACTIVATION_LIST(RLT_ACTIVATION_COUNT);
+
+// What layers of run-time shape know, a bit for each place in the list: where memory is scarce, a
+// program leaves out what its policies do not have. GELU, sigmoid and softplus take 1.2 KB of a
+// Cortex-M4's code.
 #ifndef RLT_ACTIVATIONS
-#define RLT_ACTIVATIONS 0x3f
+#define RLT_ACTIVATIONS 0xffffffff
 #endif
+static_assert(kActivationCount <= 32, "RLT_ACTIVATIONS has a bit for 32 activations");
 constexpr bool has_activation(Activation activation) {
   return (RLT_ACTIVATIONS >> static_cast<int>(activation) & 1) != 0;
 }
 
 constexpr const char* activation_name(Activation activation) {
-  switch (activation) {
-    case Activation::identity: return "identity";
-    case Activation::relu: return "relu";
-    case Activation::gelu: return "gelu";
-    case Activation::tanh: return "tanh";
-    case Activation::sigmoid: return "sigmoid";
-    case Activation::softplus: return "softplus";
-  }
+  switch (activation) { RLT_ACTIVATION_LIST(RLT_ACTIVATION_TEXT) }
   return "unknown";
 }
 
 // True where the derivative needs the input of the activation, not only its output.
 constexpr bool needs_pre_activation(Activation activation) {
-  return activation == Activation::gelu || activation == Activation::softplus;
+  switch (activation) { RLT_ACTIVATION_LIST(RLT_ACTIVATION_NEED) }
+  return false;
 }
 
-// Value at x. A NaN passes through each of them. ReLU's zero has no sign.
 template <Activation A, class T>
 inline T activation_value(T x) {
-  if constexpr (A == Activation::identity) {
-    return x;
-  } else if constexpr (A == Activation::relu) {
-    return x <= T(0) ? T(0) : x;
-  } else if constexpr (A == Activation::gelu) {
-    // Hendrycks and Gimpel 2016: x * Phi(x)
-    return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752440)));
-  } else if constexpr (A == Activation::tanh) {
-    return math::tanh(x);
-  } else if constexpr (A == Activation::sigmoid) {
-    return math::sigmoid(x);
-  } else {
-    return math::softplus(x);
-  }
+  RLT_ACTIVATION_LIST(RLT_ACTIVATION_VALUE)
 }
 
 // Derivative, from the input x (read only where needs_pre_activation) and the output y.
 template <Activation A, class T>
-inline T activation_derivative(T x, T y) {
-  (void)x;
-  (void)y;
-  if constexpr (A == Activation::identity) {
-    return T(1);
-  } else if constexpr (A == Activation::relu) {
-    return y > T(0) ? T(1) : T(0);
-  } else if constexpr (A == Activation::gelu) {
-    const T cumulative = T(0.5) * (T(1) + math::erf(x * T(0.70710678118654752440)));
-    const T density = T(0.39894228040143267794) * math::exp(T(-0.5) * x * x);
-    return math::fma(x, density, cumulative);
-  } else if constexpr (A == Activation::tanh) {
-    return math::fma(-y, y, T(1));
-  } else if constexpr (A == Activation::sigmoid) {
-    return math::fma(-y, y, y);
-  } else {
-    return math::sigmoid(x);
-  }
+inline T activation_derivative([[maybe_unused]] T x, [[maybe_unused]] T y) {
+  RLT_ACTIVATION_LIST(RLT_ACTIVATION_DERIVATIVE)
 }
 
 // The gradient of the input from that of the output; x and y as for the derivative.

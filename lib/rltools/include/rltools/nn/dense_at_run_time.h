@@ -16,24 +16,20 @@ namespace detail {
 
 template <Activation A>
 inline void activate(int count, float* values) {
-  if constexpr (has_activation(A)) {
+  if constexpr (has_activation(A) && A != Activation::identity) {
     for (int i = 0; i < count; i++) values[i] = activation_value<A>(values[i]);
   }
 }
 
 }  // namespace detail
 
+#define RLT_ACTIVATE(Name, NeedsInput, Value, Derivative) \
+  case Activation::Name: detail::activate<Activation::Name>(count, values); break;
+
 // values (count) = A(values), in place; has_activation(A)
 inline Generic activation_at_run_time(Generic device, Activation activation, int count,
                                       float* values) {
-  switch (activation) {
-    case Activation::identity: break;
-    case Activation::relu: detail::activate<Activation::relu>(count, values); break;
-    case Activation::gelu: detail::activate<Activation::gelu>(count, values); break;
-    case Activation::tanh: detail::activate<Activation::tanh>(count, values); break;
-    case Activation::sigmoid: detail::activate<Activation::sigmoid>(count, values); break;
-    case Activation::softplus: detail::activate<Activation::softplus>(count, values); break;
-  }
+  switch (activation) { RLT_ACTIVATION_LIST(RLT_ACTIVATE) }
   return device;
 }
 

@@ -103,7 +103,7 @@ inline PolicyVerdict check_layers(const PolicyImageHeader& header, const PolicyI
     const bool reserved_is_zero =
         layer.reserved[0] == 0 && layer.reserved[1] == 0 && layer.reserved[2] == 0;
     if (layer.input_dim != width || layer.output_dim == 0 || !reserved_is_zero ||
-        layer.activation > static_cast<std::uint8_t>(Activation::softplus) ||
+        layer.activation >= kActivationCount ||
         !has_activation(static_cast<Activation>(layer.activation))) {
       return {PolicyReason::malformed, i};
     }
