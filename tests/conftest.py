@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from rltools_host.project import MARKER, PROJECT, VARIABLE
+from rltools_host.tree import TREE
 
 OPT_IN = {
     "slow": "takes minutes: full training runs on the emulated board",
@@ -39,6 +44,7 @@ FIRST_FILES = (
     "host/mutants/test_mutants.py",
 )
 FOLDER = Path(__file__).parent
+os.environ.pop(VARIABLE, None)  # the tests' project is the checkout
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,6 +84,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if hasattr(config, "workerinput"):
         places = {FOLDER / name: place for place, name in enumerate(FIRST_FILES)}
         items.sort(key=lambda item: places.get(item.path, len(places)))
+
+
+@pytest.fixture
+def move_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Puts a folder, a copy of the sources, in the place of this checkout."""
+
+    def move(folder: Path) -> None:
+        monkeypatch.setattr(TREE, "root", folder)
+        monkeypatch.setattr(PROJECT, "root", folder)
+
+    return move
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty project of the test's own, elsewhere than the tree."""
+    root = tmp_path / "a project"
+    root.mkdir()
+    (root / MARKER).touch()
+    monkeypatch.setattr(PROJECT, "root", root)
+    return root
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ import shlex
 import shutil
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-LAUNCHER = paths.REPOSITORY / "rlt"
+LAUNCHER = TREE.root / "rlt"
 
 
 def command_line(*words: str | Path) -> str:

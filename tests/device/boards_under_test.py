@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, emulated_boards, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import cmake, firmware, protocol
@@ -19,6 +18,7 @@ from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import EmulatedLink
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 EXPERIMENT = "pendulum-td3"
 EMULATED = "qemu-cortex-m7"  # what is not of one processor is tested on this one
@@ -68,7 +68,7 @@ def matching(patterns: Iterable[str]) -> list[str]:
     """The files that match each of the patterns."""
     files = []
     for pattern in patterns:
-        matches = sorted(str(path) for path in paths.REPOSITORY.glob(pattern))
+        matches = sorted(str(path) for path in TREE.root.glob(pattern))
         assert matches, f"nothing matches {pattern}"
         files += matches
     return files
@@ -87,7 +87,7 @@ def skip_without_tools(board: Board) -> None:
 
 def support_of(board: Board) -> list[str]:
     """The board's sources without its main file, and the link's: for another program."""
-    found = [str(Path(path).relative_to(paths.REPOSITORY)) for path in matching(board.sources)]
+    found = [str(Path(path).relative_to(TREE.root)) for path in matching(board.sources)]
     return [*(path for path in found if not path.endswith("/main.cpp")), LINK_SOURCES]
 
 
@@ -97,12 +97,12 @@ def compile_command(
     """As the board's firmware is compiled; for another device tag if given."""
     skip_without_tools(board)
     tools.require(*cmake.required_tools(board))
-    common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+    common = json.loads(TREE.build_file.read_text())
     device = device or {"header": board.device_header, "name": board.device}
     return [
         board.toolchain.compiler,
         *(*common["flags"], *board.flags, *board.link_flags),
-        *(f"-I{paths.REPOSITORY / directory}" for directory in common["include_directories"]),
+        *(f"-I{TREE.root / directory}" for directory in common["include_directories"]),
         *board.toolchain.include_flags,
         *("-isystem", str(protocol.generate_protocol() / "c")),
         *(f"-D{definition}" for definition in (*board.defines, *defines)),
@@ -141,7 +141,7 @@ def compile_for(
         *("-o", str(output)),
     ]
     if board.linker_script:
-        command.append(f"-T{paths.REPOSITORY / board.linker_script}")
+        command.append(f"-T{TREE.root / board.linker_script}")
     subprocess.run(command, check=True, timeout=200)
     return output
 

@@ -17,11 +17,11 @@ from boards_under_test import (
     compile_for,
     open_board,
 )
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, protocol
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.clients.session import BoardSession
+from rltools_host.tree import TREE
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,7 @@ def connect(programs: Programs, dialect: ModuleType) -> Iterator[Connect]:
 def reference_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The host's firmware with the reference kernels in place of the vectorised ones."""
     board = load_board("host")
-    program = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["programs"]["train"]
+    program = json.loads(TREE.build_file.read_text())["programs"]["train"]
     sources = [*program["sources"], *board.sources]
     output = tmp_path_factory.mktemp("reference") / EXPERIMENT
     return compile_for(board, sources, output, REFERENCE_DEVICE)

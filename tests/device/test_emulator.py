@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import experiments, firmware, protocol
@@ -25,13 +24,14 @@ from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, 
 from rltools_host.link import emulated
 from rltools_host.link.emulated import EmulatedLink
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import TREE
 from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
 from waiting import is_running, wait_for
 
 pytestmark = pytest.mark.device
 BOARD = load_board("qemu-cortex-m7")
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
 
 
 @pytest.fixture(scope="module")

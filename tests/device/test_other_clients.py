@@ -17,19 +17,19 @@ from typing import Any
 import pytest
 
 from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build.experiments import ExperimentDescription
 from rltools_host.clients.messages import State
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import Emulator
 from rltools_host.link.transport import SerialLink
+from rltools_host.project import PROJECT
 
 # An upload to the emulated board takes it a while: its UART holds one byte.
 EMULATED_SLOWLY = pytest.param(EMULATED, marks=[pytest.mark.device, pytest.mark.slow])
 BOARDS = ["host", EMULATED_SLOWLY]
 ADDRESS = load_board(EMULATED).address
-MAVPROXY = paths.BUILD_DIRECTORY / "mavproxy"
+MAVPROXY = PROJECT.build / "mavproxy"
 MAVPROXY_LIMIT_S = 120.0
 
 

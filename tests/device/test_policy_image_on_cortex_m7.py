@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, patched, sample_images
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.policies.image import REASONS, read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 from training_calls import train_here
 
 BOARD = load_board("qemu-cortex-m7")
@@ -30,11 +30,11 @@ pytestmark = pytest.mark.device
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools.require("arm-none-eabi-g++", "arm-none-eabi-libstdc++", "qemu-system-arm")
-    flags = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+    flags = json.loads(TREE.build_file.read_text())["flags"]
     path = tmp_path_factory.mktemp("device") / "check_policy_image.elf"
     command = [
         *("arm-none-eabi-g++", *flags, *BOARD.flags, *BOARD.link_flags),
-        f"-I{paths.REPOSITORY / 'lib' / 'rltools' / 'include'}",
+        f"-I{TREE.include}",
         f"-T{HERE / 'check_policy_image.ld'}",
         *(str(HERE / "check_policy_image.cpp"), "-o", str(path)),
     ]

@@ -24,12 +24,12 @@ from boards_under_test import (
     compile_support,
     computes_on_integers,
 )
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import EmulatedLink
 from rltools_host.link.framing import FrameDecoder
+from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.device
 
@@ -126,7 +126,7 @@ def test_math_and_random_numbers_have_the_hosts_bits(build: Builder) -> None:
     lines = lines_of(EMULATED, build(EMULATED, "math_sample"), limit_s=120.0)
     names = re.findall(
         r'^    \{"(\w+)", ',
-        (paths.REPOSITORY / "tests" / "lib" / "core" / "math_sample.h").read_text(),
+        (TREE.root / "tests" / "lib" / "core" / "math_sample.h").read_text(),
         re.MULTILINE,
     )
     assert len(names) > 10
@@ -240,7 +240,7 @@ def test_a_node_says_who_it_is(name: str, build: Builder, dialect: ModuleType) -
 
 
 def test_memory_regions_are_those_of_a_teensy() -> None:
-    script = (paths.REPOSITORY / "boards" / "qemu-mps2.ld").read_text()
+    script = (TREE.boards / "qemu-mps2.ld").read_text()
     regions = dict(
         re.findall(r"^  (\w+) +\(\w+\) *: ORIGIN = (\w+), LENGTH = ", script, re.MULTILINE)
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from rltools_host import paths
 from rltools_host.clients.refusals import DROP_REASONS, SLOT_ERRORS
+from rltools_host.tree import TREE
 
-APPLICATION = paths.REPOSITORY / "firmware" / "app"
+APPLICATION = TREE.root / "firmware" / "app"
 TEXT = re.compile(r'"((?:training stopped|\w+ (?:refused|dropped)|there is)[^"]*)"')
 
 
 def test_every_text_is_documented() -> None:
-    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
+    document = (TREE.root / "docs" / "protocol.md").read_text()
     files = sorted(APPLICATION.rglob("*.h")) + sorted(APPLICATION.rglob("*.cpp"))
     texts = {text for file in files for text in TEXT.findall(file.read_text())}
     assert len(texts) > 12
@@ -25,7 +25,7 @@ def test_every_text_is_documented() -> None:
 
 
 def test_every_documented_text_exists() -> None:
-    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
+    document = (TREE.root / "docs" / "protocol.md").read_text()
     code = "".join(file.read_text() for file in sorted(APPLICATION.rglob("*.h")))
     listed = re.findall(r"^- `([^`]+)`", document, re.MULTILINE)
     assert len(listed) > 12
@@ -36,8 +36,8 @@ def test_every_documented_text_exists() -> None:
 
 def test_messages_and_commands_of_the_dialect_are_documented() -> None:
     """Each by its name, commands with their numbers, and the table of each slot's use."""
-    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
-    dialect = ElementTree.parse(paths.PROTOCOL_GENERATOR.with_name("rltools.xml"))
+    document = (TREE.root / "docs" / "protocol.md").read_text()
+    dialect = ElementTree.parse(TREE.protocol_generator.with_name("rltools.xml"))
     messages = [entry.get("name") for entry in dialect.iter("message")]
     assert len(messages) > 8
     for name in messages:
@@ -52,7 +52,7 @@ def test_messages_and_commands_of_the_dialect_are_documented() -> None:
 
 
 def test_numbers_of_slots_are_documented() -> None:
-    document = (paths.REPOSITORY / "docs" / "protocol.md").read_text()
+    document = (TREE.root / "docs" / "protocol.md").read_text()
     section = document.partition("## Policies")[2].partition("## Checkpoint")[0]
     numbers = re.findall(r"^\| (\d) \|([^|]*)\|", section, re.MULTILINE)
     rows = [number for number, _ in numbers]

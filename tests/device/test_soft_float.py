@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.device
 
 HERE = Path(__file__).parent / "soft_float"
-FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
-INCLUDES = [f"-I{paths.REPOSITORY / folder}" for folder in ("lib/rltools/include", "experiments")]
+FLAGS = json.loads(TREE.build_file.read_text())["flags"]
+INCLUDES = [f"-I{TREE.root / folder}" for folder in ("lib/rltools/include", "experiments")]
 QEMU = ("-display", "none", "-monitor", "none", "-serial", "stdio")
 CORTEX_M = ("-mthumb", "-nostartfiles", "--specs=nano.specs", f"-T{HERE / 'cortex_m3.ld'}")
 
@@ -42,7 +42,7 @@ MACHINES = {
         (
             *("riscv64-unknown-elf-gcc", "-march=rv32imc", "-mabi=ilp32", "-nostartfiles"),
             # Debian has no C++ standard headers for RISC-V.
-            *("--specs=picolibc.specs", "-isystem", str(paths.REPOSITORY / "lib/freestanding")),
+            *("--specs=picolibc.specs", "-isystem", str(TREE.root / "lib/freestanding")),
             f"-T{HERE / 'rv32imc.ld'}",
         ),
         (
@@ -72,7 +72,7 @@ MACHINES = {
         "Generic",
         (
             *("clang++", "--target=wasm32", "-nostdlib", "-fno-builtin"),
-            *("-isystem", str(paths.REPOSITORY / "lib/freestanding")),
+            *("-isystem", str(TREE.root / "lib/freestanding")),
             *("-Wl,--no-entry", "-Wl,--export=main"),
         ),
         ("node", str(HERE / "run_wasm.mjs")),

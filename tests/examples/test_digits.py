@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import runpy
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-EXAMPLE = runpy.run_path(str(paths.REPOSITORY / "examples/digits/run.py"), run_name="example")
+EXAMPLE = runpy.run_path(str(TREE.root / "examples/digits/run.py"), run_name="example")
 
 
 def test_digits_are_learned_to_95_percent() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.gymnasium_tasks.opening import open_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.tree import TREE
 
-FILE = paths.REPOSITORY / "examples/gymnasium_task/servo.py"
+FILE = TREE.root / "examples/gymnasium_task/servo.py"
 EXAMPLE = runpy.run_path(str(FILE), run_name="example")
 
 

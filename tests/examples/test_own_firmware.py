@@ -10,16 +10,16 @@ import pytest
 
 from other_firmware import FLAGS
 from policy_samples import sample_images
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
-EXAMPLE = paths.REPOSITORY / "examples/own_firmware"
-ROBOT = paths.REPOSITORY / "tests/examples/own_firmware_robot.cpp"
+EXAMPLE = TREE.root / "examples/own_firmware"
+ROBOT = TREE.root / "tests/examples/own_firmware_robot.cpp"
 # The device that the compiler's macros must lead to, and a board with that processor.
 PROCESSORS = {
     "Cortex-M7": ("CortexM7", "qemu-cortex-m7"),
@@ -50,7 +50,7 @@ def command(folder: Path, compiler: str, *flags: str) -> list[str]:
     )
     return [
         *(compiler, *FLAGS, *flags, f"-I{folder}", f"-I{EXAMPLE}"),
-        f"-I{paths.REPOSITORY / 'lib/rltools/include'}",
+        f"-I{TREE.include}",
     ]
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-FOLDER = paths.REPOSITORY / "examples" / "python"
+FOLDER = TREE.root / "examples" / "python"
 
 
 def run_example(name: str, *arguments: str | Path) -> str:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
-EXAMPLE = paths.REPOSITORY / "examples/teensy_pwm"
-INTERFACE = paths.REPOSITORY / "tests/firmware/teensy41/interface"
-BENCH = paths.REPOSITORY / "tests/examples/teensy_pwm_bench.cpp"
+EXAMPLE = TREE.root / "examples/teensy_pwm"
+INTERFACE = TREE.root / "tests/firmware/teensy41/interface"
+BENCH = TREE.root / "tests/examples/teensy_pwm_bench.cpp"
 # As PlatformIO's platform teensy calls the compiler, with our warnings.
 FLAGS = (
     *("-std=gnu++17", "-O2", "-ffp-contract=off", "-fno-exceptions", "-fno-rtti"),
@@ -34,7 +34,7 @@ def includes(folder: Path) -> list[str]:
             export.identifier(image.experiment).encode(), b"pendulum_td3"
         )
     )
-    library = paths.REPOSITORY / "lib/rltools/include"
+    library = TREE.include
     return [f"-I{folder}", f"-I{EXAMPLE}", "-isystem", str(INTERFACE), f"-I{library}"]
 
 

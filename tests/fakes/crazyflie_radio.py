@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-APP = paths.REPOSITORY / "integrations/crazyflie/src"
-TESTS = paths.REPOSITORY / "tests/integrations/crazyflie"
+APP = TREE.root / "integrations/crazyflie/src"
+TESTS = TREE.root / "tests/integrations/crazyflie"
 MOST_TURNS = 50  # at once, where this machine was busy
 PARAMETER_TYPES = {1: 0x08, 2: 0x09}  # by bytes: of unsigned integers
 LOG_TYPES = {1: 1, 2: 2, 4: 3}
@@ -29,7 +29,7 @@ PARAM, SETPOINT, MEM, LOG, PLATFORM, LINK = 2, 3, 4, 5, 13, 15
 
 def build_app(folder: Path) -> Path:
     include = [f"-I{TESTS / 'interface'}", f"-I{APP}", f"-I{APP / 'policy'}"]
-    include.append(f"-I{paths.REPOSITORY / 'lib/rltools/include'}")
+    include.append(f"-I{TREE.include}")
     flags = ("-O1", "-fPIC", "-ffp-contract=off", "-march=native")
     sources = {
         APP / "crazyflie_os.c": "gcc",

@@ -27,9 +27,9 @@ from firmware_frames import (
 )
 from px4_build import MODULE, interface, module_flags
 from px4_build import TESTS as PX4_TESTS
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-LIBRARY = paths.REPOSITORY / "lib/rltools/include"
+LIBRARY = TREE.include
 FLAGS = ("-O0", "-fPIC", "-ffp-contract=off", "-march=native")  # no level changes a bit
 Spoil = Callable[[Floats], None]
 

@@ -8,15 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import TREE
 
 RLT = (sys.executable, "-m", "rltools_host")
 ENVIRONMENT = {
     **os.environ,
-    "PYTHONPATH": f"{paths.REPOSITORY / 'host'}:{paths.REPOSITORY / 'tests' / 'fakes'}",
+    "PYTHONPATH": f"{TREE.root / 'host'}:{TREE.root / 'tests' / 'fakes'}",
     "TERM": "dumb",
-    "RLT_COMMAND": str(paths.REPOSITORY / "rlt"),
+    "RLT_COMMAND": str(TREE.root / "rlt"),
 }
 
 

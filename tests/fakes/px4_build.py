@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-TESTS = paths.REPOSITORY / "tests/integrations/px4"
-MODULE = paths.REPOSITORY / "integrations/px4/src/modules/rlt_policy"
-INCLUDE = paths.REPOSITORY / "lib/rltools/include"
+TESTS = TREE.root / "tests/integrations/px4"
+MODULE = TREE.root / "integrations/px4/src/modules/rlt_policy"
+INCLUDE = TREE.include
 # What PX4's build gives the compiler, but for its warnings of C.
 PX4_FLAGS = (
     *("-O2", "-g", "-fdata-sections", "-ffunction-sections", "-fomit-frame-pointer"),

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import protocol
+from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
 HERE = Path(__file__).parent
 ESP32_INTERFACE = HERE / "esp32/interface"
-BUILD = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+BUILD = json.loads(TREE.build_file.read_text())
 # What compilers call: arithmetic that the processor lacks, and memory.
 LIBRARY = ("__", "memcpy", "memset", "memcmp", "memmove", "strlen")
 ALLOCATION = ("malloc", "free", "_Zn", "_Zd", "__cxa_throw")
@@ -88,7 +89,7 @@ def definitions(board: Board, revision: Path) -> list[str]:
 
 def sources(board: Board) -> list[Path]:
     patterns = [*PROGRAM["sources"], *board.sources]
-    return [path for pattern in patterns for path in sorted(paths.REPOSITORY.glob(pattern))]
+    return [path for pattern in patterns for path in sorted(TREE.root.glob(pattern))]
 
 
 def compile_all(name: str, folder: Path) -> tuple[Toolchain, list[Path]]:
@@ -97,11 +98,11 @@ def compile_all(name: str, folder: Path) -> tuple[Toolchain, list[Path]]:
     if missing := missing_tools(tuple(tool.name for tool in toolchain.tools)):
         pytest.skip(f"{missing[0].name} is not installed (rlt doctor)")
     protocol.generate_protocol()
-    includes = [f"-I{paths.REPOSITORY / path}" for path in BUILD["include_directories"]]
+    includes = [f"-I{TREE.root / path}" for path in BUILD["include_directories"]]
     flags = [
         *(*BUILD["flags"], *toolchain.flags, *board.flags, *kind.flags),
         *(*includes, *toolchain.include_flags, "-isystem", str(kind.interface)),
-        *("-isystem", str(paths.PROTOCOL_DIRECTORY / "c")),
+        *("-isystem", str(PROJECT.protocol / "c")),
         *definitions(board, folder),
     ]
     objects = []
@@ -142,7 +143,7 @@ def test_it_compiles_with_the_projects_flags_and_fits(name: str, tmp_path: Path)
 def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
     program = folder / "program"
     flags = ["-std=gnu++17", "-O0", "-Wall", "-Wextra", "-Werror"]
-    includes = [f"-I{paths.REPOSITORY / path}" for path in BUILD["include_directories"]]
+    includes = [f"-I{TREE.root / path}" for path in BUILD["include_directories"]]
     includes.append(f"-I{HERE}")
     result = subprocess.run(
         ["g++", *flags, *includes, *map(str, arguments), "-o", str(program)],
@@ -170,9 +171,9 @@ def test_the_esp32s_firmware_works_on_this_machine(
 
 def test_policies_lie_in_the_teensys_program_flash(doctest_main: Path, tmp_path: Path) -> None:
     """Above what PlatformIO lets a program take."""
-    source = paths.REPOSITORY / "firmware/teensy41/flash_storage.cpp"
+    source = TREE.root / "firmware/teensy41/flash_storage.cpp"
     run_on_this_machine(tmp_path, HERE / "teensy41/teensy41_program.cpp", source, doctest_main)
-    document = json.loads((paths.BOARDS_DIRECTORY / "teensy41.json").read_text())
+    document = json.loads((TREE.boards / "teensy41.json").read_text())
     assert document["upload"]["maximum_size"] == 7936 * 1024 - 128 * 1024
 
 
@@ -182,7 +183,7 @@ def test_the_rate_of_the_uart_is_that_of_its_description() -> None:
 
 
 def partitions() -> list[tuple[str, int, int]]:
-    lines = (paths.BOARDS_DIRECTORY / "esp32_partitions.csv").read_text().splitlines()
+    lines = (TREE.boards / "esp32_partitions.csv").read_text().splitlines()
     rows = csv.reader(line for line in lines if not line.startswith("#"))
     return [(row[0].strip(), int(row[3], 16), int(row[4], 16)) for row in rows]
 
@@ -196,11 +197,11 @@ def test_partitions_follow_each_other_and_fit_the_flash() -> None:
     assert end <= 4 * 1024 * 1024
     table = {name: (offset, size) for name, offset, size in rows}
     assert table["app0"][0] % 0x10000 == 0
-    header = (paths.REPOSITORY / "firmware/processors/sector_flash.h").read_text()
+    header = (TREE.root / "firmware/processors/sector_flash.h").read_text()
     assert "kBytes = 128 * 1024" in header
     assert table["policies"][1] == 128 * 1024
     for name in ESP32:
-        document = json.loads((paths.BOARDS_DIRECTORY / f"{name}.json").read_text())
+        document = json.loads((TREE.boards / f"{name}.json").read_text())
         assert document["build"]["arduino"]["partitions"] == "boards/esp32_partitions.csv"
         memory = {region["name"]: region["bytes"] for region in document["rltools"]["memory"]}
         assert memory["FLASH"] == table["app0"][1]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 
 FOLDER = Path(__file__).parent
@@ -26,7 +26,7 @@ RUNS = {"frames": 8000, "policy_image": 8000}
 DEFAULT_RUNS = 1000
 LONGEST_INPUT_BYTES = 1000
 ALL_TARGETS_S = 600
-FOUND = paths.BUILD_DIRECTORY / "fuzz-found"
+FOUND = PROJECT.build / "fuzz-found"
 
 HAS_LIBFUZZER = not tools.missing_names(["clang++", "libfuzzer"])
 needs_libfuzzer = pytest.mark.skipif(not HAS_LIBFUZZER, reason="libFuzzer is not installed")
@@ -40,7 +40,7 @@ def programs(compiler: str, targets: tuple[str, ...]) -> Path:
     return cmake.build_targets(
         load_board("host"),
         [f"fuzz_{target}" for target in targets],
-        directory=paths.BUILD_DIRECTORY / f"fuzz-{compiler}",
+        directory=PROJECT.build / f"fuzz-{compiler}",
         options={
             "CMAKE_CXX_COMPILER": path,
             "RLT_LIBFUZZER": "ON" if compiler == "clang++" else "OFF",

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.link.board_link import STORAGE_VARIABLE
+from rltools_host.tree import TREE
 from tcp_board import TcpBoard
 
-SUITE = paths.REPOSITORY / "tests/hil/test_connected_board.py"
+SUITE = TREE.root / "tests/hil/test_connected_board.py"
 
 
 def run_suite(*options: str, **environment: str) -> str:
@@ -26,7 +26,7 @@ def run_suite(*options: str, **environment: str) -> str:
         capture_output=True,
         text=True,
         timeout=250,
-        cwd=paths.REPOSITORY,
+        cwd=TREE.root,
         env={**ours, **environment},
     )
     assert result.returncode == 0, result.stdout

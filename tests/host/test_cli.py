@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host import __version__, cli, errors, paths
+from rltools_host import __version__, cli, errors
 from rltools_host.commands import boards, groups
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
@@ -30,6 +30,7 @@ from rltools_host.errors import (
 )
 from rltools_host.runs import provenance
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.tree import TREE
 
 COMMANDS = (
     "demo",
@@ -64,7 +65,7 @@ def rlt(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "dumb"},
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"},
         **options,
     )
 
@@ -164,7 +165,7 @@ def test_help_loads_little() -> None:
         [sys.executable, "-c", program],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")},
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
     )
     assert result.stdout.splitlines()[-1] == "loaded []"
 
@@ -175,7 +176,7 @@ def test_training_does_not_load_what_it_does_not_need() -> None:
         "heavy = {'numpy', 'gymnasium', 'matplotlib', 'tensorboardX', 'safetensors', 'rich'}\n"
         "print('loaded', sorted(heavy & set(sys.modules)))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
+    environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment
     )
@@ -378,7 +379,7 @@ def test_missing_emulator(tmp_path: Path) -> None:
     )
     environment = {
         **os.environ,
-        "PYTHONPATH": str(paths.REPOSITORY / "host"),
+        "PYTHONPATH": str(TREE.root / "host"),
         "PATH": str(tmp_path),
     }
     result = subprocess.run(
@@ -440,7 +441,7 @@ def test_pipe_that_is_closed(unbuffered: str) -> None:
         text=True,
         env={
             **os.environ,
-            "PYTHONPATH": str(paths.REPOSITORY / "host"),
+            "PYTHONPATH": str(TREE.root / "host"),
             "PYTHONUNBUFFERED": unbuffered,
         },
         timeout=60,
@@ -458,7 +459,7 @@ def test_python_too_old(version: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     (tree / "host" / "requirements").mkdir(parents=True)
     launcher = tree / "rlt"
-    launcher.write_bytes((paths.REPOSITORY / "rlt").read_bytes())
+    launcher.write_bytes((TREE.root / "rlt").read_bytes())
     launcher.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     result = subprocess.run([launcher], capture_output=True, text=True, env=environment)

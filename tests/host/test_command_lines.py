@@ -13,11 +13,12 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UsageError
+from rltools_host.tree import TREE
 
-PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
+PACKAGE = TREE.root / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
 # Which name their writer in a comment.
 WRITTEN_FILES = [
@@ -191,8 +192,8 @@ def test_example_exists(words: list[str]) -> None:
 def test_help_names_the_launcher_as_it_was_called(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(paths.REPOSITORY.parent)
-    called = f"{paths.REPOSITORY.name}/rlt"
+    monkeypatch.chdir(TREE.root.parent)
+    called = f"{TREE.root.name}/rlt"
     monkeypatch.setenv("RLT_COMMAND", called)
     assert cli.run([*words, "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.errors import DamagedFileError, DiskError
 from rltools_host.files import parse_json, read_json, read_limited
 from rltools_host.hil.result import lines
 from rltools_host.policies.image import read_run_policy
+from rltools_host.project import Project
 from rltools_host.report.markup import text
 from rltools_host.runs.folder import RunFolder
 from rltools_host.ui.output import without_commands
@@ -115,8 +116,8 @@ def nothing_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     folder = tmp_path / "elsewhere"
     evil = make_evil_file(folder)
     before = sorted(folder.iterdir())
-    monkeypatch.setattr(paths, "NAMED_TASKS_DIRECTORY", tmp_path / "named")
-    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    monkeypatch.setattr(Project, "named_tasks", tmp_path / "named")
+    monkeypatch.setattr(Project, "generated", tmp_path / "generated")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(folder)
     yield

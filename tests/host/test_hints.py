@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import hints, paths
+from rltools_host import hints
+from rltools_host.tree import TREE
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_launcher_says_how_it_was_called(tmp_path: Path) -> None:
     python = tmp_path / ".venv/bin/python"
     python.write_text('#!/bin/sh\necho "$RLT_COMMAND"\n')
     python.chmod(0o755)
-    shutil.copy(paths.REPOSITORY / "rlt", tmp_path / "rlt")
+    shutil.copy(TREE.root / "rlt", tmp_path / "rlt")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     for command, expected in (("./rlt", "./rlt"), ("rlt", str(tmp_path / "rlt"))):
         result = subprocess.run(

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
-INTEGRATIONS = paths.REPOSITORY / "integrations"
+INTEGRATIONS = TREE.root / "integrations"
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # `./rlt train` leaves a run with an untrained policy; all else is the command itself.
@@ -23,13 +23,13 @@ RLT = """#!{python}
 import sys
 from pathlib import Path
 sys.path[:0] = [{host!r}, {fakes!r}]
-from rltools_host import paths
-paths.RUNS_DIRECTORY = Path(__file__).resolve().parent / "runs"
+from rltools_host.project import PROJECT
+PROJECT.root = Path(__file__).resolve().parent
 if sys.argv[1] == "train":
     from policy_run import make_policy_run
     from rltools_host.build.experiments import require_experiment
     require_experiment(sys.argv[2])
-    make_policy_run(paths.RUNS_DIRECTORY / sys.argv[2])
+    make_policy_run(PROJECT.runs / sys.argv[2])
 else:
     from rltools_host.cli import main
     main()
@@ -70,17 +70,17 @@ def make_clone(folder: Path) -> Path:
     clone = folder / "beside" / "clone"
     clone.mkdir(parents=True)
     tracked = subprocess.run(
-        ["git", "-C", str(paths.REPOSITORY), "ls-files", "-z", "integrations"],
+        ["git", "-C", str(TREE.root), "ls-files", "-z", "integrations"],
         check=True,
         capture_output=True,
         text=True,
     ).stdout.split("\0")
     for name in filter(None, tracked):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(paths.REPOSITORY / name, clone / name)
-    (clone / "lib").symlink_to(paths.REPOSITORY / "lib")
+        shutil.copy2(TREE.root / name, clone / name)
+    (clone / "lib").symlink_to(TREE.root / "lib")
     (clone / "build").mkdir()
-    host, fakes = (str(paths.REPOSITORY / name) for name in ("host", "tests/fakes"))
+    host, fakes = (str(TREE.root / name) for name in ("host", "tests/fakes"))
     write_program(clone / "rlt", RLT.format(python=sys.executable, host=host, fakes=fakes))
     return clone
 

@@ -10,14 +10,14 @@ import pytest
 
 from include_rules import header_names, portable_headers
 from policy_samples import sample_images
-from rltools_host import paths
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
-FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+FLAGS = json.loads(TREE.build_file.read_text())["flags"]
 ROOTS = ("lib/rltools/include", "experiments")
-MACROS = paths.REPOSITORY / "tests" / "lib" / "core" / "arduino_macros.h"
+MACROS = TREE.root / "tests" / "lib" / "core" / "arduino_macros.h"
 COMPILERS = {
     "host": ("g++", "-march=native"),
     "cortex-m7": (
@@ -33,15 +33,15 @@ SYSTEM_HEADERS = ("immintrin.h", "pthread.h", "sched.h", "unistd.h", "atomic")
 def headers(compiler: str) -> list[str]:
     """Every header, as it is included."""
     if compiler == "host":
-        names = header_names(paths.REPOSITORY, ROOTS)
+        names = header_names(TREE.root, ROOTS)
         return [name for name in names if "blas" not in name and "mujoco" not in name]
-    return portable_headers(paths.REPOSITORY, ROOTS)
+    return portable_headers(TREE.root, ROOTS)
 
 
 def compile_source(compiler: str, source: str, folder: Path) -> subprocess.CompletedProcess[str]:
     if compiler != "host" and tools.missing_tools(("arm-none-eabi-g++",)):
         pytest.skip("arm-none-eabi-g++ is not installed")
-    includes = [f"-I{paths.REPOSITORY / root}" for root in ROOTS]
+    includes = [f"-I{TREE.root / root}" for root in ROOTS]
     file = folder / "source.cpp"
     file.write_text(source)
     command = [*COMPILERS[compiler], *FLAGS, *includes, "-fsyntax-only", str(file)]

@@ -19,15 +19,15 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, protocol
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
-DIRECTORY = paths.TESTS_DIRECTORY / "compile_fail"
+DIRECTORY = TREE.root / "tests" / "compile_fail"
 MAXIMUM_BYTES = 2000
 COMPILERS = ["g++"] + (["clang++"] if shutil.which("clang++") else [])
-COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+COMMON = json.loads(TREE.build_file.read_text())
 # Checked by the linker: only a board with a linker script has a budget.
 LINKED = {"replay_too_large"}
 # Where memory is plenty, as on the host, the experiment's tiles are not used.
@@ -73,8 +73,8 @@ def firmware_flags(board_name: str, experiment: Path) -> list[str]:
     board = load_board(board_name)
     generated = protocol.generate_protocol() / "c"
     return [
-        *("-isystem", str(generated.relative_to(paths.REPOSITORY))),
-        f'-DRLT_EXPERIMENT_HEADER="{experiment.relative_to(paths.REPOSITORY)}"',
+        *("-isystem", str(generated.relative_to(TREE.root))),
+        f'-DRLT_EXPERIMENT_HEADER="{experiment.relative_to(TREE.root)}"',
         f"-DRLT_EXPERIMENT={experiment_type(experiment)}",
         f'-DRLT_DEVICE_HEADER="{board.device_header}"',
         f"-DRLT_DEVICE={board.device}",
@@ -96,7 +96,7 @@ def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
         command,
-        cwd=paths.REPOSITORY,
+        cwd=TREE.root,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -111,7 +111,7 @@ def compile_file(compiler: str, path: Path, macro: str | None) -> subprocess.Com
     if path.suffix == ".h":
         command += [*firmware_flags("host", path), "firmware/host/main.cpp"]
     else:
-        command.append(str(path.relative_to(paths.REPOSITORY)))
+        command.append(str(path.relative_to(TREE.root)))
     return run(command if macro is None else [*command, f"-D{macro}"])
 
 

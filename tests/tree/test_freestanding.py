@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 SOURCE = Path(__file__).with_name("freestanding.cpp")
-FREESTANDING = paths.REPOSITORY / "lib/freestanding"
+FREESTANDING = TREE.root / "lib/freestanding"
 HEADERS = {
     "freestanding": ["-nostdinc++", "-isystem", str(FREESTANDING)],
     "this machine's": [],
@@ -22,7 +22,7 @@ HEADERS = {
 @pytest.mark.parametrize("headers", HEADERS)
 def test_program_finds_them_alike(headers: str, tmp_path: Path) -> None:
     tools.require("g++")
-    flags = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+    flags = json.loads(TREE.build_file.read_text())["flags"]
     program = tmp_path / "program"
     command = ["g++", *flags, "-O1", *HEADERS[headers], str(SOURCE), "-o", str(program)]
     subprocess.run(command, check=True, timeout=100)

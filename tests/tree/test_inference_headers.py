@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from other_firmware import FLAGS, two_standard_headers
-from rltools_host import paths
 from rltools_host.boards.description import list_boards
 from rltools_host.build import cmake
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
 # Everything that a deployment has is instantiated.
 PROGRAM = """#include "rltools/policy/deployment.h"
@@ -53,7 +53,7 @@ def compile_alone(tmp_path: Path, text: str, compiler: str, *flags: str) -> str:
     source.write_text(text)
     command = [
         *(compiler, *FLAGS, *flags, "-fsyntax-only", *two_standard_headers(tmp_path)),
-        *(f"-I{paths.REPOSITORY / 'lib/rltools/include'}", str(source)),
+        *(f"-I{TREE.include}", str(source)),
     ]
     result = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (result.returncode == 0) == (result.stderr == "")
@@ -87,7 +87,7 @@ def test_another_standard_header_is_noticed(tmp_path: Path) -> None:
 
 
 def test_slots_and_executor_reach_nothing_of_learning_or_the_link() -> None:
-    include = paths.REPOSITORY / "lib/rltools/include"
+    include = TREE.include
     seen: set[str] = set()
     waiting = ["rltools/policy/deployment.h"]
     while waiting:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-HOST = paths.REPOSITORY / "host"
+HOST = TREE.root / "host"
 # What is parsed there is no file: lines of a process that the module has started, or has been
 # started by, or a document that was parsed already.
 OF_PROCESSES = {

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from include_rules import violations
-from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, protocol, subjects
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
-COMMON = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+COMMON = json.loads(TREE.build_file.read_text())
 HEADER_ROOTS = ("lib/rltools/include", "experiments", "firmware")
 BLAS_ONLY = ("rltools/kernels/blas/", "rltools/devices/host_blas.h")
 MUJOCO_ONLY = ("rltools/rl/environments/mujoco/",)
@@ -49,7 +49,7 @@ def headers() -> list[str]:
     vendors = tuple(folders_of(others) - folders_of(CMAKE_BOARDS))
     names = []
     for root in HEADER_ROOTS:
-        directory = paths.REPOSITORY / root
+        directory = TREE.root / root
         names += [str(path.relative_to(directory)) for path in sorted(directory.rglob("*.h"))]
     return [name for name in names if not name.startswith(vendors)]
 
@@ -89,7 +89,7 @@ def compile_command(board: Board, standard: str) -> list[str]:
     flags = [flag for flag in [*COMMON["flags"], *board.flags] if not flag.startswith("-std=")]
     return [
         *(board.toolchain.compiler, f"-std={standard}", "-fsyntax-only", *flags),
-        *(f"-I{paths.REPOSITORY / directory}" for directory in COMMON["include_directories"]),
+        *(f"-I{TREE.root / directory}" for directory in COMMON["include_directories"]),
         *board.toolchain.include_flags,
         *(mujoco_flags() if board.toolchain.native else []),
         *("-isystem", str(protocol.generate_protocol() / "c")),
@@ -165,7 +165,7 @@ def test_a_header_that_does_not_compile_alone_is_noticed(tmp_path: Path) -> None
 
 
 def test_tree_follows_the_include_rules() -> None:
-    assert violations(paths.REPOSITORY) == []
+    assert violations(TREE.root) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 # Folders of tests, and those whose folders they have. A test of several folders lies in one above.
 MIRRORS = {
@@ -57,7 +57,7 @@ def test_tests_lie_where_what_they_test_lies() -> None:
         [
             "git",
             "-C",
-            str(paths.REPOSITORY),
+            str(TREE.root),
             "ls-files",
             "--cached",
             "--others",
@@ -67,14 +67,14 @@ def test_tests_lie_where_what_they_test_lies() -> None:
         text=True,
         check=True,
     ).stdout.splitlines()
-    files = [name for name in listed if (paths.REPOSITORY / name).is_file()]
+    files = [name for name in listed if (TREE.root / name).is_file()]
     for root, count in LEAST.items():
         assert sum(name.startswith(f"{root}/") for name in files) > count
     assert misplaced(files) == []
     assert {name for name in OTHERWISE_NAMED if name not in files} == set()
 
 
-TREE = (
+SMALL_TREE = (
     "firmware/app/link/frame_receiver.h",
     "firmware/app/services/file_server.h",
     "host/rlt/training.py",
@@ -101,7 +101,7 @@ TREE = (
     ],
 )
 def test_right_place_is_accepted(name: str) -> None:
-    assert misplaced([*TREE, name]) == []
+    assert misplaced([*SMALL_TREE, name]) == []
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ def test_right_place_is_accepted(name: str) -> None:
     ],
 )
 def test_wrong_place_is_named(name: str, expected: str) -> None:
-    (found,) = misplaced([*TREE, name])
+    (found,) = misplaced([*SMALL_TREE, name])
     assert found.startswith(f"{name}: ")
     assert expected in found

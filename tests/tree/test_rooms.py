@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-PACKAGE = paths.REPOSITORY / "host" / "rltools_host"
-PUBLIC_PACKAGE = paths.REPOSITORY / "host" / "rlt"  # imports the rooms, and no room imports it
+PACKAGE = TREE.root / "host" / "rltools_host"
+PUBLIC_PACKAGE = TREE.root / "host" / "rlt"  # imports the rooms, and no room imports it
 # Each room may import those before it, and itself. The first are modules of their own.
 ORDER = (
     "errors",
     "arguments",
-    "paths",
+    "tree",
+    "project",
     "clock",
     "files",
     "hints",
@@ -116,7 +117,7 @@ def test_imports_point_one_way() -> None:
 
 def test_a_file_is_read_in_one_go() -> None:
     files = subprocess.run(
-        ["git", "-C", str(paths.REPOSITORY), "ls-files", "host", "lib", "firmware", "integrations"],
+        ["git", "-C", str(TREE.root), "ls-files", "host", "lib", "firmware", "integrations"],
         capture_output=True,
         text=True,
         check=True,
@@ -126,7 +127,7 @@ def test_a_file_is_read_in_one_go() -> None:
     too_long = {
         name: count
         for name in sources
-        if (path := paths.REPOSITORY / name).is_file()
+        if (path := TREE.root / name).is_file()
         and (count := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES
     }
     assert too_long == {}
@@ -179,7 +180,7 @@ def test_the_public_package_is_thin() -> None:
     [
         ("link/a.py", "from rltools_host.clients import session", "link imports clients"),
         ("boards/a.py", "def f():\n    from rltools_host import build", "boards imports build"),
-        ("errors.py", "import rltools_host.paths", "errors imports paths"),
+        ("errors.py", "import rltools_host.tree", "errors imports tree"),
         ("bench/a.py", "from rlt.policy import Policy", "bench imports rlt"),
         ("attic/a.py", "", "attic: no place"),
     ],

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 from include_rules import portable_headers
-from rltools_host import paths
 from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
 TOOLCHAIN = load_toolchain("xtensa-lx106-elf")
-FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
-LIBRARY = paths.REPOSITORY / "lib/rltools/include"
-EXPERIMENTS = paths.REPOSITORY / "experiments"
-PX4 = paths.REPOSITORY / "integrations/px4/src/modules/rlt_policy"
-CRAZYFLIE = paths.REPOSITORY / "integrations/crazyflie/src"
+FLAGS = json.loads(TREE.build_file.read_text())["flags"]
+LIBRARY = TREE.include
+EXPERIMENTS = TREE.experiments
+PX4 = TREE.root / "integrations/px4/src/modules/rlt_policy"
+CRAZYFLIE = TREE.root / "integrations/crazyflie/src"
 # The logic of the integrations, which knows no operating system.
 INTEGRATIONS = {
     "px4": (PX4, ("frames.h", "rotors.h", "entry_offset.h", "policy_files.h", "policy_mode.h")),
@@ -48,7 +48,7 @@ def undefined_symbols(folder: Path) -> set[str]:
 
 
 def test_every_header_compiles(tmp_path: Path) -> None:
-    names = portable_headers(paths.REPOSITORY, ("lib/rltools/include", "experiments"))
+    names = portable_headers(TREE.root, ("lib/rltools/include", "experiments"))
     assert {"rltools/devices/xtensa_lx6.h", "rltools/core/self_test.h"} <= set(names)
     source = "\n".join(f'#include "{name}"' for name in names) + "\n"
     result = compile_source(source, tmp_path)

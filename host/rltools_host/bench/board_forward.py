@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.bench import harness, peer_environment, static_estimate
 from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import RltError, UsageError
 from rltools_host.link.board_link import open_board_link
 from rltools_host.link.transport import Link
+from rltools_host.project import PROJECT
 from rltools_host.ui.table import aligned
 
 TARGET = "bench-forward"
@@ -28,7 +28,6 @@ NETWORK = "13-64-64-4"
 LIMIT_S = 120.0
 LARGEST_DIFFERENCE = 1e-5  # of another order of additions
 REQUIREMENTS = harness.BENCHMARKS_DIRECTORY / "cmsis_dsp.txt"
-SOURCES = paths.BUILD_DIRECTORY / "bench" / "cmsis-dsp"
 # Where the multiply-adds of a pass are, by a part of the function's symbol.
 HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32"}
 OURS = ("generic", "optimised", "policy image")
@@ -71,8 +70,9 @@ def chosen_boards(name: str) -> list[Board]:
     return [board]
 
 
-def dsp_sources(directory: Path = SOURCES) -> Path:
+def dsp_sources(directory: Path | None = None) -> Path:
     """The folder of CMSIS-DSP's sources, fetched where they are not there."""
+    directory = directory or PROJECT.benchmarks / "cmsis-dsp"
     stamp = directory / "rlt-requirements.txt"
     if stamp.is_file() and stamp.read_bytes() == REQUIREMENTS.read_bytes():
         return directory
@@ -98,7 +98,7 @@ def dsp_sources(directory: Path = SOURCES) -> Path:
 
 
 def program_of(board: Board) -> Path:
-    tree = paths.board_build_directory(board.name)
+    tree = PROJECT.board_build(board.name)
     return tree / "bench" / f"forward{board.program_suffix}"
 
 

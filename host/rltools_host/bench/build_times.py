@@ -15,16 +15,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rltools_host import clock, paths
+from rltools_host import clock
 from rltools_host.bench import harness, peer_environment
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.files import read_json
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 REPETITIONS = 3
 LIMIT_S = 300.0
-LAUNCHER = paths.REPOSITORY / "rlt"
+LAUNCHER = TREE.root / "rlt"
 DEPENDENCIES_OF = re.compile(r"^(\S+): #deps")
 
 
@@ -32,13 +34,13 @@ def run(
     json_output: bool = False,
     experiment: str = "pendulum-td3",
     repetitions: int = REPETITIONS,
-    directory: Path = harness.ENVIRONMENTS_DIRECTORY / "build-time",
+    directory: Path | None = None,
 ) -> dict[str, Any]:
     """Measures, prints it and returns what `--json` prints."""
     harness.require_positive(repetitions=repetitions)
     experiments.require_experiment(experiment)
     document = {
-        **build_times(experiment, directory, repetitions),
+        **build_times(experiment, directory or PROJECT.benchmarks / "build-time", repetitions),
         "machine": harness.machine(),
         "load_average": harness.load_average(),
         "date": clock.date(),
@@ -57,7 +59,7 @@ def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS
     start(experiment)  # so that what Python compiles once is compiled
     return {
         "experiment": experiment,
-        "header": str(header.relative_to(paths.REPOSITORY)),
+        "header": str(header.relative_to(TREE.root)),
         "repetitions": repetitions,
         "from_nothing_s": harness.median(
             [build_from_nothing(experiment, directory) for _ in range(repetitions)]
@@ -72,7 +74,7 @@ def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS
 def header_of_algorithm(experiment: str) -> Path:
     """Of the core, and included by nothing but what trains with it."""
     algorithm = experiments.describe(experiment).algorithm.lower()
-    include = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools"
+    include = TREE.include / "rltools"
     return include / "rl" / "algorithms" / f"{algorithm}.h"
 
 
@@ -122,7 +124,7 @@ def start_after_change(experiment: str, header: Path) -> float:
 
     The objects are removed; the header itself, which may lie in an editor, stays untouched.
     """
-    for compiled in objects_of(header, paths.board_build_directory("host"), experiment):
+    for compiled in objects_of(header, PROJECT.board_build("host"), experiment):
         compiled.unlink()
     return start(experiment)
 

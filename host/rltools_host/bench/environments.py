@@ -23,11 +23,11 @@ from rltools_host.bench.environments_result import (
     OURS_THREADS,
     Row,
 )
-from rltools_host.bench.ppo import DIRECTORY as PEER_DIRECTORY
 from rltools_host.bench.ppo_contenders import PEERS_DIRECTORY
 from rltools_host.bench.turns import Contender
 from rltools_host.errors import RltError, unknown_name
 from rltools_host.files import write_atomically
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 
 ROUNDS = 5
@@ -73,11 +73,12 @@ def run(
     tasks: str | None = None,
     threads: int = 2,
     rounds: int = ROUNDS,
-    directory: Path = harness.ENVIRONMENTS_DIRECTORY,
+    directory: Path | None = None,
     with_envpool: bool = True,
 ) -> dict[str, Any]:
     """Measures, prints the tables, returns what `--json` prints."""
     harness.require_positive(threads=threads, rounds=rounds)
+    directory = directory or PROJECT.benchmarks
     names = chosen_tasks(tasks)
     rows: list[Row] = []
     failures: dict[str, str] = {}
@@ -152,7 +153,7 @@ def starters(
     def envpool(name: str, count: int) -> Contender:
         folder = PEERS_DIRECTORY / "envpool"
         requirements = folder / "requirements.txt"
-        python = peer_environment.python_of("envpool", requirements, PEER_DIRECTORY)
+        python = peer_environment.python_of("envpool", requirements, PROJECT.benchmarks / "ppo")
         return script(name, [python, folder / "environments.py", count], count)
 
     known: dict[str, Starter] = {

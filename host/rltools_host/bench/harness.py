@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.errors import BuildError, RltError, UsageError
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
 
-BENCHMARKS_DIRECTORY = paths.REPOSITORY / "benchmarks"
-ENVIRONMENTS_DIRECTORY = paths.BUILD_DIRECTORY / "bench"
+BENCHMARKS_DIRECTORY = TREE.root / "benchmarks"
 PROGRAM_LIMIT_S = 600.0
 
 # Every numeric library that a peer may bring is held to the one thread that we use ourselves.
@@ -100,7 +100,7 @@ def run_program(
     if result.returncode != 0:
         raise BuildError(
             f"{name} ended with code {result.returncode}: {result.stderr.strip()}; "
-            f"delete {paths.board_build_directory(board)}, it is made again"
+            f"delete {PROJECT.board_build(board)}, it is made again"
         )
     document = json.loads(result.stdout)
     if not isinstance(document, dict):

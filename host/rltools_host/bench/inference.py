@@ -21,6 +21,7 @@ from rltools_host.bench import harness, peer_environment
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.hints import command_line
+from rltools_host.project import PROJECT
 from rltools_host.ui.table import aligned
 
 WIDTHS = (13, 64, 64, 4)
@@ -62,7 +63,7 @@ def run(
     peers: str | None = None,
     repetitions: int = 20,
     peers_directory: Path = PEERS_DIRECTORY,
-    environments_directory: Path = harness.ENVIRONMENTS_DIRECTORY,
+    environments_directory: Path | None = None,
 ) -> dict[str, Any]:
     """Measures, prints the table and returns what `--json` prints."""
     harness.require_positive(repetitions=repetitions)
@@ -83,7 +84,7 @@ def run(
             try:
                 folder = peers_directory / name
                 python = peer_environment.python_of(
-                    name, folder / "requirements.txt", environments_directory
+                    name, folder / "requirements.txt", environments_directory or PROJECT.benchmarks
                 )
                 arguments = [path, "--repetitions", repetitions]
                 with harness.pinned():

@@ -11,15 +11,14 @@ from typing import Any
 
 from rltools_host.bench import harness
 from rltools_host.errors import MissingToolError
+from rltools_host.project import PROJECT
 
 INSTALL_LIMIT_S = 1800.0
 
 
-def python_of(
-    name: str, requirements: Path, directory: Path = harness.ENVIRONMENTS_DIRECTORY
-) -> Path:
+def python_of(name: str, requirements: Path, directory: Path | None = None) -> Path:
     """The environment's interpreter; installs what requirements.txt pins where it is not there."""
-    environment = directory / name
+    environment = (directory or PROJECT.benchmarks) / name
     python = environment / "bin" / "python"
     stamp = environment / "rlt-requirements.txt"
     wanted = requirements.read_bytes()

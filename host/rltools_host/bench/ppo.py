@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,8 @@ from rltools_host.bench.training import chosen_peers
 from rltools_host.bench.turns import TakesTurns
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
+from rltools_host.project import PROJECT
 
-DIRECTORY = harness.ENVIRONMENTS_DIRECTORY / "ppo"
 ITERATION_STEPS = 64 * 64
 TURN_STEPS = 5 * ITERATION_STEPS
 ROUNDS = 7
@@ -39,8 +39,9 @@ RETURN_STEPS = 3_000_000
 TURN_LIMIT_S = 1800.0
 
 
-def result_path(directory: Path = DIRECTORY, to_return: bool = False) -> Path:
+def result_path(directory: Path | None = None, to_return: bool = False) -> Path:
     """Where this machine's newest result lies."""
+    directory = directory or PROJECT.benchmarks / "ppo"
     return directory / ("result-returns.json" if to_return else "result.json")
 
 
@@ -57,7 +58,7 @@ class PpoBenchmark:
     seed: int = 0
     chart: Path | None = None
     peers_directory: Path = PEERS_DIRECTORY
-    directory: Path = DIRECTORY
+    directory: Path = field(default_factory=lambda: PROJECT.benchmarks / "ppo")
 
 
 def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:

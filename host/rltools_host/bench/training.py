@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
 from rltools_host.files import write_atomically
+from rltools_host.project import PROJECT
 
 ALGORITHMS = ("td3", "sac")
 STEPS = 10_000
@@ -47,9 +48,9 @@ def chosen_peers(script: str, peers: str | None, quick: bool, directory: Path) -
     return list(dict.fromkeys(names))
 
 
-def result_path(algorithm: str, directory: Path = harness.ENVIRONMENTS_DIRECTORY) -> Path:
+def result_path(algorithm: str, directory: Path | None = None) -> Path:
     """Where this machine's newest result lies."""
-    return directory / f"train-{algorithm}.json"
+    return (directory or PROJECT.benchmarks) / f"train-{algorithm}.json"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class TrainingBenchmark:
     chart: Path | None = None
     algorithm: str = "td3"
     peers_directory: Path = PEERS_DIRECTORY
-    environments_directory: Path = harness.ENVIRONMENTS_DIRECTORY
+    environments_directory: Path = field(default_factory=lambda: PROJECT.benchmarks)
 
 
 def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]:

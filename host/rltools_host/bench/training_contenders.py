@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import rltools_host
-from rltools_host import paths
 from rltools_host.bench import harness, peer_environment
 from rltools_host.bench.training_result import Row
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import TREE
 
 PEER_LIMIT_S = 1800.0
 TERMINAL_SIZE = (40, 120)  # lines, columns
@@ -58,7 +58,7 @@ def train_on_a_terminal(
         *(sys.executable, "-m", "rltools_host", "train", experiment),
         *(*words, "--out", str(folder), "--json"),
     ]
-    own = {"PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm-256color"}
+    own = {"PYTHONPATH": str(TREE.root / "host"), "TERM": "xterm-256color"}
     environment = {**os.environ, **variables, **own}
     with terminal() as screen:
         result = harness.run_to_end(

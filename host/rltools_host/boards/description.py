@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from rltools_host.errors import BuildError, UnknownNameError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.paths import BOARDS_DIRECTORY, TOOLCHAINS_DIRECTORY
 from rltools_host.toolchain.description import Toolchain, load_toolchain
+from rltools_host.tree import TREE
 
 LINK_KINDS = ("process", "pty", "serial")
 ALL_EMULATED = "all-emulated"  # in the place of a board's name
@@ -121,9 +121,7 @@ def parse_emulator(section: Mapping[str, Any]) -> Emulator:
     )
 
 
-def parse_board(
-    name: str, section: Mapping[str, Any], toolchains: Path = TOOLCHAINS_DIRECTORY
-) -> Board:
+def parse_board(name: str, section: Mapping[str, Any], toolchains: Path = TREE.toolchains) -> Board:
     """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
@@ -176,12 +174,12 @@ def parse_board(
     return board
 
 
-def board_names(directory: Path = BOARDS_DIRECTORY) -> list[str]:
+def board_names(directory: Path = TREE.boards) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.json"))
 
 
 def load_board(
-    name: str, directory: Path = BOARDS_DIRECTORY, toolchains: Path = TOOLCHAINS_DIRECTORY
+    name: str, directory: Path = TREE.boards, toolchains: Path = TREE.toolchains
 ) -> Board:
     if name not in board_names(directory):
         raise unknown_name("board", name, board_names(directory))
@@ -196,7 +194,7 @@ def load_board(
         ) from None
 
 
-def list_boards(directory: Path = BOARDS_DIRECTORY) -> list[Board]:
+def list_boards(directory: Path = TREE.boards) -> list[Board]:
     return [load_board(name, directory) for name in board_names(directory)]
 
 

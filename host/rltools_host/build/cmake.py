@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build.protocol import generate_protocol
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 TRAIN = "train"  # the program of firmware/build.json that trains
 COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
@@ -36,20 +37,20 @@ def build_lock(directory: Path) -> Iterator[None]:
 def toolchain_options(board: Board) -> dict[str, str]:
     """On the command line, so that a tree of another toolchain file is configured anew."""
     file = board.toolchain.cmake_toolchain_file
-    return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(paths.REPOSITORY / file)}
+    return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
 def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
     definitions = {
         "RLT_BOARD": board.name,
-        "RLT_PROTOCOL_DIRECTORY": str(paths.PROTOCOL_DIRECTORY),
+        "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
         "RLT_PYTHON": sys.executable,
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
         **options,
     }
     return [
         tools.program("cmake"),
-        *("-S", str(paths.REPOSITORY), "-B", str(directory), "-G", "Ninja"),
+        *("-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"),
         *(f"-D{name}={value}" for name, value in definitions.items()),
     ]
 
@@ -65,7 +66,7 @@ def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
     entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
     expected = {
         **options,
-        "CMAKE_HOME_DIRECTORY": str(paths.REPOSITORY),
+        "CMAKE_HOME_DIRECTORY": str(TREE.root),
         "CMAKE_CACHEFILE_DIR": str(directory),
         "RLT_PYTHON": sys.executable,
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
@@ -142,7 +143,7 @@ def missing_optional_tools(board: Board, *, to_run: bool = False) -> list[str]:
 
 def programs_of(board: Board) -> list[str]:
     """The programs of firmware/build.json that are built for this board."""
-    known = list(read_json(paths.FIRMWARE_BUILD_FILE)["programs"])
+    known = list(read_json(TREE.build_file)["programs"])
     if board.programs is None:
         return known
     if unknown := [program for program in board.programs if program not in known]:
@@ -155,7 +156,7 @@ def programs_of(board: Board) -> list[str]:
 
 def require_program(board: Board, program: str = TRAIN) -> None:
     """That there is this program, and that it is built for this board."""
-    known = read_json(paths.FIRMWARE_BUILD_FILE)["programs"]
+    known = read_json(TREE.build_file)["programs"]
     if program not in known:
         raise unknown_name("program", program, known)
     if program not in programs_of(board):
@@ -184,7 +185,7 @@ def build_targets(
 
     Where `niceness` is not 0 the compilers leave the processors to whoever else needs them.
     """
-    directory = directory or paths.board_build_directory(board.name)
+    directory = directory or PROJECT.board_build(board.name)
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):

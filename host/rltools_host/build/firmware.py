@@ -6,17 +6,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.boards.description import Board
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
 from rltools_host.build.memory import memory_lines, memory_usage
 from rltools_host.build.platformio import build_with_platformio
 from rltools_host.build.subjects import install_requirements, require_subject, subject_of
+from rltools_host.project import PROJECT
 
 
 def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
     """Where CMake builds it: build/<board>/<program>/<experiment or contract>."""
-    directory = paths.board_build_directory(board.name) / program
+    directory = PROJECT.board_build(board.name) / program
     return directory / f"{name}{board.program_suffix}"
 
 

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.boards.description import Board
 from rltools_host.build import cmake, subjects
 from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 UNREACHABLE_REGISTRY = (
     "InternetConnectionError",
@@ -32,6 +33,7 @@ def platformio_environment(subject: str, program: str = cmake.TRAIN) -> dict[str
         "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
+        VARIABLE: str(PROJECT.root),  # it runs in the tree
         "RLT_PROGRAM": program,
         "RLT_SUBJECT": subject,
     }
@@ -49,7 +51,7 @@ def run_platformio(
     tools.ensure_group("platformio")
     process = subprocess.Popen(
         [sys.executable, "-m", "platformio", *arguments],
-        cwd=paths.REPOSITORY,
+        cwd=TREE.root,
         env=platformio_environment(subject, program),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -69,7 +71,7 @@ def run_platformio(
 
 
 def platformio_failure(board: Board, what: str, output: str) -> Exception:
-    log = paths.board_build_directory(board.name) / "rlt-build.log"
+    log = PROJECT.board_build(board.name) / "rlt-build.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text(output, encoding="utf-8")
     if any(sign in output for sign in UNREACHABLE_REGISTRY):
@@ -88,4 +90,4 @@ def build_with_platformio(board: Board, subject: str, program: str = cmake.TRAIN
     if code != 0:
         sys.stderr.write(output)
         raise platformio_failure(board, f"building {subject} for {board.name}", output)
-    return paths.BUILD_DIRECTORY / "platformio" / "build" / board.name / "firmware.elf"
+    return PROJECT.build / "platformio" / "build" / board.name / "firmware.elf"

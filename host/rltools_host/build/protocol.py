@@ -8,15 +8,16 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from rltools_host import paths
 from rltools_host.errors import BuildError
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
 
 
 def load_generator() -> ModuleType:
     """lib/protocol/generate.py, which is a script and not part of the package."""
-    specification = importlib.util.spec_from_file_location("generate", paths.PROTOCOL_GENERATOR)
+    specification = importlib.util.spec_from_file_location("generate", TREE.protocol_generator)
     if specification is None or specification.loader is None:
-        raise BuildError(f"{paths.PROTOCOL_GENERATOR} is missing: restore it from git")
+        raise BuildError(f"{TREE.protocol_generator} is missing: restore it from git")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module
@@ -26,10 +27,10 @@ def load_generator() -> ModuleType:
 def generate_protocol() -> Path:
     """Brings the wire format's generated files up to date and returns their directory."""
     try:
-        load_generator().generate(paths.PROTOCOL_DIRECTORY)
+        load_generator().generate(PROJECT.protocol)
     except SystemExit as error:
         raise BuildError(f"the wire format cannot be generated: {error}") from None
-    return paths.PROTOCOL_DIRECTORY
+    return PROJECT.protocol
 
 
 @cache
@@ -38,9 +39,7 @@ def load_dialect() -> ModuleType:
     path = generate_protocol() / "python" / "rltools_dialect.py"
     specification = importlib.util.spec_from_file_location("rltools_dialect", path)
     if specification is None or specification.loader is None:
-        raise BuildError(
-            f"{path} cannot be loaded: delete {paths.PROTOCOL_DIRECTORY}, it is made again"
-        )
+        raise BuildError(f"{path} cannot be loaded: delete {PROJECT.protocol}, it is made again")
     module = importlib.util.module_from_spec(specification)
     sys.modules["rltools_dialect"] = module
     specification.loader.exec_module(module)

@@ -10,12 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
 from rltools_host.files import read_json
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
+from rltools_host.tree import TREE
 
 EXPERIMENT = "experiment"
 CONTRACT = "contract"
@@ -29,7 +30,7 @@ REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board
 @cache
 def build_description() -> dict[str, Any]:
     """firmware/build.json."""
-    document: dict[str, Any] = read_json(paths.FIRMWARE_BUILD_FILE)
+    document: dict[str, Any] = read_json(TREE.build_file)
     return document
 
 
@@ -40,8 +41,8 @@ def subject_of(program: str) -> str:
 
 def folder_of(subject: str) -> Path:
     if subject == EXPERIMENT:
-        return paths.EXPERIMENTS_DIRECTORY
-    return paths.REPOSITORY / str(build_description()["subjects"][subject]["folder"])
+        return TREE.experiments
+    return TREE.root / str(build_description()["subjects"][subject]["folder"])
 
 
 def header_of(name: str, subject: str = EXPERIMENT) -> Path:
@@ -53,7 +54,7 @@ def header_of(name: str, subject: str = EXPERIMENT) -> Path:
 
 def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
     """Of what the host tools write for a task of Gymnasium's; cmake/board.cmake has the same."""
-    return paths.GENERATED_DIRECTORY / f"{subject}s" / f"{name.replace('-', '_')}.h"
+    return PROJECT.generated / f"{subject}s" / f"{name.replace('-', '_')}.h"
 
 
 def is_generated(name: str, subject: str = EXPERIMENT) -> bool:

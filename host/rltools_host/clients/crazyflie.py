@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import BoardMismatchError, LinkLostError, PortError
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 
 GROUP = "crazyflie"  # of Python packages
@@ -46,7 +46,7 @@ class CrazyflieLink:
         if not cflib.crtp.CLASSES:
             cflib.crtp.init_drivers()
         self.uri = uri or self._only_one(cflib.crtp)
-        self._crazyflie = Crazyflie(rw_cache=str(paths.BUILD_DIRECTORY / "crazyflie"))
+        self._crazyflie = Crazyflie(rw_cache=str(PROJECT.build / "crazyflie"))
         self._crazyflie.fully_connected.add_callback(self._on_ready)
         self._crazyflie.connection_failed.add_callback(self._on_failure)
         self._crazyflie.connection_lost.add_callback(self._on_failure)

@@ -21,15 +21,16 @@ from typing import Annotated
 
 import typer
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, memory, platformio, subjects
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import BuildError
 from rltools_host.mutants import measure
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
 
 PYTEST_FOLDERS = ("tests",)
 CPP_FOLDERS = (
@@ -78,7 +79,7 @@ def run_step(command: Sequence[str], environment: dict[str, str] | None = None) 
     output = []
     with subprocess.Popen(
         list(command),
-        cwd=paths.REPOSITORY,
+        cwd=TREE.root,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -97,7 +98,7 @@ def run_step(command: Sequence[str], environment: dict[str, str] | None = None) 
 def check(step: str, command: Sequence[str]) -> Outcome:
     """A style check: quiet when it passes."""
     started = time.monotonic()
-    result = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"{step}:\n{result.stdout}{result.stderr}")
     failed = int(result.returncode != 0)
@@ -109,12 +110,12 @@ def cpp_files() -> list[str]:
     files = []
     for folder in CPP_FOLDERS:
         for pattern in ("*.h", "*.cpp"):
-            files += [str(path) for path in (paths.REPOSITORY / folder).rglob(pattern)]
+            files += [str(path) for path in (TREE.root / folder).rglob(pattern)]
     return sorted(files)
 
 
 def python_folders() -> list[str]:
-    return [folder for folder in PYTHON_FOLDERS if (paths.REPOSITORY / folder).is_dir()]
+    return [folder for folder in PYTHON_FOLDERS if (TREE.root / folder).is_dir()]
 
 
 def style_checks() -> list[Outcome]:
@@ -193,7 +194,7 @@ def counted(step: str, report: Path, code: int, started: float) -> Outcome:
 
 
 def cpp_tests_directory() -> Path:
-    return paths.BUILD_DIRECTORY / "tests"
+    return PROJECT.build / "tests"
 
 
 def build_cpp_tests() -> None:
@@ -212,7 +213,7 @@ def build_cpp_tests() -> None:
 def run_cpp_tests(expression: str | None) -> Outcome:
     """Quiet when they pass."""
     started = time.monotonic()
-    report = paths.BUILD_DIRECTORY / "ctest.xml"
+    report = PROJECT.build / "ctest.xml"
     report.unlink(missing_ok=True)
     ctest = str(Path(tools.program("cmake")).with_name("ctest"))
     command = [
@@ -221,7 +222,7 @@ def run_cpp_tests(expression: str | None) -> Outcome:
     ]
     if expression:
         command += ["-R", re.escape(expression), "--no-tests=ignore"]
-    result = subprocess.run(command, cwd=paths.REPOSITORY, capture_output=True, text=True)
+    result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"C++ tests:\n{result.stdout}{result.stderr}", flush=True)
     return counted("C++ tests", report, result.returncode, started)
@@ -239,9 +240,9 @@ def cpp_tests(expression: str | None) -> Outcome:
 
 def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
     started = time.monotonic()
-    report = paths.BUILD_DIRECTORY / "pytest.xml"
+    report = PROJECT.build / "pytest.xml"
     report.unlink(missing_ok=True)
-    present = [folder for folder in folders if any((paths.REPOSITORY / folder).rglob("test_*.py"))]
+    present = [folder for folder in folders if any((TREE.root / folder).rglob("test_*.py"))]
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     command = [
         *(sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"),

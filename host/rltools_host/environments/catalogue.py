@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.arguments import text
 from rltools_host.build.subjects import requirements_of
 from rltools_host.errors import unknown_name
+from rltools_host.tree import TREE
 
-FOLDER = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "rl" / "environments"
+FOLDER = TREE.include / "rltools" / "rl" / "environments"
 NAMESPACE = "rlt/"  # of their names in Gymnasium
 NAME = re.compile(r'^ *static constexpr const char\* kName = "([^"]+)";', re.MULTILINE)
 EPISODE_STEPS = re.compile(r"^ *static constexpr int kEpisodeSteps = (\d+);", re.MULTILINE)

@@ -21,10 +21,10 @@ from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_
 from rltools_host.files import parse_json
 from rltools_host.flight.outcome import Rule
 from rltools_host.flight.simulator import Array, ExecutorLimits, flight_library, fly
-from rltools_host.paths import GATES_DIRECTORY
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
+from rltools_host.tree import TREE
 
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0
@@ -111,7 +111,7 @@ class Gate:
         return outcome, trace
 
 
-def gate_names(directory: Path = GATES_DIRECTORY) -> list[str]:
+def gate_names(directory: Path = TREE.experiments / "gates") -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in directory.glob("*.json"))
 
 
@@ -119,7 +119,7 @@ def file_name(name: str) -> str:
     return f"{name.replace('-', '_')}.json"
 
 
-def load_gate(name: str, directory: Path = GATES_DIRECTORY) -> Gate:
+def load_gate(name: str, directory: Path = TREE.experiments / "gates") -> Gate:
     """The gate of a name, or of a file of one's own, whose name ends in .json."""
     if name.endswith(".json"):
         path = Path(name)

@@ -15,11 +15,11 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.task import PREFIX
 from rltools_host.hints import command_line
+from rltools_host.project import PROJECT
 
 
 def file_named_by(source: str) -> Path | None:
@@ -85,7 +85,7 @@ def no_module(module: str, identity: str) -> UnknownNameError:
 
 def note_of(file: Path) -> Path:
     """Which is there where the user has named the file."""
-    return paths.NAMED_TASKS_DIRECTORY / hashlib.sha256(os.fsencode(file)).hexdigest()
+    return PROJECT.named_tasks / hashlib.sha256(os.fsencode(file)).hexdigest()
 
 
 def agree(source: str) -> None:

@@ -19,12 +19,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.build.cmake import build_lock
 from rltools_host.errors import BuildError, RltError, UsageError
 from rltools_host.mutants.catalogue import Area, Detector, Mutant, load
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
 
 # What the copy has of its own: builds, caches and what tests write.
 OWN_FOLDERS = {"build", "runs", "__pycache__", ".hypothesis", ".pytest_cache", ".cache", ".git"}
@@ -80,7 +81,7 @@ class Copy:
             shutil.copymode(self.source / file, copied)
         environment = self.root / ENVIRONMENT_LINK
         if not environment.is_symlink():
-            environment.symlink_to(paths.VIRTUAL_ENVIRONMENT)
+            environment.symlink_to(TREE.virtual_environment)
 
     def _remove_others(self, folder: Path, files: set[Path]) -> None:
         for path in folder.iterdir() if folder.is_dir() else ():
@@ -313,8 +314,8 @@ def run(
 ) -> int:
     """Tries every mutant that matches; 0 where each area reaches its goal. Ctrl-C ends it early,
     with the table of what was tried."""
-    source = source or paths.REPOSITORY
-    directory = root or paths.BUILD_DIRECTORY / "mutants"
+    source = source or TREE.root
+    directory = root or PROJECT.build / "mutants"
     areas = load(source, expression)
     mutants = [mutant for area in areas for mutant in area.mutants]
     if not mutants:

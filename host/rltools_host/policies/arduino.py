@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from rltools_host import paths
 from rltools_host.build.cpp_text import comment_text
 from rltools_host.policies import export
 from rltools_host.policies.contract import Channel, PastAction
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.library_folder import LICENSE, VERSION, folder_of, library_headers
+from rltools_host.tree import TREE
 
-TEMPLATE = paths.REPOSITORY / "integrations" / "arduino" / "library"
+TEMPLATE = TREE.root / "integrations" / "arduino" / "library"
 MARK = "library.properties"
 URL = "https://arxiv.org/abs/2306.03530"
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import cmake, experiments, firmware, subjects
 from rltools_host.clients.messages import Identity
@@ -20,6 +19,7 @@ from rltools_host.gymnasium_tasks.opening import contract_of_run
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
 from rltools_host.policies.storage import PROGRAM, Firmware, look, present_copy
+from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
 
 DEFAULT_CONTRACT = "pendulum"
@@ -126,7 +126,7 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
 
 def storage_file(board: Board, name: str) -> Path:
     """Where a board that is started here keeps its policies, by the checksum of its contract."""
-    return paths.BUILD_DIRECTORY / "policies" / board.name / f"{name}.bin"
+    return PROJECT.build / "policies" / board.name / f"{name}.bin"
 
 
 def find_storage(started: Firmware, contract: str, moves: bool) -> Path:

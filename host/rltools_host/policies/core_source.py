@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from rltools_host import paths
 from rltools_host.errors import BuildError
+from rltools_host.tree import TREE
 
-CORE = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "core"
+CORE = TREE.include / "rltools" / "core"
 ACTIVATIONS = CORE.parent / "nn" / "activation.h"
 CORE_MATH = (CORE / "float_bits.h", CORE / "fma.h", CORE / "math.h")  # in the order of their use
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rltools_host import paths
 from rltools_host.policies import export
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.library_folder import LICENSE, folder_of, library_headers
+from rltools_host.tree import TREE
 
-TEMPLATE = paths.REPOSITORY / "integrations" / "esp_idf" / "rlt_policy"
+TEMPLATE = TREE.root / "integrations" / "esp_idf" / "rlt_policy"
 MARK = "idf_component.yml"
 EXAMPLE = "examples/policy_task"
 # Not what a build leaves behind.

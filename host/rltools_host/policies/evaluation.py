@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host import paths
 from rltools_host.build import cmake, experiments, subjects
 from rltools_host.errors import (
     BoardMismatchError,
@@ -30,6 +29,7 @@ from rltools_host.gymnasium_tasks.maker import silence_mujoco
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.project import PROJECT
 
 MakeEnvironment = Callable[[], Any]
 CORE = "core"
@@ -315,5 +315,5 @@ def simulator_returns(command: Sequence[str], image: PolicyImage) -> list[float]
     except (subprocess.CalledProcessError, KeyError, TypeError, ValueError):
         raise BuildError(
             f"{command[0]} ended with code {result.returncode} and printed no returns: "
-            f"delete {paths.board_build_directory('host')}, it is made again"
+            f"delete {PROJECT.board_build('host')}, it is made again"
         ) from None

@@ -7,12 +7,12 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, partial_path
+from rltools_host.tree import TREE
 
-INCLUDE = paths.REPOSITORY / "lib" / "rltools" / "include"
-LICENSE = paths.REPOSITORY / "LICENSE"
+INCLUDE = TREE.include
+LICENSE = TREE.root / "LICENSE"
 VERSION = "0.1.0"
 LIBRARY = "rltools"  # the folder of its headers, in each
 

@@ -29,7 +29,6 @@ from rltools_host.files import (
     write_atomically,
 )
 from rltools_host.hints import command_line, near_path
-from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import rows as row_schema
 from rltools_host.runs import saves, schema
 from rltools_host.runs.checkpoint import state_of_checkpoint
@@ -145,7 +144,7 @@ class RunFolder:
         return folder
 
     @classmethod
-    def open(cls, run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> RunFolder:
+    def open(cls, run: str | Path, runs_directory: Path | None = None) -> RunFolder:
         """The run of this path, of this name among the runs, or the `latest` one."""
         path = find_run(run, runs_directory)
         return cls(path.resolve(), read_run_file(path / RUN_FILE))

@@ -20,7 +20,6 @@ from rltools_host.files import (
     read_limited,
     write_atomically,
 )
-from rltools_host.paths import RUNS_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
 from rltools_host.runs.lock import FolderLock
@@ -87,7 +86,7 @@ class GroupFolder:
         return folder
 
     @classmethod
-    def open(cls, name: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> GroupFolder:
+    def open(cls, name: str | Path, runs_directory: Path | None = None) -> GroupFolder:
         path = find_group(name, runs_directory)
         if path is None:
             raise UnknownNameError(f"{name} is no group of runs: give its folder")

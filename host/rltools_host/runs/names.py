@@ -12,7 +12,7 @@ from pathlib import Path
 from rltools_host import clock
 from rltools_host.errors import UnknownNameError, UsageError, unknown_name
 from rltools_host.files import MOST_JSON_BYTES, disk_error, parse_json, read_limited
-from rltools_host.paths import RUNS_DIRECTORY
+from rltools_host.project import PROJECT
 
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
@@ -22,12 +22,13 @@ NUMBER = re.compile(r"([0-9]{1,18})")
 DATED = re.compile(r"\d{8}-\d{6}-")
 
 
-def find_run(run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path:
+def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:
     """Where a run lies; UnknownNameError when there is none.
 
     A path, a name under runs/, or `latest`, which is the newest run in the folder before it:
     `latest` and `runs/latest` are that of runs/, wherever one is.
     """
+    runs_directory = runs_directory or PROJECT.runs
     path = Path(run)
     if str(run) and is_run(path):
         return path
@@ -45,11 +46,12 @@ def find_run(run: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path:
     raise unknown_name("run", str(run), run_names(runs_directory)[-5:])
 
 
-def find_group(name: str | Path, runs_directory: Path = RUNS_DIRECTORY) -> Path | None:
+def find_group(name: str | Path, runs_directory: Path | None = None) -> Path | None:
     """Where a group of this name lies; None where the name is a run's or nothing's.
 
     `latest` is a group where the newest of runs and groups is one.
     """
+    runs_directory = runs_directory or PROJECT.runs
     path = Path(name)
     if not str(name):
         return None
@@ -82,12 +84,10 @@ def example_of(group: Path) -> str:
     return ""
 
 
-def run_names(
-    runs_directory: Path = RUNS_DIRECTORY, files: Sequence[str] = (RUN_FILE,)
-) -> list[str]:
+def run_names(folder: Path, files: Sequence[str] = (RUN_FILE,)) -> list[str]:
     """The runs in a folder, in the order in which they began."""
     found = []
-    for path in (found for file in files for found in runs_directory.glob(f"*/{file}")):
+    for path in (found for file in files for found in folder.glob(f"*/{file}")):
         with contextlib.suppress(OSError):  # removed meanwhile
             found.append((begun_us(path), path.parent.name))
     return [name for _, name in sorted(found, key=lambda entry: (entry[0], in_numbers(entry[1])))]
@@ -155,8 +155,9 @@ def make_empty(path: Path) -> None:
     require_empty(path)
 
 
-def new_run_path(name: str, runs_directory: Path = RUNS_DIRECTORY) -> Path:
+def new_run_path(name: str, runs_directory: Path | None = None) -> Path:
     """Makes the folder `runs/<name>`, or `runs/<name>-2` and so on when that is taken."""
+    runs_directory = runs_directory or PROJECT.runs
     path = runs_directory / name
     number = 2
     while True:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import rltools_host
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 
 def git_revision() -> dict[str, Any]:
@@ -17,7 +17,7 @@ def git_revision() -> dict[str, Any]:
 
     def git(*arguments: str) -> str:
         result = subprocess.run(
-            ["git", "-C", str(paths.REPOSITORY), *arguments],
+            ["git", "-C", str(TREE.root), *arguments],
             capture_output=True,
             text=True,
             check=True,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 # Not all of platforms/, which has what PlatformIO downloads for real boards, too.
 FOLDERS = (
@@ -26,7 +26,10 @@ FILES = (
     *("CMakeLists.txt", "CMakePresets.json", "platformio.ini"),
     "platforms/packages/tool-scons/.piopm",
     "host/requirements/mujoco.txt",  # which version is compiled with
-    *(f"host/rltools_host/{name}.py" for name in ("__init__", "errors", "files", "paths")),
+    *(
+        f"host/rltools_host/{name}.py"
+        for name in ("__init__", "errors", "files", "project", "tree")
+    ),
 )
 BLOCK = 512
 PLAIN, EXECUTABLE = 0o644, 0o755
@@ -40,8 +43,9 @@ class Sources(NamedTuple):
     data: bytes
 
 
-def read_sources(tree: Path = paths.REPOSITORY, generated: Sequence[str] = ()) -> Sources:
+def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
     """What experiments, core and firmware are compiled from, as it is now, with these headers."""
+    tree = tree or TREE.root
     names = sorted({*source_files(tree), *generated})
     content = b"".join(entry_of(tree / name, name) for name in names) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)

@@ -12,10 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rltools_host import paths
 from rltools_host.errors import BuildError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.paths import TOOLCHAINS_DIRECTORY
+from rltools_host.tree import TREE
 
 BUILDERS = {"cmake": "CMake", "platformio": "PlatformIO"}  # build/firmware.py calls them
 HEADER_DIRECTORIES = ("/usr/include", "/usr/local/include", "/opt/homebrew/include")
@@ -79,7 +78,7 @@ class Toolchain:
     @property
     def include_flags(self) -> list[str]:
         """Of its own standard headers."""
-        directories = [str(paths.REPOSITORY / name) for name in self.system_include_directories]
+        directories = [str(TREE.root / name) for name in self.system_include_directories]
         return [flag for directory in directories for flag in ("-isystem", directory)]
 
 
@@ -122,12 +121,12 @@ def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
     return Toolchain(name=name, **values)
 
 
-def toolchain_names(directory: Path = TOOLCHAINS_DIRECTORY) -> list[str]:
+def toolchain_names(directory: Path = TREE.toolchains) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.json"))
 
 
 @cache
-def load_toolchain(name: str, directory: Path = TOOLCHAINS_DIRECTORY) -> Toolchain:
+def load_toolchain(name: str, directory: Path = TREE.toolchains) -> Toolchain:
     if name not in toolchain_names(directory):
         raise unknown_name("toolchain", name, toolchain_names(directory))
     path = directory / f"{name}.json"
@@ -140,14 +139,14 @@ def load_toolchain(name: str, directory: Path = TOOLCHAINS_DIRECTORY) -> Toolcha
         ) from None
 
 
-def list_toolchains(directory: Path = TOOLCHAINS_DIRECTORY) -> list[Toolchain]:
+def list_toolchains(directory: Path = TREE.toolchains) -> list[Toolchain]:
     """This machine's own first."""
     toolchains = [load_toolchain(name, directory) for name in toolchain_names(directory)]
     return sorted(toolchains, key=lambda toolchain: not toolchain.native)
 
 
 @cache
-def system_tools(directory: Path = TOOLCHAINS_DIRECTORY) -> dict[str, Tool]:
+def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
     """Every tool that some toolchain names, and those of none."""
     found = [
         tool

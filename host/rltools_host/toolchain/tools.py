@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from rltools_host import paths
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain.description import Tool, system_tools
+from rltools_host.tree import TREE
 
 GROUPS = {
     "default": "command line, link, plots, CMake and Ninja",
@@ -164,7 +164,7 @@ def run_quietly(
 
 
 def environment_python() -> Path:
-    return paths.VIRTUAL_ENVIRONMENT / "bin" / "python"
+    return TREE.virtual_environment / "bin" / "python"
 
 
 @contextlib.contextmanager
@@ -174,29 +174,31 @@ def environment_lock() -> Iterator[int]:
     Yields the lock's file descriptor. A program that inherits it holds the lock too: where this
     process is killed and its installer goes on, nobody else begins before that has ended.
     """
-    paths.BUILD_DIRECTORY.mkdir(exist_ok=True)
-    with open(paths.BUILD_DIRECTORY / ".venv-lock", "w") as lock:
+    lock = os.open(TREE.virtual_environment.parent, os.O_RDONLY)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock.fileno()
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def group_lock_file(group: str) -> Path:
-    return paths.REQUIREMENTS_DIRECTORY / f"{group}.txt"
+    return TREE.requirements / f"{group}.txt"
 
 
 def group_stamp(group: str) -> Path:
     """A copy of the lock file that was installed; the launcher compares it with the present one."""
-    return paths.VIRTUAL_ENVIRONMENT / f"rlt-{group}.txt"
+    return TREE.virtual_environment / f"rlt-{group}.txt"
 
 
 def group_mark(group: str) -> Path:
     """There while pip installs the group: what it leaves when it is killed may be incomplete."""
-    return paths.VIRTUAL_ENVIRONMENT / f"rlt-{group}.begun"
+    return TREE.virtual_environment / f"rlt-{group}.begun"
 
 
 def environment_stamp() -> Path:
     """Written last: a .venv whose set-up was interrupted lacks it."""
-    return paths.VIRTUAL_ENVIRONMENT / "rlt-environment.txt"
+    return TREE.virtual_environment / "rlt-environment.txt"
 
 
 def write_at_once(path: Path, content: bytes) -> None:
@@ -236,7 +238,7 @@ def create_environment(lock: int) -> None:
     """
     if environment_works():
         return
-    if Path(sys.prefix) == paths.VIRTUAL_ENVIRONMENT:
+    if Path(sys.prefix) == TREE.virtual_environment:
         raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not ensurepip_exists():
@@ -246,16 +248,14 @@ def create_environment(lock: int) -> None:
     print(f"Setting up .venv{again}", file=sys.stderr, flush=True)
     # Its versioned name: once the system moves on to another Python, .venv counts as missing.
     interpreter = os.path.realpath(sys.executable)
-    command = [interpreter, "-I", "-m", "venv", "--clear", str(paths.VIRTUAL_ENVIRONMENT)]
+    command = [interpreter, "-I", "-m", "venv", "--clear", str(TREE.virtual_environment)]
     environment_stamp().unlink(missing_ok=True)
     result = run_quietly(command, dict(os.environ), lock)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
-        raise MissingToolError(
-            f"{interpreter} cannot create {paths.VIRTUAL_ENVIRONMENT}: see above"
-        )
-    packages = paths.VIRTUAL_ENVIRONMENT / "lib" / version / "site-packages"
-    host_directory = os.path.relpath(paths.REPOSITORY / "host", packages)
+        raise MissingToolError(f"{interpreter} cannot create {TREE.virtual_environment}: see above")
+    packages = TREE.virtual_environment / "lib" / version / "site-packages"
+    host_directory = os.path.relpath(TREE.root / "host", packages)
     (packages / "rltools_host.pth").write_text(host_directory + "\n")
     write_at_once(environment_stamp(), f"{version}\n".encode())
 

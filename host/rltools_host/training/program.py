@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from rltools_host import paths
 from rltools_host.build import firmware, subjects
+from rltools_host.project import PROJECT
 from rltools_host.runs.sources import read_sources
 from rltools_host.training.plan import Plan
 
@@ -34,4 +34,4 @@ def generated_headers(subject: str) -> list[str]:
     header = subjects.generated_header(subject)
     beside = INCLUDE_BESIDE.findall(header.read_text(encoding="utf-8"))
     headers = [header, *((header.parent / name).resolve() for name in beside)]
-    return [str(header.relative_to(paths.REPOSITORY)) for header in headers]
+    return [str(header.relative_to(PROJECT.root)) for header in headers]

@@ -15,11 +15,11 @@ from typing import Any
 
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.paths import STUDIES_DIRECTORY
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
 from rltools_host.training.group_plan import Variant
 from rltools_host.training.seeds import parse_seeds
+from rltools_host.tree import TREE
 
 NAME = schema.text(r"[a-z0-9][a-z0-9-]{0,59}", "a name of small letters, digits and hyphens")
 VARIANT: schema.Keys = {
@@ -57,11 +57,11 @@ class Study:
     y_axis: str
 
 
-def study_names(directory: Path = STUDIES_DIRECTORY) -> list[str]:
+def study_names(directory: Path = TREE.experiments / "studies") -> list[str]:
     return sorted(path.stem.replace("_", "-") for path in directory.glob("*.json"))
 
 
-def load_study(name: str, directory: Path = STUDIES_DIRECTORY) -> Study:
+def load_study(name: str, directory: Path = TREE.experiments / "studies") -> Study:
     """The study of a name; one sentence names the place where its file is wrong."""
     if name not in study_names(directory):
         raise unknown_name("study", name, study_names(directory))

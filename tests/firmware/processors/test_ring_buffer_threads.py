@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 HERE = Path(__file__).parent
 
@@ -24,5 +24,5 @@ def test_writer_and_reader_race_for_nothing(doctest_main: Path, tmp_path: Path) 
     program = tmp_path / "test_processors"
     flags = ("-std=c++17", "-O1", "-g", "-fsanitize=thread", "-pthread")
     sources = (HERE / "test_processors.cpp", doctest_main)
-    run("g++", *flags, f"-I{paths.REPOSITORY / 'firmware'}", *sources, "-o", program)
+    run("g++", *flags, f"-I{TREE.root / 'firmware'}", *sources, "-o", program)
     assert "3 passed" in run(program, "--test-case=ring buffer*")

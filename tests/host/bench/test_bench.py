@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.bench import (
     build_times,
     harness,
@@ -29,6 +29,7 @@ from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 PHASES = [
     "act",
@@ -473,7 +474,7 @@ def test_peers_have_the_experiment_s_settings(
     "folder",
     [
         pytest.param(path.parent, id=f"{path.parent.parent.name}/{path.parent.name}")
-        for path in sorted((paths.REPOSITORY / "benchmarks").glob("*peers/*/requirements.txt"))
+        for path in sorted((TREE.root / "benchmarks").glob("*peers/*/requirements.txt"))
     ],
 )
 def test_every_peer_is_pinned_and_parses(folder: Path) -> None:

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from serial.tools import list_ports
 
-from rltools_host import paths
 from rltools_host.boards import discovery
 from rltools_host.boards.description import board_names, list_boards, load_board
 from rltools_host.build import platformio
 from rltools_host.commands import boards, flash
 from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
+from rltools_host.tree import TREE
 
 NAMES = board_names()
 
@@ -36,18 +36,18 @@ def test_the_boards_of_the_repository_are_listed() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_board_names_exists(name: str) -> None:
     board = load_board(name)
-    include = paths.REPOSITORY / "lib/rltools/include"
+    include = TREE.include
     assert (include / board.device_header).is_file()
-    assert board.linker_script is None or (paths.REPOSITORY / board.linker_script).is_file()
+    assert board.linker_script is None or (TREE.root / board.linker_script).is_file()
     for pattern in board.sources:
-        assert list(paths.REPOSITORY.glob(pattern)), f"{pattern} matches no file"
+        assert list(TREE.root.glob(pattern)), f"{pattern} matches no file"
     assert board.report_every > 0
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_platformio_environments_exist_for_what_it_builds(name: str) -> None:
     board = load_board(name)
-    sections = (paths.REPOSITORY / "platformio.ini").read_text()
+    sections = (TREE.root / "platformio.ini").read_text()
     assert (f"[env:{name}]" in sections) != board.toolchain.native
 
 
@@ -94,7 +94,7 @@ def test_unknown_board_names_near_ones() -> None:
     ],
 )
 def test_wrong_description_is_named(tmp_path: Path, change: dict[str, object], reason: str) -> None:
-    document = json.loads((paths.BOARDS_DIRECTORY / "host.json").read_text())
+    document = json.loads((TREE.boards / "host.json").read_text())
     document["rltools"].update(change)
     document["rltools"] = {
         key: value for key, value in document["rltools"].items() if value is not None

@@ -6,17 +6,18 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, memory, protocol
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
+from rltools_host.project import PROJECT
 from rltools_host.runs import rows
 from rltools_host.toolchain import description, tools
+from rltools_host.tree import TREE
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
@@ -37,15 +38,15 @@ def compile_commands(directory: Path) -> list[dict[str, str]]:
 def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) -> None:
     board = load_board(name)
     firmware.build_firmware(board, EXPERIMENT)
-    common = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())
+    common = json.loads(TREE.build_file.read_text())
     sources = {
         str(path)
         for pattern in [*common["programs"]["train"]["sources"], *board.sources]
-        for path in paths.REPOSITORY.glob(pattern)
+        for path in TREE.root.glob(pattern)
     }
     commands = [
         entry
-        for entry in compile_commands(paths.board_build_directory(name))
+        for entry in compile_commands(PROJECT.board_build(name))
         if f"/train-{EXPERIMENT}.dir/firmware" in entry["output"]
     ]
     assert {entry["file"] for entry in commands} == sources
@@ -59,7 +60,7 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
 def test_names_of_an_experiment_are_derived_from_its_file() -> None:
     assert EXPERIMENT in experiments.list_experiments()
     firmware.build_firmware(load_board("host"), EXPERIMENT)
-    directory = paths.board_build_directory("host")
+    directory = PROJECT.board_build("host")
     outputs = {entry["output"]: entry["command"] for entry in compile_commands(directory)}
     command = next(text for name, text in outputs.items() if f"/train-{EXPERIMENT}.dir/" in name)
     words = command.replace("\\", "")
@@ -203,7 +204,7 @@ def test_protocol_that_is_wrong_is_refused_and_the_old_one_kept(
 
 def test_revision_header_changes_only_with_the_revision(tmp_path: Path) -> None:
     header = tmp_path / "new folder" / "rlt_revision.h"
-    command = [paths.REPOSITORY / "cmake/write_revision.sh", header]
+    command = [TREE.root / "cmake/write_revision.sh", header]
     subprocess.run(command, check=True)
     assert re.fullmatch(
         r'#pragma once\n#define RLT_REVISION "([0-9a-f]{9}(-dirty)?)?"\n', header.read_text()
@@ -246,7 +247,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources, with an added file of firmware to put mistakes into, built once."""
     tree = tmp_path_factory.mktemp("a tree")
     for name in COPIED:
-        source = paths.REPOSITORY / name
+        source = TREE.root / name
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -257,10 +258,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def copied_tree(tree: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def copied_tree(tree: Path, move_to: Callable[[Path], None]) -> Iterator[Path]:
     """The copy in place of the repository."""
-    monkeypatch.setattr(paths, "REPOSITORY", tree)
-    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tree / "build")
+    move_to(tree)
     yield tree
     (tree / PROBE).write_text("")
 
@@ -402,7 +402,7 @@ def test_a_header_that_comes_or_goes_while_cmake_runs(
     command = [tools.program("cmake"), "-S", tree, "-B", tmp_path / "build", "-G", "Ninja"]
     options = {
         "RLT_BOARD": "host",
-        "RLT_PROTOCOL_DIRECTORY": paths.PROTOCOL_DIRECTORY,
+        "RLT_PROTOCOL_DIRECTORY": PROJECT.protocol,
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
         "CMAKE_PROJECT_INCLUDE": hook,
     }
@@ -480,7 +480,7 @@ def test_building_for_a_board_without_its_library_says_what_to_install(
 
 def configured(directory: Path, *definitions: str) -> subprocess.CompletedProcess[str]:
     cmake, ninja = tools.program("cmake"), tools.program("ninja")
-    command = [cmake, "-S", str(paths.REPOSITORY), "-B", str(directory), "-G", "Ninja"]
+    command = [cmake, "-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"]
     command += [f"-DCMAKE_MAKE_PROGRAM={ninja}", *definitions]
     return subprocess.run(command, capture_output=True, text=True)
 
@@ -503,7 +503,7 @@ def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_pat
 
 
 def test_presets_build_what_the_command_line_builds() -> None:
-    presets = json.loads((paths.REPOSITORY / "CMakePresets.json").read_text())["configurePresets"]
+    presets = json.loads((TREE.root / "CMakePresets.json").read_text())["configurePresets"]
     chosen = {
         preset["name"]: preset["cacheVariables"]
         for preset in presets
@@ -519,7 +519,7 @@ def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
     """Another CMake project takes lib/rltools in and compiles against it, with its own flags."""
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES CXX)\n"
-        f'add_subdirectory("{paths.REPOSITORY / "lib/rltools"}" rltools)\n'
+        f'add_subdirectory("{TREE.root / "lib/rltools"}" rltools)\n'
         "add_executable(consumer main.cpp)\n"
         "target_link_libraries(consumer PRIVATE rltools::rltools)\n"
     )
@@ -537,7 +537,7 @@ def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
 
 
 def test_manifests_of_the_core_name_the_same_version() -> None:
-    folder = paths.REPOSITORY / "lib/rltools"
+    folder = TREE.root / "lib/rltools"
     version = json.loads((folder / "library.json").read_text())["version"]
     assert f"\nversion={version}\n" in (folder / "library.properties").read_text()
     assert f'version: "{version}"' in (folder / "idf_component.yml").read_text()

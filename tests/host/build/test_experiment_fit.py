@@ -7,13 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import list_boards, load_board
 from rltools_host.build import cmake, experiments, firmware, platformio, subjects
 from rltools_host.environments.catalogue import list_environments
@@ -21,6 +21,7 @@ from rltools_host.errors import BuildError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.evaluation import gymnasium_has
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE, Tree
 
 HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))
 HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\n"
@@ -33,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory.mkdir()
     (directory / "anywhere.h").write_text("// Requires nothing: fits every board.\n#pragma once\n")
     (directory / "robot_arm.h").write_text(HOSTED)
-    monkeypatch.setattr(paths, "EXPERIMENTS_DIRECTORY", directory)
+    monkeypatch.setattr(Tree, "experiments", directory)
     return directory
 
 
@@ -69,7 +70,7 @@ def environment_of(experiment: str) -> str:
     """The name of the one whose header its header includes."""
     text = subjects.header_of(experiment).read_text(encoding="utf-8")
     known = {environment.header: environment.name for environment in list_environments()}
-    include = paths.REPOSITORY / "lib/rltools/include"
+    include = TREE.include
     included = [include / name for name in re.findall(r'#include "([^"]+)"', text)]
     (name,) = [known[header] for header in included if header in known]
     return name
@@ -145,7 +146,7 @@ def test_what_no_board_of_this_machine_provides_is_not_described_here(
 def test_what_platformio_runs_needs_no_package() -> None:
     """firmware/platformio_flags.py runs with PlatformIO's Python, which has none of ours."""
     script = "import sys; sys.path.insert(0, sys.argv[1]); import rltools_host.build.experiments"
-    command = [sys.executable, "-I", "-S", "-c", script, str(paths.REPOSITORY / "host")]
+    command = [sys.executable, "-I", "-S", "-c", script, str(TREE.root / "host")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
 
@@ -156,7 +157,7 @@ def tree(tmp_path: Path) -> Path:
     tree = tmp_path / "tree"
     names = ("CMakeLists.txt", "cmake", "boards", "toolchains", "firmware", "experiments", "lib")
     for name in (*names, "host", "platforms", "platformio.ini"):
-        source = paths.REPOSITORY / name
+        source = TREE.root / name
         if source.is_dir():
             shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
@@ -219,10 +220,10 @@ def test_a_board_may_provide_what_its_toolchain_does_not(tree: Path) -> None:
 
 
 def test_platformio_refuses_an_experiment_that_does_not_fit(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, move_to: Callable[[Path], None]
 ) -> None:
     tools.ensure_group("platformio")
-    monkeypatch.setattr(paths, "REPOSITORY", tree)
+    move_to(tree)
     code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
     assert code != 0
     assert "robot-arm is not for qemu-cortex-m7, which does not provide hosted" in output
@@ -240,9 +241,7 @@ def write_programs(tree: Path, programs: list[str]) -> None:
 
 
 def test_a_board_is_built_with_all_programs_or_those_it_names() -> None:
-    assert cmake.programs_of(EMULATED) == list(
-        json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["programs"]
-    )
+    assert cmake.programs_of(EMULATED) == list(json.loads(TREE.build_file.read_text())["programs"])
     assert cmake.programs_of(replace(EMULATED, programs=("train",))) == ["train"]
     assert cmake.programs_of(replace(EMULATED, programs=())) == []
     with pytest.raises(BuildError, match=r'qemu-cortex-m7\.json: no program "trane" in'):
@@ -277,11 +276,11 @@ def test_cmake_makes_targets_of_the_boards_programs(tree: Path) -> None:
 
 
 def test_platformio_refuses_a_program_that_the_board_is_not_built_with(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, move_to: Callable[[Path], None]
 ) -> None:
     tools.ensure_group("platformio")
     write_programs(tree, [])
-    monkeypatch.setattr(paths, "REPOSITORY", tree)
+    move_to(tree)
     code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "pendulum-td3")
     assert code != 0
     assert "qemu-cortex-m7 is not built with the program train" in output
@@ -385,7 +384,7 @@ def test_mujoco_is_found_once_it_is_installed_whatever_its_path(tmp_path: Path) 
     """The next build finds it, and the program the library."""
     python = python_without_mujoco(tmp_path / "an environment")
     build = tmp_path / "a build"
-    assert configure_with(python, paths.REPOSITORY, build).returncode == 0
+    assert configure_with(python, TREE.root, build).returncode == 0
     assert ninja(build, "mujoco_episodes").returncode != 0
     install_mujoco(python)
     result = ninja(build, "mujoco_episodes")

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware, platformio
 from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 BOARD = "qemu-cortex-m7"
 EXPERIMENT = "pendulum-td3"
-DIRECTORY = paths.BUILD_DIRECTORY / "platformio" / "build" / BOARD
+DIRECTORY = PROJECT.build / "platformio" / "build" / BOARD
 NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
 
 
@@ -78,7 +79,7 @@ def test_boards_of_the_repository_are_those_that_platformio_uses() -> None:
 
 def test_build_without_a_download(built_firmware: Path) -> None:
     assert built_firmware.read_bytes()[:4] == b"\x7fELF"
-    packages = {path.name for path in (paths.REPOSITORY / "platforms/packages").iterdir()}
+    packages = {path.name for path in (TREE.root / "platforms/packages").iterdir()}
     assert "tool-scons" in packages
     output = run_in_repository("run", "-e", BOARD)
     assert "is up to date" in output
@@ -150,7 +151,7 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
         "fields.pop('license', None)\n"
         "print(json.dumps(ManifestSchema().load_manifest(fields)))\n"
     )
-    path = paths.REPOSITORY / "lib/rltools" / manifest
+    path = TREE.root / "lib/rltools" / manifest
     command = [sys.executable, "-c", script, str(path)]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -192,7 +193,7 @@ def test_neither_telemetry_nor_searches_for_updates() -> None:
 
 
 def test_scons_missing_is_one_sentence(tmp_path: Path) -> None:
-    script = paths.REPOSITORY / "platforms/packages/tool-scons/scons.py"
+    script = TREE.root / "platforms/packages/tool-scons/scons.py"
     result = subprocess.run(
         [sys.executable, "-S", "-E", str(script)], cwd=tmp_path, capture_output=True, text=True
     )

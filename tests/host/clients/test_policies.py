@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import refusals
 from rltools_host.clients.messages import SlotUse
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError, VerificationError
 from rltools_host.policies.native import policy_library
+from rltools_host.tree import TREE
 from scripted_link import BOARD
 from scripted_policies import ScriptedPolicies, number_of
 
@@ -340,7 +340,7 @@ def test_the_answer_to_another_observation_is_passed_over(
 
 def enumerators(name: str) -> list[str]:
     """Of an enumeration in policy/slots.h or policy/format.h."""
-    folder = paths.REPOSITORY / "lib" / "rltools" / "include" / "rltools" / "policy"
+    folder = TREE.include / "rltools" / "policy"
     source = "".join((folder / file).read_text() for file in ("slots.h", "format.h"))
     body = re.search(rf"enum class {name} : std::uint8_t {{(.*?)}};", source, re.DOTALL)
     assert body is not None
@@ -361,7 +361,7 @@ def test_texts_are_those_of_the_boards() -> None:
 
 
 def test_reasons_are_those_of_the_document() -> None:
-    document = (paths.REPOSITORY / "docs" / "policy_image.md").read_text()
+    document = (TREE.root / "docs" / "policy_image.md").read_text()
     section = document.partition("## When an image is refused")[2]
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)
     assert rows == [(str(n), name) for n, name in enumerate(refusals.POLICY_REASONS) if n]

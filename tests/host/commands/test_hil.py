@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from policy_run import make_policy_run
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.boards.description import emulated_boards, load_board
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
@@ -25,6 +25,7 @@ from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import PolicyPlace, Storage
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, push
+from rltools_host.tree import TREE
 
 SMALL = ["--inputs", "30", "--samples", "50"]
 
@@ -57,7 +58,7 @@ def test_the_whole_way(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         *("samples", "max_abs_diff", "time_us", "tick", "overhead"),
         *("flash_bytes", "ram_bytes", "stack_bytes", "outputs_sha256", "parity"),
     ]
-    text = (paths.REPOSITORY / "docs" / "hardware_in_loop.md").read_text()
+    text = (TREE.root / "docs" / "hardware_in_loop.md").read_text()
     for key in (*document, *document["parity"], *document["time_us"]["histogram"], "results"):
         assert f"`{key}`" in text
     assert " ".join(key for key in document["time_us"] if key != "histogram") in text

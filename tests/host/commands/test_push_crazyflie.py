@@ -12,7 +12,7 @@ import pytest
 
 from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, Change, FakeCrazyflie, build_app
 from policy_run import make_policy_run
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.clients import crazyflie as client
 from rltools_host.clients.crazyflie import CrazyflieLink
 from rltools_host.commands.policies import run as list_policies
@@ -28,6 +28,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.outcome import Outcome
 from rltools_host.policies.push import PushRequest, confirm, push, roll_back
+from rltools_host.tree import TREE
 from waiting import wait_for
 
 IS_ARMED, IS_AUTO_ARMED, IS_FLYING = 2, 4, 16
@@ -36,7 +37,7 @@ IS_ARMED, IS_AUTO_ARMED, IS_FLYING = 2, 4, 16
 def quadrotor_image(folder: Path, seed: int) -> bytes:
     program = folder / "image"
     if not program.exists():
-        include = [f"-I{APP / 'policy'}", f"-I{paths.REPOSITORY / 'lib/rltools/include'}"]
+        include = [f"-I{APP / 'policy'}", f"-I{TREE.include}"]
         flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-march=native", *include]
         source = str(TESTS / "crazyflie_image.cpp")
         subprocess.run(["g++", *flags, source, "-o", str(program)], check=True, timeout=120)

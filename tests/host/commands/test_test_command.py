@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import Board, load_board
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Outcome
 from rltools_host.errors import BuildError
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 REPORT = """<testsuites>
 <testsuite name="a" tests="7" failures="1" errors="1" skipped="2"></testsuite>
@@ -54,8 +55,8 @@ def test_style_check_shows_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> 
 def test_pytest_and_ctest_are_run_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(paths, "BUILD_DIRECTORY", tmp_path / "build")
+    monkeypatch.setattr(TREE, "root", tmp_path)
+    monkeypatch.setattr(PROJECT, "root", tmp_path)
     (tmp_path / "tests/host").mkdir(parents=True)
     (tmp_path / "tests/host/test_x.py").write_text(
         "def test_a(): pass\ndef test_b(): assert False\n"
@@ -102,7 +103,7 @@ def test_boards_whose_library_is_missing_are_left_out(
         options: dict[str, str] | None = None,
         **_: object,
     ) -> None:
-        where = directory or paths.board_build_directory(board.name)
+        where = directory or PROJECT.board_build(board.name)
         assert (where == test_command.cpp_tests_directory()) == (targets == ["cpp_tests"])
         built[where.name] = options or {}
 

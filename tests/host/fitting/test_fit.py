@@ -23,15 +23,16 @@ from quadrotor_fit import (
     without_accelerometer,
 )
 from quadrotor_flight import EXAMPLE_DRONE, Array, Flight, example_text, write_log
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.commands.fit import EXPERIMENT
 from rltools_host.errors import DamagedFileError, DiskError, UsageError
 from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
 from rltools_host.fitting.result import ASSUMED, UNKNOWN, Result
+from rltools_host.tree import TREE
 
-EXAMPLE = paths.REPOSITORY / "examples" / "fit" / "flight.csv"
+EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
 
 
 # -- what was simulated is found -------------------------------------------------------------------

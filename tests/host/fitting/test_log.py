@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadrotor_flight import Array
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.fitting import checks
 from rltools_host.fitting.checks import check_log
 from rltools_host.fitting.log import LARGEST_FILE, FlightLog, read_log
+from rltools_host.tree import TREE
 
-EXAMPLE = paths.REPOSITORY / "examples" / "fit" / "flight.csv"
+EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
 TEXT = EXAMPLE.read_text()
 LINES = TEXT.splitlines()
 HEADER = LINES[0].split(",")

@@ -16,8 +16,8 @@ from rltools_host.flight.gate import Gate, gate_names, load_gate
 from rltools_host.flight.gate_result import COLUMNS, fly_gate, read_result
 from rltools_host.flight.outcome import Cause, Rule
 from rltools_host.flight.simulator import ExecutorLimits, Flight
-from rltools_host.paths import GATES_DIRECTORY
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.tree import TREE
 
 CALM = {"airframe": 1, "start_share": 1, "limit_position": 5, "limit_velocity": 10}
 NEAR = {**CALM, "start_position": 0.5, "start_velocity": 0.5, "start_tilt": 30}
@@ -264,7 +264,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     assert gate.rule == load_gate("hover").rule
 
 
-HOVER = json.loads((GATES_DIRECTORY / "hover.json").read_text())
+HOVER = json.loads((TREE.experiments / "gates" / "hover.json").read_text())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.gymnasium_tasks import agreement
 from rltools_host.gymnasium_tasks.flat import flat_maker
@@ -19,6 +19,7 @@ from rltools_host.gymnasium_tasks.process import ServerProcess
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
+from rltools_host.project import PROJECT, Project
 from rltools_host.runs.policy_file import HEADER
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.playing import playing
@@ -28,7 +29,7 @@ NOT_NAMED = "is Python code that a run names, and nobody has named it here: it w
 
 @pytest.fixture(autouse=True)
 def nothing_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "NAMED_TASKS_DIRECTORY", tmp_path / "named")
+    monkeypatch.setattr(Project, "named_tasks", tmp_path / "named")
     monkeypatch.setattr(sys, "path", list(sys.path))
 
 
@@ -219,7 +220,7 @@ def test_a_file_finds_what_lies_beside_it(tmp_path: Path) -> None:
 
 def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
     evil = make_evil_file(tmp_path)
-    paths.NAMED_TASKS_DIRECTORY.write_text("a file in the folder's place")
+    PROJECT.named_tasks.write_text("a file in the folder's place")
     with pytest.raises(DiskError, match="cannot write"):
         agreement.agree(f"gym:{evil}:PendulumEnv")
     assert not agreement.is_agreed(f"gym:{evil}:PendulumEnv")

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from gymnasium_points import Point, WidePoint
-from rltools_host import paths
 from rltools_host.build import subjects
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.project import Project
 
 
 def task(environment: Any = None, **options: Any) -> Task:
@@ -26,7 +26,7 @@ def task(environment: Any = None, **options: Any) -> Task:
 
 @pytest.fixture(autouse=True)
 def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path)
+    monkeypatch.setattr(Project, "generated", tmp_path)
     return tmp_path
 
 

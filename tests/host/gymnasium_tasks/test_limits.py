@@ -17,7 +17,6 @@ import pytest
 
 import gymnasium_points
 from gymnasium_points import NeverMade, NeverReset, Point, StrayPoint, StuckPoint, WidePoint
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, firmware
 from rltools_host.commands.train import closing_lines
@@ -36,6 +35,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.sources import read_sources
 from rltools_host.training.gymnasium_runs import evaluate_gymnasium
 from rltools_host.training.plan import Built
+from rltools_host.tree import TREE
 from training_calls import train_task
 
 POINTS = Path(gymnasium_points.__file__)
@@ -243,7 +243,7 @@ def test_a_killed_run_leaves_nothing_behind(tmp_path: Path) -> None:
         text=True,
         timeout=120,
         env={**os.environ, "TMPDIR": str(tmp_path)},
-        cwd=paths.REPOSITORY,
+        cwd=TREE.root,
     )
     assert result.returncode == -signal.SIGKILL, result.stderr
     addresses = result.stdout.split()

@@ -16,7 +16,6 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 
 from gymnasium_points import Point
-from rltools_host import paths
 from rltools_host.build import subjects
 from rltools_host.errors import RltError, UnknownNameError, UsageError
 from rltools_host.gymnasium_tasks.header import float_literal, headers_of, tile_rows
@@ -27,6 +26,7 @@ from rltools_host.gymnasium_tasks.server import ServerInThread
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import LONGEST_NAME, Task, TaskRequest
 from rltools_host.runs import schema
+from rltools_host.tree import TREE
 
 INFINITE = np.inf
 
@@ -373,9 +373,7 @@ def test_a_name_that_gymnasium_does_not_have_is_one_sentence(
 def test_the_command_line_says_the_same(tmp_path: Path) -> None:
     def rlt(*words: str) -> tuple[int, str]:
         command = [sys.executable, "-m", "rltools_host", "train", *words]
-        result = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, cwd=paths.REPOSITORY
-        )
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=TREE.root)
         assert "Traceback" not in result.stderr
         return result.returncode, result.stderr
 

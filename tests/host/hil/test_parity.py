@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host import paths
 from rltools_host.build.protocol import load_dialect
 from rltools_host.clients.messages import Action
 from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY
@@ -23,6 +22,7 @@ from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import Parity, check_parity
 from rltools_host.hil.ticks import Scenarios, check_ticks
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.tree import TREE
 from scripted_infer import ScriptedInfer
 
 COUNT = 60
@@ -298,7 +298,7 @@ def test_a_lost_answer_begins_the_scenario_anew(board: ScriptedInfer, image: Pol
 
 
 def test_statuses_are_those_of_the_core() -> None:
-    header = paths.REPOSITORY / "lib/rltools/include/rltools/policy/executor.h"
+    header = TREE.root / "lib/rltools/include/rltools/policy/executor.h"
     text = header.read_text().partition("enum class ExecutorStatus")[2].partition("};")[0]
     names = [line.strip().split(",")[0] for line in text.splitlines()[1:] if "," in line]
     assert names == list(EXECUTOR_STATUSES)

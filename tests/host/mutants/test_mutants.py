@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.commands import test as test_command
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import catalogue
 from rltools_host.mutants import measure as measure_module
 from rltools_host.mutants.catalogue import MutantListError
 from rltools_host.mutants.measure import BaselineError
+from rltools_host.tree import TREE
 
 PYTHON_SOURCE = """
 def clamp(x, low, high):
@@ -127,7 +128,7 @@ def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
 
 
 def test_list_of_this_tree_fits_it() -> None:
-    areas, problems = catalogue.read_list(paths.REPOSITORY)
+    areas, problems = catalogue.read_list(TREE.root)
     assert problems == []
     assert [area.name for area in areas] == ["kept"]
 
@@ -334,7 +335,7 @@ def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")},
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

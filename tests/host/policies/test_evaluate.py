@@ -14,7 +14,6 @@ import pytest
 
 from fake_experiment import fake_experiment
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
-from rltools_host import paths
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
@@ -27,6 +26,7 @@ from rltools_host.errors import (
 from rltools_host.policies import evaluation
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain import tools
+from rltools_host.tree import Tree
 
 ENVIRONMENT_OFFSET = 112
 TORQUE_MAXIMUM_OFFSET = 144 + 3 * 8 + 3 * 48 + 44
@@ -284,7 +284,7 @@ def test_a_task_of_mujoco_has_its_packages_and_leaves_nothing_behind(
     experiments_folder = tmp_path / "experiments"
     experiments_folder.mkdir()
     (experiments_folder / "cheetah.h").write_text("// Requires: mujoco\n")
-    monkeypatch.setattr(paths, "EXPERIMENTS_DIRECTORY", experiments_folder)
+    monkeypatch.setattr(Tree, "experiments", experiments_folder)
     installed: list[str] = []
     monkeypatch.setattr(tools, "ensure_group", installed.append)
     folder = tmp_path / "here"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, sample_images
-from rltools_host import paths
 from rltools_host.policies import arduino, esp_idf, export
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.tree import TREE
 
 SOURCE = Path(__file__).with_name("header_beside_runner.cpp")
-CONTRACTS = paths.REPOSITORY / "lib/rltools/include/rltools/policy/contracts"
+CONTRACTS = TREE.root / "lib/rltools/include/rltools/policy/contracts"
 QUADROTORS = ("remembering_quadrotor_4", "remembering_quadrotor_7")
 LARGEST = np.finfo(np.float32).max
 NOT_FINITE = (np.nan, np.inf, -np.inf)
@@ -30,7 +30,7 @@ def build(image: PolicyImage, folder: Path) -> Path:
     program = folder / "program"
     command = [
         *("g++", "-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"),
-        *(f"-I{folder}", f"-I{paths.REPOSITORY / 'lib/rltools/include'}"),
+        *(f"-I{folder}", f"-I{TREE.include}"),
         *(f"-DHEADER={name}_policy", f"-DIMAGE={name}_image", f"-DSAFE_ACTION={safe}"),
         *(f"-DPAST_ACTIONS={len(image.place_inputs)}", str(SOURCE), "-o", str(program)),
     ]
@@ -103,7 +103,7 @@ def test_the_safe_action_is_that_of_the_images_contract() -> None:
 
 
 def test_every_contract_is_known_to_the_library_that_tells_safe_actions() -> None:
-    source = (paths.REPOSITORY / "host/native/policy_library.cpp").read_text()
+    source = (TREE.root / "host/native/policy_library.cpp").read_text()
     for header in CONTRACTS.glob("*.h"):
         (struct,) = re.findall(r"^struct (\w+) {$", header.read_text(), re.MULTILINE)
         assert f"take_safe_action_of<rlt::contracts::{struct}>" in source

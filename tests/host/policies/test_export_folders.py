@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, sample_images
-from rltools_host import paths
 from rltools_host.build.platformio import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
@@ -23,10 +22,11 @@ from rltools_host.policies.history import History
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.library_folder import write_folder
 from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
 
 INTERFACE = (
-    f"-I{paths.REPOSITORY / 'tests/host/policies/arduino_interface'}",
-    f"-I{paths.REPOSITORY / 'tests/lib/core'}",
+    f"-I{TREE.root / 'tests/host/policies/arduino_interface'}",
+    f"-I{TREE.root / 'tests/lib/core'}",
 )
 # As cores of Arduino compile; none of them forbids contraction, which the library does by itself.
 ARDUINO_FLAGS = (
@@ -44,7 +44,7 @@ PROCESSORS = {
     "rv32imc": ("riscv64-unknown-elf-g++", "-march=rv32imc", "-mabi=ilp32"),
     "rv32imafc": ("riscv64-unknown-elf-g++", "-march=rv32imafc", "-mabi=ilp32f"),
 }
-RISCV = (*("--specs=picolibc.specs", "-isystem", str(paths.REPOSITORY / "lib" / "freestanding")),)
+RISCV = (*("--specs=picolibc.specs", "-isystem", str(TREE.root / "lib" / "freestanding")),)
 # What the copied headers include of the standard library and of the compiler.
 OTHER_HEADERS = {"cstddef", "cstdint", "arm_acle.h"}
 # Reads observations; writes what begin() returned, then what step() returned and each action.
@@ -174,7 +174,7 @@ def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
 def test_only_what_inference_needs_is_copied(tmp_path: Path) -> None:
     library = arduino_library(sample("pendulum"), tmp_path)
     headers = sorted((library / "src" / "rltools").rglob("*.h"))
-    source = paths.REPOSITORY / "lib/rltools/include"
+    source = TREE.include
     for header in headers:
         assert header.read_bytes() == (source / header.relative_to(library / "src")).read_bytes()
         included = set(re.findall(r"#include <(.+?)>", header.read_text()))
@@ -242,7 +242,7 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
     folder = component(tmp_path / "clean")
     includes = [
         *(f"-I{folder / 'include'}", *RISCV, "-march=rv32imc", "-mabi=ilp32"),
-        f"-I{paths.REPOSITORY / 'tests/integrations/esp_idf/interface'}",
+        f"-I{TREE.root / 'tests/integrations/esp_idf/interface'}",
     ]
     compiler = ["riscv64-unknown-elf-g++", "-std=gnu++2b", "-fno-exceptions", "-fno-rtti", *STRICT]
     source = folder / "src/rlt_policy.cpp"

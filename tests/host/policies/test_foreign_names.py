@@ -14,7 +14,7 @@ import pytest
 from foreign_runs import make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
-from rltools_host import cli, paths
+from rltools_host import cli
 from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.errors import DamagedFileError
 from rltools_host.gymnasium_tasks.header import headers_of
@@ -22,6 +22,7 @@ from rltools_host.gymnasium_tasks.opening import contract_of_run
 from rltools_host.gymnasium_tasks.task import ChannelRange
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
+from rltools_host.project import Project
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import HEADER
 from rltools_host.runs.policy_text import LONGEST_UNIT, is_policy_text, is_subject_name
@@ -99,7 +100,7 @@ def places(document: Any, key: str) -> list[Any]:
 def test_a_run_with_such_a_name_is_refused_before_anything_is_written(
     tmp_path: Path, key: str, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    monkeypatch.setattr(Project, "generated", tmp_path / "generated")
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     good = json.loads((run / "run.json").read_text())
     good["environment"] = "Pendulum-v1"
@@ -116,7 +117,7 @@ def test_a_run_with_such_a_name_is_refused_before_anything_is_written(
 def test_commands_that_build_for_a_run_refuse_it(
     tmp_path: Path, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "generated")
+    monkeypatch.setattr(Project, "generated", tmp_path / "generated")
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     document = json.loads((run / "run.json").read_text())
     document["gymnasium"]["actions"][0]["unit"] = INJECTED

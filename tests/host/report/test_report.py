@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
-from rltools_host import paths
 from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
 from rltools_host.errors import VerificationError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
+from rltools_host.project import Project
 from rltools_host.report import markup, picture, plot
 from rltools_host.report import memory_map as memory_map_module
 from rltools_host.report import page as page_module
@@ -33,7 +33,6 @@ from rltools_host.report.run_data import collect
 from rltools_host.report.sections import (
     SECTIONS,
     benchmark,
-    benchmark_ppo,
     episode,
     metrics,
     same_bits,
@@ -192,8 +191,7 @@ def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
     """Where the tests' results of `rlt bench train` lie, and not those of this machine."""
     directory = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(benchmark, "BENCHMARK_RESULTS", directory)
-        patch.setattr(benchmark_ppo, "BENCHMARK_RESULT", directory / "ppo.json")
+        patch.setattr(Project, "benchmarks", directory)
         yield directory
 
 
@@ -486,7 +484,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     program.parent.mkdir()
     program.write_bytes(b"")
     sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
-    monkeypatch.setattr(paths, "board_build_directory", lambda _board: tmp_path)
+    monkeypatch.setattr(Project, "board_build", lambda _project, _board: tmp_path)
     monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
     monkeypatch.setattr(memory_map_module, "section_sizes", lambda _program: sections)
     assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
@@ -650,7 +648,8 @@ def test_no_benchmark_no_section(text: str | None, tmp_path: Path, benchmark_res
 def test_newest_benchmark_of_ppo_is_on_its_experiment_s_page(
     tmp_path: Path, benchmark_results: Path
 ) -> None:
-    stored = benchmark_results / "ppo.json"
+    stored = benchmark_results / "ppo" / "result.json"
+    stored.parent.mkdir(exist_ok=True)
     entry = {"learns": True, "version": "0.1.0", "simulator": "MuJoCo & Co.", "cpu_us_a_step": 9.0}
     summary = [
         {**entry, "name": "ours", "title": "this", "steps_s": 8123.4, "of_rollout": 0.85},

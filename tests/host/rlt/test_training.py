@@ -13,10 +13,10 @@ import pytest
 
 import rlt
 import rlt.training
-from rltools_host import paths
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
+from rltools_host.tree import TREE
 from training_bench import PAUSED_BOARD, Bench, interrupt_at, is_valid, saved_checkpoint
 
 
@@ -161,9 +161,7 @@ def test_it_is_found_beside_the_host_package(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-c", code]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
     assert result.returncode == 0, result.stderr
-    assert (
-        Path(result.stdout.strip()).resolve() == paths.REPOSITORY / "host" / "rlt" / "__init__.py"
-    )
+    assert Path(result.stdout.strip()).resolve() == TREE.root / "host" / "rlt" / "__init__.py"
     code = "import gymnasium; gymnasium.make('rlt:rlt/Pendulum-v1').reset(seed=0)"
     subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, check=True, timeout=250)
 

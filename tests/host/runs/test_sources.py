@@ -13,15 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware, subjects
+from rltools_host.project import PROJECT
 from rltools_host.runs import sources
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.sources import Sources, read_sources
 from rltools_host.toolchain import tools
 from rltools_host.training import program
 from rltools_host.training.plan import Built
+from rltools_host.tree import TREE
 from training_bench import installed_bench
 
 EXPERIMENT = "pendulum-td3"
@@ -74,7 +75,7 @@ def commands(tree: Path, board: str, build: Path) -> list[str]:
 def test_archive_is_built_by_the_same_commands(unpacked: Path, board: str, tmp_path: Path) -> None:
     if missing := tools.missing_names(cmake.required_tools(load_board(board))):
         pytest.skip(f"{', '.join(missing)} not installed")
-    here = commands(paths.REPOSITORY, board, tmp_path / "of-tree")
+    here = commands(TREE.root, board, tmp_path / "of-tree")
     assert len(here) > 20
     assert commands(unpacked, board, tmp_path / "of-archive") == here
 
@@ -92,7 +93,7 @@ def test_archive_builds_the_experiment(unpacked: Path, tmp_path: Path) -> None:
 
 def test_archive_has_what_platformio_needs(unpacked: Path) -> None:
     """Its script's modules, its settings, and our platform, but nothing that it downloads."""
-    script = ast.parse((paths.REPOSITORY / "firmware/platformio_flags.py").read_text())
+    script = ast.parse((TREE.root / "firmware/platformio_flags.py").read_text())
     imports = [node for node in ast.walk(script) if isinstance(node, ast.ImportFrom)]
     lines = [ast.unparse(node) for node in imports if str(node.module).startswith("rltools_host")]
     assert lines
@@ -100,9 +101,9 @@ def test_archive_has_what_platformio_needs(unpacked: Path) -> None:
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
     assert (unpacked / "platformio.ini").is_file()
     ours = [
-        path.relative_to(paths.REPOSITORY)
+        path.relative_to(TREE.root)
         for folder in ("rltools_emulated", "packages/tool-scons")
-        for path in (paths.REPOSITORY / "platforms" / folder).rglob("*")
+        for path in (TREE.root / "platforms" / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     ]
     assert len(ours) > 4
@@ -214,8 +215,7 @@ def test_runs_of_a_group_have_the_sources_of_its_build(
 def test_headers_of_a_task_of_gymnasiums_are_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(paths, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(paths, "GENERATED_DIRECTORY", tmp_path / "build/gymnasium_tasks")
+    monkeypatch.setattr(PROJECT, "root", tmp_path)
     assert program.generated_headers("pendulum-td3") == []
     name = "gym-servo-sac-0123456789abcdef"
     header = subjects.generated_header(name)

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE, Tree
 from waiting import wait_for
 
-MAIN = paths.REPOSITORY / "host/rltools_host/__main__.py"
+MAIN = TREE.root / "host/rltools_host/__main__.py"
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def tree(tmp_path: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install; prints "started"."""
     tree = tmp_path / "tree"
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(paths.REPOSITORY / "host", tree / "host", ignore=ignored)
-    shutil.copy(paths.REPOSITORY / "rlt", tree / "rlt")
+    shutil.copytree(TREE.root / "host", tree / "host", ignore=ignored)
+    shutil.copy(TREE.root / "rlt", tree / "rlt")
     (tree / "host/requirements/default.txt").write_text("# nothing\n")
     (tree / "host/rltools_host/__main__.py").write_text(
         "import site; site.main(); import pip, rltools_host; print('started')\n"
@@ -74,7 +74,7 @@ def test_environment_whose_python_is_broken_does_not_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert tools.environment_works()
-    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
     tools.environment_stamp().touch()
     assert not tools.environment_works()
     python = tools.environment_python()
@@ -91,21 +91,21 @@ def test_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> No
     """Otherwise the next start would clear .venv beneath it."""
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     program = (
-        "import os, pathlib; from rltools_host import paths\n"
+        "import os, pathlib; from rltools_host.tree import TREE\n"
         "from rltools_host.toolchain import tools\n"
-        f"paths.BUILD_DIRECTORY = pathlib.Path({str(tmp_path)!r})\n"
+        f"TREE.root = pathlib.Path({str(tmp_path)!r})\n"
         "with tools.environment_lock() as lock:\n"
         f"    command = ['sh', '-c', 'touch {begun}; sleep 1; touch {ended}']\n"
         "    tools.run_quietly(command, dict(os.environ), lock)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")}
+    environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
     process = subprocess.Popen([sys.executable, "-c", program], env=environment)
     wait_for(begun.exists, 60)
     process.kill()
     process.wait()
     assert not ended.exists()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "BUILD_DIRECTORY", tmp_path)
+        patch.setattr(TREE, "root", tmp_path)
         with tools.environment_lock():
             assert ended.exists()
 
@@ -126,7 +126,7 @@ def test_interrupt_waits_until_the_installer_has_ended(tmp_path: Path) -> None:
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host")},
+        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
@@ -274,7 +274,7 @@ def test_pip_that_is_interrupted_leaves_a_mark(
             raise KeyboardInterrupt
         return subprocess.CompletedProcess(command, 0, "")
 
-    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
     monkeypatch.setattr(tools, "run_quietly", run)
     with pytest.raises(KeyboardInterrupt):
         tools.install_group("test", 0)
@@ -288,7 +288,7 @@ def test_pip_that_is_interrupted_leaves_a_mark(
 def test_damaged_environment_is_not_cleared_beneath_its_own_programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths, "VIRTUAL_ENVIRONMENT", tmp_path)
+    monkeypatch.setattr(Tree, "virtual_environment", tmp_path)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     with pytest.raises(MissingToolError, match="is damaged: delete it"):
         tools.create_environment(0)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.boards.description import list_boards
 from rltools_host.build import firmware
 from rltools_host.commands import doctor
@@ -26,6 +25,7 @@ from rltools_host.toolchain.description import (
     system_tools,
     toolchain_names,
 )
+from rltools_host.tree import TREE
 
 LOCKED_GROUPS = sorted(tools.GROUPS)
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
@@ -43,7 +43,7 @@ def tree(tmp_path: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install."""
     tree = tmp_path / "a tree"
     for name in LAUNCHER_FILES:
-        source = paths.REPOSITORY / name
+        source = TREE.root / name
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -303,7 +303,7 @@ def test_what_a_toolchain_names_exists(name: str) -> None:
     toolchain = load_toolchain(name)
     assert toolchain.title
     file = toolchain.cmake_toolchain_file
-    assert file is None or (paths.REPOSITORY / file).is_file()
+    assert file is None or (TREE.root / file).is_file()
     assert toolchain.native == (name == "host")
     for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators):
         assert system_tools()[tool.name] == tool, "another toolchain has another of that name"
@@ -329,8 +329,8 @@ def test_no_code_names_a_toolchain() -> None:
     named = re.compile(rf"(?<![\w-])({'|'.join(sorted(kinds))})-")  # a name, or how one begins
     assert named.search('prefix.startswith("arm-")')
     patterns = ("host/rltools_host/**/*.py", "cmake/*", "firmware/*.py", "platforms/**/*.py")
-    files = [path for pattern in patterns for path in paths.REPOSITORY.glob(pattern)]
-    for path in (*files, paths.REPOSITORY / "CMakeLists.txt"):
+    files = [path for pattern in patterns for path in TREE.root.glob(pattern)]
+    for path in (*files, TREE.root / "CMakeLists.txt"):
         assert named.findall(path.read_text(encoding="utf-8")) == [], path
 
 
@@ -359,7 +359,7 @@ def test_unknown_toolchain_names_near_ones() -> None:
 
 def requirements(group: str) -> list[str]:
     """The requirements of a lock file, each as one line."""
-    text = (paths.REQUIREMENTS_DIRECTORY / f"{group}.txt").read_text()
+    text = (TREE.requirements / f"{group}.txt").read_text()
     lines = text.replace("\\\n", " ").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
@@ -384,7 +384,7 @@ def test_lock_files_agree_with_each_other() -> None:
 
 
 def test_lock_files_hold_what_pyproject_names() -> None:
-    text = (paths.REPOSITORY / "pyproject.toml").read_text()
+    text = (TREE.root / "pyproject.toml").read_text()
     wanted = {"default": re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)}
     for group in LOCKED_GROUPS:
         if group != "default":

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.saves import is_whole
+from rltools_host.tree import TREE
 
 RLT = f"{sys.executable} -m rltools_host"
 TRAIN = "train pendulum-td3 --board host --set report_every=50"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(paths.REPOSITORY / "host"), "TERM": "xterm"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(TREE.root / "host"), "TERM": "xterm"}
 
 
 # Opens descriptor 9 on a pipe whose reader has ended.
@@ -92,7 +92,7 @@ def test_progress_that_cannot_be_shown_fails_nothing() -> None:
         "    print('done'); return 0\n"
         "cli.run = run; cli.main(['boards'])"
     )
-    environment = f"PYTHONPATH={paths.REPOSITORY / 'host'}"
+    environment = f"PYTHONPATH={TREE.root / 'host'}"
     result = shell(f'{environment} {sys.executable} -c "{script}" 2>/dev/full')
     assert (result.returncode, result.stdout) == (0, "done\n")
 

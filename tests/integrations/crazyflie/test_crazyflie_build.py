@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rltools_host import paths
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
+from rltools_host.tree import TREE
 
-APP = paths.REPOSITORY / "integrations/crazyflie/src"
+APP = TREE.root / "integrations/crazyflie/src"
 TESTS = Path(__file__).parent
 # As the firmware's kbuild calls the compilers (its version of 2026-08, CONFIG_DEBUG off).
 COMMON_FLAGS = (
@@ -32,7 +32,7 @@ COMMON_FLAGS = (
 PROCESSOR = ("-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16")
 C_FLAGS = ("-std=gnu11", "-Wno-pointer-sign", "-Werror=implicit-int")
 INTERFACE = (f"-I{TESTS / 'interface'}", f"-I{APP}", f"-I{APP / 'policy'}")
-LIBRARY = (f"-I{paths.REPOSITORY / 'lib/rltools/include'}",)
+LIBRARY = (f"-I{TREE.include}",)
 LINK = ("-nostartfiles", "--specs=nosys.specs")
 SEMIHOSTING = ("-semihosting-config", "enable=on,target=native")
 # Bytes: what the stock firmware leaves is 34 KB of memory.

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
 
 TESTS = Path(__file__).parent
-COMPONENT = paths.REPOSITORY / "integrations/esp_idf/rlt_policy"
+COMPONENT = TREE.root / "integrations/esp_idf/rlt_policy"
 EXAMPLE = COMPONENT / "examples/policy_task"
 INCLUDES = [
     f"-I{folder}"
@@ -21,7 +21,7 @@ INCLUDES = [
         TESTS,
         COMPONENT / "include",
         COMPONENT / "src",
-        paths.REPOSITORY / "lib/rltools/include",
+        TREE.include,
     )
 ]
 # What ESP-IDF's build gives the compiler: tools/cmake/build.cmake and CMakeLists.txt of 6.0.2.
@@ -35,7 +35,7 @@ IDF_FLAGS = (
 CXX_FLAGS = ("-std=gnu++2b", "-fno-exceptions", "-fno-rtti", "-fuse-cxa-atexit")  # of 5.2 to 5.5
 C_FLAGS = ("-std=gnu17", "-Wno-old-style-declaration")
 CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
-STANDARD_HEADERS = ("-isystem", str(paths.REPOSITORY / "lib/freestanding"))
+STANDARD_HEADERS = ("-isystem", str(TREE.root / "lib/freestanding"))
 HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
 # Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
 MOST_TEXT = 14_000
@@ -165,7 +165,7 @@ def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) 
     """test_esp_idf_place.cpp with the thread sanitizer."""
     program = tmp_path / "place"
     flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
-    more = (f"-I{paths.REPOSITORY / 'tests/lib/policy'}", *INCLUDES, "-pthread")
+    more = (f"-I{TREE.root / 'tests/lib/policy'}", *INCLUDES, "-pthread")
     run("g++", *flags, *more, TESTS / "test_esp_idf_place.cpp", doctest_main, "-o", program)
     assert "Status: SUCCESS!" in run(program)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
 from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
 
 SOURCES = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def test_every_case(name: str, tmp_path: Path) -> None:
     arguments = command.split(" -o ")[0].split()
     assert arguments[0] == "g++", command
     program = tmp_path / name
-    subprocess.run([*arguments, "-o", str(program)], cwd=paths.REPOSITORY, check=True)
+    subprocess.run([*arguments, "-o", str(program)], cwd=TREE.root, check=True)
     result = subprocess.run([program], capture_output=True, text=True)
     print(result.stdout)
     assert result.returncode == 0, result.stdout

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-FLAGS = json.loads(paths.FIRMWARE_BUILD_FILE.read_text())["flags"]
+FLAGS = json.loads(TREE.build_file.read_text())["flags"]
 PROGRAM = """
 #include <cstdio>
 #include "rltools/core/self_test.h"
@@ -19,7 +19,7 @@ int main() { std::puts(rlt::arithmetic_fault_text(rlt::find_arithmetic_fault()))
 
 
 def compile_with(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    include = f"-I{paths.REPOSITORY / 'lib' / 'rltools' / 'include'}"
+    include = f"-I{TREE.include}"
     command = ["g++", *FLAGS, "-march=native", *flags, include, "-x", "c++", "-"]
     program = ["-o", str(folder / "program")]
     return subprocess.run(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
-GENERATOR = paths.TESTS_DIRECTORY / "goldens" / "state_tensors.py"
+GENERATOR = TREE.root / "tests" / "goldens" / "state_tensors.py"
 specification = importlib.util.spec_from_file_location("state_tensors", GENERATOR)
 assert specification
 assert specification.loader

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.bench import harness, training_result
 from rltools_host.bench import training as bench_training
+from rltools_host.bench import training_result
 from rltools_host.bench.chart import Bar
 from rltools_host.errors import DamagedFileError
 from rltools_host.files import read_json
@@ -19,15 +19,13 @@ from rltools_host.report.run_data import RunData
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BENCHMARK_RESULTS = harness.ENVIRONMENTS_DIRECTORY
-
 
 def newest_benchmark(algorithm: str) -> Mapping[str, Any] | None:
     """What `rlt bench train` measured last on this machine; None where it never did."""
     if algorithm not in bench_training.ALGORITHMS:
         return None
     try:
-        document = read_json(bench_training.result_path(algorithm, BENCHMARK_RESULTS))
+        document = read_json(bench_training.result_path(algorithm))
         training_result.lines(document)  # that of another version lacks what is shown here
     except (DamagedFileError, ValueError, LookupError, TypeError, AttributeError):
         return None

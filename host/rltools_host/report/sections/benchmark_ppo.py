@@ -13,13 +13,12 @@ from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.benchmark import library_bars
 
 EXPERIMENT = "ant-ppo"
-BENCHMARK_RESULT = ppo.result_path()
 
 
 def newest_benchmark() -> Mapping[str, Any] | None:
     """What `rlt bench ppo` measured last on this machine; None where it never did."""
     try:
-        document = read_json(BENCHMARK_RESULT)
+        document = read_json(ppo.result_path())
         ppo_result.lines(document)  # that of another version lacks what is shown here
     except (DamagedFileError, ValueError, LookupError, TypeError, AttributeError):
         return None

@@ -10,12 +10,12 @@ from types import ModuleType
 
 import pytest
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 
 def load_benchmark() -> ModuleType:
     """benchmarks/learning_seeds.py, which is no part of the package."""
-    path = paths.REPOSITORY / "benchmarks" / "learning_seeds.py"
+    path = TREE.root / "benchmarks" / "learning_seeds.py"
     specification = importlib.util.spec_from_file_location("learning_seeds", path)
     assert specification is not None
     assert specification.loader is not None

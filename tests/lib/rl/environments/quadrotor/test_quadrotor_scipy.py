@@ -14,11 +14,11 @@ import pytest
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from rltools_host import paths
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.tree import TREE
 
-AIRFRAME = paths.REPOSITORY / "lib/rltools/include/rltools/rl/environments/quadrotor/airframe.h"
+AIRFRAME = TREE.root / "lib/rltools/include/rltools/rl/environments/quadrotor/airframe.h"
 NAMES = re.findall(r"^  X\(float, (\w+), ", AIRFRAME.read_text(), re.MULTILINE)
 GRAVITY = np.array([0.0, 0.0, -9.81])
 # Rotors 0 front right, 1 rear right, 2 rear left, 3 front left, in the body's axes: x forward, y

@@ -1,0 +1,90 @@
+"""The project: the folder where the user's files lie and where everything is written.
+
+A file `rlt.toml`, which may be empty, makes a folder a project. A checkout is one without it.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from rltools_host.errors import UsageError
+from rltools_host.tree import TREE
+
+MARKER = "rlt.toml"
+VARIABLE = "RLT_PROJECT"  # names the project, wherever the command is called
+
+
+class Project:
+    """Where its parts lie; every path is absolute and free of symbolic links."""
+
+    @cached_property
+    def root(self) -> Path:
+        """The same for the whole process, from the first use on."""
+        return find_project()
+
+    @property
+    def runs(self) -> Path:
+        return self.root / "runs"
+
+    @property
+    def build(self) -> Path:
+        return self.root / "build"
+
+    @property
+    def protocol(self) -> Path:
+        """What is generated from the description of the wire format."""
+        return self.build / "protocol"
+
+    @property
+    def generated(self) -> Path:
+        """Headers of Gymnasium's tasks."""
+        return self.build / "gymnasium_tasks"
+
+    @property
+    def named_tasks(self) -> Path:
+        """Notes of what may be imported."""
+        return self.build / "named_tasks"
+
+    @property
+    def benchmarks(self) -> Path:
+        """Results, and environments of what is compared with."""
+        return self.build / "bench"
+
+    def board_build(self, board: str) -> Path:
+        """Where CMake builds for this board: build/<board>."""
+        return self.build / board
+
+
+PROJECT = Project()
+
+
+def is_project(folder: Path) -> bool:
+    """A checkout is one too."""
+    return (folder / MARKER).is_file() or (TREE.is_checkout and folder == TREE.root)
+
+
+def find_project() -> Path:
+    """RLT_PROJECT, else the nearest project around the present folder, else the checkout."""
+    if named := os.environ.get(VARIABLE):
+        root = Path(named).resolve()
+        if not is_project(root):
+            raise UsageError(
+                f"{VARIABLE}={named} is no project: a file {MARKER} in a folder, which may be "
+                "empty, makes one of it"
+            )
+        return root
+    try:
+        present = Path.cwd()
+    except OSError:  # it was removed
+        present = TREE.root
+    for folder in (present, *present.parents):
+        if is_project(folder):
+            return folder.resolve()
+    if TREE.is_checkout:
+        return TREE.root
+    raise UsageError(
+        f"{present} is in no project: a file {MARKER} in a folder, which may be empty, makes one "
+        f"of it, and {VARIABLE} names one elsewhere"
+    )

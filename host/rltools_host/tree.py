@@ -1,0 +1,58 @@
+"""The tree: what is installed, and only read. What is written goes to the project (project.py)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class Tree:
+    """Where its parts lie; every path is absolute and free of symbolic links."""
+
+    root: Path
+
+    @property
+    def is_checkout(self) -> bool:
+        """Whether it is a folder of sources, which may be a project itself."""
+        return self.launcher.is_file()
+
+    @property
+    def launcher(self) -> Path:
+        return self.root / "rlt"
+
+    @property
+    def include(self) -> Path:
+        return self.root / "lib" / "rltools" / "include"
+
+    @property
+    def boards(self) -> Path:
+        return self.root / "boards"
+
+    @property
+    def experiments(self) -> Path:
+        return self.root / "experiments"
+
+    @property
+    def toolchains(self) -> Path:
+        return self.root / "toolchains"
+
+    @property
+    def build_file(self) -> Path:
+        """Flags, programs and what they are for."""
+        return self.root / "firmware" / "build.json"
+
+    @property
+    def protocol_generator(self) -> Path:
+        return self.root / "lib" / "protocol" / "generate.py"
+
+    @property
+    def requirements(self) -> Path:
+        return self.root / "host" / "requirements"
+
+    @property
+    def virtual_environment(self) -> Path:
+        return self.root / ".venv"
+
+
+TREE = Tree(Path(__file__).resolve().parents[2])
