@@ -59,6 +59,7 @@ class FileStorage {
     file_ = ::open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file_ < 0) fail("cannot be opened", path);
     for (int i = 0; ::flock(file_, LOCK_EX | LOCK_NB) != 0; i++) {
+      if (errno != EWOULDBLOCK && errno != EINTR) fail("cannot be locked", path);
       if (i == kPatience) fail("is in use by another board", path);
       ::usleep(kTenth_us);
     }

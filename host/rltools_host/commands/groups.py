@@ -28,7 +28,7 @@ def run_seeds(
     request: TrainingRequest,
     seeds: str | None,
     jobs: int | None,
-    tensorboard: bool = True,
+    tensorboard: bool | None = None,
     json_output: bool = False,
 ) -> dict[str, Any]:
     """What `rlt train` does with several seeds, and with any group that it goes on with."""

@@ -28,12 +28,13 @@ from rltools_host.ui.training_screen import make_screen
 
 
 def run(
-    request: TrainingRequest, tensorboard: bool = True, json_output: bool = False
+    request: TrainingRequest, tensorboard: bool | None = None, json_output: bool = False
 ) -> dict[str, Any]:
     """Trains, prints what happens and returns the keys that `--json` prints."""
     output = Output(sys.stdout)
     stream = Output(sys.stderr) if json_output else output
-    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), tensorboard)
+    logs = tensorboard is not False
+    document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), logs)
     print(closing_lines(document), file=stream, flush=True)
     if json_output:
         print(json.dumps(document), file=output, flush=True)
@@ -195,8 +196,12 @@ def command(
         typer.Option(metavar="FILE", help="Of gym:…: names, units and ranges, in JSON."),
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write a TensorBoard log.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--tensorboard/--no-tensorboard",
+            help="Write a TensorBoard log. [default: yes; of a resumed group, as it began]",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the

@@ -125,7 +125,10 @@ def source_to_play(source: str, named: str | None) -> str:
     if named is None:
         require_agreement(source)
         return source
-    if source.rpartition(":")[2] != named.rpartition(":")[2]:
+    (place, _, name), (own, _, same) = (
+        each.removeprefix(PREFIX).rpartition(":") for each in (source, named)
+    )
+    if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
         raise UsageError(f"the run was trained on {source}, not on {named}")
     agree(named)
     return named

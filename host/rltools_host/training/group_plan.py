@@ -39,7 +39,7 @@ class GroupRequest:
     seeds: tuple[int, ...] = ()
     variants: tuple[Variant, ...] = (Variant(),)
     jobs: int | None = None
-    tensorboard: bool = True
+    tensorboard: bool | None = None  # yes, or as a resumed group began
     # What group.json says besides: kind, title, study, axes.
     about: Mapping[str, Any] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
         "threads": training.threads,
         "port": training.port,
         "jobs": request.jobs,
-        "tensorboard": request.tensorboard,
+        "tensorboard": request.tensorboard is not False,
         "seeds": list(request.seeds),
         "settings": list(training.settings),
         "variants": [
@@ -179,9 +179,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         jobs = asked.get("jobs") if request.jobs is None else request.jobs
         jobs_on(plan.board, plan.port, plan.threads, jobs)
         build_program(plan)
-        tensorboard = request.tensorboard and bool(asked["tensorboard"])
+        logs = bool(asked["tensorboard"]) if request.tensorboard is None else request.tensorboard
         # Written with the state of training, once that begins.
-        group.metadata |= {**resumed, "jobs": jobs, "tensorboard": tensorboard}
+        group.metadata |= {**resumed, "jobs": jobs, "tensorboard": logs}
         group.metadata |= {} if task is None else {"gymnasium": task.document()}
     except BaseException:
         group.close()

@@ -89,6 +89,8 @@ def test_what_the_user_names_is_imported_then_and_later(
     assert "there is no file /home/somebody/tasks.py" in refused(evaluate, capsys)
     other = refused([*evaluate, "--task", "gym:mine.py:Other"], capsys)
     assert "was trained on gym:/home/somebody/tasks.py:PendulumEnv, not on gym:/" in other
+    plain = refused([*evaluate, "--task", "gym:PendulumEnv"], capsys)  # a name of Gymnasium's own
+    assert plain.startswith("error: the run was trained on gym:/home/somebody/tasks.py:Pendulum")
     assert not (tmp_path / "executed").exists()
     assert cli.run([*evaluate, "--task", "gym:mine.py:PendulumEnv"]) == 0
     assert (tmp_path / "executed").exists()

@@ -394,6 +394,14 @@ def test_a_paused_run_shows_its_learning(tmp_path: Path) -> None:
     assert "gymnasium" not in text.lower()
 
 
+def test_a_run_that_trains_again_has_not_ended(tmp_path: Path) -> None:
+    ended = {"ended": "2026-01-02T03:04:05Z"}
+    for state, is_said in (("paused", True), ("training", False)):
+        folder = make_run(tmp_path / state, None, state=state, state_sha256=None, **ended)
+        page = Page(page_module.write_report(folder).read_text(encoding="utf-8"))
+        assert ("ended" in page.text) is is_said
+
+
 HOSTILE = "<script>alert(1)</script>\"'&$x_1$"
 
 

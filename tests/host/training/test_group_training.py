@@ -21,11 +21,13 @@ from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import group as group_module
+from rltools_host.training import group_plan
 from rltools_host.training.crew import Worker
 from rltools_host.training.group import GroupTraining, scratch_folder
+from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.group_view import FINISHED, GroupScreen, Member
 from rltools_host.training.interruption import Interruption
-from rltools_host.training.plan import Plan
+from rltools_host.training.plan import Plan, TrainingRequest
 from rltools_host.training.worker import Job
 from training_bench import final_state
 
@@ -155,6 +157,24 @@ def test_a_group_that_has_finished_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 # -- what is not the tools' ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begun", "given", "logs"),
+    [(False, None, False), (False, True, True), (True, None, True), (True, False, False)],
+)
+def test_a_resumed_group_logs_as_it_began_unless_it_is_told(
+    begun: bool, given: bool | None, logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
+    monkeypatch.setattr(group_plan, "make_plan", lambda _: plan)
+    monkeypatch.setattr(group_plan, "build_program", lambda _: None)
+    path = tmp_path / "group"
+    GroupFolder.create(path, {**ASKED, "tensorboard": begun, "state": "paused"}).close()
+    request = GroupRequest(TrainingRequest(resume=str(path)), tensorboard=given)
+    group, _ = group_plan.go_on(request)
+    group.close()
+    assert group.metadata["tensorboard"] is logs
 
 
 def test_a_run_that_saved_nothing_begins_beside_what_a_user_put_there(tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ def section(data: RunData) -> Section | None:
     metadata, identity = data.metadata, identity_of(data.metadata)
     rows: list[tuple[str, Any]] = [("run", data.folder.name)]
     rows.append(("state", data.folder.state))
-    rows += [(name, readable_time(metadata.get(name))) for name in ("started", "ended")]
+    rows.append(("started", readable_time(metadata.get("started"))))
+    if metadata.get("state") != "training":  # else it is an earlier session's
+        rows.append(("ended", readable_time(metadata.get("ended"))))
     rows.append(("source revision", revision_of(metadata)))
     rows.append(("board", data.board_title))
     rows.append(("board's kernels", identity.get("device")))
