@@ -4,7 +4,7 @@
 // speeds, the wind and the dynamics. Both are the same in the drone's two mirrors.
 //
 // Large steps at first, each row learnt from once, and a step size that ends at a hundredth of
-// that: docs/design.md, "What was learnt about a quadrotor", has the figures. For other drones, and
+// that: docs/experiments.md, "A quadrotor", has the figures. For other drones, and
 // for many at once, quadrotor_ppo.h is made.
 // Requires: hosted
 // Gate: hover-nominal

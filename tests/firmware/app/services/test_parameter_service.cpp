@@ -1,4 +1,4 @@
-// Hyperparameters over the link (docs/protocol.md, "Hyperparameters"), on a board that is memory.
+// Hyperparameters over the link (docs/protocol.md, "Messages"), on a board that is memory.
 #include "scripted_board.h"
 
 using namespace scripted;

@@ -7,7 +7,7 @@
 // core load one vector for each multiply-add that they start, so a product that leaves out terms,
 // with a load for each multiply-add, has no load to spare for the factor. On a core where loads
 // delay the multiply-adds, each costs up to half of one, wherever it goes: tiles are as large as
-// the registers allow. Measurements are in docs/performance.md ("Kinds of core").
+// the registers allow. Measurements are in docs/experiments.md ("Kinds of core").
 #pragma once
 
 #include "rltools/kernels/simd/vector.h"

@@ -1,0 +1,70 @@
+"""Every link between documents leads somewhere: to a file, and to a heading of it; so does every
+section that a source file names."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from rltools_host import paths
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+SECTION = re.compile(r'docs/(\w+\.md)(?:, | \()"([^"]+)"')
+
+
+def tracked(word: str, *patterns: str) -> list[Path]:
+    """The files in which the word is."""
+    command = ["git", "-C", str(paths.REPOSITORY), "grep", "-lzF", "-e", word, "--", *patterns]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [paths.REPOSITORY / name for name in output.split("\0") if name]
+
+
+@cache
+def headings(document: Path) -> list[str]:
+    text = FENCE.sub("", document.read_text(encoding="utf-8"))
+    return [line.lstrip("#").strip() for line in text.splitlines() if line.startswith("#")]
+
+
+def anchor(heading: str) -> str:
+    """As GitHub makes one of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def fault(document: Path, link: str) -> str:
+    name, _, section = link.partition("#")
+    target = (document.parent / name).resolve() if name else document
+    if not target.exists():
+        return f"{document}: there is no {link}"
+    if section and section not in map(anchor, headings(target)):
+        return f"{document}: {target.name} has no section #{section}"
+    return ""
+
+
+def test_links_lead_somewhere() -> None:
+    faults = []
+    for document in tracked("](", "*.md"):
+        text = FENCE.sub("", document.read_text(encoding="utf-8"))
+        links = [link for link in LINK.findall(text) if not re.match(r"\w+:", link)]
+        faults += [reason for link in links if (reason := fault(document, link))]
+    assert not faults, "\n".join(faults)
+
+
+def test_a_link_without_an_end_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# One `rlt`, two\n")
+    assert not fault(tmp_path / "a.md", "#one-rlt-two")
+    assert "no section" in fault(tmp_path / "a.md", "#three")
+    assert "there is no" in fault(tmp_path / "a.md", "b.md")
+
+
+def test_sections_that_sources_name_are_there() -> None:
+    faults = []
+    for source in tracked("docs/", "*.h", "*.cpp", "*.py"):
+        text = re.sub(r"\s+(?://|#)?\s*", " ", source.read_text(encoding="utf-8"))
+        for name, section in SECTION.findall(text):
+            found = headings(paths.REPOSITORY / "docs" / name)
+            if not any(heading.startswith(section) for heading in found):
+                faults.append(f"{source}: docs/{name} has no section {section!r}")
+    assert not faults, "\n".join(faults)
