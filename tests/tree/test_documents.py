@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from rltools_host import paths
+from rltools_host.tree import TREE
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -17,9 +17,9 @@ SECTION = re.compile(r'docs/(\w+\.md)(?:, | \()"([^"]+)"')
 
 def tracked(word: str, *patterns: str) -> list[Path]:
     """The files in which the word is."""
-    command = ["git", "-C", str(paths.REPOSITORY), "grep", "-lzF", "-e", word, "--", *patterns]
+    command = ["git", "-C", str(TREE.root), "grep", "-lzF", "-e", word, "--", *patterns]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [paths.REPOSITORY / name for name in output.split("\0") if name]
+    return [TREE.root / name for name in output.split("\0") if name]
 
 
 @cache
@@ -64,7 +64,7 @@ def test_sections_that_sources_name_are_there() -> None:
     for source in tracked("docs/", "*.h", "*.cpp", "*.py"):
         text = re.sub(r"\s+(?://|#)?\s*", " ", source.read_text(encoding="utf-8"))
         for name, section in SECTION.findall(text):
-            found = headings(paths.REPOSITORY / "docs" / name)
+            found = headings(TREE.root / "docs" / name)
             if not any(heading.startswith(section) for heading in found):
                 faults.append(f"{source}: docs/{name} has no section {section!r}")
     assert not faults, "\n".join(faults)
