@@ -8,11 +8,11 @@ if(NOT RLT_PYTHON)
   if(EXISTS "${CMAKE_CURRENT_SOURCE_DIR}/.venv/bin/python")
     set(RLT_PYTHON "${CMAKE_CURRENT_SOURCE_DIR}/.venv/bin/python")
   else()
-    find_package(Python3 3.10 REQUIRED COMPONENTS Interpreter)
+    find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
     set(RLT_PYTHON "${Python3_EXECUTABLE}")
   endif()
 endif()
-set(RLT_PYTHON "${RLT_PYTHON}" CACHE FILEPATH "Python >= 3.10 with pymavlink, for code generation")
+set(RLT_PYTHON "${RLT_PYTHON}" CACHE FILEPATH "Python >= 3.11 with pymavlink, for code generation")
 
 set(rlt_protocol_stamp "${RLT_PROTOCOL_DIRECTORY}/stamp")
 add_custom_command(

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Locks the Python packages of pyproject.toml: exact versions with hashes for Python 3.10 to 3.14, one file per group.
+# Locks the Python packages of pyproject.toml: exact versions with hashes for Python 3.11 to 3.14, one file per group.
 # All groups are resolved together first, so that they agree. Needs uv (pip install uv).
 set -eu
 cd "$(dirname "$0")/../.."
@@ -7,7 +7,7 @@ together=$(mktemp)
 trap 'rm -f "$together"' EXIT
 
 compile() {
-  uv pip compile --quiet --universal --python-version 3.10 --no-header --no-annotate "$@"
+  uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate "$@"
 }
 
 compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group esp-idf --group mujoco \

@@ -6,24 +6,24 @@ No other module asks what time it is on the wall (tests/tree/test_clock.py).
 from __future__ import annotations
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 LAST_US = 2**53 - 1  # in 2255; every reader of JSON has it exactly
 
 
 def timestamp(precision: str = "seconds") -> str:
     """`2026-11-23T17:05:00+00:00`."""
-    return datetime.now(timezone.utc).isoformat(timespec=precision)
+    return datetime.now(UTC).isoformat(timespec=precision)
 
 
 def date() -> str:
     """`2026-11-23`."""
-    return datetime.now(timezone.utc).date().isoformat()
+    return datetime.now(UTC).date().isoformat()
 
 
 def folder_date() -> str:
     """`20261123-170500`, with which the name of a run's folder begins."""
-    return f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
 def now_us() -> int:
@@ -36,7 +36,7 @@ def microseconds_of(stamp: str) -> int:
     none."""
     moment = datetime.fromisoformat(stamp)
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
+        moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1_000_000)
 
 

@@ -464,7 +464,7 @@ def test_python_too_old(version: str, tmp_path: Path) -> None:
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     result = subprocess.run([launcher], capture_output=True, text=True, env=environment)
     assert result.returncode == PythonVersionError.exit_code
-    assert f"Python {version}, but 3.10 or newer is needed" in result.stderr
+    assert f"Python {version}, but 3.11 or newer is needed" in result.stderr
 
 
 def test_full_disk_is_not_the_output(

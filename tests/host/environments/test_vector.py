@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import warnings
 from typing import Any
@@ -20,17 +19,7 @@ from rltools_host.environments.single import register
 from rltools_host.environments.vector import CompiledVectorEnv
 from rltools_host.errors import UsageError
 
-NAMES = [
-    pytest.param(
-        environment.name,
-        marks=pytest.mark.skipif(
-            bool(environment.requirements) and sys.version_info < (3, 11),
-            reason="MuJoCo's wheel is for Python 3.11 and newer",
-        ),
-    )
-    for environment in list_environments()
-]
-MUJOCO_PYTHON = pytest.mark.skipif(sys.version_info < (3, 11), reason="MuJoCo needs Python 3.11")
+NAMES = [environment.name for environment in list_environments()]
 Array = NDArray[Any]
 
 register()
@@ -201,12 +190,11 @@ def test_episodes_are_cut_off_and_begun_anew_in_the_same_step() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_episodes_are_begun_anew_in_the_next_step_where_that_is_asked_for(threads: int) -> None:
     """The same steps and the same starts as in the same step, one step later."""
-    name = "Hopper-v4" if sys.version_info >= (3, 11) else "Pendulum-v1"
     env = CompiledVectorEnv(
-        name, 3, max_episode_steps=30, autoreset_mode="NextStep", threads=threads
+        "Hopper-v4", 3, max_episode_steps=30, autoreset_mode="NextStep", threads=threads
     )
     assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    same = CompiledVectorEnv(name, 3, max_episode_steps=30)
+    same = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=30)
     actions = actions_of(env, 60)
     env.reset(seed=6)
     same.reset(seed=6)
@@ -229,11 +217,11 @@ def test_episodes_are_begun_anew_in_the_next_step_where_that_is_asked_for(thread
     assert not (terminated | truncated)[ended].any()
     if not ended.all():
         assert rewards[~ended].all()
-    env = CompiledVectorEnv(name, 3, max_episode_steps=1, autoreset_mode="NextStep")
+    env = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=1, autoreset_mode="NextStep")
     env.reset(seed=6)
     env.step(actions[0])
     env.reset(seed=6)  # where an episode has just ended: the next step is one
-    again = CompiledVectorEnv(name, 3, max_episode_steps=30)
+    again = CompiledVectorEnv("Hopper-v4", 3, max_episode_steps=30)
     again.reset(seed=6)
     assert np.array_equal(env.step(actions[0])[0], again.step(actions[0])[0])
 
@@ -246,7 +234,6 @@ def test_gymnasium_s_vector_wrappers_take_the_next_step_mode() -> None:
     assert ends == [False, False, True, False, False, False, True, False]
 
 
-@MUJOCO_PYTHON
 def test_an_episode_that_terminates_is_not_truncated() -> None:
     env = CompiledVectorEnv("Hopper-v4", 8)
     env.reset(seed=0)
@@ -270,7 +257,6 @@ def test_an_episode_that_terminates_is_not_truncated() -> None:
     assert ends > 8
 
 
-@MUJOCO_PYTHON
 def test_threads_give_the_same_bits() -> None:
     one, three = CompiledVectorEnv("Ant-v4", 16), CompiledVectorEnv("Ant-v4", 16, threads=3)
     actions = actions_of(one, 60)
@@ -278,7 +264,6 @@ def test_threads_give_the_same_bits() -> None:
         assert np.array_equal(expected, actual)
 
 
-@MUJOCO_PYTHON
 def test_threads_of_python_may_each_step_with_several() -> None:
     """Where another has the library's threads, a caller does without."""
     alone = CompiledVectorEnv("Hopper-v4", 8)

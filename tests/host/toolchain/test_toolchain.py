@@ -101,7 +101,7 @@ def test_launcher_works_through_links(tree: Path, tmp_path: Path) -> None:
 def test_launcher_without_python(tree: Path) -> None:
     result = launch(tree, RLT_PYTHON="python-that-is-not-there")
     assert result.returncode == 13
-    assert "python-that-is-not-there not found: install Python 3.10 or newer" in result.stderr
+    assert "python-that-is-not-there not found: install Python 3.11 or newer" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
@@ -116,7 +116,7 @@ def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
     old = script(tmp_path / "python3.9", '[ "$1" = -V ] && echo "Python 3.9.2" || exit 1')
     result = launch(tree, RLT_PYTHON=str(old))
     assert result.returncode == 13
-    assert "is Python 3.9.2, but 3.10 or newer is needed" in result.stderr
+    assert "is Python 3.9.2, but 3.11 or newer is needed" in result.stderr
     assert len(result.stderr.splitlines()) == 1
 
 
