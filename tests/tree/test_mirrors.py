@@ -1,4 +1,4 @@
-"""A test lies where what it tests lies (docs/design.md, "Where a test lies")."""
+"""A test lies where what it tests lies (CONTRIBUTING.md, "Where a test lies")."""
 
 from __future__ import annotations
 
