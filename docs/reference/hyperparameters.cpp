@@ -1,0 +1,37 @@
+// Prints every hyperparameter as Markdown, from the lists of the algorithms and environments
+// (write.py compiles and runs it).
+#include <cstdio>
+
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/algorithms/sac.h"
+#include "rltools/rl/algorithms/td3.h"
+#include "rltools/rl/environments/windy_quadrotor.h"
+
+namespace {
+
+template <class List>
+void print(const char* title, int from = 0) {
+  std::printf("\n## %s\n\n| name | default | range | unit | meaning |\n|---|---|---|---|---|\n",
+              title);
+  for (int i = from; i < List::kCount; i++) {
+    const rlt::ParameterInfo& info = List::info(i);
+    const bool is_bounded = info.maximum < 4294967295.0;
+    std::printf("| `%s` | %.7g | ", info.name, info.default_value);
+    if (is_bounded)
+      std::printf("%.7g to %.7g", info.minimum, info.maximum);
+    else
+      std::printf("from %g on", info.minimum);
+    std::printf(" | %s | %s |\n", info.unit, info.description);
+  }
+}
+
+}  // namespace
+
+int main() {
+  print<rlt::Td3Hyperparameters>("TD3");
+  print<rlt::SacHyperparameters>("SAC");
+  print<rlt::PpoHyperparameters>("PPO");
+  print<rlt::quadrotor::Settings>("Settings of the quadrotor");
+  print<rlt::quadrotor::WindySettings>("Settings of the quadrotor in a steady wind",
+                                       rlt::quadrotor::Settings::kCount);
+}
