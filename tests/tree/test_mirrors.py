@@ -8,15 +8,9 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from rltools_host.mutants.areas import MIRRORS
 from rltools_host.tree import TREE
 
-# Folders of tests, and those whose folders they have. A test of several folders lies in one above.
-MIRRORS = {
-    "tests/lib": ("lib/rltools/include/rltools",),
-    "tests/firmware": ("firmware",),
-    "tests/host": ("host/rltools_host", "host"),
-    "tests/integrations": ("integrations",),
-}
 LEAST = {"tests/lib": 80, "tests/firmware": 15, "tests/host": 80, "tests/integrations": 9}
 SOURCES = (".h", ".cpp", ".py")
 # Named like something else: settings of any environment, not a quadrotor's.

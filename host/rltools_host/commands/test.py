@@ -277,18 +277,12 @@ def run(
     expression: str | None = None,
     slow: bool = False,
     exhaustive: bool = False,
-    mutants: bool = False,
     json_output: bool = False,
 ) -> int:
-    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests;
-    `mutants` measures the tests instead, and `expression` chooses among the faults."""
+    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests."""
     packages, *other_packages = tools.GROUPS
     tools.ensure_group(packages)
     tools.install_system_packages()
-    if mutants:
-        for group in other_packages:
-            tools.ensure_group(group)
-        return measure.run(expression, json_output)
     arguments = [
         f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
     ]
@@ -313,9 +307,18 @@ def run(
     return code or int(any(outcome.failed for outcome in outcomes))
 
 
+def measure_tests(
+    expression: str | None, json_output: bool = False, seed: int = 0, samples: int = measure.SAMPLES
+) -> int:
+    for group in tools.GROUPS:
+        tools.ensure_group(group)
+    tools.install_system_packages()
+    return measure.run(expression, json_output, seed=seed, samples=samples)
+
+
 EXAMPLE = "test --fast -k framing"
 TESTS = mode("without --mutants", "fast", "expression", "slow", "exhaustive", "json_output")
-MUTANTS = mode("with --mutants", "expression", "mutants", "json_output")
+MUTANTS = mode("with --mutants", "expression", "mutants", "seed", "samples", "json_output")
 MODES = (TESTS, MUTANTS)
 
 
@@ -331,9 +334,14 @@ def command(
     ] = False,
     mutants: Annotated[
         bool,
-        typer.Option("--mutants", help="Count the small faults (tests/mutants) that tests notice."),
+        typer.Option("--mutants", help="Make small faults, and count those that tests notice."),
     ] = False,
+    seed: Annotated[int, typer.Option(help="Which faults are drawn.")] = 0,
+    samples: Annotated[int, typer.Option(help="How many faults of each area.")] = measure.SAMPLES,
     json_output: Json = False,
 ) -> None:
     require(context, MODES, MUTANTS if mutants else TESTS)
-    leave(run(fast, expression, slow, exhaustive, mutants, json_output))
+    if mutants:
+        leave(measure_tests(expression, json_output, seed, samples))
+    else:
+        leave(run(fast, expression, slow, exhaustive, json_output))

@@ -1,4 +1,4 @@
-"""`rlt test --mutants`: applies each small fault of the list, and counts those that tests notice.
+"""`rlt test --mutants`: makes faults, one at a time, and counts those that tests notice.
 
 All of it happens in a copy of the tree, build/mutants/tree; the user's tree is only read.
 """
@@ -14,14 +14,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.build.cmake import build_lock
 from rltools_host.errors import BuildError, RltError, UsageError
-from rltools_host.mutants.catalogue import Area, Detector, Mutant, load
+from rltools_host.mutants import areas
+from rltools_host.mutants.cpp_syntax import cpp_faults
+from rltools_host.mutants.faults import (
+    KEPT,
+    Fault,
+    FaultListError,
+    kept_faults,
+    shuffled,
+    without_dead,
+)
+from rltools_host.mutants.python_syntax import python_faults
+from rltools_host.mutants.verdicts import Verdict, document, print_result, table
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
@@ -30,6 +40,10 @@ from rltools_host.tree import TREE
 # What the copy has of its own: builds, caches and what tests write.
 OWN_FOLDERS = {"build", "runs", "__pycache__", ".hypothesis", ".pytest_cache", ".cache", ".git"}
 ENVIRONMENT_LINK = Path(".venv")
+SAMPLES = 20  # faults of each area
+NO_TESTS_RAN = 5  # of these files, by pytest
+NO_TESTS = areas.Tests((), ())
+LONGEST_S = 300.0  # of a check of which is not known how long it takes
 SHORTEST_LIMIT_S = 60.0
 SLOWER_THAN_UNCHANGED = 5.0  # a test that takes this many times as long hangs
 
@@ -39,14 +53,23 @@ class BaselineError(RltError):
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What became of a mutant; `by` says which test noticed it, or why it could not be tried."""
+class Check:
+    """A program of a C++ test, or files of Python tests: of these what `rlt test` runs every day
+    (`is_daily`), or what `rlt test --all` adds."""
 
-    mutant: Mutant
-    noticed: bool
-    by: str
-    seconds: float
-    is_valid: bool = True
+    files: tuple[Path, ...]
+    is_daily: bool = True
+    suffix: str = ""
+
+    @property
+    def program(self) -> str:
+        return self.files[0].stem + self.suffix if self.files[0].suffix == ".cpp" else ""
+
+    @property
+    def name(self) -> str:
+        if self.program or len(self.files) == 1:
+            return self.program or self.files[0].name
+        return f"{self.files[0].name} and {len(self.files) - 1} more"
 
 
 def tree_files(root: Path) -> list[Path]:
@@ -66,7 +89,8 @@ class Copy:
         self.source = source
         self.root = root
         self.build = root / "build" / "mutants"  # Python tests configure build/host as they need it
-        self.limits: dict[str, float] = {}
+        self.limits: dict[Check, float] = {}
+        self.output = ""  # of what was run last
 
     def refresh(self) -> None:
         """Makes the copy equal to the tree; writes only what differs, so that builds stay valid."""
@@ -93,13 +117,13 @@ class Copy:
                 path.unlink()
 
     @contextlib.contextmanager
-    def mutated(self, mutant: Mutant) -> Iterator[None]:
-        content = (self.root / mutant.path).read_text(encoding="utf-8")
+    def mutated(self, fault: Fault) -> Iterator[None]:
+        content = (self.root / fault.path).read_text(encoding="utf-8")
         try:
-            self._write(mutant.path, mutant.apply(content))
+            self._write(fault.path, fault.apply(content))
             yield
         finally:
-            self._write(mutant.path, content)
+            self._write(fault.path, content)
 
     def _write(self, path: Path, content: str) -> None:
         file = self.root / path
@@ -161,192 +185,167 @@ class Copy:
         if code != 0:
             raise BuildError(f"configuring the copy failed:\n{output}")
 
-    def compile(self, names: Sequence[str]) -> tuple[int, str]:
-        return self.run([tools.program("ninja"), "-C", str(self.build), *names])
+    def compile(self, check: Check) -> tuple[int, str]:
+        if not check.program:
+            return 0, ""
+        if not (self.build / "build.ninja").is_file():
+            self.configure()
+        return self.run([tools.program("ninja"), "-C", str(self.build), check.program])
 
-    def including(self, path: Path, tests: Sequence[Detector]) -> list[Detector]:
-        """The C++ tests, of these, that a source file is compiled into."""
-        _, output = self.run([tools.program("ninja"), "-C", str(self.build), "-t", "deps"])
-        users: dict[str, set[str]] = defaultdict(set)
-        target = ""
-        for line in output.splitlines():
-            if line.startswith(" "):
-                users[os.path.realpath(self.build / line.strip())].add(target)
-            elif match := re.search(r"CMakeFiles/(\w+)\.dir/.*: #deps", line):
-                target = match.group(1)
-        names = users[os.path.realpath(self.root / path)]
-        return [test for test in tests if test.program in names]
-
-    def passes(self, test: Detector) -> tuple[bool, str]:
-        """Whether a test that has been built passes, and its output."""
+    def passes(self, check: Check) -> bool:
+        """Whether a check that has been compiled passes; one that takes too long does not."""
         shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)  # what failed with others
-        if test.is_python:
+        if check.program:
+            command = [str(self.build / check.program), "--abort-after=1"]
+            if not Path(command[0]).is_file():  # it needs what is not installed
+                return True
+        else:
             python = self.root / ENVIRONMENT_LINK / "bin" / "python"
             command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-            command += [str(test.path), *(["-k", test.expression] if test.expression else [])]
-        else:
-            command = [str(self.build / test.program), "--abort-after=1"]
-        code, output = self.run(command, self.limits.get(test.name))
-        return code == 0, output
+            command += [] if check.is_daily else ["--all", "-m", "all"]
+            command += [str(file) for file in check.files]
+        code, self.output = self.run(command, self.limits.get(check, LONGEST_S))
+        return code in (0, NO_TESTS_RAN)
 
-    def check_unchanged(self, tests: Sequence[Detector]) -> None:
-        """Builds and runs tests without a mutant, and sets their time limits."""
-        programs = sorted({test.program for test in tests if not test.is_python})
-        if programs:
-            self.configure()
-            code, output = self.compile(programs)
-            if code != 0:
-                raise BuildError(f"the copy of the tree does not build:\n{output}")
-        for test in tests:
-            started = time.monotonic()
-            passed, output = self.passes(test)
-            if not passed:
-                raise BaselineError(f"{test.name} fails without a mutant:\n{output}")
-            seconds = time.monotonic() - started
-            self.limits[test.name] = max(SHORTEST_LIMIT_S, SLOWER_THAN_UNCHANGED * seconds)
+    def check_unchanged(self, check: Check) -> None:
+        """Once: that it passes without a fault, and how long that takes."""
+        if check in self.limits:
+            return
+        code, output = self.compile(check)
+        if code != 0:
+            raise BuildError(f"the copy of the tree does not build:\n{output}")
+        started = time.monotonic()
+        if not self.passes(check):
+            raise BaselineError(f"{check.name} fails without a fault:\n{self.output}")
+        seconds = time.monotonic() - started
+        self.limits[check] = max(SHORTEST_LIMIT_S, SLOWER_THAN_UNCHANGED * seconds)
 
 
-def try_mutant(copy: Copy, mutant: Mutant, tests: Sequence[Detector]) -> Verdict:
-    """Applies a mutant and runs tests until one fails."""
+def checks_of(tree: areas.Tree, path: Path, all_tests: bool) -> list[Check]:
+    """What is to notice a fault of a file; with `all_tests` what is not run daily comes last."""
+    tests = tree.tests_of(path)
+    daily: list[Check] = []
+    rest: list[Check] = []
+    for program in tests.programs:
+        words = tree.words(program)
+        (rest if "all" in words else daily).append(Check((program,), "all" not in words))
+        if "more" in words:
+            rest.append(Check((program,), False, "_all"))
+    if tests.python:
+        daily.append(Check(tests.python))
+        rest.append(Check(tests.python, False))
+    return [*daily, *(rest if all_tests else [])]
+
+
+def try_fault(copy: Copy, area: str, fault: Fault, checks: Sequence[Check]) -> Verdict:
+    """Makes a fault and runs checks until one fails."""
     started = time.monotonic()
+    sentence = fault.described((copy.root / fault.path).read_text(encoding="utf-8"))
 
-    def verdict(noticed: bool, by: str, is_valid: bool = True) -> Verdict:
-        return Verdict(mutant, noticed, by, time.monotonic() - started, is_valid)
+    def verdict(noticed: bool, by: str, is_valid: bool = True, is_daily: bool = True) -> Verdict:
+        seconds = time.monotonic() - started
+        return Verdict(area, fault, sentence, noticed, by, seconds, is_valid, is_daily)
 
-    with copy.mutated(mutant):
-        for test in tests:
-            if not test.is_python:
-                code, output = copy.compile([test.program])
-                if code != 0 and mutant.must_not_compile:
-                    return verdict(True, "the compiler")
-                if code != 0:
-                    reason = next(iter(re.findall(r"error: .*", output)), "see the build")
-                    return verdict(False, f"does not compile: {reason}", is_valid=False)
-            passed, _ = copy.passes(test)
-            if not passed:
-                return verdict(True, test.name)
-    return verdict(False, ", ".join(test.name for test in tests))
-
-
-def table(areas: Sequence[Area], verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
-    """A row for each area of which something was tried."""
-    rows: list[dict[str, object]] = []
-    for area in areas:
-        mine = [verdict for verdict in verdicts if verdict.mutant.area == area.name]
-        noticed = sum(verdict.noticed for verdict in mine)
-        if mine:
-            share = noticed / len(mine)
-            rows.append(
-                {
-                    "area": area.name,
-                    "noticed": noticed,
-                    "total": len(mine),
-                    "share": share,
-                    "goal": area.goal,
-                    "reached": share >= area.goal,
-                }
-            )
-    return rows
+    for check in checks:
+        with copy.mutated(fault):
+            code, output = copy.compile(check)
+            if code != 0:
+                reason = next(iter(re.findall(r"error: .*", output)), "see the build")
+                return verdict(False, f"does not compile: {reason}", is_valid=False)
+            passed = copy.passes(check)
+        if not passed:
+            copy.check_unchanged(check)
+            return verdict(True, check.name, is_daily=check.is_daily)
+    return verdict(False, ", ".join(check.name for check in checks))
 
 
-def print_result(rows: Sequence[dict[str, object]], verdicts: Sequence[Verdict]) -> None:
-    print(f"\n{'area':<18} noticed      share  goal")
-    for row in rows:
-        mark = "" if row["reached"] else "  missed"
-        print(
-            f"{row['area']!s:<18} {row['noticed']:>3} of {row['total']:>3} "
-            f"{row['share']:>8.1%} {row['goal']:>5.0%}{mark}"
-        )
-    noticed = sum(verdict.noticed for verdict in verdicts)
-    if verdicts:
-        share = noticed / len(verdicts)
-        print(f"{'all':<18} {noticed:>3} of {len(verdicts):>3} {share:>8.1%}")
-    for title, chosen in (
-        ("unnoticed", [v for v in verdicts if v.is_valid and not v.noticed]),
-        ("could not be tried", [v for v in verdicts if not v.is_valid]),
-    ):
-        if chosen:
-            print(f"\n{title}:")
-        for verdict in chosen:
-            print(f"  {verdict.mutant.place}: {verdict.mutant.fault} ({verdict.by})")
+def generated_faults(root: Path, path: Path) -> list[Fault]:
+    source = (root / path).read_text(encoding="utf-8")
+    return (python_faults if path.suffix == ".py" else cpp_faults)(path, source)
 
 
-def document(rows: Sequence[dict[str, object]], verdicts: Sequence[Verdict]) -> dict[str, object]:
+def chosen_faults(tree: areas.Tree, expression: str | None, seed: int) -> dict[str, list[Fault]]:
+    """Of each area, in the order in which they are tried: what matches an area ("lib/core"), a
+    file, or the sentence of a kept fault. Files without tests of theirs have none."""
+    kept, problems = kept_faults(tree.root, tree.sources)
+    if problems:
+        raise FaultListError(f"{KEPT} does not fit the tree: " + "; ".join(problems))
+    word = expression or ""
+    found = {
+        areas.KEPT_AREA: [
+            fault for fault in kept if word in f"{areas.KEPT_AREA} {fault.path} {fault.sentence}"
+        ]
+    }
+    for path in tree.sources:
+        area = tree.area(path)
+        is_chosen = word == area or (word != areas.KEPT_AREA and word in str(path))
+        if is_chosen and tree.tests_of(path) != NO_TESTS:
+            found.setdefault(area, []).extend(generated_faults(tree.root, path))
     return {
-        "areas": list(rows),
-        "mutants": [
-            {
-                "area": verdict.mutant.area,
-                "file": str(verdict.mutant.path),
-                "line": verdict.mutant.line,
-                "fault": verdict.mutant.fault,
-                "noticed": verdict.noticed,
-                "by": verdict.by,
-                "valid": verdict.is_valid,
-                "seconds": round(verdict.seconds, 3),
-            }
-            for verdict in verdicts
-        ],
+        area: shuffled(without_dead(tree.root, faults), seed, area)
+        for area, faults in found.items()
+        if faults
     }
 
 
-def tests_of(copy: Copy, mutants: Sequence[Mutant]) -> dict[Mutant, list[Detector]]:
-    """The tests of each mutant: those that its entry names, or all that include its file."""
-    every = [
-        Detector(path.relative_to(copy.root))
-        for path in sorted((copy.root / "tests").rglob("test_*.cpp"))
-        if {copy.root / "tests/lib", copy.root / "tests/firmware"} & set(path.parents)
-    ]
-    named = {test for mutant in mutants for test in mutant.tests}
-    unnamed = [mutant for mutant in mutants if not mutant.tests]
-    if unnamed:
-        named |= set(every)
-    copy.check_unchanged(sorted(named, key=lambda test: test.name))
-    including = {path: copy.including(path, every) for path in {m.path for m in unnamed}}
-    return {mutant: list(mutant.tests) or including[mutant.path] for mutant in mutants}
+def tried_faults(
+    copy: Copy,
+    tree: areas.Tree,
+    chosen: dict[str, list[Fault]],
+    samples: int,
+    all_tests: bool,
+) -> Iterator[Verdict]:
+    """Of each area as many as `samples` that compile; all of what is kept."""
+    for area, faults in chosen.items():
+        wanted = len(faults) if area == areas.KEPT_AREA else samples
+        for fault in faults:
+            if wanted <= 0:
+                break
+            verdict = try_fault(copy, area, fault, checks_of(tree, fault.path, all_tests))
+            wanted -= verdict.is_valid
+            yield verdict
 
 
 def run(
     expression: str | None = None,
     json_output: bool = False,
+    *,
+    seed: int = 0,
+    samples: int = SAMPLES,
+    all_tests: bool = False,
     source: Path | None = None,
     root: Path | None = None,
 ) -> int:
-    """Tries every mutant that matches; 0 where each area reaches its goal. Ctrl-C ends it early,
-    with the table of what was tried."""
-    source = source or TREE.root
+    """0 where no area misses its goal. Ctrl-C ends it early, with the table of what was tried."""
     directory = root or PROJECT.build / "mutants"
-    areas = load(source, expression)
-    mutants = [mutant for area in areas for mutant in area.mutants]
-    if not mutants:
-        raise UsageError(
-            f"-k {expression} matches no mutant: it is looked for in area, file and fault"
-        )
-    print(f"{len(mutants)} mutants in {len(areas)} areas", file=sys.stderr)
+    copy = Copy(source or TREE.root, directory / "tree")
     verdicts: list[Verdict] = []
+    goals: dict[str, float] = {}
     is_complete = False
-    copy = Copy(source, directory / "tree")
     with build_lock(directory), contextlib.suppress(KeyboardInterrupt):
         copy.refresh()
-        for mutant, tests in tests_of(copy, mutants).items():
-            verdict = try_mutant(copy, mutant, tests)
+        tree = areas.Tree(copy.root)
+        chosen = chosen_faults(tree, expression, seed)
+        if not chosen:
+            raise UsageError(f"-k {expression} matches no fault: it is looked for in area and file")
+        goals = {area: areas.goal(area) for area in chosen}
+        for verdict in tried_faults(copy, tree, chosen, samples, all_tests):
             verdicts.append(verdict)
             word = (
-                "noticed  " if verdict.noticed else "UNNOTICED" if verdict.is_valid else "INVALID"
+                "noticed" if verdict.noticed else "UNNOTICED" if verdict.is_valid else "not tried"
             )
             print(
-                f"[{len(verdicts)}/{len(mutants)}] {word} {mutant.place}: {mutant.fault} "
+                f"{word:<9} {verdict.fault.place}: {verdict.sentence} "
                 f"({verdict.by}, {verdict.seconds:.1f} s)",
                 file=sys.stderr,
                 flush=True,
             )
         is_complete = True
-    rows = table(areas, verdicts)
-    print_result(rows, verdicts)
-    if not is_complete:
-        print(f"interrupted after {len(verdicts)} of {len(mutants)}", file=sys.stderr)
+    rows = table(goals, verdicts)
+    print_result(rows, verdicts, all_tests)
     if json_output:
-        print(json.dumps(document(rows, verdicts)))
+        print(json.dumps(document(rows, verdicts, seed)))
     if not is_complete:
+        print("interrupted: this is what was tried until then", file=sys.stderr)
         return 130
-    return int(not all(row["reached"] for row in rows) or not all(v.is_valid for v in verdicts))
+    return int(any(row["missed"] for row in rows))

@@ -66,7 +66,7 @@ WAYS = (
     of("study", "study.list_studies", when="without a study's NAME"),
     of("study pendulum-ppo-ablation", "study.groups.run", when="with a study's NAME"),
     of("test", "test.run", when="without --mutants"),
-    of("test --mutants", "test.run", when="with --mutants"),
+    of("test --mutants", "test.measure_tests", when="with --mutants"),
     of("train pendulum-td3", "train.run", "groups.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "groups.run_seeds"),
     of("train --resume r", "train.run", "groups.run_seeds"),

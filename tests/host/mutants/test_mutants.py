@@ -1,4 +1,4 @@
-"""`rlt test --mutants`: its list fits the tree, and its verdicts on a toy tree are right."""
+"""`rlt test --mutants`: its operators, which tests a file has, and its verdicts on a toy tree."""
 
 from __future__ import annotations
 
@@ -16,45 +16,209 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.commands import test as test_command
-from rltools_host.errors import BuildError, UsageError
-from rltools_host.mutants import catalogue
+from rltools_host.errors import UsageError
+from rltools_host.mutants import areas, faults
 from rltools_host.mutants import measure as measure_module
-from rltools_host.mutants.catalogue import MutantListError
+from rltools_host.mutants.cpp_syntax import cpp_faults
 from rltools_host.mutants.measure import BaselineError
+from rltools_host.mutants.python_syntax import python_faults
 from rltools_host.tree import TREE
 
+LIBRARY = "lib/rltools/include/rltools"
+HEADER = f"{LIBRARY}/core/toy.h"
+PYTHON = "host/rltools_host/runs/clamp.py"
 PYTHON_SOURCE = """
 def clamp(x, low, high):
     if x < low:
         return low
-    if x > high:
-        return high
-    return x
+    return min(x, high)
 """
 PYTHON_TEST = """
 from pathlib import Path
-exec((Path(__file__).parents[2] / "host/clamp.py").read_text())
+exec((Path(__file__).parents[3] / "host/rltools_host/runs/clamp.py").read_text())
 def test_low(): assert clamp(-1, 0, 2) == 0
 def test_inside(): assert clamp(1, 0, 2) == 1
 """
-HEADER = "inline int twice(int x) { return 2 * x; }\ninline int thrice(int x) { return 3 * x; }\n"
-CPP_TEST = '#include "toy.h"\nint main() { return twice(2) == 4 ? 0 : 1; }\n'
-OTHER_CPP_TEST = "int main() { return 0; }\n"
-CMAKE = """
+CPP_SOURCE = """inline int twice(int x) {
+  return 2 * x;
+}
+"""
+CPP_TEST = '#include "toy.h"\nint main() { return twice(3) == 6 ? 0 : 1; }\n'
+CMAKE = f"""
 cmake_minimum_required(VERSION 3.20)
 project(toy LANGUAGES CXX)
-foreach(name IN ITEMS test_toy test_other)
-  add_executable(${name} tests/lib/${name}.cpp)
-  target_include_directories(${name} PRIVATE lib)
-  target_compile_options(${name} PRIVATE -Wall -Wextra -Werror)
-endforeach()
+add_executable(test_toy tests/lib/core/test_toy.cpp)
+target_include_directories(test_toy PRIVATE {LIBRARY}/core)
+target_compile_options(test_toy PRIVATE -Wall -Wextra -Werror)
 """
+LOST = {"fault": "The low end is lost.", "text": "return low", "becomes": "return x"}
 
-LOW = {"fault": "The low end is lost.", "text": "return low", "becomes": "return x"}
-HIGH = {"fault": "The high end is lost.", "text": "return high", "becomes": "return x"}
-TWICE = {"fault": "Twice is once.", "text": "2 * x", "becomes": "x"}
-UNUSED = {"fault": "Twice is five.", "text": "return 2 * x", "becomes": "return 5"}
-THRICE = {"fault": "Thrice is twice.", "text": "3 * x", "becomes": "2 * x"}
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+def changes(found: list[faults.Fault], source: str, operator: str) -> list[str]:
+    """What the sources become, without what stays."""
+    lines = source.splitlines()
+    changed = []
+    for fault in found:
+        if fault.operator == operator:
+            after = fault.apply(source).splitlines()
+            assert len(after) == len(lines)
+            (line,) = {after[i].strip() for i in range(len(lines)) if after[i] != lines[i]}
+            changed.append(line)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("line", "operator", "becomes"),
+    [
+        ("y = a <= b < c", "comparison", ["y = a < b < c", "y = a <= b <= c"]),
+        ("y = a is not None", "comparison", ["y = a is None"]),
+        ("y = 'é' in a", "comparison", ["y = 'é' not in a"]),
+        ("y = (a)  # is\\\n", "comparison", []),
+        ("y = a + b * c", "arithmetic", ["y = a - b * c", "y = a + b / c"]),
+        ("y = -a", "arithmetic", ["y = a"]),
+        ("y = folder / 'name'", "arithmetic", []),
+        (
+            "y = a and b and not c",
+            "boolean",
+            ["y = a or b and not c", "y = a and b or not c", "y = a and b and c"],
+        ),
+        (
+            "y = f(2, 0.5)",
+            "constant",
+            ["y = f(3, 0.5)", "y = f(1, 0.5)", "y = f(2, 1.5)", "y = f(2, -0.5)"],
+        ),
+        ("y = True", "constant", ["y = False"]),
+        ("x: Annotated[int, 3] = y", "constant", []),
+        ("y = f'{a + 1}'", "arithmetic", []),
+        ("while a < b: pass", "condition", ["while (not (a < b)): pass"]),
+        ("y = [x for x in a if b]", "condition", ["y = [x for x in a if (not (b))]"]),
+        ("if TYPE_CHECKING: y = 1", "condition", []),
+        ("f(a.b, a.c)", "arguments", ["f(a.c, a.b)"]),
+        ("f(a, 1, 'b')", "arguments", []),
+        ("min(a, b)", "arguments", []),
+        ("f(a)", "statement", ["pass"]),
+        ("x = 1", "statement", ["pass"]),
+        ("new = 1", "statement", []),
+        ("self.x = 1", "statement", ["pass"]),
+        ("raise ValueError(a)", "statement", ["pass"]),
+        ("return a", "return", ["return 0"]),
+        ("return 0", "return", []),
+        ("for x in a: break", "jump", ["for x in a: continue"]),
+    ],
+)
+def test_python_operators(line: str, operator: str, becomes: list[str]) -> None:
+    source = f'def f(x: int) -> int:\n    """Text."""\n    {line}\n'
+    found = python_faults(Path("f.py"), source)
+    assert changes(found, source, operator) == becomes
+    assert {(fault.function, fault.line) for fault in found} <= {("f", 3)}
+
+
+@pytest.mark.parametrize(
+    ("line", "operator", "becomes"),
+    [
+        ("y = a <= b;", "comparison", ["y = a < b;"]),
+        ("std::vector<int> a;", "comparison", []),
+        ("y = *a + b[2];", "arithmetic", ["y = *a - b[2];"]),
+        ("y += 2;", "arithmetic", ["y -= 2;"]),
+        ("char* a = &b; T&& c = d;", "arithmetic", []),
+        ("y = a && !b;", "boolean", ["y = a || !b;", "y = a && b;"]),
+        ("y = f(0x0fu, 1.5f, true);", "constant", [
+            "y = f(0x10u, 1.5f, true);", "y = f(0xeu, 1.5f, true);", "y = f(0x0fu, 2.5f, true);",
+            "y = f(0x0fu, 0.5f, true);", "y = f(0x0fu, 1.5f, false);"]),
+        ('y = "2 < 3";  // 4 < 5', "constant", []),
+        ("static_assert(sizeof(T) == 4);", "constant", []),
+        ("if (a < (b)) y = 1;", "condition", ["if (!(a < (b))) y = 1;"]),
+        ("if constexpr (a) y = 1;", "condition", []),
+        ("if (int c = a; c) y = 1;", "condition", []),
+        ("f(a.b, c[i], d + 1);", "arguments", ["f(c[i], a.b, d + 1);"]),
+        ("int g(int a, int b);", "arguments", []),
+        ("math::fma(a, b, c);", "arguments", ["math::fma(a, c, b);"]),
+        ("a.b(c);", "statement", [";"]),
+        ("this->x = y;", "statement", [";"]),
+        ("i++;", "statement", [";"]),
+        ("int a = f(b);", "statement", []),
+        ("std::vector<int> a(b);", "statement", []),
+        ("for (int i = 0; i < 3; i++) f(i);", "statement", ["for (int i = 0; i < 3; i++) ;"]),
+        ("return a + b;", "return", ["return {};"]),
+        ("return false;", "return", []),
+        ("while (a) { break; }", "jump", ["while (a) { continue; }"]),
+    ],
+)  # fmt: skip
+def test_cpp_operators(line: str, operator: str, becomes: list[str]) -> None:
+    source = f"""#define X(a) a < 1
+namespace n {{
+constexpr int kMost[] = {{1, 2}};
+struct S {{
+  template <class T, int N = (1 < 2)>
+  S(T a) : x_{{a}}, y_(a) {{
+    {line}
+  }}
+  int x_ = 3;
+}};
+}}  // namespace n
+"""
+    found = cpp_faults(Path("f.h"), source)
+    assert changes(found, source, operator) == becomes
+    assert {(fault.function, fault.line) for fault in found} <= {("S", 7)}
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("int f(int a)", "f"),
+        ("RLT_INLINE auto S<T>::f() const noexcept -> T", "f"),
+        ("bool operator==(const S& a)", "operator=="),
+        ("__attribute__((noinline)) void f()", "f"),
+        ('extern "C" void f()', ""),
+        ("enum class E", ""),
+    ],
+)
+def test_function_that_encloses_a_cpp_fault(head: str, name: str) -> None:
+    assert {fault.function for fault in cpp_faults(Path("f.h"), f"{head} {{ return 1; }}")} - {
+        name
+    } == set()
+
+
+def test_every_fault_of_python_is_python() -> None:
+    path = Path(areas.__file__)
+    source = path.read_text()
+    for fault in python_faults(path, source):
+        compile(fault.apply(source), str(path), "exec")
+
+
+# -- what there is of this tree --------------------------------------------------------------------
+
+
+def test_kept_and_dead_faults_of_this_tree_fit_it() -> None:
+    tree = areas.Tree(TREE.root)
+    kept, problems = faults.kept_faults(TREE.root, tree.sources)
+    assert problems == []
+    assert all(tree.tests_of(path) != measure_module.NO_TESTS for path in {f.path for f in kept})
+    for entry in faults.dead_faults(TREE.root):
+        (path,) = [path for path in tree.sources if f"/{path}".endswith(f"/{entry['file']}")]
+        generated = measure_module.generated_faults(TREE.root, path)
+        assert len(faults.without_dead(TREE.root, generated)) < len(generated), entry
+        assert entry["reason"].endswith(".")
+
+
+def test_tests_of_a_file_lie_where_it_lies() -> None:
+    tree = areas.Tree(TREE.root)
+    random = tree.tests_of(Path(f"{LIBRARY}/core/random.h"))
+    assert random.programs[0] == Path("tests/lib/core/test_random.cpp")
+    assert Path("tests/lib/core/test_sha256.cpp") not in random.programs
+    service = tree.tests_of(Path("firmware/app/link/node.h"))  # which has no test of its own
+    assert Path("tests/firmware/app/services/policies/test_policy_service.cpp") in service.programs
+    saves = tree.tests_of(Path("host/rltools_host/runs/saves.py"))
+    assert saves.python[0] == Path("tests/host/runs/test_saves.py")
+    assert tree.area(Path("host/rltools_host/runs/saves.py")) == "host/runs"
+    for name in areas.FURTHER_TESTS:
+        assert any(str(path).startswith(name) for path in tree.sources), name
+
+
+# -- a toy tree ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -77,30 +241,16 @@ def tree(tmp_path: Path) -> Path:
     subprocess.run(["git", "init", "-q", tree], check=True)
     files = {
         ".gitignore": "/build/\n",
-        "host/clamp.py": PYTHON_SOURCE,
-        "lib/toy.h": HEADER,
-        "tests/host/test_clamp.py": PYTHON_TEST,
-        "tests/lib/test_toy.cpp": CPP_TEST,
-        "tests/lib/test_other.cpp": OTHER_CPP_TEST,
+        PYTHON: PYTHON_SOURCE,
+        HEADER: CPP_SOURCE,
+        "tests/host/runs/test_clamp.py": PYTHON_TEST,
+        "tests/lib/core/test_toy.cpp": CPP_TEST,
+        "tests/mutants/kept.json": "{}",
+        "tests/mutants/dead.json": "[]",
         "CMakeLists.txt": CMAKE,
     }
     commit(tree, files)
-    write_list(tree, python=[LOW])
     return tree
-
-
-def write_list(
-    tree: Path,
-    python: list[dict[str, Any]] | None = None,
-    cpp: list[dict[str, Any]] | None = None,
-    goal: float = 1.0,
-) -> None:
-    files: list[dict[str, Any]] = []
-    if python is not None:
-        files.append({"file": "clamp.py", "tests": ["test_clamp.py"], "mutants": python})
-    if cpp is not None:
-        files.append({"file": "toy.h", "mutants": cpp})
-    commit(tree, {"tests/mutants/toy.json": json.dumps({"goal": goal, "files": files})})
 
 
 def contents(tree: Path) -> dict[str, bytes]:
@@ -109,229 +259,163 @@ def contents(tree: Path) -> dict[str, bytes]:
 
 
 def measure(
-    tree: Path, capsys: pytest.CaptureFixture[str], expression: str | None = None
+    tree: Path, capsys: pytest.CaptureFixture[str], expression: str | None = None, **options: Any
 ) -> tuple[int, dict[str, Any], str]:
-    """Exit code, JSON and what was printed; the tree must not change."""
+    """Exit code, the document of --json, and what was printed above it."""
     before = contents(tree)
-    capsys.readouterr()
-    code = measure_module.run(expression, True, tree, tree.parent / "mutants")
-    assert contents(tree) == before
-    printed = capsys.readouterr()
-    return code, json.loads(printed.out.splitlines()[-1]), printed.out
-
-
-def verdicts(document: dict[str, Any]) -> dict[str, tuple[bool, str]]:
-    return {entry["fault"]: (entry["noticed"], entry["by"]) for entry in document["mutants"]}
-
-
-# -- the list --------------------------------------------------------------------------------------
-
-
-def test_list_of_this_tree_fits_it() -> None:
-    areas, problems = catalogue.read_list(TREE.root)
-    assert problems == []
-    assert [area.name for area in areas] == ["kept"]
-
-
-def test_entry_has_its_line_and_its_tests(tree: Path) -> None:
-    (area,) = catalogue.load(tree)
-    (mutant,) = area.mutants
-    assert (mutant.area, mutant.place) == ("toy", "host/clamp.py:4")
-    assert [test.name for test in mutant.tests] == ["test_clamp.py"]
-
-
-@pytest.mark.parametrize(
-    ("file", "entry", "problem"),
-    [
-        ("clamp.py", {**LOW, "text": "return nothing"}, "has no places with the text 'return noth"),
-        ("clamp.py", {**LOW, "text": "return"}, "has 3 places with the text 'return': The low end"),
-        ("clamp.py", {**LOW, "becomes": "return low"}, "becomes itself"),
-        ("clamp.py", {**LOW, "becomes": "return ("}, "is no Python with 'return ('"),
-        ("clamp.py", {**LOW, "fault": "low end"}, "not a sentence"),
-        ("clamp.py", {**LOW, "tests": []}, "names no tests"),
-        ("clamp.py", {**LOW, "tests": ["test_gone.py"]}, "there is no test test_gone.py"),
-        ("clamp.py", {**LOW, "tests": ["test_toy.cpp -k x"]}, "only a Python test takes -k"),
-        ("gone.py", LOW, "there is no gone.py"),
-        ("p.py", LOW, "there is no p.py"),
-        ("same.h", TWICE, "same.h may be any of lib/a/same.h, lib/b/same.h"),
-    ],
-)
-def test_entry_that_does_not_fit_is_named(
-    tree: Path, file: str, entry: dict[str, Any], problem: str
-) -> None:
-    commit(tree, {"lib/a/same.h": HEADER, "lib/b/same.h": HEADER})
-    group = {"file": file, "tests": ["test_clamp.py"], "mutants": [entry, entry]}
-    commit(tree, {"tests/mutants/bad.json": json.dumps({"goal": 1, "files": [group]})})
-    _, problems = catalogue.read_list(tree)
-    assert problems
-    assert problems[0].startswith("bad.json: ")
-    assert problem in problems[0]
-    with pytest.raises(MutantListError, match="the list of mutants does not fit the tree: bad"):
-        catalogue.load(tree)
-
-
-def test_entry_that_is_there_twice_is_named(tree: Path) -> None:
-    write_list(tree, python=[LOW, HIGH, LOW])
-    _, (problem,) = catalogue.read_list(tree)
-    assert problem == "toy.json: host/clamp.py has the mutant of 'return low' twice"
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"files": []}', '{"goal": 1, "files": [{}]}'])
-def test_damaged_list_is_named(tree: Path, text: str) -> None:
-    commit(tree, {"tests/mutants/toy.json": text})
-    _, (problem,) = catalogue.read_list(tree)
-    assert problem.startswith("toy.json is damaged: ")
-
-
-@pytest.mark.parametrize(
-    ("expression", "count"),
-    [("toy", 4), ("clamp.py", 2), ("LOW END", 1), ("once or high", 2), ("nothing", 0)],
-)
-def test_choice_among_the_mutants(tree: Path, expression: str, count: int) -> None:
-    write_list(tree, python=[LOW, HIGH], cpp=[TWICE, THRICE])
-    assert sum(len(area.mutants) for area in catalogue.load(tree, expression)) == count
-
-
-@pytest.mark.parametrize(("expression", "count"), [("once", 1), ("once or twice", 3), ("onc", 2)])
-def test_name_of_an_area_chooses_it_alone(tree: Path, expression: str, count: int) -> None:
-    write_list(tree, python=[LOW, HIGH], cpp=[TWICE, THRICE])  # a fault is "Twice is once."
-    group = {"file": "clamp.py", "tests": ["test_clamp.py"], "mutants": [HIGH]}
-    commit(tree, {"tests/mutants/once.json": json.dumps({"goal": 1, "files": [group]})})
-    assert sum(len(area.mutants) for area in catalogue.load(tree, expression)) == count
-
-
-# -- runs ------------------------------------------------------------------------------------------
-
-
-def test_python_faults_are_noticed_or_not(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_list(tree, python=[LOW, HIGH], goal=0.9)
-    code, document, printed = measure(tree, capsys)
-    assert code == 1
-    assert verdicts(document) == {
-        "The low end is lost.": (True, "test_clamp.py"),
-        "The high end is lost.": (False, "test_clamp.py"),
-    }
-    expected = {"area": "toy", "noticed": 1, "total": 2, "share": 0.5, "goal": 0.9}
-    assert document["areas"] == [{**expected, "reached": False}]
-    assert "  host/clamp.py:6: The high end is lost. (test_clamp.py)" in printed.splitlines()
-    assert "missed" in printed
-
-    code, document, printed = measure(tree, capsys, "low")
-    assert (code, len(document["mutants"])) == (0, 1)
-    assert "missed" not in printed
-    assert "unnoticed" not in printed
-
-
-def test_goal_that_is_reached_is_success(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_list(tree, python=[LOW, HIGH], goal=0.5)
-    assert measure(tree, capsys)[0] == 0
-
-
-def test_choice_within_a_python_test(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_list(tree, python=[{**LOW, "tests": ["test_clamp.py -k inside"]}])
-    _, document, _ = measure(tree, capsys)
-    assert verdicts(document) == {"The low end is lost.": (False, "test_clamp.py -k inside")}
-
-
-def test_cpp_faults_are_built_into_the_tests_that_include_them(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = {"fault": "It is no C++.", "text": "2 * x; }", "becomes": "2 * ; }"}
-    write_list(
-        tree, cpp=[TWICE, THRICE, broken, {**broken, "text": "3 * x", "tests": ["compiler"]}]
+    code = measure_module.run(
+        expression, True, source=tree, root=tree.parent / "mutants", **options
     )
-    code, document, printed = measure(tree, capsys)
-    assert code == 1
-    found = [(entry["noticed"], entry["valid"], entry["by"]) for entry in document["mutants"]]
-    assert found[:2] == [(True, True, "test_toy.cpp"), (False, True, "test_toy.cpp")]
-    assert found[2][:2] == (False, False)
-    assert found[2][2].startswith("does not compile: error: ")
-    assert found[3] == (True, True, "the compiler")
-    assert "could not be tried:\n  lib/toy.h:1: It is no C++." in printed
+    assert contents(tree) == before
+    printed, _, document = capsys.readouterr().out.rstrip().rpartition("\n")
+    return code, json.loads(document), printed
 
 
-def test_fault_that_leaves_something_unused_is_tried(
+def verdicts(document: dict[str, Any]) -> dict[str, bool]:
+    return {entry["fault"]: entry["noticed"] for entry in document["faults"] if entry["compiles"]}
+
+
+def test_faults_are_noticed_or_not(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [LOST]})})
+    code, document, printed = measure(tree, capsys, "clamp.py")
+    assert verdicts(document) == {
+        "The low end is lost.": True,
+        "clamp: comparison: < -> <=": False,
+        "clamp: condition: x < low -> (not (x < low))": True,
+        "clamp: return: low -> None": True,
+        "clamp: return: min(x, high) -> None": True,
+    }
+    kept, runs = document["areas"]
+    assert (kept["area"], kept["noticed"], kept["tried"]) == ("kept", 1, 1)
+    assert (runs["area"], runs["noticed"], runs["tried"], runs["goal"]) == ("host/runs", 3, 4, 0.9)
+    assert runs["low"] == pytest.approx(0.3006, abs=1e-4)
+    assert runs["high"] == pytest.approx(0.9544, abs=1e-4)
+    assert (code, runs["missed"]) == (0, False)
+    assert f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)" in printed.splitlines()
+
+
+def test_sample_is_that_of_its_seed(tree: Path) -> None:
+    drawn = [
+        [
+            fault.start
+            for fault in measure_module.chosen_faults(areas.Tree(tree), "runs", seed)["host/runs"]
+        ]
+        for seed in (1, 1, 2)
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert sorted(drawn[0]) == sorted(drawn[2])
+
+
+def test_dead_faults_are_left_out(tree: Path) -> None:
+    dead = {"file": "clamp.py", "function": "clamp", "operator": "comparison", "token": "<"}
+    commit(tree, {"tests/mutants/dead.json": json.dumps([{**dead, "reason": "Both are low."}])})
+    (found,) = measure_module.chosen_faults(areas.Tree(tree), "runs", 0).values()
+    assert [fault.operator for fault in sorted(found)] == [*("condition", "return", "return")]
+
+
+def test_cpp_faults_are_built_without_warnings(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Though warnings are errors in the tree: a test is to notice it."""
-    write_list(tree, cpp=[UNUSED])
-    _, document, _ = measure(tree, capsys)
-    assert verdicts(document) == {"Twice is five.": (True, "test_toy.cpp")}
+    _, document, _ = measure(tree, capsys, "core")
+    assert verdicts(document) == {
+        "twice: constant: 2 -> 3": True,
+        "twice: constant: 2 -> 1": True,
+        "twice: arithmetic: * -> /": True,
+        "twice: return: 2 * x -> {}": True,  # which leaves x unused
+    }
+    assert {entry["by"] for entry in document["faults"]} == {"test_toy"}
+    assert [fault["line"] for fault in document["faults"]] == [2, 2, 2, 2]
 
 
-def test_python_tests_that_build_the_host_leave_cpp_faults_triable(
+def test_fault_that_does_not_compile_does_not_count(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They configure build/host in their own way, as tests of the host's libraries do."""
-    own = "import shutil; shutil.rmtree('build/host', ignore_errors=True)\n"
-    commit(tree, {"tests/host/test_clamp.py": own + PYTHON_TEST})
-    write_list(tree, python=[LOW], cpp=[TWICE])
-    code, document, _ = measure(tree, capsys)
-    assert code == 0
-    assert [entry["by"] for entry in document["mutants"]] == ["test_clamp.py", "test_toy.cpp"]
+    broken = {"fault": "It is no C++.", "text": "2 * x", "becomes": "2 *"}
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"toy.h": [broken]})})
+    code, document, _ = measure(tree, capsys, "It is no")
+    assert (code, document["areas"]) == (0, [])
+    assert document["faults"][0]["by"].startswith("does not compile: error: ")
 
 
-def test_fault_that_must_not_compile_and_does_is_unnoticed(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_list(tree, cpp=[{**THRICE, "tests": ["compiler"]}])
-    _, document, _ = measure(tree, capsys)
-    assert verdicts(document) == {"Thrice is twice.": (False, "test_toy.cpp")}
+def test_tests_of_every_day_come_first(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--all` says how many of what all tests notice those notice that a plain `rlt test` runs."""
+    conftest = """
+def pytest_addoption(parser): parser.addoption("--all", action="store_true")
+def pytest_configure(config): config.addinivalue_line("markers", "all: only with --all")
+def pytest_collection_modifyitems(config, items):
+    import pytest
+    for item in items:
+        if item.get_closest_marker("all") and not config.getoption("--all"):
+            item.add_marker(pytest.mark.skip())
+"""
+    rest = "import pytest\n@pytest.mark.all\ndef test_high(): assert clamp(3, 0, 2) == 2\n"
+    test = {"tests/host/runs/test_clamp.py": PYTHON_TEST + rest}
+    commit(tree, {"tests/conftest.py": conftest, **test})
+    lost = {"fault": "The high end is lost.", "text": "min(x, high)", "becomes": "x"}
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [LOST, lost]})})
+    _, document, printed = measure(tree, capsys, "kept", all_tests=True)
+    assert verdicts(document) == {LOST["fault"]: True, lost["fault"]: True}
+    assert {entry["fault"]: entry["daily"] for entry in document["faults"]} == {
+        LOST["fault"]: True,
+        lost["fault"]: False,
+    }
+    assert "of these by the tests of every day: 1 of 2, 50.0%" in printed
 
 
-def test_fault_that_must_not_compile_is_tried_with_the_tests_of_its_file(
-    tree: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = {"file": "toy.h", "tests": ["test_other.cpp"]}
-    group = {**file, "mutants": [{**TWICE, "tests": ["compiler"]}]}
-    commit(tree, {"tests/mutants/toy.json": json.dumps({"goal": 1.0, "files": [group]})})
-    _, document, _ = measure(tree, capsys)
-    assert verdicts(document) == {"Twice is once.": (False, "test_other.cpp")}
+def test_words_of_a_cpp_test_choose_its_programs(tree: Path) -> None:
+    def names(all_tests: bool) -> list[str]:
+        checks = measure_module.checks_of(areas.Tree(tree), Path(HEADER), all_tests)
+        return [check.program for check in checks]
+
+    assert names(True) == ["test_toy"]
+    commit(tree, {"tests/lib/core/test_toy.cpp": "// Test: more -O1\n" + CPP_TEST})
+    assert (names(False), names(True)) == (["test_toy"], ["test_toy", "test_toy_all"])
+    commit(tree, {"tests/lib/core/test_toy.cpp": "// Test: all\n" + CPP_TEST})
+    assert (names(False), names(True)) == ([], ["test_toy"])
+
+
+def test_entry_that_does_not_fit_is_named(tree: Path) -> None:
+    twice = {**LOST, "text": "return"}
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [twice], "gone.py": [LOST]})})
+    with pytest.raises(faults.FaultListError) as error:
+        measure_module.chosen_faults(areas.Tree(tree), None, 0)
+    assert f"{PYTHON} has 2 places with 'return': The low end is lost." in str(error.value)
+    assert "gone.py may be any of no files" in str(error.value)
 
 
 def test_test_that_fails_by_itself_is_an_error(tree: Path) -> None:
-    commit(tree, {"tests/host/test_clamp.py": "def test_x(): assert False\n"})
-    with pytest.raises(BaselineError, match=r"test_clamp\.py fails without a mutant"):
-        measure_module.run(None, False, tree, tree.parent / "mutants")
+    commit(tree, {"tests/host/runs/test_clamp.py": "def test_x(): assert False\n"})
+    with pytest.raises(BaselineError, match=r"test_clamp\.py fails without a fault"):
+        measure_module.run("runs", source=tree, root=tree.parent / "mutants")
 
 
-def test_tree_that_does_not_build_is_an_error(tree: Path) -> None:
-    commit(tree, {"tests/lib/test_toy.cpp": "no C++"})
-    write_list(tree, cpp=[TWICE])
-    with pytest.raises(BuildError, match="does not build"):
-        measure_module.run(None, False, tree, tree.parent / "mutants")
-
-
-def test_choice_without_a_mutant_is_an_error(tree: Path) -> None:
-    with pytest.raises(UsageError, match="-k nothing matches no mutant"):
-        measure_module.run("nothing", False, tree, tree.parent / "mutants")
+def test_choice_without_a_fault_is_an_error(tree: Path) -> None:
+    with pytest.raises(UsageError, match="-k nothing matches no fault"):
+        measure_module.run("nothing", source=tree, root=tree.parent / "mutants")
 
 
 def test_fault_that_hangs_is_noticed(
     tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure_module, "SHORTEST_LIMIT_S", 0.5)
-    monkeypatch.setattr(measure_module, "SLOWER_THAN_UNCHANGED", 2.0)
+    monkeypatch.setattr(measure_module, "LONGEST_S", 2.0)
     endless = {"fault": "It hangs.", "text": "return low", "becomes": "while True: pass"}
-    write_list(tree, python=[endless])
-    _, document, _ = measure(tree, capsys)
-    assert verdicts(document) == {"It hangs.": (True, "test_clamp.py")}
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [endless]})})
+    _, document, _ = measure(tree, capsys, "It hangs")
+    assert verdicts(document) == {"It hangs.": True}
 
 
 def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -> None:
     begun = tree.parent / "begun"
     wait = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(60)"
-    slow = {"fault": "It waits.", "text": "return high", "becomes": wait}
-    test = PYTHON_TEST + "def test_high(): clamp(3, 0, 2)\n"
-    commit(tree, {"tests/host/test_clamp.py": test})
-    write_list(tree, python=[LOW, slow])
+    slow = {"fault": "It waits.", "text": "return low", "becomes": wait}
+    commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [slow]})})
     before = contents(tree)
     mutants_directory = tree.parent / "mutants"
     program = (
         "import signal, sys; from pathlib import Path; from rltools_host.mutants import measure\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"tree, root = Path({str(tree)!r}), Path({str(mutants_directory)!r})\n"
-        "sys.exit(measure.run(None, False, tree, root))\n"
+        "sys.exit(measure.run('It waits', source=tree, root=root))\n"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", program],
@@ -346,15 +430,11 @@ def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "1 of   1" in out
-    assert err.splitlines()[-1] == "interrupted after 1 of 2"
+    assert err.splitlines()[-1] == "interrupted: this is what was tried until then"
     assert contents(tree) == before
-    assert (mutants_directory / "tree/host/clamp.py").read_text() == PYTHON_SOURCE
-
-
-# -- the copy --------------------------------------------------------------------------------------
+    assert (mutants_directory / "tree" / PYTHON).read_text() == PYTHON_SOURCE
 
 
 def test_copy_follows_the_tree(tree: Path, tmp_path: Path) -> None:
@@ -370,16 +450,16 @@ def test_copy_follows_the_tree(tree: Path, tmp_path: Path) -> None:
 
     (copy.root / "build").mkdir()
     (copy.root / "build/kept").touch()
-    unchanged = (copy.root / "lib/toy.h").stat().st_mtime_ns
-    (copy.root / "host/clamp.py").write_text("mutated\n")  # as a run that was killed leaves it
+    unchanged = (copy.root / HEADER).stat().st_mtime_ns
+    (copy.root / PYTHON).write_text("mutated\n")  # as a run that was killed leaves it
     (tree / "host/old.py").unlink()
     (tree / "host/tool.sh").chmod(0o755)
     shutil.rmtree(tree / "tests/lib")
     copy.refresh()
-    assert (copy.root / "lib/toy.h").stat().st_mtime_ns == unchanged
-    assert (copy.root / "host/clamp.py").read_text() == PYTHON_SOURCE
+    assert (copy.root / HEADER).stat().st_mtime_ns == unchanged
+    assert (copy.root / PYTHON).read_text() == PYTHON_SOURCE
     assert not (copy.root / "host/old.py").exists()
-    assert not list((copy.root / "tests/lib").glob("*"))
+    assert not [path for path in (copy.root / "tests/lib").rglob("*") if path.is_file()]
     assert os.access(copy.root / "host/tool.sh", os.X_OK)
     assert (copy.root / "build/kept").exists()
 
@@ -387,13 +467,15 @@ def test_copy_follows_the_tree(tree: Path, tmp_path: Path) -> None:
 def test_command_line_reaches_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, ...]] = []
 
-    def run(*arguments: Any) -> int:
-        called.append(arguments)
+    def run(*arguments: Any, **options: Any) -> int:
+        called.append((*arguments, options))
         return 1
 
     monkeypatch.setattr(measure_module, "run", run)
     monkeypatch.setattr(test_command.tools, "ensure_group", lambda _: None)
     monkeypatch.setattr(test_command.tools, "install_system_packages", lambda: None)
-    assert cli.run(["test", "--mutants", "-k", "core", "--json"]) == 1
-    assert called == [("core", True)]
+    line = ["test", "--mutants", "-k", "core", "--seed", "7", "--samples", "9", "--json"]
+    assert cli.run(line) == 1
+    assert called == [("core", True, {"seed": 7, "samples": 9})]
     assert cli.run(["test", "--mutants", "--fast"]) == UsageError.exit_code
+    assert cli.run(["test", "--seed", "7"]) == UsageError.exit_code
