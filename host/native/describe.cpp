@@ -103,10 +103,10 @@ void print_contract() {
 }
 
 void print_solved_return() {
-  using Solved = rlt::SolvedReturn<Experiment::Environment>;
+  constexpr double kReturn = Experiment::Environment::kSolvedReturn;
   std::printf("    \"solved_return\": ");
-  if (Solved::kIsKnown) {
-    std::printf("%.9g,\n", Solved::kValue);
+  if (rlt::is_finite(kReturn)) {
+    std::printf("%.9g,\n", kReturn);
   } else {
     std::printf("null,\n");
   }

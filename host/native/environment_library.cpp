@@ -214,7 +214,7 @@ void rlt_environment_describe(Description* description) {
                   state_fields.fields,
                   setting_list(),
                   Environment::kObservationDim,
-                  rlt::kPrivilegedDim<Environment>,
+                  Environment::kPrivilegedDim,
                   kActionDim,
                   state_fields.count,
                   setting_count(),
@@ -222,7 +222,7 @@ void rlt_environment_describe(Description* description) {
                   rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0,
                   sizeof(T),
                   Environment::kStepInterval_us,
-                  rlt::EpisodeSteps<Environment>::kValue,
+                  std::uint32_t{Environment::kEpisodeSteps},
                   rlt::threads::Pool::kMostThreads};
 }
 

@@ -11,7 +11,7 @@ RLT_DEFINE_HYPERPARAMETERS(LineSettings, RLT_LINE_SETTINGS)
 
 namespace rlt {
 
-struct Line {
+struct Line : EnvironmentDefaults {
   using Scalar = float;
   using Settings = LineSettings;
   RLT_DEFINE_FIELDS(State, RLT_LINE_STATE)

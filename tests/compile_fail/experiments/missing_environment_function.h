@@ -11,6 +11,8 @@
 // says: the environment's State does not list its fields
 // variant: RLT_WITHOUT_CONSTANTS
 // says: the environment does not list its constants
+// variant: RLT_WITHOUT_DEFAULTS
+// says: the environment does not derive from EnvironmentDefaults
 #pragma once
 
 #include "pendulum_td3.h"
@@ -20,7 +22,11 @@ namespace rlt {
 #define RLT_LINE_STATE(X) X(float, position)
 #define RLT_LINE_CONSTANTS(X) X(float, gain, 0.25f)
 
+#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_DEFAULTS)
+struct Line : EnvironmentDefaults {
+#else
 struct Line {
+#endif
   using Scalar = float;
 #if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STATE_FIELDS)
   RLT_DEFINE_FIELDS(State, RLT_LINE_STATE)

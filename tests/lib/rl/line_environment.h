@@ -9,7 +9,7 @@ namespace rlt {
 
 // A point on a line, pushed by the sum of two actions, that must not leave [-1, 1]: it terminates
 // early.
-struct Line {
+struct Line : EnvironmentDefaults {
   using Scalar = float;
   RLT_DEFINE_FIELDS(State, LINE_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)

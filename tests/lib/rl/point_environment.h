@@ -15,7 +15,7 @@ namespace rlt {
 // A point that is pushed in two directions, and by gusts. It terminates where it leaves the square
 // of [-1, 1].
 template <class Number>
-struct Point {
+struct Point : EnvironmentDefaults {
   using T = Number;
   using Scalar = T;
   RLT_DEFINE_FIELDS(State, POINT_STATE)

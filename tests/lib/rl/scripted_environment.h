@@ -21,7 +21,7 @@ inline Script script;
   X(float, episode)       \
   X(float, steps)
 
-struct Scripted {
+struct Scripted : EnvironmentDefaults {
   using Scalar = float;
   RLT_DEFINE_FIELDS(State, SCRIPTED_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)

@@ -17,7 +17,7 @@ namespace {
 #define COUNTDOWN_STATE(X) X(float, left)
 
 // Counts down to 0, where it terminates; each step is worth 1. It begins at 1 to 4.
-struct Countdown {
+struct Countdown : EnvironmentDefaults {
   using Scalar = float;
   RLT_DEFINE_FIELDS(State, COUNTDOWN_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)

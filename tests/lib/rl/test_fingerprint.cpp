@@ -223,7 +223,7 @@ struct OtherDefaults : PendulumTd3 {
 
 using Pair = float[2];
 #define ARRAY_CONSTANTS(X) X(Pair, arm_m, {0.25f})
-struct ArrayConstants {
+struct ArrayConstants : EnvironmentDefaults {
   RLT_DEFINE_CONSTANTS(Parameters, ARRAY_CONSTANTS)
   Parameters parameters;
 };

@@ -33,7 +33,7 @@ RLT_DEFINE_HYPERPARAMETERS(SpringSettings, SPRING_SETTINGS)
 inline float square_factor = 1.0f;
 
 // A mass on a spring.
-struct Spring {
+struct Spring : EnvironmentDefaults {
   using Scalar = float;
   using Settings = SpringSettings;
   RLT_DEFINE_FIELDS(State, SPRING_STATE)

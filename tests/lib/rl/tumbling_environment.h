@@ -26,7 +26,7 @@ RLT_DEFINE_FIELDS(Parameters, TUMBLING_PARAMETERS)
 }  // namespace tumbling
 
 // It terminates where it falls too fast, and after 40 steps at the most.
-struct Tumbling {
+struct Tumbling : EnvironmentDefaults {
   using Scalar = float;
   using State = tumbling::State<float>;
   using Parameters = tumbling::Parameters<float>;

@@ -63,7 +63,7 @@ int check_episode(std::uint32_t seed) {
         physical_action(output.values[0], Within::kActions[0].minimum, Within::kActions[0].maximum);
     clamped += math::absolute(output.values[0]) > 1.0f;
     float held = 0;
-    for (int tick = 0; tick < detail::TicksPerStep<Within>::kCount; tick++) {
+    for (int tick = 0; tick < Within::kTicksPerStep; tick++) {
       // Between the environment's steps the policy acts too; its action of the step counts.
       now_us += Within::kStepInterval_us;
       float action = -99.0f;

@@ -189,7 +189,7 @@ std::uint32_t mirrors_hash() {
     hash.add(static_cast<std::uint32_t>(image.element));
     hash.add(static_cast<std::uint32_t>(image.sign));
   };
-  for (int mirror = 0; mirror < kMirrors<Environment>; mirror++) {
+  for (int mirror = 0; mirror < Environment::kMirrors; mirror++) {
     for (int i = 0; i < kCriticObservationDim<Environment>; i++) {
       add(Environment::mirrored_observation(mirror, i));
     }
@@ -231,8 +231,8 @@ void for_each_learning_item(Training<E>& training, Visitor&& visit) {
   detail::visit_channels("observations", Environment::kObservations, Environment::kObservationDim,
                          visit);
   detail::visit_channels("actions", Environment::kActions, Environment::kActionDim, visit);
-  if (kPrivilegedDim<Environment> > 0) {
-    visit(ItemName{"privileged"}, static_cast<std::uint32_t>(kPrivilegedDim<Environment>));
+  if (Environment::kPrivilegedDim > 0) {
+    visit(ItemName{"privileged"}, static_cast<std::uint32_t>(Environment::kPrivilegedDim));
   }
   if constexpr (kMirrorsLearnt<E> > 0) {
     visit(ItemName{"mirrors"}, detail::mirrors_hash<Environment>());

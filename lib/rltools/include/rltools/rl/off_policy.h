@@ -103,7 +103,7 @@ struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
 
 // What these algorithms say of an experiment.
 struct OffPolicy {
-  static constexpr bool kPolicyIsNormalised = false;
+  static constexpr bool kPolicyIsNormalised = false, kLearnsMirrored = false;
 
   template <class E, class Visitor>
   static void for_each_size(Visitor&& visitor) {

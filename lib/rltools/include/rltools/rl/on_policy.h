@@ -58,9 +58,9 @@ struct OnPolicyContract {
 
 // How many of an environment's episodes can be cut off within a rollout.
 template <class E>
-constexpr int kMostTruncations = kTruncates<typename E::Environment>
-                                     ? E::kRolloutSteps
-                                     : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
+constexpr int kMostTruncations =
+    E::Environment::kTruncates ? E::kRolloutSteps
+                               : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
 
 template <class E>
 using OnPolicyRollout = RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
@@ -127,8 +127,7 @@ template <class E>
 bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
   const bool learns = training.replay.size == static_cast<std::uint32_t>(E::kRolloutSteps);
   return is_consistent(training.replay, training.learner.environments.episode_step,
-                       static_cast<std::uint32_t>(E::kEpisodeSteps),
-                       kTruncates<typename E::Environment>,
+                       static_cast<std::uint32_t>(E::kEpisodeSteps), E::Environment::kTruncates,
                        kIsElsewhere<typename E::Environment>) &&
          (learns || training.learner.minibatches == 0);
 }

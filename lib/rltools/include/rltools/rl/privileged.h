@@ -11,7 +11,8 @@ namespace rlt {
 
 // Memory for the policy's part of Rows observations: none where that is all of them. A base of the
 // scratch memory, for it to take no space there.
-template <class Environment, int Rows, bool Copied = (kPrivilegedDim<Environment> > 0)>
+template <class Environment, int Rows,
+          bool Copied = (detail::Stated<Environment>::kPrivilegedDim > 0)>
 struct PolicyRows {};
 template <class Environment, int Rows>
 struct PolicyRows<Environment, Rows, true> {

@@ -22,14 +22,14 @@ namespace rlt {
 
 // The mirrors that an experiment learns with: its environment's where it states `kMirrored = true`.
 template <class E>
-constexpr int kMirrorsLearnt = kIsMirrored<E> ? kMirrors<typename E::Environment> : 0;
+constexpr int kMirrorsLearnt = kIsMirrored<E> ? E::Environment::kMirrors : 0;
 
 namespace detail {
 
 // Each mirror undoes itself, and two may be applied in either order; what a policy sees stays that.
 template <class Environment, class Image>
 constexpr bool are_mirrors(int elements, int seen, Image&& image) {
-  for (int m = 0; m < kMirrors<Environment>; m++) {
+  for (int m = 0; m < Environment::kMirrors; m++) {
     for (int i = 0; i < elements; i++) {
       const Mirrored once = image(m, i);
       if (once.element < 0 || once.element >= elements) return false;
@@ -70,7 +70,7 @@ constexpr bool units_mirror(int mirrors) {
 // What an experiment that is kMirrored keeps; all others keep it.
 template <class E>
 struct SymmetryContract {
-  static constexpr int kCount = kMirrors<typename E::Environment>;
+  static constexpr int kCount = E::Environment::kMirrors;
   static constexpr bool kStated = !kIsMirrored<E> || kCount > 0;
   static constexpr bool kUnits =
       !kIsMirrored<E> || (detail::units_mirror<typename E::Actor>(kCount) &&

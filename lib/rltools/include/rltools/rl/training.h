@@ -41,20 +41,14 @@ namespace detail {
 template <class E, class = void>
 struct IsMirrored : std::false_type {};
 template <class E>
-struct IsMirrored<E, VoidType<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
-
-template <class Algorithm, class = void>
-struct LearnsMirrored : std::false_type {};
-template <class Algorithm>
-struct LearnsMirrored<Algorithm, VoidType<decltype(Algorithm::kLearnsMirrored)>>
-    : std::bool_constant<Algorithm::kLearnsMirrored> {};
+struct IsMirrored<E, std::void_t<decltype(E::kMirrored)>> : std::bool_constant<E::kMirrored> {};
 
 template <class E, class = void>
 struct SettingsOfExperiment {
   using Type = typename E::Environment::Settings;
 };
 template <class E>
-struct SettingsOfExperiment<E, VoidType<typename E::EnvironmentSettings>> {
+struct SettingsOfExperiment<E, std::void_t<typename E::EnvironmentSettings>> {
   using Type = typename E::EnvironmentSettings;
   static_assert(std::is_base_of_v<typename E::Environment::Settings, Type>,
                 "the experiment's EnvironmentSettings do not derive from the environment's "
@@ -88,7 +82,7 @@ constexpr bool kIsMirrored = detail::IsMirrored<E>::value;
 template <class E>
 struct AlgorithmContract {
   static constexpr bool kChecked = true;
-  static_assert(!kIsMirrored<E> || detail::LearnsMirrored<typename E::Algorithm>::value,
+  static_assert(!kIsMirrored<E> || E::Algorithm::kLearnsMirrored,
                 "the experiment is kMirrored, and its algorithm does not learn symmetric networks: "
                 "PPO does");
 };

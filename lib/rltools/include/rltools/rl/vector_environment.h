@@ -20,7 +20,7 @@ struct EnvironmentCount {
   static constexpr int kValue = 1;
 };
 template <class E>
-struct EnvironmentCount<E, detail::VoidType<decltype(E::kEnvironments)>> {
+struct EnvironmentCount<E, std::void_t<decltype(E::kEnvironments)>> {
   static constexpr int kValue = E::kEnvironments;
   static_assert(kValue > 0, "kEnvironments must be at least 1");
 };
@@ -79,8 +79,8 @@ struct VectorEnvironment<E, kAtRunTime> : ParameterSets<E, kAtRunTime> {
 template <class E, class Device, class Function>
 void for_each_environment(Device device, int count, Function&& function) {
   constexpr int kLeastToShare_us = 20;
-  if constexpr (StepWork<E>::kMicroseconds > 0) {
-    if (count * StepWork<E>::kMicroseconds >= kLeastToShare_us) {
+  if constexpr (E::kStepWork_us > 0) {
+    if (count * E::kStepWork_us >= kLeastToShare_us) {
       return for_each_index(device, count, function);
     }
   }
@@ -144,7 +144,7 @@ Transition<typename E::Scalar> step_environment(Device device, const E& environm
   environments.episode_step[index]++;
   environments.episode_return[index] += result.reward;
   bool is_over = environments.episode_step[index] >= episode_steps;
-  if constexpr (kTruncates<E>) is_over = is_over || result.truncated;
+  if constexpr (E::kTruncates) is_over = is_over || result.truncated;
   const bool truncated = !result.terminated && is_over;
   return {result.reward, result.terminated, truncated, environments.episode_return[index]};
 }
@@ -185,9 +185,8 @@ namespace detail {
 constexpr int kFewestLanes = 16, kMostInBlock = 64;
 
 template <class E, int N>
-constexpr bool kStepsInLanes =
-    (N >= kFewestLanes || N == kAtRunTime) && StepWork<E>::kMicroseconds == 0 && !kTruncates<E> &&
-    !kIsElsewhere<E>;
+constexpr bool kStepsInLanes = (N >= kFewestLanes || N == kAtRunTime) && E::kStepWork_us == 0 &&
+                               !E::kTruncates && !kIsElsewhere<E>;
 
 // rewards (count) and terminated (count) of environments `first` to `first` + count - 1, whose
 // states (count) move on.

@@ -1,8 +1,6 @@
 // What wrappers need that put channels behind an environment's observations: texts that are made
-// when the program is compiled, and the ticks of a step.
+// when the program is compiled.
 #pragma once
-
-#include "rltools/policy/contract.h"
 
 namespace rlt::detail {
 
@@ -29,17 +27,5 @@ struct ConstantText {
 };
 
 constexpr int kChannelNameBytes = 24, kEnvironmentNameBytes = 32;  // of a policy image
-
-// Ticks of the contract's rate that a step lasts; an environment that acts less often than the
-// place where its policies are to act states `kTicksPerStep`.
-template <class E, class = void>
-struct TicksPerStep {
-  static constexpr int kCount = 1;
-};
-template <class E>
-struct TicksPerStep<E, typename VoidOf<decltype(E::kTicksPerStep)>::Type> {
-  static constexpr int kCount = E::kTicksPerStep;
-  static_assert(kCount >= 1, "a step lasts a tick at least: kTicksPerStep");
-};
 
 }  // namespace rlt::detail

@@ -25,7 +25,7 @@ namespace rlt {
   X(T, torque_cost, T(0.001))
 
 template <class T>
-struct Pendulum : contracts::Pendulum {
+struct Pendulum : contracts::Pendulum, EnvironmentDefaults {
   using Scalar = T;
   static constexpr const char* kName = "Pendulum-v1";
   static constexpr int kEpisodeSteps = 200;

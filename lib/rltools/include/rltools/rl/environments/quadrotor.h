@@ -48,7 +48,7 @@ struct FlightState {
 
 // `ItsSettings` are quadrotor::Settings, or derive from them.
 template <class T, int Ticks = 20, int Substeps = 8, class ItsSettings = quadrotor::Settings>
-struct Quadrotor : contracts::Quadrotor {
+struct Quadrotor : contracts::Quadrotor, EnvironmentDefaults {
   using Scalar = T;
   using Settings = ItsSettings;
   using State = quadrotor::FlightState<T, quadrotor::held_actions(Ticks)>;

@@ -32,7 +32,7 @@ struct ActionHistoryChannels {
   static constexpr Names make_names() {
     Names names{};
     for (int i = 0; i < K * E::kActionDim; i++) {
-      const int ticks = (i / E::kActionDim + 1) * TicksPerStep<E>::kCount;
+      const int ticks = (i / E::kActionDim + 1) * E::kTicksPerStep;
       names.of[i].add(E::kActions[i % E::kActionDim].name).add("_t-").add(ticks);
     }
     return names;

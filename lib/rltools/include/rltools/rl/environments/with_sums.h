@@ -115,7 +115,7 @@ StepResult<typename E::Scalar> step(Device device, const WithSums<E, K>& environ
                                     typename WithSums<E, K>::State& state,
                                     const typename E::Scalar* action, RandomStream random) {
   using T = typename E::Scalar;
-  constexpr T kStep_s = sum_step_s<T>(E::kStepInterval_us, detail::TicksPerStep<E>::kCount);
+  constexpr T kStep_s = sum_step_s<T>(E::kStepInterval_us, E::kTicksPerStep);
   const auto& inner = static_cast<const E&>(environment);
   unrolled<K>([&](int i) {
     const T value = exact_observation(inner, static_cast<const typename E::State&>(state), i);

@@ -22,7 +22,7 @@
 namespace rlt {
 namespace external {
 
-struct Task {
+struct Task : EnvironmentDefaults {
   static constexpr bool kTruncates = true;
   static constexpr bool kIsElsewhere = true;
 };

@@ -36,7 +36,7 @@ namespace rlt {
 namespace mujoco {
 
 // What tasks may replace by their own.
-struct Task {
+struct Task : EnvironmentDefaults {
   static constexpr int kStepWork_us = 30;  // of the lightest, Hopper
 
   // Called after the last of kFrameSkip steps.
