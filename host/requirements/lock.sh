@@ -10,9 +10,9 @@ compile() {
   uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate "$@"
 }
 
-compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group esp-idf --group mujoco \
-  -o "$together"
+compile pyproject.toml --group test --group lint --group platformio --group crazyflie --group fit --group esp-idf \
+  --group mujoco -o "$together"
 compile pyproject.toml --generate-hashes -c "$together" -o host/requirements/default.txt
-for group in test lint platformio crazyflie esp-idf mujoco; do
+for group in test lint platformio crazyflie fit esp-idf mujoco; do
   compile --group "$group" --generate-hashes -c "$together" -o "host/requirements/$group.txt"
 done

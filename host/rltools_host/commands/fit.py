@@ -5,22 +5,25 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
-from rltools_host.fitting.fit import fit
 from rltools_host.fitting.log import read_log
-from rltools_host.fitting.result import FITTED, Result, Value
 from rltools_host.hints import command_line, near_path
+from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
+
+if TYPE_CHECKING:
+    from rltools_host.fitting.result import Result, Value
 
 LARGEST_KG = 20.0  # as far as the settings go
 LARGEST_M = 1.0
 EXPERIMENT = "quadrotor-ppo"
+GROUP = "fit"  # of Python packages
 
 
 def run(
@@ -42,7 +45,12 @@ def run(
             "--out needs --mass, --rotor-x and --rotor-y: a log shows thrust and inertia per mass "
             "and per distance of the rotors"
         )
-    result = Result(fit(read_log(log_path), rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
+    log = read_log(log_path)
+    tools.ensure_group(GROUP)
+    from rltools_host.fitting.fit import fit  # with SciPy
+    from rltools_host.fitting.result import Result
+
+    result = Result(fit(log, rotor_x_m, rotor_y_m), mass_kg, rotor_x_m, rotor_y_m)
     document = plain_json(result.document())
     if out is not None:
         write_atomically(out, result.set_file())
@@ -96,7 +104,7 @@ def table(values: list[Value]) -> list[str]:
             "-" if value.value is None else shown(value.value),
             "" if value.low is None or value.high is None else interval(value.low, value.high),
             value.unit,
-            "" if value.source == FITTED else value.source,
+            value.note,
         )
         for value in values
     ]

@@ -1,26 +1,36 @@
 """Least squares: the parameters that leave the smallest residuals, and how sure they are.
 
-Levenberg's and Marquardt's method. The covariance is the larger of two, parameter by parameter:
-that of white noise, and that of errors which are alike within blocks of time (a sandwich of the
-blocks' gradients, to first order what a bootstrap of blocks gives).
+What a log does not show is taken from published drones, with how sure it is, and enters as
+measurements do: so the intervals of what the log shows have that error in them, too. The covariance
+is the larger of two, parameter by parameter: that of white noise, and that of errors which are
+alike within blocks of time (a sandwich of the blocks' gradients, to first order what a bootstrap of
+blocks gives).
+
+How long gusts last and how much the rotors do can hardly be told apart where a controller answers
+to the gusts: parameters that are found with gusts that are held, and gusts with parameters that are
+held, come to rest far from the most likely ones. So the parameters are found for some durations,
+the most likely duration is that of the parabola through them, and its error is in the intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import least_squares
+from scipy.special import stdtrit  # the quantiles of stats.t, whose import takes a second
 
-from rltools_host.fitting.assumptions import Assumption, derivatives, differences
-from rltools_host.fitting.model import COUNT, Model, P, Residuals
+from rltools_host.fitting.gusts import DURATIONS_S, most_likely
+from rltools_host.fitting.model import COUNT, Model, P, Residuals, stepped
 
 Array = NDArray[np.float64]
+Assumption = Callable[[Array], list[float]]  # differences in standard deviations
 
-MOST_STEPS = 40
 SMALLEST_GAIN = 1e-7  # of the sum of squares, relative
+# Each channel is weighted by its residuals' noise, anew after some steps: until that changes less.
+MOST_STEPS, MOST_WEIGHTINGS, SAME_NOISE = 3, 20, 1e-3
 LOWEST = np.full(COUNT, -np.inf)
 HIGHEST = np.full(COUNT, np.inf)
 LOWEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(5e-4)
@@ -28,6 +38,57 @@ HIGHEST[[P.LAG_UP, P.LAG_DOWN]] = np.log(1.0)
 LOWEST[P.LATENCY], HIGHEST[P.LATENCY] = -0.02, 0.06
 LOWEST[P.SHAPE_0], HIGHEST[P.SHAPE_0] = -0.3, 0.6
 LOWEST[P.SHAPE_1], HIGHEST[P.SHAPE_1] = -0.6, 1.5
+
+# Of x and y together: the published tables have 0.78 to 0.95.
+USUAL_INERTIA_Z, INERTIA_Z_DEVIATION = 0.87, 0.08
+SHAPE = (P.SHAPE_0, P.SHAPE_1)
+# Parts of the greatest thrust at rest, 0 to 0.10 in published curves, and proportional to speed,
+# 0 to 0.34; the rest is its square.
+USUAL_SHAPE, SHAPE_DEVIATION = (0.03, 0.1), (0.06, 0.2)
+
+FIRST_S, FACTOR = 0.3, 2.0  # the durations that are tried
+# Sizes are those of the parameters that were found before: until these move less than this, in
+# their standard errors.
+UNMOVED, MOST_TIMES = 0.1, 3
+
+
+# -- what is assumed ------------------------------------------------------------------------------
+
+
+def usual_curve(theta: Array) -> list[float]:
+    """Of a rotor's thrust over its speed."""
+    return [
+        (float(theta[place]) - usual) / deviation
+        for place, usual, deviation in zip(SHAPE, USUAL_SHAPE, SHAPE_DEVIATION, strict=True)
+    ]
+
+
+def inertia_x_and_y(theta: Array) -> float:
+    """Together."""
+    return 1.0 / float(theta[P.GAIN_X]) + 1.0 / float(theta[P.GAIN_Y])
+
+
+def usual_inertia_z(theta: Array) -> list[float]:
+    ratio = float(theta[P.INERTIA_Z]) / inertia_x_and_y(theta)
+    return [(ratio - USUAL_INERTIA_Z) / INERTIA_Z_DEVIATION]
+
+
+def differences(assumed: Iterable[Assumption], theta: Array) -> Array:
+    return np.array([value for assumption in assumed for value in assumption(theta)], dtype=float)
+
+
+def derivatives(assumed: Iterable[Assumption], theta: Array, free: list[int]) -> Array:
+    """Of the differences by the free parameters: [difference, parameter]."""
+    assumed = tuple(assumed)
+    here = differences(assumed, theta)
+    columns = []
+    for place in free:
+        moved = stepped(theta, place)
+        columns.append((differences(assumed, moved) - here) / (moved[place] - theta[place]))
+    return np.stack(columns, axis=1)
+
+
+# -- least squares --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -40,7 +101,6 @@ class Estimate:
     free: tuple[int, ...]
     blocks: int
     noise: Array  # standard deviation of the residuals, by channel
-    steps: int
 
     def quantile(self, outside: float = 0.05) -> float:
         """Half an interval in standard errors: Student's, for the blocks."""
@@ -51,10 +111,8 @@ class Estimate:
 
 
 def student(freedom: int, outside: float) -> float:
-    """What is exceeded, to either side, with a probability (Cornish and Fisher)."""
-    n = max(freedom, 5)
-    z = NormalDist().inv_cdf(1.0 - 0.5 * outside)
-    return float(z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2))
+    """What is exceeded, to either side, with a probability."""
+    return float(stdtrit(max(freedom, 5), 1.0 - 0.5 * outside))
 
 
 def noise_of(residuals: Residuals) -> Array:
@@ -76,51 +134,54 @@ def estimate(
     lowest = LOWEST.copy()
     if lowest_latency_s is not None:
         lowest[P.LATENCY] = lowest_latency_s
-    lowest[[place for place in range(COUNT) if place not in free]] = -np.inf
+    bounds = lowest[free], HIGHEST[free]
     theta = start.copy()
-    damping = 1e-3
-    residuals, jacobian = model.jacobian(theta, free)
-    steps = 0
-    for _ in range(MOST_STEPS):
-        steps += 1
-        noise = noise_of(residuals)
-        weight = 1.0 / noise[residuals.channel]
-        r, j = residuals.values * weight, jacobian * weight[:, None]
-        normal, gradient = j.T @ j, j.T @ r
-        there, slope = differences(assumed, theta), derivatives(assumed, theta, free)
-        normal, gradient = normal + slope.T @ slope, gradient + slope.T @ there
-        cost = float(r @ r + there @ there)
-        better = False
-        while damping < 1e8:
-            damped = normal + damping * np.diag(np.diag(normal) + 1e-12)
-            step = np.linalg.solve(damped, gradient)
-            if (2.0 * gradient - normal @ step) @ step < SMALLEST_GAIN * cost:
-                break  # it would gain too little, were the residuals linear
-            trial = theta.copy()
-            trial[free] -= step
-            trial = np.clip(trial, lowest, HIGHEST)
-            values = model.residuals(trial, model.motions([trial])[0]).values * weight
-            there = differences(assumed, trial)
-            trial_cost = float(values @ values + there @ there)
-            if trial_cost < cost:
-                better = True
-                damping = max(damping / 10.0, 1e-9)
-                break
-            damping *= 6.0
-        if not better:
-            break
-        theta = trial
-        residuals, jacobian = model.jacobian(theta, free)
-        if cost - trial_cost < SMALLEST_GAIN * cost:
-            break
+    theta[free] = np.clip(theta[free], *bounds)
+    residuals = model.residuals(theta)
     noise = noise_of(residuals)
+
+    def at(values: Array) -> Array:
+        place: Array = theta.copy()
+        place[free] = values
+        return place
+
+    for _ in range(MOST_WEIGHTINGS):
+        weight = 1.0 / noise[residuals.channel]
+
+        def weighted(values: Array, weight: Array = weight) -> Array:
+            place = at(values)
+            return np.concatenate(
+                [model.residuals(place).values * weight, differences(assumed, place)]
+            )
+
+        def slopes(values: Array, weight: Array = weight) -> Array:
+            place = at(values)
+            of_log = model.jacobian(place, free) * weight[:, None]
+            return np.concatenate([of_log, derivatives(assumed, place, free)])
+
+        found = least_squares(
+            weighted,
+            theta[free],
+            slopes,
+            bounds,
+            x_scale="jac",
+            ftol=SMALLEST_GAIN,
+            max_nfev=MOST_STEPS,
+        )
+        theta = at(found.x)
+        count = len(weight)
+        residuals = replace(residuals, values=found.fun[:count] / weight)
+        jacobian = found.jac[:count] / weight[:, None]
+        before, noise = noise, noise_of(residuals)
+        if np.all(np.abs(noise / before - 1.0) < SAME_NOISE):
+            break
     weight = 1.0 / noise[residuals.channel]
     r, j = residuals.values * weight, jacobian * weight[:, None]
     covariance, blocks = covariance_of(j, r, residuals.block, derivatives(assumed, theta, free))
     whole = np.zeros((COUNT, COUNT))
     whole[np.ix_(free, free)] = covariance
     errors = np.sqrt(np.maximum(np.diag(whole), 0.0))
-    return Estimate(theta, errors, whole, tuple(free), blocks, noise, steps)
+    return Estimate(theta, errors, whole, tuple(free), blocks, noise)
 
 
 def covariance_of(
@@ -140,3 +201,69 @@ def covariance_of(
     sandwich = white @ spread @ white
     widening = np.sqrt(np.maximum(1.0, np.diag(white) / np.maximum(np.diag(sandwich), 1e-300)))
     return sandwich * np.outer(widening, widening), count
+
+
+# -- in gusts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InGusts:
+    """What was found with a duration."""
+
+    model: Model
+    estimate: Estimate
+    unlikely: float  # the logarithm of the likelihood, negative
+
+
+def estimate_in_gusts(
+    model: Model, start: Array, estimated: Callable[[Model, Array], Estimate]
+) -> tuple[InGusts, Array]:
+    """With the most likely duration; and how the parameters move with its standard error."""
+    tried: dict[int, InGusts] = {}
+
+    def at(place: int, near: Array) -> InGusts:
+        if place not in tried:
+            tried[place] = with_duration(model, FIRST_S * FACTOR**place, near, estimated)
+        return tried[place]
+
+    shortest, longest = (int(np.log(s / FIRST_S) / np.log(FACTOR)) for s in DURATIONS_S)
+    best = 0
+    near = at(best, start).estimate.theta
+    while True:
+        beside = [place for place in (best - 1, best + 1) if shortest <= place <= longest]
+        better = min(beside, key=lambda place: at(place, near).unlikely)
+        if tried[better].unlikely >= tried[best].unlikely:
+            break
+        best, near = better, tried[better].estimate.theta
+    if len(beside) < 2:  # as short or long as can be told
+        return tried[best], np.zeros_like(near)
+    low, middle, high = (tried[best + side] for side in (-1, 0, 1))
+    bend = low.unlikely - 2.0 * middle.unlikely + high.unlikely
+    peak = 0.5 * (low.unlikely - high.unlikely) / max(bend, 1e-9)
+    duration_s = FIRST_S * FACTOR ** (best + float(np.clip(peak, -0.5, 0.5)))
+    by_step = 0.5 * (high.estimate.theta - low.estimate.theta)
+    found = with_duration(model, duration_s, near, estimated)
+    return found, by_step * min(1.0 / np.sqrt(max(bend, 1e-9)), 1.0)
+
+
+def with_duration(
+    model: Model, duration_s: float, start: Array, estimated: Callable[[Model, Array], Estimate]
+) -> InGusts:
+    theta = start
+    for _ in range(MOST_TIMES):
+        gusts = most_likely(model.settled(theta), model.integrated, model.log.step_s, duration_s)
+        filtered = Model(model.log, model.rotor_x_m, model.rotor_y_m, gusts)
+        found = estimated(filtered, theta)
+        moved = np.abs(found.theta - theta)
+        theta = found.theta
+        if np.all(moved <= UNMOVED * found.errors):
+            break
+    rows = len(model.log.time_s) - model.windows.rows.start  # of each channel
+    return InGusts(filtered, found, rows * float(np.log(found.noise).sum()))
+
+
+def widened(found: Estimate, moved: Array) -> Estimate:
+    """With an error that moves the parameters that are free together."""
+    moved = np.where(np.isin(np.arange(len(moved)), found.free), moved, 0.0)
+    covariance = found.covariance + np.outer(moved, moved)
+    return replace(found, covariance=covariance, errors=np.sqrt(np.diag(covariance)))

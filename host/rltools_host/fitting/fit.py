@@ -9,18 +9,20 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.assumptions import (
+from rltools_host.fitting.checks import check_log
+from rltools_host.fitting.estimate import (
     SHAPE,
     USUAL_INERTIA_Z,
     USUAL_SHAPE,
     Assumption,
+    Estimate,
+    estimate,
+    estimate_in_gusts,
     inertia_x_and_y,
     usual_curve,
     usual_inertia_z,
+    widened,
 )
-from rltools_host.fitting.checks import check_log
-from rltools_host.fitting.estimate import Estimate, estimate
-from rltools_host.fitting.in_gusts import estimate_in_gusts, widened
 from rltools_host.fitting.log import FlightLog
 from rltools_host.fitting.model import COUNT, Model, P
 from rltools_host.fitting.order import begin

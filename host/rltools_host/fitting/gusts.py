@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.signal import lfilter
 
 Array = NDArray[np.float64]
 
@@ -20,9 +22,7 @@ Array = NDArray[np.float64]
 # integrated), duration in seconds.
 FIRST, FIRST_INTEGRATED = (0.5, 0.3), (10.0, 0.3)
 SIZES, DURATIONS_S = (1e-3, 1e4), (0.02, 10.0)
-WIDEST_STEP, SMALLEST_STEP = 1.4, 0.05  # of the logarithms
-MOST_DOUBLINGS = 40
-FORGOTTEN = 1e-9  # of a filter's answer to one row
+FIRST_STEP, LAST_STEP = 1.4, 0.05  # of the logarithms
 
 
 @dataclass(frozen=True)
@@ -33,46 +33,24 @@ class Gusts:
     duration_s: float
     integrated: bool  # the channel shows the integral of the gusts' acceleration
 
-    def answer(self, step_s: float, rows: int) -> Array:
-        """Of the filter: what one row is in what is not predicted of it and of later rows."""
+    def filter(self, step_s: float) -> tuple[Array, ...]:
+        """What a Kalman filter does not predict of a row, as a filter of the rows: numerator and
+        denominator in powers of a delay of one row.
+
+        What the channel shows is white where it is multiplied by the numerator's roots, 1 for the
+        integral and what is kept of a gust, and divided by those of its spectrum that lie within
+        the unit circle. With w = z + 1/z - 2 a root p of the numerator is (1 - p)^2 - p w.
+        """
         kept = np.exp(-step_s / self.duration_s)
-        change = np.array([[1.0, step_s], [0.0, kept]])
-        shown = np.array([1.0, 0.0]) if self.integrated else np.array([0.0, 1.0])
-        if not self.integrated:
-            change[0, :] = 0.0
-        pushed = np.diag([0.0, self.size**2 * (1.0 - kept**2)])
-        covariance = steady_covariance(change, shown, pushed)
-        gain = change @ covariance @ shown / (shown @ covariance @ shown + 1.0)
-        left = change - np.outer(gain, shown)
-        states = gain[:, None]
-        power = left
-        while states.shape[1] < rows - 1:
-            states = np.concatenate([states, power @ states], axis=1)
-            power = power @ power
-            if np.abs(states[:, -1]).max() < FORGOTTEN:
-                break
-        result: Array = np.concatenate([[1.0], -(shown @ states)])[:rows]
-        return result
-
-
-def steady_covariance(change: Array, shown: Array, pushed: Array) -> Array:
-    """Of a Kalman filter's predicted state, where the sensor's noise is 1, by doubling (Chu, Fan
-    and Lin 2005, of the discrete algebraic Riccati equation)."""
-    a, g, h = change.T, np.outer(shown, shown), pushed
-    for _ in range(MOST_DOUBLINGS):
-        solved = np.linalg.solve(np.eye(2) + g @ h, np.concatenate([a, g], axis=1))
-        b, c = solved[:, :2], solved[:, 2:]
-        more = a.T @ h @ b
-        a, g, h = a @ b, g + a @ c @ a.T, h + more
-        if np.abs(more).max() <= 1e-12 * np.abs(h).max():
-            break
-    result: Array = h
-    return result
-
-
-def quick_length(least: int) -> int:
-    """Of a Fourier transform: 2, 3 or 5 times a power of two."""
-    return min(part << max(-(-least // part) - 1, 0).bit_length() for part in (2, 3, 5))
+        pushed, forgotten = self.size**2 * (1.0 - kept**2), (1.0 - kept) ** 2
+        if self.integrated:
+            poles = [1.0, kept]
+            w = np.roots([kept, -forgotten, pushed * step_s**2]).astype(complex)
+        else:
+            poles = [kept]
+            w = np.array([(forgotten + pushed) / kept], complex)
+        inside = (np.sqrt(1.0 + 0.25 * w) + np.sqrt(0.25 * w)) ** -2
+        return tuple(np.real(np.poly(roots)) for roots in (poles, inside))
 
 
 class Filter:
@@ -80,20 +58,16 @@ class Filter:
 
     def __init__(self, gusts: list[Gusts], step_s: float, rows: int) -> None:
         self.gusts = gusts
-        answers = [each.answer(step_s, rows) for each in gusts]
-        self._length = quick_length(rows + max(map(len, answers)) - 1)
-        self._spectra = np.stack([np.fft.rfft(answer, self._length) for answer in answers])
+        self._filters = [each.filter(step_s) for each in gusts]
         integrated = np.array([each.integrated for each in gusts])
         starts = self._filtered(np.ones((len(gusts), rows)) * integrated[:, None])
         lengths = np.linalg.norm(starts, axis=1, keepdims=True)
         self._starts = starts / np.where(integrated[:, None], lengths, 1.0)
 
     def _filtered(self, values: Array) -> Array:
-        result = np.zeros_like(values)
-        there = values.any(axis=1)
-        spectrum = np.fft.rfft(values[there], self._length, axis=1) * self._spectra[there]
-        result[there] = np.fft.irfft(spectrum, self._length, axis=1)[:, : values.shape[1]]
-        return result
+        return np.stack(
+            [lfilter(*each, row) for each, row in zip(self._filters, values, strict=True)]
+        )
 
     def __call__(self, values: Array) -> Array:
         """The start of what is integrated is free."""
@@ -119,31 +93,28 @@ def most_likely(
 def most_likely_gusts(
     values: Array, integrated: bool, step_s: float, duration_s: float | None = None
 ) -> Gusts:
-    """By a search along the logarithms of size and, if it is not given, duration."""
-    lowest, highest = np.log([SIZES, DURATIONS_S]).T
+    """By a search over the logarithms of size and, if it is not given, duration."""
+    first = np.log(FIRST_INTEGRATED if integrated else FIRST)
+    searched = 2 if duration_s is None else 1
 
     def of(place: Array) -> Gusts:
-        size, duration = np.exp(place)
+        size, duration = np.exp(place[0]), duration_s or np.exp(place[1])
         return Gusts(float(size), float(duration), integrated)
 
     def unlikely(place: Array) -> float:
         left = Filter([of(place)], step_s, len(values))(values[None])
         return float((left**2).sum())
 
-    best = np.log(FIRST_INTEGRATED if integrated else FIRST)
-    directions = np.array([(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)])
-    if duration_s is not None:
-        best[1], directions = np.log(duration_s), directions[:2]
-    least, step = unlikely(best), WIDEST_STEP
-    while step > SMALLEST_STEP:
-        moved = False
-        for direction in directions:
-            trial = best + step * direction
-            if np.any(trial < lowest) or np.any(trial > highest):
-                continue
-            value = unlikely(trial)
-            if value < least:
-                best, least, moved = trial, value, True
-        if not moved:
-            step *= 0.5
-    return of(best)
+    corners = first + FIRST_STEP * np.eye(3, 2, -1)
+    found = minimize(
+        unlikely,
+        first[:searched],
+        method="Nelder-Mead",
+        bounds=np.log([SIZES, DURATIONS_S])[:searched],
+        options={
+            "initial_simplex": corners[: searched + 1, :searched],
+            "xatol": LAST_STEP,
+            "fatol": np.inf,
+        },
+    )
+    return of(found.x)

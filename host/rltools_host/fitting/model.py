@@ -228,14 +228,12 @@ class Model:
         ]
         return np.concatenate(parts)
 
-    def _residuals(self, differences: Array) -> Residuals:
-        return Residuals(self._left(differences), self._channel, self._block, self._freedom)
+    def residuals(self, theta: Array) -> Residuals:
+        left = self._left(self.differences(theta, self.motions([theta])[0]))
+        return Residuals(left, self._channel, self._block, self._freedom)
 
-    def residuals(self, theta: Array, motion: RotorMotion) -> Residuals:
-        return self._residuals(self.differences(theta, motion))
-
-    def jacobian(self, theta: Array, free: list[int]) -> tuple[Residuals, Array]:
-        """Residuals and their derivatives by the free parameters, from differences."""
+    def jacobian(self, theta: Array, free: list[int]) -> Array:
+        """The residuals' derivatives by the free parameters, from differences: [residual, n]."""
         moved = {place: stepped(theta, place) for place in free}
         of_rotors = [place for place in free if place in ROTOR_PLACES]
         here, *others = self.motions([theta, *(moved[place] for place in of_rotors)])
@@ -246,7 +244,7 @@ class Model:
             / (moved[place][place] - theta[place])
             for place in free
         ]
-        return self._residuals(base), np.stack(columns, axis=1)
+        return np.stack(columns, axis=1)
 
 
 def scale(theta: Array, place: int) -> float:

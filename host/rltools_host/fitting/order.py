@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.fitting.assumptions import USUAL_INERTIA_Z, inertia_x_and_y
+from rltools_host.fitting.estimate import USUAL_INERTIA_Z, inertia_x_and_y
 from rltools_host.fitting.log import ROTORS
 from rltools_host.fitting.model import (
     COUNT,

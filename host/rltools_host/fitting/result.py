@@ -33,6 +33,11 @@ class Value:
     high: float | None = None
     source: str = FITTED
 
+    @property
+    def note(self) -> str:
+        """Where it is from, if that is not the log."""
+        return "" if self.source == FITTED else self.source
+
     def document(self) -> dict[str, Any]:
         return {
             "name": self.name,

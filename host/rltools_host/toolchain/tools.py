@@ -26,6 +26,7 @@ GROUPS = {
     "lint": "ruff, mypy, clang-format",
     "platformio": "PlatformIO and SCons, to build for and flash boards",
     "crazyflie": "cflib, for the radio and USB of a Crazyflie",
+    "fit": "SciPy, which fits a quadrotor's parameters to the log of a flight",
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_discrete_are
+from scipy.signal import lfilter
 
 from quadrotor_drones import DRONES
 from quadrotor_fit import (
@@ -17,8 +19,13 @@ from quadrotor_fit import (
     without_accelerometer,
 )
 from quadrotor_flight import Flight, Noise
-from rltools_host.fitting.assumptions import USUAL_INERTIA_Z, usual_curve, usual_inertia_z
-from rltools_host.fitting.estimate import covariance_of, student
+from rltools_host.fitting.estimate import (
+    USUAL_INERTIA_Z,
+    covariance_of,
+    student,
+    usual_curve,
+    usual_inertia_z,
+)
 from rltools_host.fitting.gusts import Filter, Gusts, most_likely
 from rltools_host.fitting.model import COUNT, P
 from rltools_host.fitting.result import ASSUMED, Result
@@ -65,12 +72,6 @@ def test_assumptions_are_in_standard_deviations() -> None:
     assert usual_inertia_z(theta) == [pytest.approx(1.0)]
     theta[[P.SHAPE_0, P.SHAPE_1]] = 0.09, -0.3
     assert usual_curve(theta) == [pytest.approx(1.0), pytest.approx(-2.0)]
-
-
-def test_student() -> None:
-    assert student(10**6, 0.05) == pytest.approx(1.960, abs=1e-3)
-    assert student(10, 0.05) == pytest.approx(2.228, abs=4e-3)
-    assert student(39, 0.01) == pytest.approx(2.708, abs=2e-3)
 
 
 # -- gusts -----------------------------------------------------------------------------------------
@@ -135,6 +136,26 @@ def test_a_filter_without_gusts_leaves_all_but_the_start() -> None:
     same = Filter([Gusts(1e-6, 0.3, False), Gusts(1e-6, 0.3, True)], 0.004, 900)(values + 5.0)
     np.testing.assert_allclose(same[0], values[0] + 5.0, atol=1e-4)
     np.testing.assert_allclose(same[1], values[1] - values[1].mean(), atol=1e-4)
+
+
+@pytest.mark.parametrize("integrated", [False, True])
+@pytest.mark.parametrize("size", [1e-3, 0.5, 60.0])
+def test_a_filter_is_the_kalman_filter_of_its_gusts(size: float, integrated: bool) -> None:
+    step_s, kept = 0.004, np.exp(-0.004 / 0.3)
+    change, shown = np.array([[1.0, step_s], [0.0, kept]]), np.array([[1.0, 0.0]])
+    if not integrated:
+        change, shown = np.diag([0.0, kept]), np.array([[0.0, 1.0]])
+    pushed = np.diag([0.0, size**2 * (1.0 - kept**2)])
+    covariance = solve_discrete_are(change.T, shown.T, pushed, np.eye(1))
+    gain = change @ covariance @ shown.T / (shown @ covariance @ shown.T + 1.0)
+    values = np.random.default_rng(4).standard_normal(200)
+    state, expected = np.zeros((2, 1)), []
+    for value in values:
+        left = value - (shown @ state).item()
+        expected.append(left)
+        state = change @ state + gain * left
+    found = lfilter(*Gusts(size, 0.3, integrated).filter(step_s), values)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("size", [0.5, 60.0])  # the smaller, the longer does a row matter
