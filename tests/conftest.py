@@ -1,11 +1,15 @@
-"""Which tests run (slow, exhaustive and hil ones only when asked for), and which of them first."""
+"""Which tests run, which of them first, and what each file takes of the processors.
+
+Tests marked `all` run with `--all` only, as with `rlt test --all`; slow, exhaustive and hil ones
+with the options of these names.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -45,9 +49,14 @@ FIRST_FILES = (
 )
 FOLDER = Path(__file__).parent
 os.environ.pop(VARIABLE, None)  # the tests' project is the checkout
+ALL = "all"
+PROCESSOR_TIMES = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        f"--{ALL}", action="store_true", help="also what `rlt test` leaves to `rlt test --all`"
+    )
     for marker, description in OPT_IN.items():
         parser.addoption(
             f"--{marker}",
@@ -59,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for marker, description in OPT_IN.items():
         config.addinivalue_line("markers", f"{marker}: {description}; only with --{marker}")
+    config.addinivalue_line("markers", f"{ALL}: for `rlt test --all`; only with --{ALL}")
     config.addinivalue_line("markers", "device: trains or runs on an emulated board")
     if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
         raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
@@ -73,12 +83,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Not item.keywords, which has the names of folders as well.
+    if not config.getoption(f"--{ALL}"):
+        left_out = [item for item in items if item.get_closest_marker(ALL) is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker(ALL) is None]
     for marker in OPT_IN:
         if config.getoption(f"--{marker}"):
             continue
         skip = pytest.mark.skip(reason=f"only with --{marker}")
         for item in items:
-            # Not item.keywords, which has the names of folders as well.
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(skip)
     if hasattr(config, "workerinput"):
@@ -105,6 +119,26 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / MARKER).touch()
     monkeypatch.setattr(PROJECT, "root", root)
     return root
+
+
+def processor_s() -> float:
+    """Of this process and of those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[PROCESSOR_TIMES] = processor_s()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """For the report that `rlt test` reads: a property of each test."""
+    if call.when == "teardown":
+        used = processor_s() - item.stash[PROCESSOR_TIMES]
+        item.user_properties.append(("processor_s", f"{used:.3f} {item.path.relative_to(FOLDER)}"))
+    return (yield)
 
 
 @pytest.fixture(scope="session")

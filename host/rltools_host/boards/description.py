@@ -81,7 +81,9 @@ class Board:
     bootloader_usb_ids: tuple[str, ...]
     report_every: int
     programs: tuple[str, ...] | None  # of firmware/build.json that it is built with; None: all
-    tested_with: tuple[str, ...] | None  # experiments that `rlt test` builds for it; None: all
+    tested_with: (
+        tuple[str, ...] | None
+    )  # experiments that `rlt test --all` builds for it; None: all
 
     @property
     def is_flashed(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,12 +41,20 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
+def found_options() -> dict[str, str]:
+    """What is found anew for each build: where one changes, CMake runs again."""
+    return {
+        "RLT_PYTHON": sys.executable,
+        "RLT_CCACHE": shutil.which("ccache") or "",
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+    }
+
+
 def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
     definitions = {
         "RLT_BOARD": board.name,
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
-        "RLT_PYTHON": sys.executable,
-        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+        **found_options(),
         **options,
     }
     return [
@@ -68,8 +77,7 @@ def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
         **options,
         "CMAKE_HOME_DIRECTORY": str(TREE.root),
         "CMAKE_CACHEFILE_DIR": str(directory),
-        "RLT_PYTHON": sys.executable,
-        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+        **found_options(),
     }
     return all(entries.get(name) == value for name, value in expected.items())
 

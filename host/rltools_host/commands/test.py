@@ -1,7 +1,8 @@
-"""`rlt test`: builds everything, runs the C++ tests, the Python tests and the style checks.
+"""`rlt test`: runs the C++ tests, the Python tests and the style checks.
 
-The C++ tests have a build tree of their own. They are compiled and run, and style is checked, on
-what the builds of the boards and the Python tests leave of the processors.
+What a test needs of the firmware and of the host's programs is built when it asks for it; `--all`
+builds everything. The C++ tests are compiled and run, and style is checked, on what the Python
+tests leave of the processors.
 """
 
 from __future__ import annotations
@@ -9,30 +10,28 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments, firmware, memory, platformio, subjects
+from rltools_host.build import cpp_tests, platformio, tested_boards
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import BuildError
 from rltools_host.mutants import measure
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
-PYTEST_FOLDERS = ("tests",)
 CPP_FOLDERS = (
     "lib",
     "firmware",
@@ -53,14 +52,11 @@ PYTHON_FOLDERS = (
     "benchmarks",
     "examples",
 )
-# What Python tests start of the host, beside what is built for every user.
-TESTED_PROGRAMS = (
-    *("roofline", "two_threads", "training_loop", "inference", "layers_16"),
-    *("digits", "write_policy_images"),
-)
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4
-BACKGROUND = 10  # niceness of what nobody waits for
+GROUPS = ("default", "test", "mujoco")  # of Python packages, for any test
+STYLE_GROUP = "lint"
+MOST_SHOWN = 12  # files, of those that took most of the processors
 
 
 @dataclass(frozen=True)
@@ -72,6 +68,52 @@ class Outcome:
     failed: int
     skipped: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which tests: those of every day, the rest, or those that an expression names."""
+
+    daily: bool = True
+    rest: bool = False
+    expression: str | None = None
+    options: tuple[str, ...] = ()  # of pytest: --slow, --exhaustive
+
+    @property
+    def pytest_arguments(self) -> list[str]:
+        arguments = list(self.options)
+        if self.rest:
+            arguments += ["--all"] if self.daily else ["--all", "-m", "all"]
+        return [*arguments, "-k", self.expression] if self.expression else arguments
+
+    @property
+    def python_files(self) -> list[str]:
+        """All, or where only some can match those with one of the words in their path or text: to
+        import the others takes longer than most tests."""
+        words = re.findall(r"[^\s()]+", (self.expression or "").lower())
+        if not words or "not" in words:
+            return ["tests"]
+        words = [word for word in words if word not in ("and", "or")]
+        files = sorted((TREE.root / "tests").rglob("test_*.py"))
+        found = [
+            str(file.relative_to(TREE.root))
+            for file in files
+            if any(word in f"{file}\n{file.read_text()}".lower() for word in words)
+        ]
+        return found if found or self.cpp_targets() else ["tests"]
+
+    def cpp_targets(self) -> list[str]:
+        if self.expression:
+            return cpp_tests.named(self.expression)
+        return ["cpp_tests"] * self.daily + ["cpp_tests_all"] * self.rest
+
+    @property
+    def ctest_arguments(self) -> list[str]:
+        if self.expression:
+            return ["-R", f"^({'|'.join(self.cpp_targets())})$"]
+        if self.daily and self.rest:
+            return []
+        return ["-L" if self.rest else "-LE", "^all$"]
 
 
 def run_step(command: Sequence[str], environment: dict[str, str] | None = None) -> tuple[int, str]:
@@ -133,52 +175,6 @@ def style_checks() -> list[Outcome]:
         return list(pool.map(check, commands, commands.values()))
 
 
-def tested_experiments(board: Board) -> list[str]:
-    """Those that its tests train: all that fit, unless its description names fewer."""
-    if cmake.TRAIN not in cmake.programs_of(board):
-        return []
-    fitting = experiments.list_experiments(board)
-    if board.tested_with is None:
-        return fitting
-    if unknown := [name for name in board.tested_with if name not in fitting]:
-        raise BuildError(
-            f'boards/{board.name}.json: tested_with: no experiment "{unknown[0]}" fits it'
-        )
-    return list(board.tested_with)
-
-
-def tested_firmware(board: Board) -> list[tuple[str, str]]:
-    """Programs, and the experiment or contract of each."""
-    tested = [(cmake.TRAIN, name) for name in tested_experiments(board)]
-    for program in cmake.programs_of(board):
-        if program != cmake.TRAIN:
-            tested += [
-                (program, name) for name in subjects.names(subjects.subject_of(program), board)
-            ]
-    return tested
-
-
-def build_all() -> None:
-    """For every board that CMake builds for, what the board is tested with."""
-    host = load_board("host")
-    cmake.build_targets(host, ["all", *TESTED_PROGRAMS], announcement="Building host")
-    for board in list_boards():
-        if not cmake.builds(board) or board.name == host.name:
-            continue
-        if missing := cmake.missing_optional_tools(board):
-            print(f"{board.name} is not built: {', '.join(missing)} is not installed")
-            continue
-        tested = tested_firmware(board)
-        if not tested:
-            continue
-        targets = [cmake.firmware_target(name, program) for program, name in tested]
-        cmake.build_targets(board, targets, announcement=f"Building {board.name}")
-        for program, name in tested:
-            file = firmware.program_path(board, name, program)
-            print(f"{program} {name} on {board.name}")
-            print("\n".join(memory.memory_lines(memory.memory_usage(board, file))))
-
-
 def counted(step: str, report: Path, code: int, started: float) -> Outcome:
     """The outcome in a JUnit report; a step that fails without saying why counts as one failure."""
     counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
@@ -193,64 +189,60 @@ def counted(step: str, report: Path, code: int, started: float) -> Outcome:
     return Outcome(step, passed, failed, counts["skipped"], time.monotonic() - started)
 
 
-def cpp_tests_directory() -> Path:
-    return PROJECT.build / "tests"
-
-
-def build_cpp_tests() -> None:
-    tools.ensure_group("mujoco")
-    openblas = "OFF" if missing_names(["openblas"]) else "ON"
-    cmake.build_targets(
-        load_board("host"),
-        ["cpp_tests"],
-        directory=cpp_tests_directory(),
-        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
-        announcement="Building the C++ tests",
-        niceness=BACKGROUND,
-    )
-
-
-def run_cpp_tests(expression: str | None) -> Outcome:
+def run_cpp_tests(selection: Selection) -> Outcome:
     """Quiet when they pass."""
     started = time.monotonic()
     report = PROJECT.build / "ctest.xml"
     report.unlink(missing_ok=True)
-    ctest = str(Path(tools.program("cmake")).with_name("ctest"))
-    command = [
-        *(ctest, "--test-dir", str(cpp_tests_directory()), "--output-on-failure"),
-        *("--output-junit", str(report), f"-j{os.cpu_count() or 1}"),
-    ]
-    if expression:
-        command += ["-R", re.escape(expression), "--no-tests=ignore"]
+    try:
+        cpp_tests.build(selection.cpp_targets())
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        return Outcome("C++ tests", 0, 1, 0, time.monotonic() - started)
+    command = cpp_tests.ctest_command(report, selection.ctest_arguments)
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"C++ tests:\n{result.stdout}{result.stderr}", flush=True)
     return counted("C++ tests", report, result.returncode, started)
 
 
-def cpp_tests(expression: str | None) -> Outcome:
-    started = time.monotonic()
-    try:
-        build_cpp_tests()
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        return Outcome("C++ tests", 0, 1, 0, time.monotonic() - started)
-    return replace(run_cpp_tests(expression), seconds=time.monotonic() - started)
+def pytest_report() -> Path:
+    return PROJECT.build / "pytest.xml"
 
 
-def python_tests(folders: Sequence[str], arguments: Sequence[str]) -> Outcome:
+def python_tests(selection: Selection) -> Outcome:
     started = time.monotonic()
-    report = PROJECT.build / "pytest.xml"
-    report.unlink(missing_ok=True)
-    present = [folder for folder in folders if any((TREE.root / folder).rglob("test_*.py"))]
+    pytest_report().unlink(missing_ok=True)
+    files = selection.python_files
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"),
-        *("-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"),  # tests/conftest.py
-        *(*arguments, *present),
-    ]
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={pytest_report()}"]
+    if len(files) > 1 or not selection.expression:
+        command += ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
+    command += [*selection.pytest_arguments, *files]
     code, _ = run_step(command, platformio.platformio_environment("pendulum-td3"))
-    return counted("Python tests", report, 0 if code == NO_TESTS_COLLECTED else code, started)
+    return counted(
+        "Python tests", pytest_report(), 0 if code == NO_TESTS_COLLECTED else code, started
+    )
+
+
+def python_processor_s() -> dict[str, float]:
+    """Of the processors, by file, as tests/conftest.py notes it in the report."""
+    used: dict[str, float] = {}
+    if pytest_report().is_file():
+        for entry in ElementTree.parse(pytest_report()).getroot().iter("property"):
+            if entry.get("name") == "processor_s":
+                seconds, _, file = entry.get("value", "").partition(" ")
+                used[file] = used.get(file, 0.0) + float(seconds)
+    return used
+
+
+def print_processor_s(used: Mapping[str, float]) -> None:
+    """What took most of the processors, and what all of it took: builds and style as well."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    total = sum(each.ru_utime + each.ru_stime for each in usage)
+    print(f"\nProcessor seconds: {total:.0f} in all, most of them in")
+    for name, seconds in sorted(used.items(), key=lambda item: -item[1])[:MOST_SHOWN]:
+        print(f"{seconds:8.1f}  {name}")
 
 
 def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> None:
@@ -272,37 +264,35 @@ def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> Non
         print(json.dumps({**counts, "steps": steps}))
 
 
-def run(
-    fast: bool = False,
-    expression: str | None = None,
-    slow: bool = False,
-    exhaustive: bool = False,
-    json_output: bool = False,
-) -> int:
-    """`fast` leaves the emulated board out, `expression` is pytest's -k, others add tests."""
-    packages, *other_packages = tools.GROUPS
-    tools.ensure_group(packages)
-    tools.install_system_packages()
-    arguments = [
-        f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
-    ]
-    if expression:
-        arguments += ["-k", expression]
-    if fast:
-        arguments += ["-m", "not device"]
+def run(selection: Selection, json_output: bool = False) -> int:
+    """An expression runs its tests alone: nothing is installed or built that they do not use."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile all packages
+    named = selection.expression is not None
+    for group in tools.GROUPS if selection.rest and not named else GROUPS:
+        tools.ensure_group(group)
+    if not named:
+        tools.install_system_packages(optional=selection.rest)
+    begun = time.time()
     code = 0
     with ThreadPoolExecutor(2) as background:
-        cpp = background.submit(cpp_tests, expression)
-        for group in other_packages:
-            tools.ensure_group(group)
-        style = None if expression else background.submit(style_checks)
+        cpp = background.submit(run_cpp_tests, selection) if selection.cpp_targets() else None
+        style = None
+        if selection.daily and not named:
+            tools.ensure_group(STYLE_GROUP)
+            style = background.submit(style_checks)
         try:
-            build_all()
-            python = python_tests(PYTEST_FOLDERS, arguments)
+            if selection.rest and not named:
+                tested_boards.build_all()
+            python = python_tests(selection) if selection.python_files else None
         except BuildError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
             code, python = error.exit_code, Outcome("build", 0, 1, 0, 0.0)
-    outcomes = [cpp.result(), python, *(style.result() if style else [])]
+    outcomes = [
+        *([cpp.result()] if cpp else []),
+        *([python] if python else []),
+        *(style.result() if style else []),
+    ]
+    print_processor_s({**cpp_tests.processor_s(begun), **python_processor_s()})
     print_summary(outcomes, json_output)
     return code or int(any(outcome.failed for outcome in outcomes))
 
@@ -312,22 +302,29 @@ def measure_tests(
 ) -> int:
     for group in tools.GROUPS:
         tools.ensure_group(group)
-    tools.install_system_packages()
+    tools.install_system_packages(optional=True)
     return measure.run(expression, json_output, seed=seed, samples=samples)
 
 
-EXAMPLE = "test --fast -k framing"
-TESTS = mode("without --mutants", "fast", "expression", "slow", "exhaustive", "json_output")
+EXAMPLE = "test -k framing"
+TESTS = mode(
+    "without --mutants", "expression", "everything", "rest", "slow", "exhaustive", "json_output"
+)
 MUTANTS = mode("with --mutants", "expression", "mutants", "seed", "samples", "json_output")
 MODES = (TESTS, MUTANTS)
 
 
 def command(
     context: typer.Context,
-    fast: Annotated[bool, typer.Option("--fast", help="Leave the emulated board out.")] = False,
     expression: Annotated[
         str | None, typer.Option("-k", metavar="EXPRESSION", help="Only tests that match this.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also other processors, PX4, sanitizers, more shapes.")
+    ] = False,
+    rest: Annotated[
+        bool, typer.Option("--rest", help="Only what --all adds, after `rlt test` has passed.")
+    ] = False,
     slow: Annotated[bool, typer.Option("--slow", help="Also the full training runs.")] = False,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Also mathematics over all floats.")
@@ -343,5 +340,14 @@ def command(
     require(context, MODES, MUTANTS if mutants else TESTS)
     if mutants:
         leave(measure_tests(expression, json_output, seed, samples))
-    else:
-        leave(run(fast, expression, slow, exhaustive, json_output))
+        return
+    options = tuple(
+        f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen
+    )
+    selection = Selection(
+        daily=not rest or everything,
+        rest=rest or everything or expression is not None,
+        expression=expression,
+        options=options,
+    )
+    leave(run(selection, json_output))

@@ -35,6 +35,7 @@ PRESENT_WITHOUT_LOCK = {
         "torch==2.13.0",
     ),  # regenerates the goldens only; not locked, its wheels' sources vary
 }
+COMPILER_CACHE = "ccache"  # cmake/compiler_cache.cmake
 INTERRUPTED_INSTALLER_S = 20.0  # until one that does not end on Ctrl-C is killed
 
 
@@ -91,14 +92,15 @@ def require(*names: str) -> None:
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
 
 
-def install_system_packages() -> None:
-    """What `rlt test` needs: every package of the table, optional ones where that is possible."""
+def install_system_packages(*, optional: bool) -> None:
+    """What `rlt test` needs: every package of the table that is not optional, and a compiler cache
+    or all optional ones where that is possible."""
     table = system_tools()
     require(*(name for name, tool in table.items() if not tool.optional))
     if apt_prefix() is None:
         return
     try:
-        require(*(name for name, tool in table.items() if tool.optional))
+        require(*(name for name in table if optional or name == COMPILER_CACHE))
     except MissingToolError as error:  # another release of the system may lack a package
         print(f"{error}; going on without", file=sys.stderr)
 

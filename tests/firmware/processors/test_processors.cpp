@@ -1,3 +1,4 @@
+// Test: threads
 // What boards of a processor family share, as far as it can be tried on the host: the queue between
 // interrupt and program, and counters of 32 bits.
 #include <doctest/doctest.h>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from dataclasses import replace
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rltools_host import cli
 from rltools_host.boards.description import Board, load_board
+from rltools_host.build import cpp_tests, tested_boards
 from rltools_host.commands import test as test_command
-from rltools_host.commands.test import Outcome
+from rltools_host.commands.test import Outcome, Selection
 from rltools_host.errors import BuildError
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
@@ -52,40 +55,97 @@ def test_style_check_shows_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> 
     assert "style:\nline 7 is too long" in capsys.readouterr().out
 
 
-def test_pytest_and_ctest_are_run_and_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+CTEST_FILE = """
+add_test(test_good "/bin/true")
+add_test(test_bad "/bin/false")
+add_test(test_also_bad "/bin/false")
+set_tests_properties(test_also_bad PROPERTIES LABELS "all")
+"""
+TESTS = {"test_good": "", "test_bad": "-O1 more", "test_also_bad": "all"}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With three C++ tests that are built, and a Python test of each selection."""
     monkeypatch.setattr(TREE, "root", tmp_path)
     monkeypatch.setattr(PROJECT, "root", tmp_path)
-    (tmp_path / "tests/host").mkdir(parents=True)
-    (tmp_path / "tests/host/test_x.py").write_text(
-        "def test_a(): pass\ndef test_b(): assert False\n"
+    (tmp_path / "tests/lib/core").mkdir(parents=True)
+    for name, words in TESTS.items():
+        line = f"// Test: {words}\n" if words else ""
+        (tmp_path / f"tests/lib/core/{name}.cpp").write_text(f"{line}// More about it.\n")
+    conftest = (Path(__file__).parents[2] / "conftest.py").read_text()
+    conftest = re.sub(r"FIRST_FILES = \(.*?\n\)", "FIRST_FILES = ()", conftest, flags=re.DOTALL)
+    (tmp_path / "tests/conftest.py").write_text(conftest)
+    (tmp_path / "tests/test_x.py").write_text(
+        "import pytest\n"
+        "def test_a(): pass\n"
+        "def test_b(): assert False\n"
+        "@pytest.mark.all\n"
+        "def test_c(): sum(range(10_000_000))\n"
     )
-    outcome = test_command.python_tests(["tests/host", "tests/none"], [])
-    assert (outcome.passed, outcome.failed) == (1, 1)
+    monkeypatch.setattr(cpp_tests, "build", lambda _: None)
+    cpp_tests.directory().mkdir(parents=True)
+    (cpp_tests.directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
+    return tmp_path
 
-    monkeypatch.setattr(test_command, "build_cpp_tests", lambda: None)
-    test_command.cpp_tests_directory().mkdir(parents=True)
-    (test_command.cpp_tests_directory() / "CTestTestfile.cmake").write_text(
-        'add_test(good "/bin/true")\nadd_test(bad "/bin/false")\nadd_test(also_bad "/bin/false")\n'
-    )
-    capfd.readouterr()
-    outcome = test_command.cpp_tests("good")
-    assert (outcome.passed, outcome.failed) == (1, 0)
-    assert capfd.readouterr().out == ""
-    outcome = test_command.cpp_tests(None)
-    assert (outcome.passed, outcome.failed) == (1, 2)
-    assert "also_bad" in capfd.readouterr().out
+
+@pytest.mark.usefixtures("tree")
+@pytest.mark.parametrize(
+    ("selection", "python", "cpp"),
+    [
+        (Selection(), (1, 1), (1, 1)),
+        (Selection(daily=False, rest=True), (1, 0), (0, 1)),
+        (Selection(rest=True, expression="test_c or good"), (1, 0), (1, 0)),
+    ],
+)
+def test_pytest_and_ctest_are_run_and_counted(
+    selection: Selection,
+    python: tuple[int, int],
+    cpp: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(test_command, "MOST_WORKERS", 1)
+    outcome = test_command.run_cpp_tests(selection)
+    assert (outcome.passed, outcome.failed) == cpp
+    assert ("test_also_bad" in capfd.readouterr().out) == (selection.rest and cpp[1] > 0)
+    outcome = test_command.python_tests(selection)
+    assert (outcome.passed, outcome.failed) == python
+    used = test_command.python_processor_s()
+    assert set(used) == {"test_x.py"}
+    assert (used["test_x.py"] > 0.05) == selection.rest
+
+
+@pytest.mark.usefixtures("tree")
+def test_an_expression_names_programs_by_their_files() -> None:
+    assert cpp_tests.named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
+    assert cpp_tests.named("Core and not bad") == ["test_good"]
+    assert cpp_tests.named("(also or good) and lib") == ["test_also_bad", "test_good"]
+    assert Selection(expression="good").python_files == []  # no text of a Python test has it
+    assert Selection(expression="Test_B or good").python_files == ["tests/test_x.py"]
+    for rest in ("nothing", "not test_b", None):
+        assert Selection(expression=rest).python_files == ["tests"]
+    assert cpp_tests.named("push") == cpp_tests.named("and (") == []
+
+
+@pytest.mark.usefixtures("tree")
+def test_the_compiler_and_a_run_of_a_test_are_added_up() -> None:
+    measured = cpp_tests.directory() / "measured"
+    measured.mkdir()
+    for name in ("test_math.compile.7", "test_math.run.8"):
+        (measured / name).write_text("0m0.00s 0m0.00s\n1m2.50s 0m0.25s\n")
+    assert cpp_tests.processor_s(0.0) == {"test_math": 125.5}
+    assert cpp_tests.processor_s(time.time() + 60) == {}
 
 
 def test_cpp_tests_that_do_not_compile_are_one_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def build_cpp_tests() -> None:
+    def build(_: object) -> None:
         raise BuildError("building for host failed")
 
-    monkeypatch.setattr(test_command, "build_cpp_tests", build_cpp_tests)
-    outcome = test_command.cpp_tests(None)
+    monkeypatch.setattr(cpp_tests, "build", build)
+    outcome = test_command.run_cpp_tests(Selection())
     assert (outcome.passed, outcome.failed) == (0, 1)
     assert "error: building for host failed" in capsys.readouterr().err
 
@@ -104,22 +164,22 @@ def test_boards_whose_library_is_missing_are_left_out(
         **_: object,
     ) -> None:
         where = directory or PROJECT.board_build(board.name)
-        assert (where == test_command.cpp_tests_directory()) == (targets == ["cpp_tests"])
+        assert (where == cpp_tests.directory()) == (targets == ["cpp_tests"])
         built[where.name] = options or {}
 
-    monkeypatch.setattr(test_command.cmake, "build_targets", build_targets)
-    monkeypatch.setattr(test_command.memory, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(tested_boards.cmake, "build_targets", build_targets)
+    monkeypatch.setattr(tested_boards.memory, "memory_usage", lambda *_: [])
     openblas = ["openblas"]
     monkeypatch.setattr(
-        test_command, "missing_names", lambda n: [] if has_openblas else openblas if n else []
+        cpp_tests, "missing_names", lambda n: [] if has_openblas else openblas if n else []
     )
     monkeypatch.setattr(
-        test_command.cmake,
+        tested_boards.cmake,
         "missing_optional_tools",
         lambda board: openblas if board.libraries and not has_openblas else [],
     )
-    test_command.build_all()
-    test_command.build_cpp_tests()
+    tested_boards.build_all()
+    cpp_tests.build(["cpp_tests"])
     assert built["tests"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
     assert built["host"] == {}
     assert "qemu-cortex-m7" in built
@@ -130,30 +190,32 @@ def test_boards_whose_library_is_missing_are_left_out(
 
 def test_a_board_is_built_with_the_experiments_that_it_is_tested_with() -> None:
     board = load_board("qemu-cortex-m7")
-    fitting = test_command.experiments.list_experiments(board)
+    fitting = tested_boards.experiments.list_experiments(board)
     assert len(fitting) > 1
-    assert test_command.tested_experiments(board) == fitting
-    assert test_command.tested_experiments(replace(board, tested_with=())) == []
+    assert tested_boards.tested_experiments(board) == fitting
+    assert tested_boards.tested_experiments(replace(board, tested_with=())) == []
     only = replace(board, tested_with=("pendulum-td3",))
-    assert test_command.tested_experiments(only) == ["pendulum-td3"]
-    assert test_command.tested_experiments(replace(only, programs=())) == []
+    assert tested_boards.tested_experiments(only) == ["pendulum-td3"]
+    assert tested_boards.tested_experiments(replace(only, programs=())) == []
     with pytest.raises(BuildError, match='tested_with: no experiment "pendulum" fits it'):
-        test_command.tested_experiments(replace(board, tested_with=("pendulum",)))
+        tested_boards.tested_experiments(replace(board, tested_with=("pendulum",)))
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[object]]:
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Stands in for all that takes long; notes what was asked for."""
-    asked: dict[str, list[object]] = {"groups": [], "pytest": []}
-    monkeypatch.setattr(tools, "ensure_group", asked["groups"].append)
-    monkeypatch.setattr(tools, "install_system_packages", lambda: None)
-    monkeypatch.setattr(test_command, "build_all", lambda: None)
-    monkeypatch.setattr(test_command, "cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
+    asked: list[object] = []
 
-    def python_tests(_: object, arguments: list[str]) -> Outcome:
-        asked["pytest"] += arguments
+    def python_tests(selection: Selection) -> Outcome:
+        asked.append(selection.pytest_arguments)
         return Outcome("Python tests", 20, 0, 3, 2.0)
 
+    monkeypatch.setattr(tools, "ensure_group", asked.append)
+    monkeypatch.setattr(
+        tools, "install_system_packages", lambda *, optional: asked.append(("apt", optional))
+    )
+    monkeypatch.setattr(tested_boards, "build_all", lambda: asked.append("build all"))
+    monkeypatch.setattr(test_command, "run_cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
     monkeypatch.setattr(test_command, "python_tests", python_tests)
     monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 1, 0, 0, 1.0)])
     return asked
@@ -163,37 +225,61 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
-def test_all_passed(steps: dict[str, list[object]], capsys: pytest.CaptureFixture[str]) -> None:
-    assert test_command.run() == 0
-    assert last_line(capsys) == "26 passed, 0 failed, 3 skipped"
-    assert steps["groups"] == list(tools.GROUPS)
-    assert steps["pytest"] == []
+DAILY = ["default", "test", "mujoco", ("apt", False), "lint", []]
+REST = [*tools.GROUPS, ("apt", True)]
 
 
-def test_options_reach_pytest(steps: dict[str, list[object]]) -> None:
-    test_command.run(fast=True, expression="a or b", slow=True, exhaustive=True)
-    assert steps["pytest"] == ["--slow", "--exhaustive", "-k", "a or b", "-m", "not device"]
-
-
-def test_one_failed(
-    steps: dict[str, list[object]],  # noqa: ARG001 - replaces the steps
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("line", "asked", "end"),
+    [
+        ("", DAILY, "26 passed, 0 failed, 3 skipped"),
+        ("--all", [*REST, "lint", "build all", ["--all"]], "26 passed, 0 failed, 3 skipped"),
+        ("--rest", [*REST, "build all", ["--all", "-m", "all"]], "25 passed, 0 failed, 3 skipped"),
+        (
+            "--slow --exhaustive -k nothing",
+            [*DAILY[:3], ["--slow", "--exhaustive", "--all", "-k", "nothing"]],
+            "20 passed, 0 failed, 3 skipped",
+        ),
+    ],
+)
+def test_what_each_option_installs_builds_and_runs(
+    line: str,
+    asked: list[object],
+    end: str,
+    steps: list[object],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    assert cli.run(["test", *line.split()]) == 0
+    assert steps == asked
+    assert last_line(capsys) == end
+
+
+@pytest.mark.usefixtures("steps")
+def test_one_failed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 0, 1, 0, 1.0)])
-    assert test_command.run() == 1
+    assert test_command.run(Selection()) == 1
     assert last_line(capsys) == "25 passed, 1 failed, 3 skipped"
 
 
 def test_python_is_not_tested_where_a_build_fails(
-    steps: dict[str, list[object]],
+    steps: list[object],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def build_all() -> None:
         raise BuildError("building for host failed")
 
-    monkeypatch.setattr(test_command, "build_all", build_all)
-    assert test_command.run() == BuildError.exit_code
+    monkeypatch.setattr(tested_boards, "build_all", build_all)
+    assert test_command.run(Selection(rest=True)) == BuildError.exit_code
     assert last_line(capsys) == "6 passed, 1 failed"
-    assert steps["pytest"] == []
+    assert ["--all"] not in steps
+
+
+def test_processor_seconds_name_the_files_that_took_most(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    test_command.print_processor_s({f"test_{i}": float(i) for i in range(20)})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("Processor seconds: ")
+    assert lines[2].split() == ["19.0", "test_19"]
+    assert len(lines) == 2 + test_command.MOST_SHOWN

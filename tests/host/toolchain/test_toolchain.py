@@ -243,12 +243,14 @@ def test_optional_tools_are_installed_where_that_is_allowed(
     tool = Tool("some-compiler", "some-package", "this test", optional=True)
     use_tools(monkeypatch, tool)
     script(machine / "bin/sudo", "exit 1")
-    tools.install_system_packages()  # goes on without
+    tools.install_system_packages(optional=True)  # goes on without
     assert not (machine / "apt").exists()
     with pytest.raises(MissingToolError, match="some-compiler not found: run this line"):
         tools.require("some-compiler")  # by who needs it
     script(machine / "bin/sudo", 'shift\n"$@"')
-    tools.install_system_packages()
+    tools.install_system_packages(optional=False)
+    assert not (machine / "apt").exists()
+    tools.install_system_packages(optional=True)
     assert (machine / "bin/some-compiler").exists()
 
 
@@ -258,13 +260,13 @@ def test_an_optional_tool_that_cannot_be_installed_is_no_failure(
     use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test", optional=True))
     script(machine / "bin/apt-get", 'echo "E: no such package"; exit 100')
     monkeypatch.setattr(tools.os, "geteuid", lambda: 0)
-    tools.install_system_packages()
+    tools.install_system_packages(optional=True)
     assert "could not install some-package: see its message above; going on without" in (
         capsys.readouterr().err
     )
     use_tools(monkeypatch, Tool("some-compiler", "some-package", "this test"))
     with pytest.raises(MissingToolError, match="apt-get could not install some-package"):
-        tools.install_system_packages()
+        tools.install_system_packages(optional=True)
 
 
 def test_doctor_is_content_without_optional_tools(
@@ -291,7 +293,7 @@ def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.Mo
     optional = {tool.name for tool in known.values() if tool.optional}
     assert optional == {
         *("openblas", "riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
-        *("clang++", "libfuzzer", "wasm-ld", "node", "xtensa-lx106-elf-g++"),
+        *("ccache", "clang++", "libfuzzer", "wasm-ld", "node", "xtensa-lx106-elf-g++"),
     }
 
 

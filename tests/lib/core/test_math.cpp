@@ -1,3 +1,4 @@
+// Test: -O1
 // core/math.h: the error against double precision over a dense sample of all floats (over all of
 // them: exhaustive_math.cpp); equal bits from vectorised, scalar and other devices' code; edges.
 #include <cmath>

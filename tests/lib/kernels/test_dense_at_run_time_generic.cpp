@@ -1,3 +1,4 @@
+// Test: as-firmware kernel_agreement
 // The reference of layers of run-time shape.
 #include "dense_at_run_time_agreement.h"
 #include "rltools/devices/generic.h"

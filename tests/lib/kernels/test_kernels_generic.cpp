@@ -1,3 +1,4 @@
+// Test: as-firmware
 // The reference device selects the reference implementation of every operation.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// Test: as-firmware
 // Environments stepped in lanes have the bits of one at a time. Compiled as firmware is, with the
 // compiler's vector instructions.
 #include <doctest/doctest.h>

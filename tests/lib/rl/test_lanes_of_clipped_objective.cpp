@@ -1,3 +1,4 @@
+// Test: as-firmware
 // PPO's objective of several rows at once against that of each, bit for bit. Compiled as firmware
 // is, with the compiler's vector instructions. That the slopes are right is the business of
 // test_gaussian.cpp and of the golden runs.

@@ -1,3 +1,4 @@
+// Test: -Og
 // Training runs: the same bits whatever the kernel, the tile, an evaluation or a pause; other bits
 // for another seed.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The file server (docs/protocol.md, "Files"): operations, errors, bursts.
 #include "file_client.h"
 

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The file server's sessions (docs/protocol.md, "Files"): several clients, requests that come twice
 // or several at once.
 #include "file_client.h"

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // Hyperparameters over the link (docs/protocol.md, "Messages"), on a board that is memory.
 #include "scripted_board.h"
 

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The train application's states, commands, hyperparameters and reports (docs/protocol.md), on a
 // board that is memory.
 #include "training_result.h"

@@ -1,3 +1,4 @@
+// Test: as-firmware openblas kernel_agreement all
 // The kernels that device HostBlas selects: BLAS for large layers, whose results are the
 // reference's to rounding, and HostSimd's for all others, with the reference's bits.
 #include <cmath>

@@ -1,3 +1,4 @@
+// Test: as-firmware
 // Device CortexM4 selects the kernels of device CortexM7, whose test compares their bits.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// Test: as-firmware kernel_agreement
 // Layers of run-time shape on device Host.
 #include "dense_at_run_time_agreement.h"
 #include "rltools/devices/host.h"

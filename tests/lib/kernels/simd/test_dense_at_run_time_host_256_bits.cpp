@@ -1,3 +1,4 @@
+// Test: as-firmware kernel_agreement all
 // Layers of run-time shape on device Host with vectors of at most 256 bits.
 #define RLT_VECTOR_BITS 256
 #include "dense_at_run_time_agreement.h"

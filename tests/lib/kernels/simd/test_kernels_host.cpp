@@ -1,3 +1,4 @@
+// Test: as-firmware kernel_agreement more
 // The kernels that device Host selects: which one for each operation, and the same bits as the
 // reference.
 #include "dispatch_assertions.h"

@@ -1,3 +1,4 @@
+// Test: as-firmware kernel_agreement
 // The host's kernels with no vectors: plain register tiles, as on a machine that has no others.
 #define RLT_VECTOR_BITS 0
 #include "kernel_agreement.h"

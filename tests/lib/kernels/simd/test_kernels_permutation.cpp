@@ -1,3 +1,4 @@
+// Test: as-firmware
 // Permuted indices several at a time against one at a time. Compiled as firmware is, with the
 // compiler's vector instructions.
 #include <doctest/doctest.h>

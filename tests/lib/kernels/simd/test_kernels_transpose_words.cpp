@@ -1,2 +1,3 @@
+// Test: as-firmware
 // kernels/simd/transpose_words.h with this machine's vectors.
 #include "transpose_words_agreement.h"

@@ -1,3 +1,4 @@
+// Test: threads
 // What a pool consists of: the handing over of tasks, claim by claim, and the rule by which a
 // caller works alone. The threads themselves: test_pool.cpp.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: -Og threads
 // The device with several threads: networks and whole training runs end in the bits of one thread.
 // The pool of threads itself: test_pool.cpp.
 #include <dirent.h>

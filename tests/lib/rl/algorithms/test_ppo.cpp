@@ -1,3 +1,4 @@
+// Test: -Og
 // PPO: whole minibatch updates against PyTorch (tests/goldens/generate_ppo.py), and the same bits
 // whatever the device, the tile or a pause. Its rules: test_ppo_rules.cpp.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// Test: -O1
 // PPO learns Pendulum-v1.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// Test: -Og
 // SAC: whole updates against PyTorch (tests/goldens/generate_sac.py), the same bits whatever the
 // kernel, the tile or a pause. Its rules: test_sac_rules.cpp.
 #include <doctest/doctest.h>

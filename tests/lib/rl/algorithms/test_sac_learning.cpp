@@ -1,3 +1,4 @@
+// Test: -O1
 // SAC learns Pendulum-v1.
 #include <doctest/doctest.h>
 

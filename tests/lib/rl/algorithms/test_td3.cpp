@@ -1,3 +1,4 @@
+// Test: -Og
 // TD3: whole updates against PyTorch (tests/goldens/generate.py), and the rules of the algorithm
 // one by one.
 #include <doctest/doctest.h>

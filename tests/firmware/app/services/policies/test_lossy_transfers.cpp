@@ -1,3 +1,4 @@
+// Test: -O1
 // 10,000 pushes, each over a link with its own disorder (lossy_world.h): a push is completed, or
 // given up, and whatever moment it is, the policy before or the new one acts, whole, the new one
 // for good only where the host has confirmed it.

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The train application with an environment that another program plays: where that is lost, the
 // state is saved as at a pause, and a checkpoint goes on with new episodes.
 #include <string>

@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The train application with many environments, which take a step each in one turn.
 #include <string>
 #include <vector>

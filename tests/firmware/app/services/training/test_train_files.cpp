@@ -1,3 +1,4 @@
+// Test: scripted_board
 // The train application's files over MAVLink FTP (docs/protocol.md, "Files" and "Checkpoint"):
 // transfers in both directions, refusals by name, requests that come twice.
 #include "file_client.h"

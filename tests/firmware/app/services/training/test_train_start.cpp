@@ -1,3 +1,4 @@
+// Test: scripted_board
 // When the train application starts, and when it does not (docs/protocol.md, "Messages").
 #include "file_client.h"
 #include "training_result.h"

@@ -1,0 +1,91 @@
+"""The C++ tests: which there are, building them, running them, and what each takes.
+
+They have a build tree of their own, build/tests (cmake/host.cmake).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
+from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
+
+FOLDERS = ("lib", "firmware", "integrations")  # of tests/
+ALL = re.compile(r"^// Test: .*\b(all|more)\b")  # a first line: part of it is for --all
+BACKGROUND = 10  # niceness of what nobody waits for
+
+
+def directory() -> Path:
+    return PROJECT.build / "tests"
+
+
+def matches(expression: str, name: str) -> bool:
+    """As pytest's -k: words that a name contains or not, with and, or, not and parentheses."""
+
+    def word(match: re.Match[str]) -> str:
+        text = match.group()
+        return text if text in ("and", "or", "not") else str(text.lower() in name.lower())
+
+    truth = re.sub(r"[^\s()]+", word, expression)
+    try:
+        return bool(eval(truth, {"__builtins__": {}}))
+    except SyntaxError:  # pytest says what is wrong
+        return False
+
+
+def named(expression: str) -> list[str]:
+    """The programs of the test files whose path matches."""
+    names = []
+    for folder in FOLDERS:
+        for path in sorted(((TREE.root / "tests") / folder).rglob("test_*.cpp")):
+            if matches(expression, str(path.relative_to(TREE.root / "tests"))):
+                names.append(path.stem)
+                with open(path, encoding="utf-8") as file:
+                    if (found := ALL.match(file.readline())) and found.group(1) == "more":
+                        names.append(f"{path.stem}_all")
+    return names
+
+
+def build(targets: Sequence[str]) -> None:
+    tools.require("doctest")
+    tools.ensure_group("mujoco")
+    openblas = "OFF" if missing_names(["openblas"]) else "ON"
+    cmake.build_targets(
+        load_board("host"),
+        targets,
+        directory=directory(),
+        options={"RLT_TESTS": "ON", "RLT_OPENBLAS": openblas},
+        announcement="Building the C++ tests",
+        niceness=BACKGROUND,
+    )
+
+
+def ctest_command(report: Path, selection: Sequence[str]) -> list[str]:
+    ctest = str(Path(tools.program("cmake")).with_name("ctest"))
+    return [
+        *(ctest, "--test-dir", str(directory()), "--output-on-failure"),
+        *("--output-junit", str(report), f"-j{os.cpu_count() or 1}", *selection),
+    ]
+
+
+def processor_s(since: float) -> dict[str, float]:
+    """What compiling and running each test took of the processors since this time.
+
+    cmake/measured.sh leaves a file for each command: the shell's `times`.
+    """
+    used: dict[str, float] = {}
+    for path in (directory() / "measured").glob("*"):
+        if path.stat().st_mtime < since:
+            continue
+        own_and_children = path.read_text().splitlines()
+        name = path.name.partition(".")[0]
+        for minutes, seconds in re.findall(r"(\d+)m([\d.]+)s", own_and_children[-1]):
+            used[name] = used.get(name, 0.0) + 60 * float(minutes) + float(seconds)
+    return used
