@@ -25,7 +25,7 @@ PX4 = TREE.root / "integrations/px4/src/modules/rlt_policy"
 CRAZYFLIE = TREE.root / "integrations/crazyflie/src"
 # The logic of the integrations, which knows no operating system.
 INTEGRATIONS = {
-    "px4": (PX4, ("frames.h", "rotors.h", "entry_offset.h", "policy_files.h", "policy_mode.h")),
+    "px4": (PX4, ("entry_offset.h", "policy_files.h", "policy_mode.h")),
     "crazyflie": (CRAZYFLIE / "policy", ("controller_logic.h",)),
 }
 

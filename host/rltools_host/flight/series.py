@@ -3,7 +3,7 @@
 A row has the 13 observations of policy/contracts/quadrotor.h, in their order: position error,
 velocity error, attitude (w, x, y, z), angular velocity. Its frames are those of that contract; what
 PX4 tells (north, east, down; forward, right, down) becomes that here, as in
-integrations/px4/src/modules/rlt_policy/frames.h.
+lib/rltools/include/rltools/policy/vehicles/quadrotor.h.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def enu(ned: ArrayLike) -> FloatArray:
 
 
 def enu_flu(attitude: ArrayLike) -> FloatArray:
-    """The rotation of PX4's frames as that of the contract's (frames.h has the derivation)."""
+    """The rotation of PX4's frames as that of the contract's (quadrotor.h derives it)."""
     w, x, y, z = np.asarray(attitude, np.float64)
     return np.array((w + z, x + y, x - y, w - z)) * math.sqrt(0.5)
 

@@ -120,7 +120,7 @@ TEST_CASE("the attitude turns body vectors into world vectors in both pairs of f
         const Quaternion px4 = attitude(roll, pitch, yaw);
         float q[4], ours[4];
         for (std::size_t i = 0; i < 4; i++) q[i] = static_cast<float>(px4[i]);
-        enu_flu_of_ned_frd(q, ours);
+        vehicles::enu_flu_of_ned_frd(q, ours);
         const Quaternion q_ours{ours[0], ours[1], ours[2], ours[3]};
         for (const Vector& frd : axes) {
           const Vector expected = enu(turned(px4, frd)), seen = turned(q_ours, flu(frd));

@@ -10,8 +10,8 @@
 #include <atomic>
 
 #include "interface.h"
-#include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
+#include "rltools/policy/vehicles/quadrotor.h"
 
 namespace rlt::crazyflie {
 
@@ -19,36 +19,16 @@ using Contract = contracts::Quadrotor;
 
 // -- observation ----------------------------------------------------------------------------------
 
-constexpr float kRadians = 0.017453292519943295f;  // of a degree
-
-// A quaternion's length may differ from 1 by rounding, not by more.
-constexpr float kLeastSquaredLength = 0.98f, kGreatestSquaredLength = 1.02f;
-
 // The contract's observation; false where the estimate is no attitude.
 inline bool observe(const RltSensed& sensed, float* observation) {
-  const float* q = sensed.quaternion;
-  const float length_2 = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-  if (!(length_2 > kLeastSquaredLength && length_2 < kGreatestSquaredLength)) return false;
-  // Turned back by the yaw to hold: conjugate(cos(yaw/2), 0, 0, sin(yaw/2)) * q
-  const auto half = math::sincos(0.5f * kRadians * sensed.target_yaw_deg);
-  const float c = half.cosine, s = half.sine;
-  float attitude[4] = {c * q[0] + s * q[3], c * q[1] + s * q[2], c * q[2] - s * q[1],
-                       c * q[3] - s * q[0]};
-  const float to_unit = (attitude[0] < 0.0f ? -1.0f : 1.0f) / math::sqrt(length_2);
-  const float cosine = c * c - s * s, sine = 2.0f * c * s;
-  const auto turn = [&](const float* actual, const float* target, float* turned) {
-    const float x = actual[0] - target[0], y = actual[1] - target[1];
-    turned[0] = cosine * x + sine * y;
-    turned[1] = cosine * y - sine * x;
-    turned[2] = actual[2] - target[2];
-  };
-  turn(sensed.position_m, sensed.target_m, observation);
-  turn(sensed.velocity_m_s, sensed.target_m_s, observation + 3);
-  for (int i = 0; i < 4; i++) {
-    observation[6 + i] = math::clamp(to_unit * attitude[i], i == 0 ? 0.0f : -1.0f, 1.0f);
-  }
-  for (int i = 0; i < 3; i++) observation[10 + i] = kRadians * sensed.gyro_deg_s[i];
-  return true;
+  const float *at = sensed.target_m, *moves = sensed.target_m_s;
+  return vehicles::observe(
+      vehicles::QuadrotorEstimate::of_crazyflie(sensed.position_m, sensed.velocity_m_s,
+                                                sensed.quaternion, sensed.gyro_deg_s),
+      {{at[0], at[1], at[2]},
+       {moves[0], moves[1], moves[2]},
+       vehicles::TurnedWorld::along(vehicles::kRadians * sensed.target_yaw_deg)},
+      observation);
 }
 
 // How old an observation is. The gyroscope has a time of its own, the estimate has none: it is

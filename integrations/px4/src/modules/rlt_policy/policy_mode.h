@@ -6,15 +6,16 @@
 #include <cstdint>
 
 #include "entry_offset.h"
-#include "frames.h"
 #include "hover_thrust.h"
 #include "reason.h"
 #include "rltools/core/finite.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
-#include "rotors.h"
+#include "rltools/policy/vehicles/quadrotor.h"
 
 namespace rlt::px4 {
+
+using vehicles::find_motors, vehicles::kRotors, vehicles::Rotor;
 
 // What PX4 publishes, in its units and frames. Times are its 64-bit microseconds; 0: never.
 struct Rates {
@@ -80,8 +81,6 @@ struct ModeSettings {
 constexpr std::uint32_t kAskAgain_us = 50000;
 // Samples of the angular velocity with the same bits, one after another: a real one has noise.
 constexpr std::uint32_t kMostEqualRates = 20;
-// How far |q|^2 may be from 1.
-constexpr float kNormTolerance = 0.02f;
 // A setpoint further away than this, along an axis, is not followed.
 constexpr float kFurthestSetpoint_m = 0.5f * contracts::Quadrotor::kMaxPositionError_m;
 // For how long an offset waits for the mode to be entered.
@@ -185,7 +184,7 @@ class PolicyMode {
     if (equal_rates_ >= kMostEqualRates) return Reason::rates_frozen;
     if (in.attitude.taken_us == 0) return Reason::attitude_missing;
     if (is_old(in.now_us, in.attitude.taken_us, limits.attitude_us)) return Reason::attitude_stale;
-    if (!is_rotation(in.attitude.q)) return Reason::attitude_invalid;
+    if (!vehicles::is_rotation(in.attitude.q)) return Reason::attitude_invalid;
     if (in.position.taken_us == 0) return Reason::position_missing;
     if (is_old(in.now_us, in.position.taken_us, limits.position_us)) return Reason::position_stale;
     if (!in.position.is_valid) return Reason::position_invalid;
@@ -199,10 +198,6 @@ class PolicyMode {
   // A time in the future is as bad as one in the past.
   static bool is_old(std::uint64_t now_us, std::uint64_t taken_us, std::uint32_t most_us) {
     return (now_us > taken_us ? now_us - taken_us : taken_us - now_us) > most_us;
-  }
-  static bool is_rotation(const float* q) {
-    const float norm = q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3];
-    return norm >= 1.0f - kNormTolerance && norm <= 1.0f + kNormTolerance;  // a NaN is neither
   }
   void count_equal(const Rates& rates) {
     if (rates.taken_us == last_rates_.taken_us) return;
@@ -226,16 +221,18 @@ class PolicyMode {
     if (offset_ != 0 && !is_old(in.now_us, offset_us_, kOffsetLimit_us)) {
       float offset[3];
       EntryOffset::unpack(offset_, offset);
-      if (settings_.turns_to_heading) world_.vector_back(offset);
+      world_.vector_back(offset);
       float ned[3];
-      enu_of_ned(offset, ned);  // its own inverse
+      vehicles::enu_of_ned(offset, ned);  // its own inverse
       for (int i = 0; i < 3; i++) target_[i] += ned[i];
     }
     offset_ = 0;
   }
   void turn_to(float heading_rad) {
     heading_rad_ = heading_rad;
-    if (settings_.turns_to_heading) world_ = TurnedWorld::along(kHalfPi - heading_rad);
+    if (settings_.turns_to_heading) {
+      world_ = vehicles::TurnedWorld::along(vehicles::kHalfPi - heading_rad);
+    }
   }
   // The target and the heading stay where they are on the ground when the estimator jumps.
   void follow_resets(const LocalPosition& position) {
@@ -310,20 +307,12 @@ class PolicyMode {
     }
   }
   void observe(const Inputs& in) {
-    float error[3];
-    for (int i = 0; i < 3; i++) error[i] = in.position.ned_m[i] - target_[i];
-    float* q = observation_ + 6;
-    enu_of_ned(error, observation_);
-    enu_of_ned(in.position.ned_m_s, observation_ + 3);
-    enu_flu_of_ned_frd(in.attitude.q, q);
-    flu_of_frd(in.rates.frd_rad_s, observation_ + 10);
-    if (settings_.turns_to_heading) {
-      world_.vector(observation_);
-      world_.vector(observation_ + 3);
-      world_.attitude(q);
-    }
-    const float sign = q[0] < 0.0f ? -1.0f : 1.0f;
-    for (int i = 0; i < 4; i++) q[i] = math::clamp(sign * q[i], -1.0f, 1.0f);  // against rounding
+    vehicles::QuadrotorTarget target;
+    vehicles::enu_of_ned(target_, target.position_m);
+    target.world = world_;
+    vehicles::observe(vehicles::QuadrotorEstimate::of_px4(in.position.ned_m, in.position.ned_m_s,
+                                                          in.attitude.q, in.rates.frd_rad_s),
+                      target, observation_);
   }
   void set_motors(const float* action, Command& command) const {
     command.has_motors = true;
@@ -348,7 +337,7 @@ class PolicyMode {
   float safe_[kRotors];
   Storage storage_;
   Deployment deployment_;
-  TurnedWorld world_;
+  vehicles::TurnedWorld world_;
   float observation_[Contract::kObservationDim] = {};
   float target_[3] = {};  // NED
   float heading_rad_ = 0.0f;
