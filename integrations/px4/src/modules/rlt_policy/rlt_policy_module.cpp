@@ -1,5 +1,6 @@
-// PX4's module: start and stop, and a tick: topics in, the mode, topics out.
 #include <math.h>
+#include <pthread.h>
+#include <px4_platform_common/posix.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,85 @@ void RltPolicy::answer_arming_check() {
     mavlink_log_critical(&mavlink_log_, "%s: %s", kModeName, reason_text(refusal));
     told_ = refusal;
   }
+}
+
+// -- commands, in the shell's task ----------------------------------------------------------------
+
+// Waits until Run() leaves the deployment alone: not while the vehicle is armed.
+bool RltPolicy::let_in() {
+  guest_.store(kAsks);
+  for (int i = 0; i < 50; i++) {
+    if (guest_.load() == kMayWork) return true;
+    px4_usleep(2000);
+  }
+  int asks = kAsks;
+  if (!guest_.compare_exchange(&asks, kNobody)) return true;  // in the last moment
+  PX4_ERR("not while the vehicle is armed");
+  return false;
+}
+
+// PX4 deletes a module that does not stop within five seconds, so that it is refused before.
+bool RltPolicy::may_be_stopped() {
+  pthread_mutex_lock(&px4_modules_mutex);
+  RltPolicy* module = running();
+  const bool may = module == nullptr || module->let_in();
+  pthread_mutex_unlock(&px4_modules_mutex);
+  return may;
+}
+
+// An offset is taken in the air as well, since it says where the next target is and not the present
+// one.
+int RltPolicy::custom_command(int argc, char* argv[]) {
+  enum : int { kTry, kConfirm, kRollBack, kOffset, kCommands };
+  const char* const names[kCommands] = {"try", "confirm", "rollback", "offset"};
+  if (argc < 1) return print_usage("no command");
+  int command = 0;
+  while (command < kCommands && strcmp(argv[0], names[command]) != 0) command++;
+  if (command == kCommands) return print_usage("unknown command");
+  RltPolicy* module = running();
+  if (module == nullptr) {
+    PX4_ERR("not running");
+    return PX4_ERROR;
+  }
+  if (command == kOffset) {
+    const int packed = packed_offset(argc, argv);
+    if (packed == 0) return PX4_ERROR;
+    module->offset_.store(packed);
+    return PX4_OK;
+  }
+  if (!module->let_in()) return PX4_ERROR;
+  Mode& mode = *module->mode_;
+  const int result = command == kTry ? try_candidate(mode, module->folder_, module->trial_s_.get())
+                     : command == kConfirm ? confirm(mode, module->folder_)
+                                           : roll_back(mode, module->folder_);
+  module->let_out();
+  return result;
+}
+
+int RltPolicy::print_status() {
+  const auto& deployment = mode_->deployment();
+  const auto& counts = deployment.executor().counts();
+  PX4_INFO("mode %d: %s%s", commander_.id(), reason_text(mode_->refusal()),
+           mode_->is_acting() ? ", acting" : "");
+  PX4_INFO("%s on trial", deployment.is_in_trial() ? "a policy" : "none");
+  PX4_INFO("ticks %lu late %lu missed %lu, setpoints refused %lu",
+           static_cast<unsigned long>(counts.ticks), static_cast<unsigned long>(counts.late),
+           static_cast<unsigned long>(counts.missed),
+           static_cast<unsigned long>(mode_->refused_setpoints()));
+  return 0;
+}
+
+int RltPolicy::print_usage(const char* reason) {
+  if (reason != nullptr) PX4_ERR("%s", reason);
+  PRINT_MODULE_DESCRIPTION("A trained policy as a flight mode.");
+  PRINT_MODULE_USAGE_NAME("rlt_policy", "controller");
+  PRINT_MODULE_USAGE_COMMAND("start");
+  PRINT_MODULE_USAGE_COMMAND_DESCR("try", "candidate.rltp acts until RLT_TRIAL is over");
+  PRINT_MODULE_USAGE_COMMAND_DESCR("confirm", "keep the policy on trial");
+  PRINT_MODULE_USAGE_COMMAND_DESCR("rollback", "the policy before");
+  PRINT_MODULE_USAGE_COMMAND_DESCR("offset", "X Y Z: the next target, seen from the vehicle, m");
+  PRINT_MODULE_USAGE_DEFAULT_COMMANDS();
+  return 0;
 }
 
 extern "C" __EXPORT int rlt_policy_main(int argc, char* argv[]);

@@ -1,5 +1,5 @@
-// PX4's module: a work item that runs the mode (policy_mode.h) 500 times a second, and the commands
-// of its shell. What is decided is decided there.
+// PX4's module: a work item that runs the mode (policy_mode.h) 500 times a second, topics in and
+// topics out. What is decided is decided there; what its commands do is in rlt_policy_shell.h.
 //
 // RLT_PX4_HAS_DESCRIPTOR: 1 where ModuleBase has a Descriptor (PX4 since 2026), 0 where it is a
 // template.
@@ -22,10 +22,7 @@
 #include "commander_mode.h"
 #include "lasting_publication.h"
 #include "measurement_topics.h"
-#include "policy_files.h"
-#include "policy_folder.h"
-#include "policy_mode.h"
-#include "rltools/this_processor.h"
+#include "rlt_policy_shell.h"
 
 class RltPolicy :
 #if RLT_PX4_HAS_DESCRIPTOR
@@ -54,7 +51,6 @@ class RltPolicy :
   int print_status() override;
 
  private:
-  using Mode = rlt::px4::PolicyMode<rlt::ThisProcessor>;
   enum Guest : int { kNobody, kAsks, kMayWork };
 
   static RltPolicy* running();
@@ -69,13 +65,8 @@ class RltPolicy :
 
   bool let_in();
   void let_out() { guest_.store(kNobody); }
-  int try_candidate();
-  int confirm();
-  int roll_back();
-  int set_offset(int argc, char* argv[]);
-  static void print_verdict(const char* name, const rlt::px4::FileVerdict& verdict);
 
-  Mode* mode_ = nullptr;
+  rlt::px4::Mode* mode_ = nullptr;
   rlt::px4::Inputs inputs_;
   rlt::px4::MeasurementTopics measurements_;
   rlt::px4::CommanderMode commander_;

@@ -1,0 +1,22 @@
+// What the module's commands do, in the shell's task: with a deployment that Run() leaves alone
+// meanwhile. Each says what came of it, and returns PX4_OK or PX4_ERROR.
+#pragma once
+
+#include "policy_files.h"
+#include "policy_folder.h"
+#include "policy_mode.h"
+#include "rltools/this_processor.h"
+
+namespace rlt::px4 {
+
+using Mode = PolicyMode<ThisProcessor>;
+
+int try_candidate(Mode& mode, PolicyFolder& folder, int trial_s);
+int confirm(Mode& mode, PolicyFolder& folder);
+// Out of a trial, or to the policy before.
+int roll_back(Mode& mode, PolicyFolder& folder);
+// What EntryOffset packs of "offset X Y Z"; 0 where that is none.
+int packed_offset(int argc, char* argv[]);
+void print_verdict(const char* name, const FileVerdict& verdict);
+
+}  // namespace rlt::px4
