@@ -77,7 +77,7 @@ bool save_remembering(const std::string& path) {
 }
 
 // For the images alone.
-struct BareQuadrotor : contracts::Quadrotor {
+struct BareQuadrotor : contracts::Quadrotor, EnvironmentDefaults {
   using Scalar = float;
   struct State {};
   static constexpr const char* kName = "quadrotor";
