@@ -24,6 +24,7 @@ from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
 from rltools_host.build.subjects import header_of, is_generated, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
+from rltools_host.project import PROJECT  # noqa: E402
 
 try:
     board = load_board(board_name)
@@ -41,7 +42,7 @@ def subject_definitions(program: dict[str, Any]) -> dict[str, str]:
         sys.exit(str(error))
     path = header_of(name, subject)
     header = common["subjects"][subject]["include"] + path.name
-    if is_generated(name, subject):
+    if PROJECT.owns(path) or is_generated(name, subject):
         header = str(path)
     struct = "".join(word[:1].upper() + word[1:] for word in name.split("-"))
     define = f"RLT_{subject.upper()}"
@@ -52,17 +53,16 @@ def generate_headers() -> list[str]:
     """Runs the generators that CMake runs, with .venv's Python; returns include flags."""
     python = repository / ".venv" / "bin" / "python"
     interpreter = str(python) if python.exists() else environment.subst("$PYTHONEXE")
-    protocol = repository / "build" / "protocol"
     revision = Path(environment.subst("$BUILD_DIR")) / "revision"
     generator = str(repository / "lib" / "protocol" / "generate.py")
     commands = [
-        [interpreter, "-I", generator, str(protocol)],
+        [interpreter, "-I", generator, str(PROJECT.protocol)],
         [str(repository / "cmake" / "write_revision.sh"), str(revision / "rlt_revision.h")],
     ]
     for command in commands:
         if subprocess.run(command).returncode != 0:
             sys.exit(f"{' '.join(command)} failed: run ./rlt doctor, which sets up .venv")
-    return [f"-I{revision}", f"-isystem{protocol / 'c'}"]
+    return [f"-I{revision}", f"-isystem{PROJECT.protocol / 'c'}"]
 
 
 def source_filter(pattern: str) -> str:
@@ -99,6 +99,7 @@ definitions = {
 flags = [
     *(f"-D{name}={value}" if value else f"-D{name}" for name, value in definitions.items()),
     *(f"-I{repository / directory}" for directory in common["include_directories"]),
+    *(f"-I{directory}" for directory in PROJECT.include_directories),
     *board.toolchain.include_flags,
     *generate_headers(),
     *common["flags"],
@@ -119,8 +120,8 @@ if board.linker_script:  # others have their framework's
             *common["link_flags"],
             *board.link_flags,
             "-Wl,--print-memory-usage",
-            "-Wl,-Map=$BUILD_DIR/firmware.map",
-            f"-T{repository / board.linker_script}",
+            '"-Wl,-Map=$BUILD_DIR/firmware.map"',
+            shlex.quote(f"-T{PROJECT.place_of(board.linker_script)}"),
         ],
     )
-    environment.Depends("$PROGPATH", str(repository / board.linker_script))
+    environment.Depends("$PROGPATH", str(PROJECT.place_of(board.linker_script)))

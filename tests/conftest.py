@@ -16,7 +16,7 @@ import hypothesis
 import pytest
 
 from rltools_host.project import MARKER, PROJECT, VARIABLE
-from rltools_host.tree import TREE
+from rltools_host.tree import TREE, Tree
 
 OPT_IN = {
     "slow": "takes minutes: full training runs on the emulated board",
@@ -105,6 +105,7 @@ def move_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     """Puts a folder, a copy of the sources, in the place of this checkout."""
 
     def move(folder: Path) -> None:
+        monkeypatch.setattr(Tree, "virtual_environment", TREE.virtual_environment)
         monkeypatch.setattr(TREE, "root", folder)
         monkeypatch.setattr(PROJECT, "root", folder)
 

@@ -1,6 +1,6 @@
 """The project: the folder where the user's files lie and where everything is written.
 
-A file `rlt.toml`, which may be empty, makes a folder a project. A checkout is one without it.
+A file `rlt.toml`, which may be empty, makes a folder a project. A checkout has one.
 """
 
 from __future__ import annotations
@@ -52,6 +52,43 @@ class Project:
         """Results, and environments of what is compared with."""
         return self.build / "bench"
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is another folder than the tree."""
+        return self.root != TREE.root
+
+    def owns(self, path: Path) -> bool:
+        """Whether a file is the user's, and not one that was installed."""
+        return self.is_elsewhere and path.is_relative_to(self.root)
+
+    def origin(self, path: Path, installed: Path) -> str:
+        """What a listing says of a file that is the project's; nothing of one that is installed."""
+        if not self.owns(path):
+            return ""
+        return (
+            " (this project's)"
+            if not (installed / path.name).is_file()
+            else (" (this project's, in place of the installed one)")
+        )
+
+    def files(self, folder: str, pattern: str, installed: Path) -> list[Path]:
+        """The project's, and those of the tree's folder of whose names it has none, by name."""
+        found = {}
+        for place in (installed, self.root / folder):
+            found.update({path.name: path for path in place.glob(pattern)})
+        return sorted(found.values(), key=lambda path: path.stem)
+
+    @property
+    def include_directories(self) -> list[Path]:
+        """For "environments/<name>.h"; cmake/board.cmake has the same."""
+        folders = (self.root / "environments", self.root / "contracts")
+        return [self.root] if any(folder.is_dir() for folder in folders) else []
+
+    def place_of(self, name: str) -> Path:
+        """Of a file or folder that a description names: in the project where it is there."""
+        own = self.root / name
+        return own if own.exists() else TREE.root / name
+
     def board_build(self, board: str) -> Path:
         """Where CMake builds for this board: build/<board>."""
         return self.build / board
@@ -61,8 +98,7 @@ PROJECT = Project()
 
 
 def is_project(folder: Path) -> bool:
-    """A checkout is one too."""
-    return (folder / MARKER).is_file() or (TREE.is_checkout and folder == TREE.root)
+    return (folder / MARKER).is_file()
 
 
 def find_project() -> Path:
@@ -82,7 +118,7 @@ def find_project() -> Path:
     for folder in (present, *present.parents):
         if is_project(folder):
             return folder.resolve()
-    if TREE.is_checkout:
+    if is_project(TREE.root):
         return TREE.root
     raise UsageError(
         f"{present} is in no project: a file {MARKER} in a folder, which may be empty, makes one "

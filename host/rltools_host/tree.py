@@ -13,15 +13,6 @@ class Tree:
     root: Path
 
     @property
-    def is_checkout(self) -> bool:
-        """Whether it is a folder of sources, which may be a project itself."""
-        return self.launcher.is_file()
-
-    @property
-    def launcher(self) -> Path:
-        return self.root / "rlt"
-
-    @property
     def include(self) -> Path:
         return self.root / "lib" / "rltools" / "include"
 
@@ -32,6 +23,10 @@ class Tree:
     @property
     def experiments(self) -> Path:
         return self.root / "experiments"
+
+    @property
+    def environments(self) -> Path:
+        return self.include / "rltools" / "rl" / "environments"
 
     @property
     def toolchains(self) -> Path:

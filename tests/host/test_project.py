@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from rltools_host.errors import UsageError
+from rltools_host.boards.description import board_names, load_board
+from rltools_host.build import subjects
+from rltools_host.commands import boards
+from rltools_host.environments.catalogue import environments_in, find_environment
+from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.flight.gate import gate_names
 from rltools_host.project import MARKER, VARIABLE, find_project
+from rltools_host.training.study import load_study
 from rltools_host.tree import TREE
 
 
@@ -29,9 +36,9 @@ def made_project(folder: Path) -> Path:
 def test_a_checkout_is_the_project_of_whoever_is_in_no_other(
     outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert Path.cwd() == outside
     assert find_project() == TREE.root
     monkeypatch.chdir(TREE.root / "host")
-    (outside / MARKER).touch()
     assert find_project() == TREE.root
 
 
@@ -55,7 +62,7 @@ def test_a_checkout_within_a_project_is_its_own(
     project = made_project(outside / "mine")
     checkout = project / "rltools"
     checkout.mkdir()
-    (checkout / "rlt").touch()
+    (checkout / MARKER).touch()
     monkeypatch.setattr(TREE, "root", checkout)
     monkeypatch.chdir(checkout)
     assert find_project() == checkout
@@ -96,3 +103,58 @@ def test_a_present_folder_that_was_removed_is_in_no_project(
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert find_project() == TREE.root
+
+
+# -- what is found in a project, and in the tree where the project has none of its name ------------
+
+OWN = Path(__file__).parent / "own_project"  # an experiment, environment, contract and board
+
+
+@pytest.fixture
+def own_project(project: Path) -> Path:
+    shutil.copytree(OWN, project, dirs_exist_ok=True)
+    return project
+
+
+def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
+    assert {"mover-td3", "pendulum-td3"} <= set(subjects.names(subjects.EXPERIMENT))
+    assert {"mover", "pendulum"} <= set(subjects.names(subjects.CONTRACT))
+    assert subjects.header_of("mover", subjects.CONTRACT) == own_project / "contracts/mover.h"
+    assert find_environment("Mover-v0").header == own_project / "environments/mover.h"
+    assert load_board("bench").file == own_project / "boards/bench.json"
+    assert {"hover", "push"} < set(gate_names())
+    for folder, name in (
+        ("experiments", "pendulum_td3.h"),
+        ("environments", "pendulum.h"),
+        ("boards", "host.json"),
+    ):
+        text = (OWN / "environments/mover.h").read_text().replace("Mover-v0", "Pendulum-v1")
+        board = (OWN / "boards/bench.json").read_text()
+        (own_project / folder / name).write_text(board if name == "host.json" else text)
+    environments_in.cache_clear()
+    assert subjects.header_of("pendulum-td3") == own_project / "experiments/pendulum_td3.h"
+    assert find_environment("Pendulum-v1").header == own_project / "environments/pendulum.h"
+    assert load_board("host").file == own_project / "boards/host.json"
+    assert len(board_names()) == len(set(board_names()))
+
+
+def test_a_listing_says_which_boards_are_the_projects(own_project: Path) -> None:
+    shutil.copy(TREE.boards / "host.json", own_project / "boards" / "host.json")
+    titles = {name: boards.summary(load_board(name))["title"] for name in board_names()}
+    assert titles["bench"] == "Process with a file of its own (this project's)"
+    assert titles["host"].endswith("machine (this project's, in place of the installed one)")
+    assert [name for name in titles if "project" in titles[name]] == ["bench", "host"]
+
+
+@pytest.mark.parametrize("name", ["../mover-td3", "/etc/passwd", "..", "a/b", ""])
+def test_no_name_leads_out_of_the_folders(own_project: Path, name: str) -> None:
+    (own_project / "mover_td3.h").touch()
+    (own_project / "passwd.json").touch()
+    with pytest.raises(UnknownNameError):
+        load_board(name)
+    with pytest.raises(UnknownNameError):
+        load_study(name)
+    with pytest.raises(UnknownNameError):
+        subjects.require_subject(subjects.EXPERIMENT, name)
+    with pytest.raises(UnknownNameError):
+        find_environment(name)

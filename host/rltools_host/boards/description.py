@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from rltools_host.errors import BuildError, UnknownNameError, unknown_name
 from rltools_host.files import parse_json
+from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import Toolchain, load_toolchain
 from rltools_host.tree import TREE
 
@@ -60,6 +61,7 @@ class Emulator:
 @dataclass(frozen=True)
 class Board:
     name: str
+    file: Path  # the description
     title: str
     address: Address
     provides: tuple[str, ...]  # what an experiment may require: the toolchain's and its own
@@ -123,13 +125,14 @@ def parse_emulator(section: Mapping[str, Any]) -> Emulator:
     )
 
 
-def parse_board(name: str, section: Mapping[str, Any], toolchains: Path = TREE.toolchains) -> Board:
+def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
     """Reads the `rltools` section; KeyError, TypeError or ValueError where it is wrong."""
     link = section["link"]
     emulator = section.get("emulator")
-    toolchain = load_toolchain(section["toolchain"], toolchains)
+    toolchain = load_toolchain(section["toolchain"], TREE.toolchains)
     board = Board(
         name=name,
+        file=file,
         title=section["title"],
         address=Address(int(section["address"]["system"]), int(section["address"]["component"])),
         provides=(*toolchain.provides, *section.get("provides", [])),
@@ -167,6 +170,9 @@ def parse_board(name: str, section: Mapping[str, Any], toolchains: Path = TREE.t
         programs=names(section, "programs"),
         tested_with=names(section, "tested_with"),
     )
+    for name in (*board.sources, board.linker_script or "", board.device_header):
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            raise ValueError(f'"{name}" is no path within the project')
     if not all(1 <= number <= 255 for number in board.address):
         raise ValueError("address: system and component are numbers from 1 to 255")
     if board.link.kind not in LINK_KINDS:
@@ -176,19 +182,22 @@ def parse_board(name: str, section: Mapping[str, Any], toolchains: Path = TREE.t
     return board
 
 
-def board_names(directory: Path = TREE.boards) -> list[str]:
-    return sorted(path.stem for path in directory.glob("*.json"))
+def board_files() -> dict[str, Path]:
+    """Descriptions by the boards' names: the project's, then those that are installed."""
+    return {path.stem: path for path in PROJECT.files("boards", "*.json", TREE.boards)}
 
 
-def load_board(
-    name: str, directory: Path = TREE.boards, toolchains: Path = TREE.toolchains
-) -> Board:
-    if name not in board_names(directory):
-        raise unknown_name("board", name, board_names(directory))
-    path = directory / f"{name}.json"
+def board_names() -> list[str]:
+    return list(board_files())
+
+
+def load_board(name: str) -> Board:
+    files = board_files()
+    if name not in files:
+        raise unknown_name("board", name, list(files))
+    path = files[name]
     try:
-        section = parse_json(path.read_bytes())["rltools"]
-        return parse_board(name, section, toolchains)
+        return parse_board(name, parse_json(path.read_bytes())["rltools"], path)
     except (KeyError, TypeError, ValueError, AttributeError, UnknownNameError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise BuildError(
@@ -196,8 +205,8 @@ def load_board(
         ) from None
 
 
-def list_boards(directory: Path = TREE.boards) -> list[Board]:
-    return [load_board(name, directory) for name in board_names(directory)]
+def list_boards() -> list[Board]:
+    return [load_board(name) for name in board_names()]
 
 
 def emulated_boards() -> list[Board]:

@@ -53,6 +53,7 @@ def found_options() -> dict[str, str]:
 def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
     definitions = {
         "RLT_BOARD": board.name,
+        "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
         **found_options(),
         **options,
@@ -76,6 +77,7 @@ def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
     expected = {
         **options,
         "CMAKE_HOME_DIRECTORY": str(TREE.root),
+        "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
         "CMAKE_CACHEFILE_DIR": str(directory),
         **found_options(),
     }

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rltools_host.boards.description import Board
+from rltools_host.boards.description import Board, board_files
 from rltools_host.build import cmake, subjects
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
+FOLDERS = ("boards", "packages", "platforms")
 UNREACHABLE_REGISTRY = (
     "InternetConnectionError",
     "HTTPClientError",
@@ -34,8 +36,31 @@ def platformio_environment(subject: str, program: str = cmake.TRAIN) -> dict[str
         "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
         "PLATFORMIO_NO_ANSI": "true",
         VARIABLE: str(PROJECT.root),  # it runs in the tree
+        **project_folders(),
         "RLT_PROGRAM": program,
         "RLT_SUBJECT": subject,
+    }
+
+
+def project_folders() -> dict[str, str]:
+    """Where PlatformIO writes, and what it finds, for a project elsewhere than the tree: it keeps
+    what it downloads beside our own platform and package, which are links then."""
+    if not PROJECT.is_elsewhere:
+        return {}
+    workspace = PROJECT.build / "platformio"
+    links = {
+        "platforms/rltools_emulated": TREE.root / "platforms" / "rltools_emulated",
+        "packages/tool-scons": TREE.root / "platforms" / "packages" / "tool-scons",
+        **{f"boards/{path.name}": path for path in board_files().values()},
+    }
+    shutil.rmtree(workspace / "boards", ignore_errors=True)
+    for name, target in links.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).unlink(missing_ok=True)
+        (workspace / name).symlink_to(target)
+    return {
+        "PLATFORMIO_WORKSPACE_DIR": str(workspace),
+        **{f"PLATFORMIO_{name.upper()}_DIR": str(workspace / name) for name in FOLDERS},
     }
 
 
@@ -47,7 +72,7 @@ def run_platformio(
     show: bool = False,
     timeout_s: float | None = None,
 ) -> tuple[int, str]:
-    """Runs `pio ARGUMENTS` in the repository; returns its exit code and output."""
+    """Runs `pio ARGUMENTS` in the tree; returns its exit code and output."""
     tools.ensure_group("platformio")
     process = subprocess.Popen(
         [sys.executable, "-m", "platformio", *arguments],

@@ -40,6 +40,7 @@ def subject_of(program: str) -> str:
 
 
 def folder_of(subject: str) -> Path:
+    """Those that are installed; the project's are in experiments/ and contracts/."""
     if subject == EXPERIMENT:
         return TREE.experiments
     return TREE.root / str(build_description()["subjects"][subject]["folder"])
@@ -49,7 +50,9 @@ def header_of(name: str, subject: str = EXPERIMENT) -> Path:
     """experiments/pendulum_td3.h is pendulum-td3."""
     if is_generated(name, subject):
         return generated_header(name, subject)
-    return folder_of(subject) / f"{name.replace('-', '_')}.h"
+    file = f"{name.replace('-', '_')}.h"
+    own = PROJECT.root / f"{subject}s" / file
+    return own if own.is_file() else folder_of(subject) / file
 
 
 def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
@@ -84,7 +87,8 @@ def own_name(name: str) -> str:
 
 def names(subject: str, board: Board | None = None) -> list[str]:
     """Names of all of a kind, or of those that fit a board."""
-    known = sorted(path.stem.replace("_", "-") for path in folder_of(subject).glob("*.h"))
+    headers = PROJECT.files(f"{subject}s", "*.h", folder_of(subject))
+    known = sorted(header.stem.replace("_", "-") for header in headers)
     return known if board is None else [name for name in known if not lacking(name, board, subject)]
 
 

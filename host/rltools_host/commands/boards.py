@@ -9,8 +9,10 @@ from typing import Any
 from rltools_host.boards.description import Board, list_boards
 from rltools_host.boards.discovery import connected_ports
 from rltools_host.commands.options import Json, leave
+from rltools_host.project import PROJECT
 from rltools_host.toolchain.description import BUILDERS
 from rltools_host.toolchain.tools import missing_names
+from rltools_host.tree import TREE
 
 
 def summary(board: Board) -> dict[str, Any]:
@@ -19,7 +21,8 @@ def summary(board: Board) -> dict[str, Any]:
 
     return {
         "name": board.name,
-        "title": board.title,
+        "title": board.title + PROJECT.origin(board.file, TREE.boards),
+        "file": str(board.file),
         "device": board.device,
         "bit_identical": board.bit_identical,
         "memory": [

@@ -1,4 +1,5 @@
-"""Which environments there are: the headers of rl/environments that define kName (environment.h).
+"""Which environments there are: the headers of rl/environments, and of the project's folder
+environments/, that define kName (environment.h).
 
 A new header appears by itself; cmake/host.cmake looks for the same line.
 """
@@ -13,9 +14,9 @@ from pathlib import Path
 from rltools_host.arguments import text
 from rltools_host.build.subjects import requirements_of
 from rltools_host.errors import unknown_name
+from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
-FOLDER = TREE.include / "rltools" / "rl" / "environments"
 NAMESPACE = "rlt/"  # of their names in Gymnasium
 NAME = re.compile(r'^ *static constexpr const char\* kName = "([^"]+)";', re.MULTILINE)
 EPISODE_STEPS = re.compile(r"^ *static constexpr int kEpisodeSteps = (\d+);", re.MULTILINE)
@@ -43,16 +44,26 @@ class Environment:
         return NAMESPACE + self.name
 
 
+def list_environments() -> tuple[Environment, ...]:
+    """All of them, by their names: of a name that both have, the project's."""
+    return environments_in(TREE.environments, PROJECT.root / "environments")
+
+
 @cache
-def list_environments(folder: Path = FOLDER) -> tuple[Environment, ...]:
-    """All of them, by their names."""
-    found = []
-    for header in (*folder.glob("*.h"), *folder.glob("*/*.h")):
+def environments_in(*folders: Path) -> tuple[Environment, ...]:
+    """A later folder's are in the place of an earlier one's of the same file's or own name."""
+    files = {
+        header.name: header
+        for folder in folders
+        for header in (*folder.glob("*.h"), *folder.glob("*/*.h"))
+    }
+    found = {}
+    for header in sorted(files.values(), key=PROJECT.owns):
         content = header.read_text(encoding="utf-8")
         if name := NAME.search(content):
             steps = EPISODE_STEPS.search(content)
-            found.append(Environment(name[1], header, int(steps[1]) if steps else None))
-    return tuple(sorted(found, key=lambda environment: environment.name))
+            found[name[1]] = Environment(name[1], header, int(steps[1]) if steps else None)
+    return tuple(found[name] for name in sorted(found))
 
 
 def find_environment(name: str) -> Environment:

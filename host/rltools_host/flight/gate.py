@@ -22,6 +22,7 @@ from rltools_host.files import parse_json
 from rltools_host.flight.outcome import Rule
 from rltools_host.flight.simulator import Array, ExecutorLimits, flight_library, fly
 from rltools_host.policies.image import PolicyImage
+from rltools_host.project import PROJECT
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
 from rltools_host.tree import TREE
@@ -111,27 +112,29 @@ class Gate:
         return outcome, trace
 
 
-def gate_names(directory: Path = TREE.experiments / "gates") -> list[str]:
-    return sorted(path.stem.replace("_", "-") for path in directory.glob("*.json"))
+def gate_files() -> dict[str, Path]:
+    """By their names: the project's, then those that are installed."""
+    files = PROJECT.files("experiments/gates", "*.json", TREE.experiments / "gates")
+    return {path.stem.replace("_", "-"): path for path in files}
 
 
-def file_name(name: str) -> str:
-    return f"{name.replace('-', '_')}.json"
+def gate_names() -> list[str]:
+    return list(gate_files())
 
 
-def load_gate(name: str, directory: Path = TREE.experiments / "gates") -> Gate:
+def load_gate(name: str) -> Gate:
     """The gate of a name, or of a file of one's own, whose name ends in .json."""
     if name.endswith(".json"):
         path = Path(name)
         name = path.stem.replace("_", "-")
-    elif name not in gate_names(directory):
-        raise unknown_name("gate", name, gate_names(directory))
+    elif name not in gate_files():
+        raise unknown_name("gate", name, gate_names())
     else:
-        path = directory / file_name(name)
+        path = gate_files()[name]
     try:
         document = parse_json(path.read_bytes())
         if isinstance(document, dict) and "like" in document:
-            document = completed(document, directory)
+            document = completed(document)
         return parse_gate(name, document)
     except json.JSONDecodeError as error:
         reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
@@ -148,13 +151,13 @@ def hover_rule() -> Rule:
     return load_gate("hover").rule
 
 
-def completed(document: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+def completed(document: Mapping[str, Any]) -> dict[str, Any]:
     """The definition with what it takes from the gate that it is `like`, which is like no other."""
-    known = gate_names(directory)
+    known = gate_files()
     schema.text()("like", document["like"])
     if document["like"] not in known:
         raise unknown_name("gate", document["like"], known)
-    base = parse_json((directory / file_name(document["like"])).read_bytes())
+    base = parse_json(known[document["like"]].read_bytes())
     if not isinstance(base, dict) or "like" in base:
         raise Unfit(f"like is {document['like']}, which is no whole definition itself")
     whole = {**base, **{key: value for key, value in document.items() if key != "like"}}

@@ -14,16 +14,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
 # Not all of platforms/, which has what PlatformIO downloads for real boards, too.
 FOLDERS = (
-    *("boards", "cmake", "experiments", "firmware", "host/native", "lib", "toolchains"),
+    *("cmake", "firmware", "host/native", "lib", "toolchains"),
     *("platforms/rltools_emulated", "platforms/packages/tool-scons"),
     *(f"host/rltools_host/{room}" for room in ("boards", "build", "toolchain")),
 )
+OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a project
 FILES = (
-    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini"),
+    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", "rlt.toml"),
     "platforms/packages/tool-scons/.piopm",
     "host/requirements/mujoco.txt",  # which version is compiled with
     *(
@@ -44,10 +46,15 @@ class Sources(NamedTuple):
 
 
 def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sources:
-    """What experiments, core and firmware are compiled from, as it is now, with these headers."""
-    tree = tree or TREE.root
-    names = sorted({*source_files(tree), *generated})
-    content = b"".join(entry_of(tree / name, name) for name in names) + bytes(2 * BLOCK)
+    """What experiments, core and firmware are compiled from, as it is now, with these headers.
+
+    A project's files are among the tree's, in the place of those of the same name.
+    """
+    project, tree = tree or PROJECT.root, tree or TREE.root
+    files = {name: tree / name for name in source_files(tree)}
+    own = files_in(project, OWN_FOLDERS) if project != tree else []
+    files.update({name: project / name for name in (*own, *generated)})
+    content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
     data = compressor.compress(content) + compressor.flush()
     return Sources(f"sources-{hashlib.sha256(content).hexdigest()[:HASH_DIGITS]}.tar.gz", data)
@@ -56,10 +63,12 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
 def source_files(tree: Path) -> list[str]:
     """Relative to the tree, in order."""
     names = [name for name in FILES if (tree / name).is_file()]
-    for folder in FOLDERS:
-        if (tree / folder).is_dir():
-            names += files_below(str(tree), folder)
-    return sorted(names)
+    return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
+
+
+def files_in(root: Path, folders: Sequence[str]) -> list[str]:
+    present = [folder for folder in folders if (root / folder).is_dir()]
+    return [name for folder in present for name in files_below(str(root), folder)]
 
 
 def files_below(tree: str, folder: str) -> Iterator[str]:

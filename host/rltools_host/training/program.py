@@ -28,7 +28,7 @@ def build_program(plan: Plan) -> None:
 
 
 def generated_headers(subject: str) -> list[str]:
-    """Of a task of Gymnasium's: its experiment and its contract, relative to the tree."""
+    """Of a task of Gymnasium's: its experiment and its contract, relative to the project."""
     if not subjects.is_generated(subject):
         return []
     header = subjects.generated_header(subject)

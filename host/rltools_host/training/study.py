@@ -15,6 +15,7 @@ from typing import Any
 
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
+from rltools_host.project import PROJECT
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
 from rltools_host.training.group_plan import Variant
@@ -57,15 +58,22 @@ class Study:
     y_axis: str
 
 
-def study_names(directory: Path = TREE.experiments / "studies") -> list[str]:
-    return sorted(path.stem.replace("_", "-") for path in directory.glob("*.json"))
+def study_files() -> dict[str, Path]:
+    """By their names: the project's, then those that are installed."""
+    files = PROJECT.files("experiments/studies", "*.json", TREE.experiments / "studies")
+    return {path.stem.replace("_", "-"): path for path in files}
 
 
-def load_study(name: str, directory: Path = TREE.experiments / "studies") -> Study:
+def study_names() -> list[str]:
+    return list(study_files())
+
+
+def load_study(name: str) -> Study:
     """The study of a name; one sentence names the place where its file is wrong."""
-    if name not in study_names(directory):
-        raise unknown_name("study", name, study_names(directory))
-    path = directory / f"{name.replace('-', '_')}.json"
+    files = study_files()
+    if name not in files:
+        raise unknown_name("study", name, list(files))
+    path = files[name]
     try:
         document = parse_json(path.read_bytes())
         check(document)

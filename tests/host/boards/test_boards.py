@@ -90,25 +90,29 @@ def test_unknown_board_names_near_ones() -> None:
         ),
         ({"report_every": "often"}, "invalid literal"),
         ({"programs": "train"}, "programs is not a list of names"),
+        ({"sources": ["../*.cpp"]}, r'"\.\./\*\.cpp" is no path within the project'),
+        ({"linker_script": "/x.ld"}, '"/x.ld" is no path within the project'),
         ({"tested_with": [7]}, "tested_with is not a list of names"),
     ],
 )
-def test_wrong_description_is_named(tmp_path: Path, change: dict[str, object], reason: str) -> None:
+def test_wrong_description_is_named(project: Path, change: dict[str, object], reason: str) -> None:
     document = json.loads((TREE.boards / "host.json").read_text())
     document["rltools"].update(change)
     document["rltools"] = {
         key: value for key, value in document["rltools"].items() if value is not None
     }
-    (tmp_path / "mine.json").write_text(json.dumps(document))
+    (project / "boards").mkdir()
+    (project / "boards" / "mine.json").write_text(json.dumps(document))
     with pytest.raises(BuildError, match=reason) as error:
-        load_board("mine", tmp_path)
+        load_board("mine")
     assert "mine.json" in str(error.value)
 
 
-def test_description_that_is_no_json_is_named(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text("{")
+def test_description_that_is_no_json_is_named(project: Path) -> None:
+    (project / "boards").mkdir()
+    (project / "boards" / "mine.json").write_text("{")
     with pytest.raises(BuildError, match=r"mine\.json: not a board description"):
-        load_board("mine", tmp_path)
+        load_board("mine")
 
 
 def test_connected_board_is_found_by_its_usb_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,8 @@ from rltools_host.tree import TREE
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
 COPIED = (
-    *("CMakeLists.txt", "CMakePresets.json", "cmake", "boards", "toolchains", "firmware"),
-    *("experiments", "lib", "host/native"),
+    *("CMakeLists.txt", "CMakePresets.json", "rlt.toml", "cmake", "boards", "toolchains"),
+    *("firmware", "experiments", "lib", "host/native"),
 )
 CONTRACT = "pendulum"
 PROBE = "firmware/qemu_mps2/probe.cpp"
@@ -446,7 +446,7 @@ def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
     for path, content in zip(new_files, (document, board_document), strict=True):
         path.write_text(json.dumps(content))
     try:
-        board = load_board("my-board", boards, toolchains)
+        board = load_board("my-board")
         program = firmware.build_firmware(board, CONTRACT, "infer")
         command = compile_commands(program.parents[1])[0]["command"]
     finally:

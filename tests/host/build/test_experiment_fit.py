@@ -20,6 +20,7 @@ from rltools_host.environments.catalogue import list_environments
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.evaluation import gymnasium_has
+from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE, Tree
 
@@ -35,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (directory / "anywhere.h").write_text("// Requires nothing: fits every board.\n#pragma once\n")
     (directory / "robot_arm.h").write_text(HOSTED)
     monkeypatch.setattr(Tree, "experiments", directory)
+    monkeypatch.setattr(PROJECT, "root", tmp_path)
     return directory
 
 
@@ -156,7 +158,7 @@ def tree(tmp_path: Path) -> Path:
     """A copy of what CMake and PlatformIO read, with an experiment for hosted boards."""
     tree = tmp_path / "tree"
     names = ("CMakeLists.txt", "cmake", "boards", "toolchains", "firmware", "experiments", "lib")
-    for name in (*names, "host", "platforms", "platformio.ini"):
+    for name in (*names, "host", "platforms", "platformio.ini", "rlt.toml"):
         source = TREE.root / name
         if source.is_dir():
             shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -210,12 +212,15 @@ def test_cmake_refuses_an_unknown_word(tree: Path, line: str, reason: str) -> No
     assert reason in " ".join(result.stderr.split())
 
 
-def test_a_board_may_provide_what_its_toolchain_does_not(tree: Path) -> None:
+def test_a_board_may_provide_what_its_toolchain_does_not(
+    tree: Path, move_to: Callable[[Path], None]
+) -> None:
     path = tree / "boards" / f"{EMULATED.name}.json"
     document = json.loads(path.read_text())
     document["rltools"]["provides"] = ["hosted"]
     path.write_text(json.dumps(document))
-    assert load_board(EMULATED.name, tree / "boards").provides == ("hosted",)
+    move_to(tree)
+    assert load_board(EMULATED.name).provides == ("hosted",)
     assert "train-robot-arm" in targets(tree, EMULATED.name)
 
 

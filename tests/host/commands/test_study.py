@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from rltools_host import cli
-from rltools_host.commands import study as study_command
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import crew
@@ -224,9 +223,7 @@ def test_a_setting_that_the_experiment_does_not_have(
     document = {"title": "t", "experiment": "pendulum-ppo", "board": "host", "seeds": "0"}
     path = tmp_path / "a.json"
     path.write_text(json.dumps({**document, "variants": [variant]}))
-    monkeypatch.setattr(
-        study_command, "load_study", lambda name: studies.load_study(name, tmp_path)
-    )
+    monkeypatch.setattr(studies, "study_files", lambda: {"a": path})
     assert cli.run(["study", "a", "--out", str(tmp_path / "group")]) == 3
     assert capsys.readouterr().err.splitlines()[-1] == (
         f'error: {path}, variants[0] (typo): unknown hyperparameter "adapt_rat": did you mean '

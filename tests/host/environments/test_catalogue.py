@@ -31,17 +31,20 @@ def test_headers_that_need_mujoco_say_so() -> None:
         assert environment.requirements == (("mujoco",) if needs else ())
 
 
-def test_a_new_header_appears_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "motors").mkdir()
-    (tmp_path / "motors" / "brushed_motor.h").write_text(
+def test_a_new_header_appears_by_itself(project: Path) -> None:
+    folder = project / "environments"
+    folder.mkdir()
+    (folder / "motors").mkdir()
+    (folder / "motors" / "brushed_motor.h").write_text(
         "// Requires: hosted\n"
         "struct BrushedMotor {\n"
         '  static constexpr const char* kName = "Motor-v0";\n'
         "  static constexpr int kEpisodeSteps = 30;\n};\n"
     )
-    (tmp_path / "cart.h").write_text('  static constexpr const char* kName = "Cart-v0";\n')
-    (tmp_path / "shared.h").write_text("// What kName is: a name.\n")
-    cart, motor = list_environments(tmp_path)
+    (folder / "cart.h").write_text('  static constexpr const char* kName = "Cart-v0";\n')
+    (folder / "shared.h").write_text("// What kName is: a name.\n")
+    assert {PENDULUM.name, "Cart-v0", "Motor-v0"} < {known.name for known in list_environments()}
+    cart, motor = find_environment("Cart-v0"), find_environment("Motor-v0")
     assert (cart.name, cart.episode_steps, cart.requirements) == ("Cart-v0", None, ())
     assert (motor.name, motor.episode_steps) == ("Motor-v0", 30)
     assert (motor.library, motor.requirements) == ("environment-brushed-motor", ("hosted",))

@@ -23,15 +23,24 @@ STUDY: dict[str, Any] = {
 }
 
 
-def written(folder: Path, text: str, name: str = "a_study") -> Path:
-    (folder / f"{name}.json").write_text(text)
+@pytest.fixture
+def studies(project: Path) -> Path:
+    """Where a project's studies lie."""
+    folder = project / "experiments" / "studies"
+    folder.mkdir(parents=True)
     return folder
 
 
-def test_what_a_file_says(tmp_path: Path) -> None:
-    folder = written(tmp_path, json.dumps(STUDY))
-    assert study_names(folder) == ["a-study"]
-    study = load_study("a-study", folder)
+def written(folder: Path, text: str) -> Path:
+    path = folder / "a_study.json"
+    path.write_text(text)
+    return path
+
+
+def test_what_a_file_says(studies: Path) -> None:
+    written(studies, json.dumps(STUDY))
+    assert "a-study" in study_names()
+    study = load_study("a-study")
     assert (study.name, study.title, study.experiment) == ("a-study", "A title", "pendulum-ppo")
     assert study.seeds == (0, 1, 2, 7)
     assert (study.board, study.steps, study.threads, study.settings) == (None, None, None, ())
@@ -41,7 +50,8 @@ def test_what_a_file_says(tmp_path: Path) -> None:
         ("adapt_rate=0", "gamma=0.9"),
     ]
     given = {"board": "host", "steps": 5, "threads": 2, "settings": {"eval_every": 7}}
-    study = load_study("a-study", written(tmp_path, json.dumps({**STUDY, **given})))
+    written(studies, json.dumps({**STUDY, **given}))
+    study = load_study("a-study")
     assert (study.board, study.steps, study.threads) == ("host", 5, 2)
     assert study.settings == ("eval_every=7",)
 
@@ -77,27 +87,29 @@ def test_what_a_file_says(tmp_path: Path) -> None:
         ({"settings": {"gamma": 0.9}}, "variants[1].settings.gamma is for the whole study"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
-    folder = written(tmp_path, json.dumps({**STUDY, **changes}))
+def test_what_is_wrong_is_named(studies: Path, changes: dict[str, Any], reason: str) -> None:
+    path = written(studies, json.dumps({**STUDY, **changes}))
     with pytest.raises(DamagedFileError) as caught:
-        load_study("a-study", folder)
-    assert str(caught.value).startswith(f"{tmp_path / 'a_study.json'} is no study: {reason}")
+        load_study("a-study")
+    assert str(caught.value).startswith(f"{path} is no study: {reason}")
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["title", "experiment", "seeds", "variants"])
-def test_what_is_missing_is_named(tmp_path: Path, key: str) -> None:
+def test_what_is_missing_is_named(studies: Path, key: str) -> None:
     left = {name: value for name, value in STUDY.items() if name != key}
+    written(studies, json.dumps(left))
     with pytest.raises(DamagedFileError, match=f"is no study: {key} is missing"):
-        load_study("a-study", written(tmp_path, json.dumps(left)))
+        load_study("a-study")
 
 
-def test_the_place_of_what_is_no_json(tmp_path: Path) -> None:
-    folder = written(tmp_path, '{\n  "title": "x",\n  "seeds" 3\n}')
+def test_the_place_of_what_is_no_json(studies: Path) -> None:
+    written(studies, '{\n  "title": "x",\n  "seeds" 3\n}')
     with pytest.raises(DamagedFileError, match="is no study: line 3, column 11: Expecting ':'"):
-        load_study("a-study", folder)
+        load_study("a-study")
+    written(studies, "[]")
     with pytest.raises(DamagedFileError, match="is no study: it is not one object"):
-        load_study("a-study", written(tmp_path, "[]"))
+        load_study("a-study")
 
 
 def test_unknown_study() -> None:

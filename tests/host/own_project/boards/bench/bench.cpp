@@ -1,0 +1,2 @@
+// A source of the board itself.
+static_assert(BENCH == 1);
