@@ -5,6 +5,7 @@ An area is the first folder of what tests mirror: lib/core, firmware/app, host/r
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -27,16 +28,10 @@ FURTHER_TESTS = {
     "firmware/processors/ring_buffer": ("tests/firmware/processors/test_ring_buffer_threads.py",),
     "host/native/environment": ("tests/host/environments/",),
     "host/native/policy": ("tests/host/policies/test_evaluate.py",),
-    "host/rltools_host/clients/crazyflie": ("tests/host/commands/test_push_crazyflie.py",),
-    "host/rltools_host/files.py": ("tests/host/runs/test_run_folder", "tests/host/runs/test_saves"),
-    "host/rltools_host/policies/crazyflie": ("tests/host/commands/test_push_crazyflie.py",),
-    "host/rltools_host/policies/push": ("tests/host/commands/test_push.py",),
-    "host/rltools_host/policies/evaluation": ("tests/host/gymnasium_tasks/test_agreement.py",),
-    "host/rltools_host/runs/folder": ("tests/host/training/test_group_training.py",),
-    "host/rltools_host/runs/policy_file": ("tests/host/policies/test_policy_image.py",),
+    "lib/rltools/include/rltools/nn/activation": ("tests/lib/policy/test_fewer_activations.cpp",),
     "lib/rltools/include/rltools/rl/vector_environment": ("tests/firmware/app/services/training/",),
 }
-MOST_PROGRAMS = 8  # for one fault, the nearest
+MOST_TESTS = 10  # of one language for one fault, the nearest
 # Objects that a test is linked with where its first line has the word (cmake/host.cmake).
 LINKED = {
     "kernel_agreement": "tests/lib/kernels/agreement",
@@ -65,6 +60,7 @@ class Tree:
         self.sources = [path for path in self._files(folders) if self._place(path) is not None]
         self.tests = [path for path in self._files(["tests"]) if path.stem.startswith("test_")]
         self.included = cache(self._included)
+        self.imported = cache(self._imported)
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for path in self._files([*folders, "experiments", "tests"]):
             self._by_name[path.name].append(path)
@@ -114,10 +110,22 @@ class Tree:
                 found |= reached
         return frozenset(found)
 
+    def _imported(self, test: Path) -> frozenset[Path]:
+        """What a Python test imports itself."""
+        if test.suffix != ".py":
+            return frozenset()
+        names: set[str] = set()
+        for node in ast.walk(ast.parse((self.root / test).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return frozenset(Path("host", *name.split(".")).with_suffix(".py") for name in names)
+
     def tests_of(self, path: Path) -> Tests:
         """That of a file's own name, what FURTHER_TESTS names, and those of its folder, or where
         there are none those of one above. Of C++ tests those that include it, also in folders
-        below."""
+        below; of Python tests also those elsewhere that import it."""
         place = self._place(path)
         assert place is not None, path
         tests, inner = place
@@ -142,10 +150,12 @@ class Tree:
             if own or near:
                 break
         near.sort(key=lambda test: (path.stem not in test.stem, len(test.parts)))
-        found = list(dict.fromkeys([*own, *further, *near]))
+        importing = [test for test in self.tests if path in self.imported(test)]
+        importing.sort(key=lambda test: not test.is_relative_to(tests))
+        found = list(dict.fromkeys([*own, *further, *near, *importing]))
         return Tests(
-            tuple(test for test in found if test.suffix == ".cpp")[:MOST_PROGRAMS],
-            tuple(test for test in found if test.suffix == ".py"),
+            tuple(test for test in found if test.suffix == ".cpp")[:MOST_TESTS],
+            tuple(test for test in found if test.suffix == ".py")[:MOST_TESTS],
         )
 
     def _may_notice(self, test: Path, path: Path) -> bool:

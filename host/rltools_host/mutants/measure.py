@@ -43,7 +43,8 @@ ENVIRONMENT_LINK = Path(".venv")
 SAMPLES = 20  # faults of each area
 NO_TESTS_RAN = 5  # of these files, by pytest
 NO_TESTS = areas.Tests((), ())
-LONGEST_S = 300.0  # of a check of which is not known how long it takes
+# Of a check of which is not known how long it takes: a program's, Python tests'.
+LONGEST_S = 120.0, 900.0
 SHORTEST_LIMIT_S = 60.0
 SLOWER_THAN_UNCHANGED = 5.0  # a test that takes this many times as long hangs
 
@@ -192,7 +193,7 @@ class Copy:
             self.configure()
         return self.run([tools.program("ninja"), "-C", str(self.build), check.program])
 
-    def passes(self, check: Check) -> bool:
+    def passes(self, check: Check, limit_s: float | None = None) -> bool:
         """Whether a check that has been compiled passes; one that takes too long does not."""
         shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)  # what failed with others
         if check.program:
@@ -204,7 +205,7 @@ class Copy:
             command = [str(python), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
             command += [] if check.is_daily else ["--all", "-m", "all"]
             command += [str(file) for file in check.files]
-        code, self.output = self.run(command, self.limits.get(check, LONGEST_S))
+        code, self.output = self.run(command, limit_s)
         return code in (0, NO_TESTS_RAN)
 
     def check_unchanged(self, check: Check) -> None:
@@ -252,7 +253,7 @@ def try_fault(copy: Copy, area: str, fault: Fault, checks: Sequence[Check]) -> V
             if code != 0:
                 reason = next(iter(re.findall(r"error: .*", output)), "see the build")
                 return verdict(False, f"does not compile: {reason}", is_valid=False)
-            passed = copy.passes(check)
+            passed = copy.passes(check, copy.limits.get(check, LONGEST_S[not check.program]))
         if not passed:
             copy.check_unchanged(check)
             return verdict(True, check.name, is_daily=check.is_daily)
@@ -271,15 +272,19 @@ def chosen_faults(tree: areas.Tree, expression: str | None, seed: int) -> dict[s
     if problems:
         raise FaultListError(f"{KEPT} does not fit the tree: " + "; ".join(problems))
     word = expression or ""
+    is_area = word in {areas.KEPT_AREA, *map(tree.area, tree.sources)}
+
+    def is_chosen(area: str, text: str) -> bool:
+        return word == area if is_area else word in text
+
     found = {
         areas.KEPT_AREA: [
-            fault for fault in kept if word in f"{areas.KEPT_AREA} {fault.path} {fault.sentence}"
+            fault for fault in kept if is_chosen(areas.KEPT_AREA, f"{fault.path} {fault.sentence}")
         ]
     }
     for path in tree.sources:
         area = tree.area(path)
-        is_chosen = word == area or (word != areas.KEPT_AREA and word in str(path))
-        if is_chosen and tree.tests_of(path) != NO_TESTS:
+        if is_chosen(area, str(path)) and tree.tests_of(path) != NO_TESTS:
             found.setdefault(area, []).extend(generated_faults(tree.root, path))
     return {
         area: shuffled(without_dead(tree.root, faults), seed, area)

@@ -237,6 +237,26 @@ def test_port_that_does_not_exist() -> None:
         open_link("/dev/ttyACM99")
 
 
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.EBUSY, "is in use by another program"),
+        (errno.EIO, "nothing answers behind .*: plug the board in again"),
+        (errno.ENODEV, "nothing answers behind .*: plug the board in again"),
+        (errno.EINVAL, "is not a serial port"),
+    ],
+)
+def test_port_that_cannot_be_opened(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, reason: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise serial.SerialException(number, "refused")
+
+    monkeypatch.setattr(serial, "Serial", refuse)
+    with pytest.raises(PortError, match=reason):
+        open_link(str(tmp_path))
+
+
 def test_file_is_not_a_port(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"")

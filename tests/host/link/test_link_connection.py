@@ -181,7 +181,7 @@ def test_messages_go_to_the_target() -> None:
         (*BOARD, 53000.0),
         (0, 0, 53000.0),
     ]
-    assert {(m.get_srcSystem(), m.get_srcComponent()) for m in link.written} == {tuple(HOST)}
+    assert {(m.get_srcSystem(), m.get_srcComponent()) for m in link.written} == {(255, 190)}
 
 
 # -- requests --------------------------------------------------------------------------------------

@@ -309,14 +309,14 @@ def test_sample_is_that_of_its_seed(tree: Path) -> None:
 def test_dead_faults_are_left_out(tree: Path) -> None:
     dead = {"file": "clamp.py", "function": "clamp", "operator": "comparison", "token": "<"}
     commit(tree, {"tests/mutants/dead.json": json.dumps([{**dead, "reason": "Both are low."}])})
-    (found,) = measure_module.chosen_faults(areas.Tree(tree), "runs", 0).values()
+    (found,) = measure_module.chosen_faults(areas.Tree(tree), "host/runs", 0).values()
     assert [fault.operator for fault in sorted(found)] == [*("condition", "return", "return")]
 
 
 def test_cpp_faults_are_built_without_warnings(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, document, _ = measure(tree, capsys, "core")
+    _, document, _ = measure(tree, capsys, "lib/core")
     assert verdicts(document) == {
         "twice: constant: 2 -> 3": True,
         "twice: constant: 2 -> 1": True,
@@ -397,7 +397,7 @@ def test_choice_without_a_fault_is_an_error(tree: Path) -> None:
 def test_fault_that_hangs_is_noticed(
     tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(measure_module, "LONGEST_S", 2.0)
+    monkeypatch.setattr(measure_module, "LONGEST_S", (2.0, 2.0))
     endless = {"fault": "It hangs.", "text": "return low", "becomes": "while True: pass"}
     commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [endless]})})
     _, document, _ = measure(tree, capsys, "It hangs")
