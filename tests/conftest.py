@@ -69,7 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker, description in OPT_IN.items():
         config.addinivalue_line("markers", f"{marker}: {description}; only with --{marker}")
     config.addinivalue_line("markers", f"{ALL}: for `rlt test --all`; only with --{ALL}")
-    config.addinivalue_line("markers", "device: trains or runs on an emulated board")
     if missing := [name for name in FIRST_FILES if not (FOLDER / name).is_file()]:
         raise pytest.UsageError(f"FIRST_FILES: there is no tests/{missing[0]}")
     # How long an example takes depends on who else has the processors.

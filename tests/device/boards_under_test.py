@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,15 @@ PROCESSOR_BOARDS = list(
 TRAINING_BOARDS = [
     name for name in EMULATED_BOARDS if cmake.TRAIN in cmake.programs_of(load_board(name))
 ]
+
+
+def each(names: Iterable[str]) -> list[Any]:
+    """As parameters of a test; other processors are for `rlt test --all`."""
+    return [
+        name if name in ("host", EMULATED) else pytest.param(name, marks=pytest.mark.all)
+        for name in names
+    ]
+
 
 Connect = Callable[[str], BoardSession]
 

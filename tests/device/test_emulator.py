@@ -29,7 +29,6 @@ from rltools_host.ui.training_screen import PlainScreen
 from training_calls import train_here
 from waiting import is_running, wait_for
 
-pytestmark = pytest.mark.device
 BOARD = load_board("qemu-cortex-m7")
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from boards_under_test import skip_without_tools
+from boards_under_test import each, skip_without_tools
 from policy_run import make_policy_run
 from quadrotor_policies import controller
 from rltools_host.boards.description import load_board
@@ -18,8 +18,6 @@ from rltools_host.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board
 from rltools_host.flight.live import PlainFlight
 from rltools_host.flight.loop_result import LoopResult
 from rltools_host.policies.board import PolicyPlace
-
-pytestmark = pytest.mark.device
 
 BOARDS = ("qemu-cortex-m7", "qemu-stm32f405")
 SETTINGS = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.1}
@@ -40,7 +38,7 @@ def flown(board: str, run: Path, **fields: Any) -> LoopResult:
         return results[0]
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", each(BOARDS))
 def test_a_flight_over_an_emulated_board(board: str, run: Path) -> None:
     skip_without_tools(load_board(board))
     result = flown(board, run)

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from boards_under_test import EMULATED_BOARDS, skip_without_tools
+from boards_under_test import EMULATED_BOARDS, each, skip_without_tools
 from policy_run import make_policy_run
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, firmware, memory
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.hil.result import Result
 from rltools_host.policies.board import PROGRAM, PolicyPlace
-
-pytestmark = pytest.mark.device
 
 INPUTS, SAMPLES = 60, 64
 LARGEST_STACK = 16384
@@ -40,7 +38,7 @@ def here(run: Path) -> Result:
     return checked("host", run)
 
 
-@pytest.mark.parametrize("name", INFERRING_BOARDS)
+@pytest.mark.parametrize("name", each(INFERRING_BOARDS))
 def test_a_board_gives_this_machines_bits(name: str, run: Path, here: Result) -> None:
     board = load_board(name)
     skip_without_tools(board)

@@ -26,7 +26,7 @@ from rltools_host.link.transport import SerialLink
 from rltools_host.project import PROJECT
 
 # An upload to the emulated board takes it a while: its UART holds one byte.
-EMULATED_SLOWLY = pytest.param(EMULATED, marks=[pytest.mark.device, pytest.mark.slow])
+EMULATED_SLOWLY = pytest.param(EMULATED, marks=pytest.mark.slow)
 BOARDS = ["host", EMULATED_SLOWLY]
 ADDRESS = load_board(EMULATED).address
 MAVPROXY = PROJECT.build / "mavproxy"
@@ -100,7 +100,6 @@ def test_pymavlink_gets_and_puts(
     check_restored(port, checkpoint, dialect)
 
 
-@pytest.mark.device
 def test_pymavlink_gets_from_the_emulated_board(
     programs: Programs,
     description: ExperimentDescription,

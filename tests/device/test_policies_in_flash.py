@@ -25,7 +25,6 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
 
-pytestmark = pytest.mark.device
 NAME = "qemu-esp32c3"
 BOARD = load_board(NAME)
 STEP_OFFSET = 32  # of an image's training step, which no action depends on

@@ -17,8 +17,6 @@ from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import read_run_policy
 from training_calls import two_policy_runs
 
-pytestmark = pytest.mark.device
-
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:

@@ -24,8 +24,6 @@ IMAGE_ADDRESS = 0x60000000
 PENDULUM_PARAMETERS = 144 + 3 * 8 + 4 * 48
 ANT_PARAMETERS = 144 + 3 * 8 + 35 * 48  # the normaliser's means first
 
-pytestmark = pytest.mark.device
-
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -85,7 +85,6 @@ def resume_from(
     return result.state_sha256
 
 
-@pytest.mark.device
 def test_the_emulated_board_has_this_machines_bits_and_reports(
     connect: Connect, description: ExperimentDescription
 ) -> None:
@@ -98,7 +97,6 @@ def test_the_emulated_board_has_this_machines_bits_and_reports(
     assert isinstance(events[-2], Evaluation)
 
 
-@pytest.mark.device
 def test_this_machine_goes_on_where_the_emulated_board_was_learning(
     connect: Connect, description: ExperimentDescription
 ) -> None:
@@ -110,7 +108,6 @@ def test_this_machine_goes_on_where_the_emulated_board_was_learning(
     assert resume_from(connect("host"), description, checkpoint, **RUN) == expected.state_sha256
 
 
-@pytest.mark.device
 def test_the_emulated_board_goes_on_where_this_machine_was_learning(
     connect: Connect, description: ExperimentDescription
 ) -> None:

@@ -23,6 +23,7 @@ from boards_under_test import (
     compile_for,
     compile_support,
     computes_on_integers,
+    each,
 )
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
@@ -31,10 +32,8 @@ from rltools_host.link.emulated import EmulatedLink
 from rltools_host.link.framing import FrameDecoder
 from rltools_host.tree import TREE
 
-pytestmark = pytest.mark.device
-
 PROGRAMS = Path("tests/device/programs")
-each_processor = pytest.mark.parametrize("name", PROCESSOR_BOARDS)
+each_processor = pytest.mark.parametrize("name", each(PROCESSOR_BOARDS))
 
 
 class Builder:
@@ -134,7 +133,7 @@ def test_math_and_random_numbers_have_the_hosts_bits(build: Builder) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in TRAINING_BOARDS if not computes_on_integers(load_board(name))]
+    "name", each(name for name in TRAINING_BOARDS if not computes_on_integers(load_board(name)))
 )
 def test_kernels_have_the_references_bits(name: str, build: Builder) -> None:
     """Dense layers, ReLU and Adam, also where they are written in the processor's instructions."""
@@ -226,7 +225,7 @@ def test_bytes_that_arrive_while_nobody_reads_are_kept(name: str, build: Builder
     assert received.decode() == f"4000 {zlib.crc32(data)}."
 
 
-@pytest.mark.parametrize("name", EMULATED_BOARDS)
+@pytest.mark.parametrize("name", each(EMULATED_BOARDS))
 def test_a_node_says_who_it_is(name: str, build: Builder, dialect: ModuleType) -> None:
     """Identity, heartbeats and stack use, also on boards that training does not fit on."""
     with running(name, build(name, "node")) as link:

@@ -13,7 +13,7 @@ import pytest
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
-pytestmark = pytest.mark.device
+pytestmark = pytest.mark.all  # other processors
 
 HERE = Path(__file__).parent / "soft_float"
 FLAGS = json.loads(TREE.build_file.read_text())["flags"]

@@ -39,8 +39,7 @@ from rltools_host.link.transport import ProcessLink, SerialLink
 from rltools_host.runs.checkpoint import build_image, parse_image
 from waiting import wait_for
 
-BOARDS = ["host", pytest.param(EMULATED, marks=pytest.mark.device)]
-emulated = pytest.mark.device
+BOARDS = ["host", EMULATED]
 # Past the end of an episode, with two evaluations; updates are what takes long.
 RUN_OF_300 = {
     "seed": 1,
@@ -93,7 +92,8 @@ def test_hyperparameters_keep_their_bits(
 
 def marks_of(board: str) -> list[pytest.MarkDecorator]:
     """Where integers compute what floating-point units do elsewhere, 300 steps take a minute."""
-    return [emulated, pytest.mark.slow] if computes_on_integers(load_board(board)) else [emulated]
+    others = [] if board == EMULATED else [pytest.mark.all]
+    return [*others, pytest.mark.slow] if computes_on_integers(load_board(board)) else others
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,6 @@ def check_alike(event: Event, expected: Event) -> None:
 
 
 @pytest.mark.slow
-@emulated
 @pytest.mark.timeout(3600)
 def test_a_whole_run_gives_the_same_bits(
     connect: Connect,
@@ -155,7 +154,6 @@ def test_a_whole_run_gives_the_same_bits(
     assert sum(isinstance(event, Evaluation) for event in events) == 10
 
 
-@emulated
 def test_instructions_are_counted_alike_in_each_run(
     connect: Connect, description: ExperimentDescription
 ) -> None:
@@ -172,7 +170,7 @@ def test_instructions_are_counted_alike_in_each_run(
     assert 1e6 < per_step < 20e6
 
 
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", ["host", pytest.param(EMULATED, marks=pytest.mark.all)])
 def test_pause_checkpoint_and_resume_on_a_fresh_board(
     board: str, connect: Connect, description: ExperimentDescription
 ) -> None:
@@ -226,7 +224,6 @@ def test_garbage_does_not_disturb_training(
     assert session.node.identity().state == State.FINISHED
 
 
-@emulated
 def test_training_goes_on_without_a_host(
     connect: Connect,
     description: ExperimentDescription,
@@ -266,7 +263,6 @@ def test_a_killed_process_is_a_lost_link(
         run_to_rest(session)
 
 
-@emulated
 def test_the_stack_is_large_enough(connect: Connect, description: ExperimentDescription) -> None:
     session = connect(EMULATED)
     _, events = train(session, description, **{**SHORT_RUN, "eval_every": 30})

@@ -122,6 +122,7 @@ def output(*command: object) -> str:
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.all
 def test_it_compiles_with_the_projects_flags_and_fits(name: str, tmp_path: Path) -> None:
     """It needs the interface and what compilers call: nothing allocates or throws."""
     toolchain, objects = compile_all(name, tmp_path)
@@ -157,6 +158,7 @@ def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
 
 
 @pytest.mark.parametrize("name", ESP32)
+@pytest.mark.all
 def test_the_esp32s_firmware_works_on_this_machine(
     name: str, doctest_main: Path, tmp_path: Path
 ) -> None:

@@ -18,6 +18,8 @@ from rltools_host.build import cmake
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 
+pytestmark = pytest.mark.all  # sanitizers
+
 FOLDER = Path(__file__).parent
 TARGETS = tuple(sorted(path.name for path in (FOLDER / "corpus").iterdir()))
 WITHOUT_TARGET = {"run_inputs.cpp"}

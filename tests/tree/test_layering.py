@@ -120,6 +120,7 @@ def compile_headers(
 
 
 @pytest.mark.parametrize("name", TOOLCHAINS)
+@pytest.mark.all
 def test_each_header_compiles_alone(name: str, tmp_path: Path) -> None:
     """Once for each toolchain: its compiler and C library decide what a header gets for free."""
     board = TOOLCHAINS[name]

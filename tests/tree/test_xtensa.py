@@ -17,6 +17,8 @@ from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
+pytestmark = pytest.mark.all  # another processor
+
 TOOLCHAIN = load_toolchain("xtensa-lx106-elf")
 FLAGS = json.loads(TREE.build_file.read_text())["flags"]
 LIBRARY = TREE.include

@@ -8,7 +8,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from rltools_host.tree import TREE
+
+pytestmark = pytest.mark.all  # a sanitizer
 
 HERE = Path(__file__).parent
 

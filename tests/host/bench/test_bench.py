@@ -196,6 +196,7 @@ def test_a_whole_comparison_draws_no_chart_unasked(
     assert drawn == [tmp_path / "chart.svg"]
 
 
+@pytest.mark.all
 def test_train_compares_and_goes_on_without_who_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,6 @@ def row(implementation: str, crc: int = 1, difference: int = 0) -> dict[str, obj
     }
 
 
-@pytest.mark.device
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_pass_takes_no_more_than_its_limit(name: str) -> None:
     board = load_board(name)

@@ -66,7 +66,6 @@ def test_llvm_models_a_cortex_m7() -> None:
     assert 2 <= cycles <= cortex_m4_cycles(loop())
 
 
-@pytest.mark.device
 def test_a_multiply_add_takes_few_cycles_on_a_cortex_m4() -> None:
     board = load_board("qemu-cortex-m4")
     board_forward.measure(board, None)

@@ -326,6 +326,7 @@ def test_the_probe_itself_builds(copied_tree: Path) -> None:
     assert build_with_probe().is_file()
 
 
+@pytest.mark.all
 def test_only_what_has_changed_is_compiled(copied_tree: Path, tmp_path: Path) -> None:
     """Counted are the compiler's calls, for what `rlt train` on this machine needs. They do not
     optimise: that is the longest part of them, and changes nothing of what is counted."""
@@ -384,6 +385,7 @@ def test_new_experiment_is_built_without_a_change_elsewhere(copied_tree: Path) -
 
 
 @pytest.mark.parametrize("change", ["WRITE", "REMOVE"])
+@pytest.mark.all
 def test_a_header_that_comes_or_goes_while_cmake_runs(
     tree: Path, tmp_path: Path, change: str
 ) -> None:
@@ -434,6 +436,7 @@ def test_a_board_of_another_builder_is_refused_by_cmake(tree: Path, tmp_path: Pa
     assert "teensy41 is not built by CMake but by platformio: ./rlt flash teensy41" in message
 
 
+@pytest.mark.all
 def test_new_toolchain_is_one_file(copied_tree: Path) -> None:
     """CMake and the host tools read its compiler, flags and suffix from it."""
     toolchains, boards = copied_tree / "toolchains", copied_tree / "boards"

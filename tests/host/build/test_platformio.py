@@ -19,6 +19,8 @@ from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
+pytestmark = pytest.mark.all  # another builder
+
 BOARD = "qemu-cortex-m7"
 EXPERIMENT = "pendulum-td3"
 DIRECTORY = PROJECT.build / "platformio" / "build" / BOARD

@@ -225,6 +225,7 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
     assert is_state(group / "s1", "paused")
 
 
+@pytest.mark.all
 def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
     """A second pause, of a group with more steps than at first, while its first run goes on."""
     group = tmp_path / "group"
@@ -264,6 +265,7 @@ def test_command_that_is_killed(tmp_path: Path) -> None:
 # -- failures --------------------------------------------------------------------------------------
 
 
+@pytest.mark.all
 def test_a_seed_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
     group = tmp_path / "group"
     words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "2", "--out", group)

@@ -74,6 +74,7 @@ def processes_below(pid: int) -> list[int]:
     return [*below, *(process for child in below for process in processes_below(child))]
 
 
+@pytest.mark.all
 def test_each_seed_is_an_ordinary_run_of_the_task(tmp_path: Path) -> None:
     group = tmp_path / "group"
     words = ("--algorithm", "sac", "--steps", "300", "--set", "learning_starts=100")
@@ -105,6 +106,7 @@ def test_each_seed_is_an_ordinary_run_of_the_task(tmp_path: Path) -> None:
     assert "2 of 2 runs have finished" in (group / "report.html").read_text()
 
 
+@pytest.mark.all
 def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     """From the group's folder alone, in any folder."""
     group = tmp_path / "group"
@@ -183,6 +185,7 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
 
 
+@pytest.mark.all
 def test_a_command_that_is_killed(tmp_path: Path) -> None:
     group = tmp_path / "group"
     process = started(*POINT, "--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group)
@@ -200,6 +203,7 @@ def test_a_command_that_is_killed(tmp_path: Path) -> None:
     assert state_of(group / "s1") == state_of(tmp_path / "alone"), "begun anew"
 
 
+@pytest.mark.all
 def test_a_player_that_is_lost_does_not_stop_the_others(tmp_path: Path) -> None:
     group = tmp_path / "group"
     words = ("--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group, "--json")
@@ -241,6 +245,7 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
     assert GroupFolder.open(tmp_path / "group").metadata["state"] == "finished"
 
 
+@pytest.mark.all
 def test_another_environment_does_not_go_on_with_a_group(tmp_path: Path) -> None:
     group = tmp_path / "group"
     same = "from gymnasium_points import *\n"

@@ -92,7 +92,7 @@ class At(Screen):
             self._action()
 
 
-@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+@pytest.mark.parametrize("train", [TRAIN, pytest.param(TRAIN_PPO, marks=pytest.mark.all)])
 def test_the_same_seed_gives_the_same_run(tmp_path: Path, train: Any) -> None:
     """In a thread of this process, or in a process of its own; another seed gives another run."""
     in_thread = train(Point, seed=5, steps=600, out=tmp_path / "thread")
@@ -304,6 +304,7 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(tmp_path: Path) -> None
     assert "action_0" in path.read_text()
 
 
+@pytest.mark.all
 def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
     channels = {
         "observations": [{"name": "place", "unit": "m", "maximum": 3}, "time"],
@@ -322,6 +323,7 @@ def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
     assert document["gymnasium"]["observations"][0]["name"] == "place"
 
 
+@pytest.mark.all
 def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
     TRAIN(Point, steps=100, out=tmp_path / "run")
     run = str(tmp_path / "run")
@@ -346,6 +348,7 @@ def test_another_environment_does_not_go_on_with_a_run(tmp_path: Path) -> None:
         train_task(Wide, resume=str(tmp_path / "run"), steps=200)
 
 
+@pytest.mark.all
 def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
     result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")

@@ -19,6 +19,8 @@ from rltools_host.toolchain import tools
 from rltools_host.tree import TREE, Tree
 from waiting import wait_for
 
+pytestmark = pytest.mark.all  # packages are installed anew
+
 MAIN = TREE.root / "host/rltools_host/__main__.py"
 
 

@@ -105,6 +105,7 @@ def test_launcher_without_python(tree: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.all
 def test_launcher_takes_a_python_by_a_relative_path(tree: Path, tmp_path: Path) -> None:
     (tree / "host/rltools_host/__main__.py").write_text("print('started')\n")
     script(tmp_path / "here/python", f'exec "{sys.executable}" "$@"')
@@ -120,6 +121,7 @@ def test_launcher_with_an_old_python(tree: Path, tmp_path: Path) -> None:
     assert len(result.stderr.splitlines()) == 1
 
 
+@pytest.mark.all
 def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
     """Three at once: each works, one of them makes .venv, and the tree can be moved afterwards."""
     script_path = tree / "host/rltools_host/__main__.py"
@@ -157,6 +159,7 @@ def test_launcher_sets_up_once_when_started_several_times(tree: Path) -> None:
     assert "Setting up .venv" not in changed.stderr
 
 
+@pytest.mark.all
 def test_failed_installation_is_one_sentence_and_is_repeated(tree: Path) -> None:
     lock = tree / "host/requirements/default.txt"
     lock.write_text(f"no-such-package==1.0 --hash=sha256:{'0' * 64}\n")

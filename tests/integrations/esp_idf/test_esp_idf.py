@@ -87,6 +87,7 @@ def test_bits_are_not_left_to_the_compiler() -> None:
     assert "-DCONFIG_RLT_POLICY_MOST_ACTIONS=8" in flags
 
 
+@pytest.mark.all
 def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None:
     sizes: dict[str, int] = {}
     for line in run("riscv64-unknown-elf-size", "-A", component).splitlines():
@@ -97,6 +98,7 @@ def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None
     assert sizes.get("data", 0) + sizes["bss"] <= MOST_RAM
 
 
+@pytest.mark.all
 def test_it_needs_nothing_but_the_interface(component: Path) -> None:
     """No heap, no exceptions, no constructors of globals, no float arithmetic of the C library."""
     symbols = [line.split() for line in run("riscv64-unknown-elf-nm", component).splitlines()]
@@ -161,6 +163,7 @@ def test_the_component_on_a_flash_that_is_played(doctest_main: Path, tmp_path: P
     assert "Status: SUCCESS!" in run(program)
 
 
+@pytest.mark.all
 def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) -> None:
     """test_esp_idf_place.cpp with the thread sanitizer."""
     program = tmp_path / "place"

@@ -25,6 +25,8 @@ from px4_build import (
 from rltools_host.boards.description import load_board
 from rltools_host.toolchain.tools import missing_tools
 
+pytestmark = pytest.mark.all  # three versions of PX4
+
 
 def run(command: list[str]) -> subprocess.CompletedProcess[str]:
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
