@@ -48,11 +48,20 @@ class Command(NamedTuple):
     """Its line in the help of `rlt`, and the module of rltools_host.commands that defines it.
 
     The module has a function `command`, whose parameters are the options and whose docstring adds
-    to the help, and the text `EXAMPLE`: the words of a line, after the launcher's.
+    to the help, the text `EXAMPLE`: the words of a line, after the launcher's, and `MODES`, where
+    it can be called in several ways. A module of several commands has a prefix for each:
+    `push_command`, `PUSH_EXAMPLE`.
     """
 
     summary: str
     module: str
+    prefix: str = ""
+
+    def part(self, name: str, otherwise: Any = None) -> Any:
+        """What the module has by this name for this command."""
+        module = import_module(f"rltools_host.commands.{self.module}")
+        prefix = f"{self.prefix}_" if self.prefix else ""
+        return getattr(module, f"{prefix.upper() if name.isupper() else prefix}{name}", otherwise)
 
 
 COMMANDS = {
@@ -65,10 +74,12 @@ COMMANDS = {
     "fit": Command("A quadrotor's parameters from the log of a flight.", "fit"),
     "evaluate": Command("Deterministic episodes of a run's policy.", "evaluate"),
     "export": Command("A run's policy as an image, a C++ header or a library.", "export"),
-    "push": Command("A run's policy onto a board, tried and verified before it stays.", "push"),
-    "policies": Command("Which policies a board has, and which one acts.", "policies"),
-    "confirm": Command("Keeps the policy that a push has left in trial.", "confirm"),
-    "rollback": Command("Ends a trial, or returns to the policy before.", "rollback"),
+    "push": Command(
+        "A run's policy onto a board, tried and verified before it stays.", "policies", "push"
+    ),
+    "policies": Command("Which policies a board has, and which one acts.", "policies", "list"),
+    "confirm": Command("Keeps the policy that a push has left in trial.", "policies", "confirm"),
+    "rollback": Command("Ends a trial, or returns to the policy before.", "policies", "rollback"),
     "hil": Command("A board's policy against this machine, bit by bit, and what it costs.", "hil"),
     "fly": Command("A policy flies a simulated vehicle, and what comes of it.", "fly"),
     "flash": Command("Builds an experiment's firmware and flashes a board with it.", "flash"),
@@ -146,8 +157,8 @@ class LazyGroup(typer.core.TyperGroup):
 
 def load(name: str, entry: Command) -> Any:
     """The command of a module, as typer runs it."""
-    module = import_module(f"rltools_host.commands.{entry.module}")
-    details = inspect.getdoc(module.command)
+    function = entry.part("command")
+    details = inspect.getdoc(function)
     single = typer.Typer(
         add_completion=False,
         rich_markup_mode=None,
@@ -157,9 +168,9 @@ def load(name: str, entry: Command) -> Any:
     single.command(
         name,
         help=f"{entry.summary}\n\n{details}" if details else entry.summary,
-        epilog=f"\b\nExample: rlt {module.EXAMPLE}",
+        epilog=f"\b\nExample: rlt {entry.part('EXAMPLE')}",
         cls=OneCommand,
-    )(module.command)
+    )(function)
     return typer.main.get_command(single)
 
 

@@ -17,14 +17,13 @@ from policy_run import make_policy_run
 from policy_samples import sample_images
 from rltools_host.boards.description import list_boards
 from rltools_host.boards.discovery import find_connected
-from rltools_host.commands.policies import run as list_policies
+from rltools_host.commands.policies import list_policies
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import HilRequest
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.outcome import Outcome
-from rltools_host.policies.push import PushRequest, confirm, push, roll_back
+from rltools_host.policies.push import Outcome, PushRequest, confirm, push, roll_back
 from training_calls import two_policy_runs
 
 pytestmark = [pytest.mark.hil, pytest.mark.timeout(900)]

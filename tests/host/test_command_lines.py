@@ -6,7 +6,6 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -138,7 +137,7 @@ def test_options_that_errors_name_exist() -> None:
 
 def annotated_paths(words: list[str]) -> list[str]:
     """The parameters of a command's function that are paths or runs."""
-    function: Any = import_module(f"rltools_host.commands.{entry_of(words).module}").command
+    function = entry_of(words).part("command")
     hints = get_type_hints(function, include_extras=True)
     found = []
     for name, hint in hints.items():
@@ -182,8 +181,7 @@ def test_present_folder_is_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("words", ALL_WORDS, ids=" ".join)
 def test_example_exists(words: list[str]) -> None:
-    module = import_module(f"rltools_host.commands.{entry_of(words).module}")
-    example = shlex.split(module.EXAMPLE)
+    example = shlex.split(entry_of(words).part("EXAMPLE"))
     assert example[: len(words)] == words
     assert problem(example) is None
 

@@ -27,7 +27,7 @@ from firmware_frames import (
 )
 from firmware_vehicles import Crazyflie, Px4, Spoil, Vehicle, build_crazyflie, build_px4
 from quadrotor_policies import constant_policy, controller, image_of
-from rltools_host.flight.pilots import HostPilot
+from rltools_host.flight.loop import HostPilot
 from rltools_host.flight.simulator import Flight, flight_library
 from rltools_host.policies.image import parse_policy
 

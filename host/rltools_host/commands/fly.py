@@ -1,23 +1,42 @@
-"""`rlt fly`: a policy flies a vehicle that is simulated, and what comes of it is reported.
-
-What flies is an option, with a module of its own: `--board` has fly_board.py, `--px4` fly_px4.py.
-"""
+"""`rlt fly`: a policy flies a vehicle that is simulated, and what comes of it is reported."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
+import math
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Port, RunArgument
-from rltools_host.errors import UsageError
+from rltools_host.commands.policies import UploadLine
+from rltools_host.errors import DiskError, UsageError
+from rltools_host.files import write_atomically
+from rltools_host.flight import px4_flight
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
-from rltools_host.flight.in_the_loop import CONTRACT
-from rltools_host.flight.px4_flight import USUAL_STARTS
+from rltools_host.flight.gate import hover_rule, load_gate
+from rltools_host.flight.in_the_loop import CONTRACT, USUAL_SEED, FlyRequest, fly_over_board
+from rltools_host.flight.loop_result import LoopResult
+from rltools_host.flight.prediction import predictor
+from rltools_host.flight.px4_flight import USUAL_STARTS, Px4Request
+from rltools_host.flight.px4_result import DONE, FILE, FlightResult, lines
 from rltools_host.flight.px4_start import STARTS
+from rltools_host.flight.simulator import check_policy, flight_library
+from rltools_host.flight.view import make_watcher, page
+from rltools_host.hints import near_path
 from rltools_host.policies.board import PolicyPlace
+from rltools_host.policies.image import read_run_policy
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.hyperparameters import setting_texts
 
 EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(
@@ -108,21 +127,171 @@ def command(
         raise UsageError("say what is to fly: --board BOARD, or --px4 udp:HOST:PORT")
     require(context, MODES, BOARD if board is not None else PX4)
     if board is not None:
-        from rltools_host.commands import fly_board
-
-        request = fly_board.request_of(
+        request = request_of(
             run_name,
             PolicyPlace(board, port, CONTRACT),
-            fly_board.Conditions(gate, seconds, seed, settings or (), noise),
+            Conditions(gate, seconds, seed, settings or (), noise),
             start=start,
             disturbances=Disturbances(
                 latency_ms, jitter_ms, loss, tuple(map(parse_fault, faults or ()))
             ),
             trial_s=trial_s,
         )
-        fly_board.run(request, json_output, out)
+        fly_board(request, json_output, out)
         return
     assert px4 is not None
-    from rltools_host.commands import fly_px4
+    fly_px4(run_name, px4, starts, settings or (), json_output, out)
 
-    fly_px4.run(run_name, px4, starts, settings or (), json_output, out)
+
+@contextlib.contextmanager
+def ending_as_by_ctrl_c() -> Iterator[None]:
+    """A terminal that closes, and SIGTERM, land the vehicle as Ctrl-C does: once, by the first of
+    them. Then a Ctrl-C ends the program at once, and the others, which may come together, do not
+    keep it from landing. What somebody lets pass (nohup) stays so."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        for number in before:
+            is_typed = number == signal.SIGINT
+            signal.signal(number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+    before = {
+        number: handler
+        for number in numbers
+        if (handler := signal.getsignal(number)) != signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def settings_of(run: RunFolder) -> dict[str, float]:
+    """Of quadrotor/settings.h, as the run has them; none of a run of something else."""
+    known = {setting.name for setting in flight_library().settings}
+    hyperparameters = run.metadata.get("hyperparameters", {})
+    return {name: float(value) for name, value in hyperparameters.items() if name in known}
+
+
+def given_settings(texts: Sequence[str]) -> dict[str, float]:
+    """Of --set, as typed: name=value. Names and bounds are looked at when they are used."""
+    found: dict[str, float] = {}
+    for name, text in setting_texts(texts).items():
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = math.nan
+        if not math.isfinite(found[name]):
+            raise UsageError(f"--set {name}={text}: {text or 'nothing'} is not a number")
+    return found
+
+
+# -- over a board ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is given of a flight; None: the gate's, or what is usual."""
+
+    gate: str | None
+    seconds: float | None
+    seed: int | None
+    settings: Sequence[str]
+    noise: float | None
+
+
+def request_of(
+    run_name: str, place: PolicyPlace, conditions: Conditions, **fields: Any
+) -> FlyRequest:
+    """The gate's settings hold, or the run's own, where no others are given."""
+    settings, noise = conditions.settings, conditions.noise
+    given = given_settings(settings)
+    if noise is not None and given.setdefault("noise", noise) != noise:
+        raise UsageError("noise is given twice: give it once")
+    run = RunFolder.open(run_name)
+    gate = load_gate(conditions.gate) if conditions.gate is not None else None
+    known = dict(gate.settings) if gate is not None else settings_of(run)
+    rule = gate.rule if gate is not None else hover_rule()
+    if (seconds := conditions.seconds) is not None:
+        rule = replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
+    seed = conditions.seed
+    if seed is None:
+        seed = gate.seed if gate is not None else USUAL_SEED
+    if "disturbances" in fields:
+        fields["disturbances"] = replace(fields["disturbances"], seed=seed)
+    return FlyRequest(run_name, place, rule, seed, settings={**known, **given}, **fields)
+
+
+def fly_board(
+    request: FlyRequest, json_output: bool = False, out: Path | None = None
+) -> LoopResult:
+    """Writes the replay and the result into the run's folder, whatever came of the flight."""
+    folder = RunFolder.open(request.run).path
+    replay = folder / f"flight-{request.place.board}.html"
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+
+    def keep(result: LoopResult) -> None:
+        if result.trace is None:
+            return
+        text = (json.dumps(result.document(), indent=1) + "\n").encode()
+        write_atomically(folder / f"flight-{request.place.board}.json", text)
+        if out is not None:
+            write_atomically(out, text)
+        write_atomically(replay, page(result).encode())
+        say(f"replay: {near_path(replay)}")
+
+    with ending_as_by_ctrl_c():
+        result = fly_over_board(request, say, make_watcher(sys.stdout), keep)
+    say(f"kept: {request.place.board} has the policy now")
+    if json_output:
+        print(json.dumps(result.document()))
+    return result
+
+
+# -- with a PX4 ------------------------------------------------------------------------------------
+
+
+def fly_px4(
+    run_name: str,
+    url: str,
+    starts: int,
+    settings: Sequence[str],
+    json_output: bool,
+    out: Path | None,
+) -> FlightResult:
+    """`settings` are the prediction's, where they are not those that the vehicle tells."""
+    if not 1 <= starts <= len(STARTS):
+        raise UsageError(f"--starts {starts}: give 1 to {len(STARTS)}")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise DiskError(f"cannot write {out}: there is no folder {out.parent}; make it first")
+    given = given_settings(settings)
+    flight_library().setting_bits(given)
+    folder = RunFolder.open(run_name).path
+    image = read_run_policy(run_name)
+    check_policy(image)
+    request = Px4Request(run_name, url, starts, functools.partial(predictor, image), given)
+    line = UploadLine()
+
+    def keep(result: FlightResult) -> None:
+        line.clear()
+        if result.state == DONE:
+            print("\n".join(lines(result)), flush=True)
+        if result.starts:
+            text = (json.dumps(result.document()) + "\n").encode()
+            for path in (folder / FILE, *([out] if out is not None else [])):
+                write_atomically(path, text)
+
+    with ending_as_by_ctrl_c():
+        result = px4_flight.fly(request, line.say, keep, line.progress)
+    if json_output:
+        print(json.dumps(result.document(with_series=False)))
+    return result

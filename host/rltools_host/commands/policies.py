@@ -1,22 +1,143 @@
-"""`rlt policies`: which policies a board has, and which one acts."""
+"""`rlt push`, `policies`, `confirm`, `rollback`: the policies of a board, or of a Crazyflie."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
 
 from rltools_host.clients.messages import PolicySlot, SlotUse
 from rltools_host.clients.refusals import DROP_REASONS, name_of, text_of_number
-from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
-from rltools_host.policies import crazyflie
-from rltools_host.policies.board import (
-    DEFAULT_CONTRACT,
-    PolicyPlace,
-    Storage,
-    policy_session,
-)
-from rltools_host.policies.outcome import Standing, short
+from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
+from rltools_host.policies import push as boards
+from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
+from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, Standing, short
 from rltools_host.ui.table import aligned
+from rltools_host.vehicles import crazyflie
+
+
+def policies_of(place: PolicyPlace) -> ModuleType:
+    """What pushes to a place, confirms, rolls back and lists there."""
+    return crazyflie if place.is_crazyflie else boards
+
+
+# -- push ------------------------------------------------------------------------------------------
+
+
+class UploadLine:
+    """Shows how far the upload is, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._is_shown = False
+
+    def progress(self, done: int, whole: int) -> None:
+        if sys.stderr.isatty():
+            self._is_shown = True
+            text = f"\rsent {done:,} of {whole:,} bytes"
+            print(text, end="", file=sys.stderr, flush=True)
+
+    def say(self, line: str) -> None:
+        self.clear()
+        print(line, flush=True)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
+
+
+def push(request: PushRequest, json_output: bool = False) -> Outcome:
+    line, place = UploadLine(), request.place
+    try:
+        outcome: Outcome = policies_of(place).push(request, line.say, line.progress)
+    finally:
+        line.clear()
+    if outcome.activated and not place.keeps_policies(place.described_board()):
+        print(
+            f"note: {place.board} ends with this command, and its policies with it: start one with "
+            "`rlt emulate` and give its --port",
+            file=sys.stderr,
+        )
+    return told(outcome, json_output)
+
+
+def told(outcome: Outcome, json_output: bool) -> Outcome:
+    if json_output:
+        print(json.dumps(outcome.document()))
+    return outcome
+
+
+PUSH_EXAMPLE = "push latest --board host"
+
+
+def push_command(
+    run_name: RunArgument,
+    board: BoardOption,
+    port: Port = None,
+    trial_s: Annotated[
+        float | None,
+        typer.Option(
+            "--trial",
+            metavar="SECONDS",
+            help=f"The board drops it if this passes ({DEFAULT_TRIAL_S:g}).",
+        ),
+    ] = None,
+    no_confirm: Annotated[
+        bool, typer.Option("--no-confirm", help="Leave it in trial; see `rlt confirm`.")
+    ] = False,
+    contract: ContractOption = None,
+    json_output: Json = False,
+) -> None:
+    """The board checks the policy before it acts and drops it unless it is confirmed in time."""
+    place = place_of_run(run_name, board, port, contract)
+    push(PushRequest(run_name, place, trial_s, not no_confirm), json_output)
+
+
+# -- confirm, rollback -----------------------------------------------------------------------------
+
+
+def confirm(place: PolicyPlace, json_output: bool = False) -> Outcome:
+    outcome: Outcome = policies_of(place).confirm(place)
+    print(f"confirmed: {short(outcome.active_sha256 or '')} is active in slot {outcome.slot}")
+    return told(outcome, json_output)
+
+
+def roll_back(place: PolicyPlace, json_output: bool = False) -> Outcome:
+    outcome: Outcome = policies_of(place).roll_back(place)
+    if outcome.active_sha256:
+        print(f"rolled back: {short(outcome.active_sha256)} is active in slot {outcome.slot}")
+    else:
+        acts = "the compiled-in policy" if outcome.activated else "no policy"
+        print(f"rolled back: {acts} is active")
+    return told(outcome, json_output)
+
+
+CONFIRM_EXAMPLE = "confirm --board qemu-cortex-m7 --port /dev/pts/3"
+ROLLBACK_EXAMPLE = "rollback --board host"
+
+
+def confirm_command(
+    board: BoardOption,
+    port: Port = None,
+    contract: ContractOption = None,
+    json_output: Json = False,
+) -> None:
+    confirm(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+
+
+def rollback_command(
+    board: BoardOption,
+    port: Port = None,
+    contract: ContractOption = None,
+    json_output: Json = False,
+) -> None:
+    roll_back(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+
+
+# -- policies --------------------------------------------------------------------------------------
 
 HEADER = ("slot", "use", "experiment", "environment", "seed", "step", "bytes", "SHA-256", "trial")
 
@@ -69,16 +190,9 @@ def lines(standing: Standing) -> list[str]:
     return [*text, "the board is armed"] if standing.armed else text
 
 
-def board_standing(place: PolicyPlace) -> Standing:
-    with policy_session(place, Storage.COPY) as (session, identity):
-        slots = session.policies.slots()
-        counts = session.policies.executor()
-    return Standing(slots, counts.armed, identity.experiment, identity.device)
-
-
-def run(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
+def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
     """Prints the slots; returns what `--json` prints."""
-    standing = crazyflie.standing(place) if place.is_crazyflie else board_standing(place)
+    standing: Standing = policies_of(place).standing(place)
     slots = standing.slots
     document = {
         "board": place.board,
@@ -96,13 +210,13 @@ def run(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
     return document
 
 
-EXAMPLE = "policies --board host"
+LIST_EXAMPLE = "policies --board host"
 
 
-def command(
+def list_command(
     board: BoardOption,
     port: Port = None,
     contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    run(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)
+    list_policies(PolicyPlace(board, port, contract or DEFAULT_CONTRACT), json_output)

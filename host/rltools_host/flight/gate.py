@@ -19,8 +19,7 @@ from typing import Any
 
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
 from rltools_host.files import parse_json
-from rltools_host.flight.outcome import Rule
-from rltools_host.flight.simulator import Array, ExecutorLimits, flight_library, fly
+from rltools_host.flight.simulator import Array, ExecutorLimits, Rule, flight_library, fly
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
 from rltools_host.runs import schema

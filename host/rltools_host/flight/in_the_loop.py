@@ -31,15 +31,12 @@ from rltools_host.flight.disturbances import (
     DisturbedLink,
 )
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.loop import Trace, fly
+from rltools_host.flight.loop import BoardPilot, HostPilot, Trace, fly
 from rltools_host.flight.loop_result import LoopResult, lines
-from rltools_host.flight.outcome import Rule
-from rltools_host.flight.pilots import BoardPilot, HostPilot
-from rltools_host.flight.simulator import Flight, check_policy, flight_library
+from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_library
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.outcome import Outcome, Say
-from rltools_host.policies.push import LONGEST_TRIAL_S, Push, PushRequest
+from rltools_host.policies.push import LONGEST_TRIAL_S, Outcome, Push, PushRequest, Say
 
 CONTRACT = "quadrotor"
 LONGEST_S = 60.0

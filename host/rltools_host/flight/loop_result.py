@@ -11,8 +11,8 @@ from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.files import plain_json
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances
 from rltools_host.flight.loop import Event, Trace
-from rltools_host.flight.outcome import Cause, Rule, settled_from
-from rltools_host.policies.outcome import Outcome, short
+from rltools_host.flight.simulator import Cause, Rule, settled_from
+from rltools_host.policies.push import Outcome, short
 
 MOST_EVENTS = 8  # that are printed; the JSON and the replay have all
 DROPPED = "policy dropped"  # what a text of the board begins with

@@ -1,4 +1,8 @@
-"""A flight in the air: where it is to be, what is expected of PX4, what must not happen."""
+"""A PX4 in the air: what is expected of it, whether it crashed, and the way down.
+
+A crash is judged by what the vehicle tells of itself. PX4's own mode lands it, whatever has
+happened, and it disarms itself.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,82 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rltools_host.errors import FlightError
-from rltools_host.flight import px4_simulated, series
-from rltools_host.flight.px4_crash import CrashWatch
-from rltools_host.flight.px4_landing import termination_of
-from rltools_host.flight.px4_modes import Mode
-from rltools_host.flight.px4_policy import MODE_NAME
-from rltools_host.flight.px4_simulated import Simulation
-from rltools_host.flight.px4_vehicle import GlobalPosition, Px4Vehicle
-from rltools_host.flight.series import FloatArray, Sample
+from rltools_host.errors import FlightError, RefusedError, RltError
+from rltools_host.vehicles import px4_simulated
+from rltools_host.vehicles.px4 import Px4Vehicle
+from rltools_host.vehicles.px4_module import MODE_NAME
+from rltools_host.vehicles.px4_simulated import Simulation
+from rltools_host.vehicles.px4_state import (
+    DESCEND,
+    LAND,
+    FloatArray,
+    GlobalPosition,
+    Mode,
+    Sample,
+    yaw_of,
+)
+
+# -- whether it came down as it was to, or crashed -------------------------------------------------
+
+MOST_TILT_DEG = 90.0  # in the air: beyond it the rotors push downwards
+LYING_DEG = 30.0  # at rest
+# PX4 comes down at 1.5 m/s at most near the ground (MPC_Z_VEL_MAX_DN), at 0.7 m/s in Land.
+MOST_TOUCHDOWN_M_S = 2.5
+NEAR_GROUND_M, FLOWN_M = 0.6, 1.5
+
+
+class CrashWatch:
+    """Looks at each sample from the ground before the take-off to the ground after the landing."""
+
+    def __init__(self, ground: Sample) -> None:
+        self.found = ""  # the first sign, as a clause
+        self._ground = ground
+        self._highest_m = 0.0
+        self._last = ground
+
+    def take(self, sample: Sample) -> None:
+        if not sample.is_sound:
+            return
+        self._last = sample
+        height, speed = self.height_m, sample.velocity_ned[2]
+        self._highest_m = max(self._highest_m, height)
+        if self.found:
+            return
+        if self.tilt_deg > MOST_TILT_DEG:
+            self.found = f"it tipped over, {height:.1f} m above the ground"
+        elif self._highest_m > FLOWN_M and height < NEAR_GROUND_M and speed > MOST_TOUCHDOWN_M_S:
+            self.found = f"it hit the ground at {speed:.1f} m/s"
+
+    def note(self, sign: str) -> None:
+        """What is known otherwise; the first sign stays."""
+        self.found = self.found or sign
+
+    def judge_rest(self) -> None:
+        """When it has come down."""
+        if self.tilt_deg > LYING_DEG:
+            self.note(f"it lies on the ground, tilted by {self.tilt_deg:.0f}°")
+
+    @property
+    def height_m(self) -> float:
+        """Above the place of the take-off, as it was told last."""
+        return self._ground.position_ned[2] - self._last.position_ned[2]
+
+    @property
+    def tilt_deg(self) -> float:
+        """Between the vehicle's up and the world's, as it was told last."""
+        return self._last.tilt_deg
+
+    @property
+    def away_m(self) -> float:
+        """Along the ground, from the place of the take-off."""
+        north, east, _ = (
+            now - then
+            for now, then in zip(self._last.position_ned, self._ground.position_ned, strict=True)
+        )
+        return math.hypot(north, east)
+
+
+# -- the flight ------------------------------------------------------------------------------------
 
 HEIGHT_M = 5.0  # of the target above the ground
 LOWEST_M = 1.0  # of a vehicle that has climbed and is not to land
@@ -90,7 +161,7 @@ class Air:
     @property
     def yaw(self) -> float:
         """Which way the policy's frame points: as the vehicle does, or east."""
-        return series.yaw_of(self.sample.attitude) if self._turns_to_heading else 0.0
+        return yaw_of(self.sample.attitude) if self._turns_to_heading else 0.0
 
     def place_of(self, ned: FloatArray) -> GlobalPosition:
         """A place near the ground's, as the globe has it."""
@@ -102,3 +173,92 @@ class Air:
             self._place.longitude_1e7 + round(east * degrees_1e7 / parallel),
             self._place.altitude_m - float(down),
         )
+
+
+# -- the way down ----------------------------------------------------------------------------------
+
+LANDING_LIMIT_S = 90.0
+ASK_AGAIN_S = 1.0
+MOST_ASKS = 8  # that somebody else may undo, or PX4 deny
+DISARM_AFTER_S = 8.0  # on the ground; PX4 disarms by itself before (COM_DISARM_LAND)
+UNHEARD_S = 30.0
+LANDED_M = 0.6  # above the place of the take-off, as far as it is known there
+FALL_LIMIT_S, SETTLE_S = 5.0, 0.5
+UNKNOWN_S = 2.0  # one that was told to arm, and has not said that it did, is asked to land, too
+
+
+def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
+    """Lands and disarms it; how it was left, as a clause. Whether it crashed is in `crash`.
+
+    Where somebody flies it by hand it is left to him, unless it was the module that fell back to
+    that mode. Where it cannot be heard, it is asked for UNHEARD_S; then PX4's failsafe has it.
+    One that PX4 has terminated is not asked: it falls, and is disarmed on the ground.
+    """
+    begun, asked, grounded = vehicle.clock(), -math.inf, math.inf
+    asks = 0
+    while (now := vehicle.clock()) - begun < LANDING_LIMIT_S:
+        vehicle.pump()
+        if vehicle.is_terminated and crash is not None:
+            crash.note(termination_of(vehicle))
+        is_heard = vehicle.heartbeat_at > begun  # how it stands is known
+        if is_heard and not vehicle.is_armed:
+            return lying(vehicle, crash)
+        if not is_heard and now - begun > UNHEARD_S:
+            return f"it has not been heard for {UNHEARD_S:g} s: PX4's own failsafe has it"
+        if not vehicle.is_terminated and is_taken(vehicle):
+            if is_heard:
+                return f"it is left to whoever flies it, in PX4's mode {vehicle.mode}"
+            continue
+        grounded = min(grounded, now) if vehicle.is_on_ground else math.inf
+        may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S
+        may_land = may_fly and not vehicle.is_terminated
+        if may_land and vehicle.mode not in (LAND, DESCEND) and now - asked >= ASK_AGAIN_S:
+            if asks == MOST_ASKS:
+                return f"it is left in PX4's mode {vehicle.mode}: something keeps it from landing"
+            asked, asks = now, asks + is_heard
+            ask_to_land(vehicle)
+        elif now - grounded > DISARM_AFTER_S:
+            grounded = now
+            try:
+                vehicle.command("COMPONENT_ARM_DISARM", 0.0, what="to disarm")
+            except RefusedError:
+                if vehicle.is_terminated:
+                    break
+            except RltError:
+                continue
+    if vehicle.is_terminated:
+        return "it is still armed where it crashed: `commander disarm -f` in PX4's shell disarms it"
+    return f"it is still armed after {LANDING_LIMIT_S:g} s, in PX4's mode {vehicle.mode}"
+
+
+def lying(vehicle: Px4Vehicle, crash: CrashWatch | None) -> str:
+    """How one that is disarmed came down. In the air it falls first."""
+    if crash is None:
+        return "it is disarmed"
+    if crash.height_m > LANDED_M:
+        crash.note(f"it fell, disarmed {crash.height_m:.1f} m above the ground")
+        vehicle.wait(lambda: crash.height_m < LANDED_M, FALL_LIMIT_S)
+        vehicle.wait(lambda: False, SETTLE_S)
+    crash.judge_rest()
+    return "it is disarmed where it crashed" if crash.found else "it is on the ground and disarmed"
+
+
+def termination_of(vehicle: Px4Vehicle) -> str:
+    """That PX4 has given the flight up, as a clause."""
+    return f"PX4 terminated the flight{vehicle.reason()}"
+
+
+def is_taken(vehicle: Px4Vehicle) -> bool:
+    """Whether somebody flies it by hand."""
+    mode = vehicle.mode
+    return mode is not None and mode.is_piloted and vehicle.said(MODE_NAME, LANDING_LIMIT_S) is None
+
+
+def ask_to_land(vehicle: Px4Vehicle) -> None:
+    """Without waiting for an answer: the mode says whether it does."""
+    d = vehicle.dialect
+    custom = float(d.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
+    values = (custom, float(LAND.main), float(LAND.sub), 0.0, 0.0, 0.0, 0.0)
+    vehicle.connection.send(
+        d.MAVLink_command_long_message(*vehicle.target, d.MAV_CMD_DO_SET_MODE, 0, *values)
+    )

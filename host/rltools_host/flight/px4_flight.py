@@ -15,20 +15,18 @@ from enum import Enum
 
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
-from rltools_host.flight import px4_landing, px4_sih, px4_simulated
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.prediction import Predict
-from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air
-from rltools_host.flight.px4_crash import CrashWatch
-from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
-from rltools_host.flight.px4_policy import MODE_NAME, Px4Policies
+from rltools_host.flight.prediction import SIH_PARAMETERS, Predict, settings_of_sih
+from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air, CrashWatch, bring_down
 from rltools_host.flight.px4_result import DONE, FlightResult, StartResult
 from rltools_host.flight.px4_start import STARTS, StartFlight
-from rltools_host.flight.px4_vehicle import NAN, Px4Vehicle
-from rltools_host.flight.series import Sample
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.outcome import Say, headline
+from rltools_host.policies.push import Say, headline
+from rltools_host.vehicles import px4_simulated
+from rltools_host.vehicles.px4 import NAN, Px4Vehicle
+from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
+from rltools_host.vehicles.px4_state import HOLD, TAKE_OFF, Mode, Sample
 
 USUAL_STARTS = 5
 # A ground station's. PX4 goes on to send to the port that it has heard first.
@@ -198,7 +196,7 @@ class Px4Flight:
 
     def bring_down(self) -> None:
         """Notes how the vehicle was left, and whether it crashed."""
-        self.result.ended = px4_landing.bring_down(self.vehicle, self._crash)
+        self.result.ended = bring_down(self.vehicle, self._crash)
         if self._crash is not None:
             self.result.crash = self._crash.found
 
@@ -223,8 +221,8 @@ class Px4Flight:
         request = self._request
         if request.predictor is None:
             return
-        told = self.vehicle.parameters(px4_sih.PARAMETERS)
-        settings = {**px4_sih.settings_of(told), **request.settings}
+        told = self.vehicle.parameters(SIH_PARAMETERS)
+        settings = {**settings_of_sih(told), **request.settings}
         self._predict = request.predictor(settings)
         self.result.predicted_with = settings
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 
 import numpy as np
 
 from rltools_host.errors import FlightError, RltError
 from rltools_host.flight import series
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.hand_back import LOOK_S
 from rltools_host.flight.px4_air import POLICY_SILENCE_S, Air
-from rltools_host.flight.px4_modes import HOLD, TAKE_OFF, Mode
-from rltools_host.flight.px4_policy import MODE_NAME, Px4Policies
-from rltools_host.flight.px4_record import Record
 from rltools_host.flight.px4_result import FailSafe, StartResult
-from rltools_host.flight.series import TargetFrame
 from rltools_host.flight.simulator import POSITION
+from rltools_host.vehicles.px4 import Px4Vehicle
+from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
+from rltools_host.vehicles.px4_state import HOLD, TAKE_OFF, FloatArray, Mode, Sample, TargetFrame
 
 # Where the vehicle is when the policy takes over, from its target: forward, left, up.
 STARTS: tuple[tuple[float, float, float], ...] = (
@@ -35,6 +34,72 @@ TRANSIT_LIMIT_S = 40.0
 SLOWEST = 6.0  # PX4's time may pass slower than ours, by this factor
 STUCK_S = 1.0  # after what the module said, in which PX4 takes the vehicle
 SAID_S = 3.0  # ago, at most, that the module said why it gave up
+
+
+class Record:
+    """Of one start, from the moment on at which the policy's mode is asked for: the series, and the
+    second after the hand-back.
+
+    Time 0 is that of the last sample before PX4 tells the mode: until then it holds the vehicle.
+    """
+
+    def __init__(
+        self,
+        vehicle: Px4Vehicle,
+        policy_mode: Mode,
+        frame: TargetFrame,
+        entry: Sample,
+        start: StartResult,
+    ) -> None:
+        self._vehicle = vehicle
+        self._policy_mode = policy_mode
+        self._frame = frame
+        self._start = start
+        self._has_begun = False
+        self._before = deque((self._moment(entry),), series.MOMENTS_BEFORE)
+        self._after: list[series.Moment] = []
+        self._next_mode: Mode | None = None
+        self.is_over = False  # the second after the hand-back, too
+        self.times_s: list[float] = [0.0]
+        self.rows: list[FloatArray] = [frame.row(entry)]
+        self._begin_s = entry.time_s
+
+    def __call__(self, sample: Sample) -> None:
+        """Takes each sample that the vehicle tells."""
+        mode = self._vehicle.mode
+        if mode == self._policy_mode and not self._after:
+            self._has_begun = True
+            self._take(sample)
+        elif not self._has_begun:
+            if mode == HOLD:
+                self.times_s.clear()
+                self.rows.clear()
+                self._begin_s = sample.time_s
+                self._take(sample)
+        elif not self.is_over and mode == (self._next_mode or mode):
+            self._next_mode = mode
+            self._take_after(sample)
+        else:
+            self.is_over = True  # what comes is another mode's doing
+
+    def keep(self) -> None:
+        """What there is by now."""
+        self._start.series = series.Series(np.array(self.times_s), np.array(self.rows))
+
+    def _take(self, sample: Sample) -> None:
+        self._before.append(self._moment(sample))
+        self.times_s.append(sample.time_s - self._begin_s)
+        self.rows.append(self._frame.row(sample))
+
+    def _take_after(self, sample: Sample) -> None:
+        self._after.append(self._moment(sample))
+        self._start.hand_back = series.measure_hand_back(
+            self.times_s[-1], tuple(self._before), self._after
+        )
+        self.is_over = sample.time_s - self._before[-1].sample.time_s >= series.LOOK_S
+
+    def _moment(self, sample: Sample) -> series.Moment:
+        return series.Moment(sample, self._vehicle.collective)
 
 
 class StartFlight:
@@ -150,4 +215,4 @@ class StartFlight:
         air.allowed = {self._policy_mode, HOLD}
         vehicle.set_mode(HOLD, air.watch)
         air.allowed = {HOLD}
-        vehicle.wait(lambda: record.is_over, SLOWEST * LOOK_S, air.watch)
+        vehicle.wait(lambda: record.is_over, SLOWEST * series.LOOK_S, air.watch)

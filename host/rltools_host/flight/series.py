@@ -1,24 +1,28 @@
-"""What a vehicle did over time, as the contract of quadrotors sees it, and what it amounts to.
+"""What a vehicle did over time and what that amounts to, also when it was given back.
 
-A row has the 13 observations of policy/contracts/quadrotor.h, in their order: position error,
-velocity error, attitude (w, x, y, z), angular velocity. Its frames are those of that contract; what
-PX4 tells (north, east, down; forward, right, down) becomes that here, as in
-lib/rltools/include/rltools/policy/vehicles/quadrotor.h.
+A hand-back is what a vehicle does when the policy has given it back to the stock controller
+(docs/flight.md). It is told by telemetry: of the motors only their mean signal, which is the
+collective thrust where thrust is proportional to it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.outcome import settled_from
-from rltools_host.flight.simulator import ANGULAR_VELOCITY, POSITION, VELOCITY, flight_library
-
-FloatArray = NDArray[np.float64]
+from rltools_host.flight.simulator import (
+    ANGULAR_VELOCITY,
+    POSITION,
+    VELOCITY,
+    flight_library,
+    settled_from,
+)
+from rltools_host.vehicles.px4_state import FloatArray, Sample
 
 # What the contract bounds, by the observations that say it.
 BOUNDED = (
@@ -26,78 +30,6 @@ BOUNDED = (
     ("velocity", VELOCITY),
     ("angular velocity", ANGULAR_VELOCITY),
 )
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What PX4 told of one moment, in its frames."""
-
-    time_s: float  # since it started
-    position_ned: tuple[float, float, float]
-    velocity_ned: tuple[float, float, float]
-    attitude: tuple[float, float, float, float]  # turns forward-right-down into north-east-down
-    rates_frd: tuple[float, float, float]
-
-    @property
-    def speed(self) -> float:
-        return math.hypot(*self.velocity_ned)
-
-    def distance(self, position_ned: ArrayLike) -> float:
-        return float(np.linalg.norm(np.subtract(self.position_ned, position_ned)))
-
-
-@dataclass(frozen=True)
-class TargetFrame:
-    """Where the policy is to be, and which way its x points."""
-
-    position_ned: tuple[float, float, float]
-    yaw: float  # of x, anti-clockwise from east, rad
-
-    def row(self, sample: Sample) -> FloatArray:
-        error = np.subtract(sample.position_ned, self.position_ned)
-        attitude = turned_attitude(enu_flu(sample.attitude), self.yaw)
-        forward, right, down = sample.rates_frd
-        rates = (forward, -right, -down)
-        parts = (self.vector(error), self.vector(sample.velocity_ned), attitude, rates)
-        return np.concatenate(parts).astype(np.float64)
-
-    def vector(self, ned: ArrayLike) -> FloatArray:
-        """A vector of the world, in this frame."""
-        x, y, z = enu(ned)
-        cosine, sine = math.cos(self.yaw), math.sin(self.yaw)
-        return np.array((cosine * x + sine * y, cosine * y - sine * x, z))
-
-    def world(self, vector: ArrayLike) -> FloatArray:
-        """A vector of this frame, as north, east, down."""
-        x, y, z = np.asarray(vector, np.float64)
-        cosine, sine = math.cos(self.yaw), math.sin(self.yaw)
-        east, north = cosine * x - sine * y, sine * x + cosine * y
-        return np.array((north, east, -z))
-
-
-def enu(ned: ArrayLike) -> FloatArray:
-    north, east, down = np.asarray(ned, np.float64)
-    return np.array((east, north, -down))
-
-
-def enu_flu(attitude: ArrayLike) -> FloatArray:
-    """The rotation of PX4's frames as that of the contract's (quadrotor.h derives it)."""
-    w, x, y, z = np.asarray(attitude, np.float64)
-    return np.array((w + z, x + y, x - y, w - z)) * math.sqrt(0.5)
-
-
-def turned_attitude(attitude: FloatArray, yaw: float) -> FloatArray:
-    """In a world whose x points along `yaw`; w is never negative."""
-    w, x, y, z = attitude
-    c, s = math.cos(0.5 * yaw), math.sin(0.5 * yaw)
-    turned = np.array((c * w + s * z, c * x + s * y, c * y - s * x, c * z - s * w))
-    return -turned if turned[0] < 0.0 else turned
-
-
-def yaw_of(attitude: ArrayLike) -> float:
-    """The heading of PX4's attitude, as an angle anti-clockwise from east."""
-    w, x, y, z = enu_flu(attitude)
-    return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
 
 
 @dataclass(frozen=True)
@@ -156,3 +88,82 @@ def measure(series: Series) -> Measures:
         greatest_error_m=float(errors.max()),
         settling_s=None if settled is None else float(times[settled]) if settled else 0.0,
     )
+
+
+# -- a hand-back -----------------------------------------------------------------------------------
+
+LOOK_S, ATTITUDE_S, THRUST_S = 1.0, 0.5, 0.1  # after the hand-back
+MOMENTS_BEFORE = 3  # the mode is told a little later than it changes
+ROUNDING_S = 1e-6
+# Up to which it is bumpless.
+MOST_THRUST, MOST_ATTITUDE_DEG, MOST_HEIGHT_M = 0.1, 5.0, 0.1
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What was told, and the motors' mean signal in [0, 1]; None: not told."""
+
+    sample: Sample
+    collective: float | None
+
+
+@dataclass(frozen=True)
+class HandBack:
+    """From the last moment of the policy's mode on."""
+
+    time_s: float  # since the policy took over
+    speed_m_s: float  # at that moment
+    thrust_change: float | None  # between two tellings, the greatest by 0.1 s after
+    attitude_deg: float  # the greatest rotation within 0.5 s
+    height_m: float  # the greatest change within 1 s
+    away_m: float  # ... of the place on the ground
+
+    @property
+    def is_bumpless(self) -> bool:
+        return (
+            (self.thrust_change is None or self.thrust_change <= MOST_THRUST)
+            and self.attitude_deg <= MOST_ATTITUDE_DEG
+            and self.height_m <= MOST_HEIGHT_M
+        )
+
+    def document(self) -> dict[str, Any]:
+        return {**asdict(self), "is_bumpless": self.is_bumpless}
+
+
+def measure_hand_back(
+    time_s: float, before: Sequence[Moment], after: Sequence[Moment]
+) -> HandBack | None:
+    """`before`: the last moments of the policy's mode. None where nothing sound was told before
+    or afterwards."""
+    after = [moment for moment in after if moment.sample.is_sound]
+    if not after or not before[-1].sample.is_sound:
+        return None
+    begin = before[-1].sample
+
+    def within(limit_s: float) -> list[Moment]:
+        end_s = begin.time_s + limit_s + ROUNDING_S
+        return [moment for moment in after if moment.sample.time_s <= end_s]
+
+    told = [
+        moment.collective
+        for moment in (*before, *within(THRUST_S))
+        if moment.collective is not None
+    ]
+    moved = [
+        np.subtract(moment.sample.position_ned, begin.position_ned) for moment in within(LOOK_S)
+    ]
+    return HandBack(
+        time_s,
+        begin.speed,
+        float(np.abs(np.diff(told)).max()) if len(told) > 1 else None,
+        max((angle_deg(begin, moment.sample) for moment in within(ATTITUDE_S)), default=0.0),
+        max((abs(float(down)) for _, _, down in moved), default=0.0),
+        max((math.hypot(north, east) for north, east, _ in moved), default=0.0),
+    )
+
+
+def angle_deg(first: Sample, second: Sample) -> float:
+    """Of the rotation from one attitude to the other."""
+    a, b = np.array(first.attitude), np.array(second.attitude)
+    cosine = abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
+    return math.degrees(2.0 * math.acos(min(cosine, 1.0)))

@@ -1,4 +1,5 @@
-"""Simulated flights of a quadrotor (host/native/flight_library.cpp), 2 ms a tick.
+"""Simulated flights of a quadrotor (host/native/flight_library.cpp), 2 ms a tick; what counts as a
+successful one, and why one fails.
 
 Physics, noise and policies are computed by the core and by the firmware's own executor. What a
 flight draws depends on its seed and its episode's number alone.
@@ -7,6 +8,8 @@ flight draws depends on its seed and its episode's number alone.
 from __future__ import annotations
 
 import ctypes
+import enum
+import math
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from functools import cache
@@ -26,9 +29,81 @@ from rltools_host.environments.library import (
     setting_of,
 )
 from rltools_host.errors import BoardMismatchError, BuildError, UsageError
-from rltools_host.flight.outcome import Cause, Rule
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image import REASONS, DamagedPolicyError, Float32Array, PolicyImage
+
+
+class Cause(enum.IntEnum):
+    """Of a flight's end, as host/native/flight_library.cpp numbers them."""
+
+    SUCCESS = 0
+    POSITION_LIMIT = 1
+    VELOCITY_LIMIT = 2
+    RATE_LIMIT = 3
+    EXECUTOR_FAULT = 4
+    TOO_FAR = 5
+
+    @property
+    def key(self) -> str:
+        """In JSON."""
+        return self.name.lower()
+
+    @property
+    def text(self) -> str:
+        return TEXTS[self][1]
+
+    @property
+    def short(self) -> str:
+        return TEXTS[self][0]
+
+    @classmethod
+    def of(cls, key: str) -> Cause:
+        return cls[key.upper()]
+
+
+# In a table, and in a sentence.
+TEXTS = {
+    Cause.SUCCESS: ("success", "success"),
+    Cause.POSITION_LIMIT: ("away", "the limit of the distance from the target was broken"),
+    Cause.VELOCITY_LIMIT: ("fast", "the limit of the velocity was broken"),
+    Cause.RATE_LIMIT: ("spin", "the limit of the angular velocity was broken"),
+    Cause.EXECUTOR_FAULT: ("fault", "the executor found a fault, and the policy did not act"),
+    Cause.TOO_FAR: ("far", "it was not within the radius when it had to be"),
+}
+FAILURES = tuple(cause for cause in Cause if cause != Cause.SUCCESS)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A flight succeeds where it lasts `seconds`, no limit broken and no fault on the way, and is
+    within `radius_m` of its target for the part `share` of the ticks of the last `last_seconds`."""
+
+    seconds: float
+    last_seconds: float
+    radius_m: float
+    share: float = 1.0
+
+    @property
+    def text(self) -> str:
+        share = "" if self.share == 1 else f"{100 * self.share:g} % of "
+        return (
+            f"within {self.radius_m:g} m for {share}the last {self.last_seconds:g} s "
+            f"of {self.seconds:g} s"
+        )
+
+    def in_ticks(self, tick_s: float) -> tuple[int, int, int]:
+        """Of the flight, of its end that is judged, and of these those that are needed."""
+        ticks, judged = round(self.seconds / tick_s), round(self.last_seconds / tick_s)
+        return ticks, judged, math.ceil(self.share * judged - 1e-9)
+
+
+def settled_from(errors_m: NDArray[Any], radius_m: float) -> int | None:
+    """The index from which on all distances are within the radius; None: the last one is not."""
+    far = np.flatnonzero(errors_m > radius_m)
+    if not far.size:
+        return 0
+    return int(far[-1]) + 1 if far[-1] + 1 < errors_m.size else None
+
 
 Array = NDArray[Any]
 

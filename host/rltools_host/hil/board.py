@@ -26,8 +26,7 @@ from rltools_host.hil.parity import check_parity
 from rltools_host.hil.result import Result
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
-from rltools_host.policies.outcome import Outcome
-from rltools_host.policies.push import Push, PushRequest
+from rltools_host.policies.push import Outcome, Push, PushRequest
 from rltools_host.policies.storage import PROGRAM
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LATEST

@@ -23,7 +23,7 @@ from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
 
 DEFAULT_CONTRACT = "pendulum"
-CRAZYFLIE = "crazyflie"  # firmware of its own, see policies/crazyflie.py
+CRAZYFLIE = "crazyflie"  # firmware of its own, see vehicles/crazyflie.py
 
 
 class Storage(Enum):

@@ -6,8 +6,10 @@ be reached any more, it returns to that by itself when the trial's time is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +27,67 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.hints import command_line
-from rltools_host.policies import crazyflie
-from rltools_host.policies.board import PolicyPlace, policy_session
+from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import parse_contract
 from rltools_host.policies.image import Example, PolicyImage, read_run_policy
-from rltools_host.policies.outcome import Outcome, Say, headline, reported, short
 
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
 VERIFIED_EXAMPLES = 64  # at most; this library writes 8 into an image
 Prove = Callable[[bool], None]
+Say = Callable[[str], None]
+
+
+@dataclass
+class Outcome:
+    """How a board stands after a push, a confirmation or a roll-back: the keys of `--json`."""
+
+    board: str
+    activated: bool = False  # what was asked for acts, for good
+    active_sha256: str | None = None  # null where none is active
+    slot: int | None = None
+    reason: str = ""
+
+    def take(self, slots: Slots) -> None:
+        active = slots.active
+        self.active_sha256 = active.sha256 if active else None
+        self.slot = active.slot if active else None
+
+    def document(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@contextlib.contextmanager
+def reported(board: str) -> Iterator[Outcome]:
+    """An outcome; where it comes to an error, that one carries it, and is its reason."""
+    outcome = Outcome(board)
+    try:
+        yield outcome
+    except RltError as error:
+        outcome.activated = False
+        outcome.reason = str(error)
+        error.details = outcome.document()
+        raise
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What policies a board has, as `rlt policies` shows it."""
+
+    slots: Slots
+    armed: bool  # or in the air
+    contract: str
+    device: str
+    has_built_in: bool | None = None  # compiled in, and accepted; None: it does not say
+
+
+def headline(image: PolicyImage) -> str:
+    """The first line of a push: what is pushed."""
+    return f"{image.experiment} of step {image.step:,}, {image.shape}: {short(image.sha256)}"
+
+
+def short(sha256: str) -> str:
+    return sha256[:12]
 
 
 @dataclass(frozen=True)
@@ -51,13 +104,6 @@ class PushRequest:
 
 def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
     """Carries the request out; an RltError says why the policy has not become the active one."""
-    if request.place.is_crazyflie:
-        if not request.confirm:
-            raise UsageError(
-                "--no-confirm has no effect with --board crazyflie: leave it out, whoever flies "
-                "the policy confirms it afterwards"
-            )
-        return crazyflie.push(request.run, request.place, request.trial_s, say, progress)
     with reported(request.place.board) as outcome:
         board = request.place.described_board()
         check_request(request, request.place.ends_with_command(board))
@@ -253,13 +299,11 @@ def words_of(bits: tuple[int, ...]) -> str:
     return " ".join(f"{word:08x}" for word in bits)
 
 
-# -- the way back, and confirmation by hand --------------------------------------------------------
+# -- the way back, confirmation by hand, and how it stands ----------------------------------------
 
 
 def roll_back(place: PolicyPlace) -> Outcome:
     """Ends the trial; without one, returns to the policy before the active one."""
-    if place.is_crazyflie:
-        return crazyflie.roll_back(place)
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)
@@ -275,8 +319,6 @@ def roll_back(place: PolicyPlace) -> Outcome:
 
 def confirm(place: PolicyPlace) -> Outcome:
     """Keeps the policy in trial."""
-    if place.is_crazyflie:
-        return crazyflie.confirm(place)
     with reported(place.board) as outcome, policy_session(place) as (session, _):
         slots = session.policies.slots()
         outcome.take(slots)
@@ -287,3 +329,11 @@ def confirm(place: PolicyPlace) -> Outcome:
         outcome.take(session.policies.confirm(slots.trial.sha256))
         outcome.activated, outcome.reason = True, "confirmed"
     return outcome
+
+
+def standing(place: PolicyPlace) -> Standing:
+    """What it has; nothing of it is changed."""
+    with policy_session(place, Storage.COPY) as (session, identity):
+        slots = session.policies.slots()
+        counts = session.policies.executor()
+    return Standing(slots, counts.armed, identity.experiment, identity.device)

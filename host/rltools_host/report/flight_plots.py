@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rltools_host.flight.gate_result import GateResult
-from rltools_host.flight.outcome import Cause, Rule
-from rltools_host.flight.simulator import Array, flight_library
+from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.report import plot
 from rltools_host.report.plot import Values
 

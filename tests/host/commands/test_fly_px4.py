@@ -18,7 +18,6 @@ from px4_model import POLICY, Wrong
 from px4_vehicle import Script, ScriptedPx4, UdpPx4
 from quadrotor_policies import controller
 from rltools_host import cli
-from rltools_host.commands import fly_px4
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
@@ -37,7 +36,7 @@ def fly_over(monkeypatch: pytest.MonkeyPatch) -> FlyOver:
 
     def fly_over(px4: UdpPx4) -> None:
         there = functools.partial(px4_flight.fly, open_link=px4.open_link, clock=px4.clock)
-        monkeypatch.setattr(fly_px4, "fly", there)
+        monkeypatch.setattr(px4_flight, "fly", there)
 
     return fly_over
 
@@ -200,6 +199,6 @@ def test_a_wrong_command_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = functools.partial(px4_flight.fly, clock=lambda: 50.0 * time.monotonic())
-    monkeypatch.setattr(fly_px4, "fly", clock)
+    monkeypatch.setattr(px4_flight, "fly", clock)
     assert cli.run(["fly", str(run), *words]) == code
     assert sentence in capsys.readouterr().err

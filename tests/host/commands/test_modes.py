@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +27,7 @@ class Way:
 
     words: str
     noted: tuple[str, ...]
-    when: str = ""  # of the module's MODES
+    when: str = ""  # of the command's MODES
 
     @property
     def command(self) -> str:
@@ -46,7 +45,7 @@ def of(words: str, *noted: str, when: str = "") -> Way:
 
 WAYS = (
     of("boards", "boards.run"),
-    of("confirm --board host", "confirm.run"),
+    of("confirm --board host", "policies.confirm"),
     of("demo", "demo.run"),
     of("doctor", "doctor.run"),
     of("emulate qemu-cortex-m7", "emulate.run", when="with --program train"),
@@ -56,13 +55,13 @@ WAYS = (
     of("export r", "export.run"),
     of("fit log", "fit.run"),
     of("flash teensy41 pendulum-td3", "flash.run"),
-    of("fly r --board host", "fly_board.request_of", "fly_board.run", when="with --board"),
-    of("fly r --px4 udp:h:1", "fly_px4.run", when="with --px4"),
+    of("fly r --board host", "fly.request_of", "fly.fly_board", when="with --board"),
+    of("fly r --px4 udp:h:1", "fly.fly_px4", when="with --px4"),
     of("hil --board host", "hil.place_of_run", "hil.run"),
-    of("policies --board host", "policies.run"),
-    of("push r --board host", "push.place_of_run", "push.run"),
+    of("policies --board host", "policies.list_policies"),
+    of("push r --board host", "policies.place_of_run", "policies.push"),
     of("report r", "report.write_report"),
-    of("rollback --board host", "rollback.run"),
+    of("rollback --board host", "policies.roll_back"),
     of("study", "study.list_studies", when="without a study's NAME"),
     of("study pendulum-ppo-ablation", "study.groups.run", when="with a study's NAME"),
     of("test", "test.run", when="without --mutants"),
@@ -94,10 +93,6 @@ BY_TYPE = {"integer": "9", "int": "9", "float": "0.5"}
 def entry_of(command: str) -> cli.Command:
     first, _, second = command.partition(" ")
     return cli.BENCHMARKS[second] if first == "bench" else cli.COMMANDS[first]
-
-
-def module_of(command: str) -> Any:
-    return import_module(f"{COMMANDS}.{entry_of(command).module}")
 
 
 def options_of(command: str) -> list[Any]:
@@ -171,7 +166,7 @@ def test_an_option_is_refused_or_has_an_effect(
     words = words_of(option, tmp_path)
     given = note(way, words)
     assert "invalid value" not in given.error
-    modes = {mode.when: mode for mode in getattr(module_of(way.command), "MODES", ())}
+    modes = {mode.when: mode for mode in entry_of(way.command).part("MODES", ())}
     if modes and option.name not in modes[way.when].takes:
         assert given.code == UsageError.exit_code
         assert given.done == "[]" or json.loads(given.done.removeprefix("[]"))["error"]
@@ -189,7 +184,7 @@ def test_every_way_is_tried() -> None:
     there = []
     for words in ALL_WORDS:
         command = " ".join(words)
-        modes = getattr(module_of(command), "MODES", (SimpleNamespace(when=""),))
+        modes = entry_of(command).part("MODES", (SimpleNamespace(when=""),))
         there += [(command, mode.when) for mode in modes]
     assert set(tried) == set(there)
 
@@ -198,6 +193,6 @@ def test_every_option_goes_with_something() -> None:
     """And MODES name parameters that there are."""
     for words in ALL_WORDS:
         command = " ".join(words)
-        if modes := getattr(module_of(command), "MODES", ()):
+        if modes := entry_of(command).part("MODES", ()):
             names = {each.name for each in cli.load(words[-1], entry_of(command)).params}
             assert set().union(*(mode.takes for mode in modes)) == names - {"help"}

@@ -28,7 +28,7 @@ from rltools_host.clients.files import FileClient
 from rltools_host.clients.messages import Action, Identity
 from rltools_host.clients.policies import PolicyClient
 from rltools_host.clients.session import BoardSession
-from rltools_host.commands.policies import run as list_policies
+from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
     BoardMismatchError,
     DamagedFileError,

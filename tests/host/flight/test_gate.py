@@ -14,8 +14,7 @@ from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_polic
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.gate import Gate, gate_names, load_gate
 from rltools_host.flight.gate_result import COLUMNS, fly_gate, read_result
-from rltools_host.flight.outcome import Cause, Rule
-from rltools_host.flight.simulator import ExecutorLimits, Flight
+from rltools_host.flight.simulator import Cause, ExecutorLimits, Flight, Rule
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 

@@ -18,7 +18,7 @@ from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host import cli
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.commands.policies import run as list_policies
+from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
     BoardMismatchError,
     FlightError,
@@ -30,9 +30,8 @@ from rltools_host.errors import (
 from rltools_host.flight.disturbances import Disturbances, Fault
 from rltools_host.flight.gate import load_gate
 from rltools_host.flight.in_the_loop import CONTRACT, FlyRequest, fly_over_board, rule_of
-from rltools_host.flight.loop import Trace
+from rltools_host.flight.loop import Answer, BoardPilot, Trace
 from rltools_host.flight.loop_result import LoopResult, lines
-from rltools_host.flight.pilots import Answer, BoardPilot
 from rltools_host.flight.simulator import flight_library, fly
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.link.transport import ProcessLink

@@ -8,7 +8,7 @@ import pytest
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances
 from rltools_host.flight.loop import Trace
 from rltools_host.flight.loop_result import LoopResult
-from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.flight.simulator import Cause, Rule
 
 RULE = Rule(seconds=1.0, last_seconds=0.4, radius_m=0.2)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rltools_host.flight.outcome import FAILURES, Cause, Rule, wilson_interval
+from rltools_host.flight.gate_result import wilson_interval
+from rltools_host.flight.simulator import FAILURES, Cause, Rule
 
 
 @pytest.mark.parametrize(

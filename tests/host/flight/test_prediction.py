@@ -11,10 +11,15 @@ import px4_vehicle
 from quadrotor_policies import constant_policy, controller
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink
-from rltools_host.flight.loop import fly
-from rltools_host.flight.pilots import HostPilot
-from rltools_host.flight.prediction import predictor, rows_of
-from rltools_host.flight.px4_sih import PARAMETERS, RATE, TABLE, settings_of
+from rltools_host.flight.loop import HostPilot, fly
+from rltools_host.flight.prediction import (
+    SIH_PARAMETERS,
+    SIH_RATE,
+    SIH_TABLE,
+    predictor,
+    rows_of,
+    settings_of_sih,
+)
 from rltools_host.flight.series import Series, limit_broken, measure
 from rltools_host.flight.simulator import POSITION, Flight, flight_library
 from rltools_host.policies.image import parse_policy
@@ -22,7 +27,7 @@ from rltools_host.policies.image import parse_policy
 L2F = {"airframe": 1.0}
 TIMES = np.arange(0.0, 10.02, 0.02)
 LEVEL = np.array((0.5, -0.3, 0.2, *(0, 0, 0), *(1, 0, 0, 0), *(0, 0, 0)), float)
-SIH = {**px4_vehicle.SIH, RATE: 500}
+SIH = {**px4_vehicle.SIH, SIH_RATE: 500}
 
 
 def falls(first: Any, settings: Any = L2F) -> Any:
@@ -108,30 +113,30 @@ def test_unknown_settings_are_refused_before_anything_flies() -> None:
 
 
 def test_the_parameters_that_sih_has_at_first_are_the_published_table() -> None:
-    assert set(SIH) == set(PARAMETERS)
-    table = float(flight_library().tables.index(TABLE) + 1)
+    assert set(SIH) == set(SIH_PARAMETERS)
+    table = float(flight_library().tables.index(SIH_TABLE) + 1)
     image = parse_policy(constant_policy(0.5, 0.48, 0.52, 0.47))
     first = np.array((0.5, -0.3, 0.2, 1, -2, 0, 0.8, 0.0, 0.6, 0.0, 0.5, -1, 0.3), float)
     rows = [
         predictor(image, settings)(first, TIMES[:60])
-        for settings in (settings_of(SIH), {"airframe": table})
+        for settings in (settings_of_sih(SIH), {"airframe": table})
     ]
     np.testing.assert_allclose(rows[0], rows[1], atol=1e-4)
-    assert settings_of({name: SIH[name] for name in list(SIH)[1:]}) == {"airframe": table}
+    assert settings_of_sih({name: SIH[name] for name in list(SIH)[1:]}) == {"airframe": table}
 
 
 def test_sih_takes_an_output_into_its_rotors_once() -> None:
     for rate, factor in ((250, 1.0), (500, 1.0), (1000, 2.0), (2000, 4.0)):
-        settings = settings_of({**SIH, RATE: rate})
+        settings = settings_of_sih({**SIH, SIH_RATE: rate})
         assert settings["lag_up_s"] == settings["lag_down_s"] == pytest.approx(0.05 * factor)
 
 
-@pytest.mark.parametrize("parameter", [name for name in SIH if name != RATE])
+@pytest.mark.parametrize("parameter", [name for name in SIH if name != SIH_RATE])
 def test_each_parameter_changes_the_flight(parameter: str) -> None:
     image = parse_policy(constant_policy(0.5, 0.48, 0.53, 0.47))
     first = np.array((0.5, -0.3, 0.2, 1, -2, 1, 0.8, 0.0, 0.6, 0.0, 0.5, -1, 0.3), float)
     flown = [
-        predictor(image, settings_of(parameters))(first, TIMES[:30])
+        predictor(image, settings_of_sih(parameters))(first, TIMES[:30])
         for parameters in (SIH, {**SIH, parameter: 1.3 * SIH[parameter]})
     ]
     assert np.abs(flown[0] - flown[1]).max() > 1e-4

@@ -22,11 +22,11 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.flight.px4_flight import Px4Flight, Px4Request, carry_out
-from rltools_host.flight.px4_modes import HOLD, LAND, Mode
-from rltools_host.flight.px4_policy import Px4Policies
 from rltools_host.flight.px4_result import FlightResult
 from rltools_host.flight.px4_start import STARTS
-from rltools_host.flight.px4_vehicle import Px4Vehicle
+from rltools_host.vehicles.px4 import Px4Vehicle
+from rltools_host.vehicles.px4_module import Px4Policies
+from rltools_host.vehicles.px4_state import HOLD, LAND, Mode
 
 IMAGE: Any = SimpleNamespace(
     data=bytes(range(256)) * 90,

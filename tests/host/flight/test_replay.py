@@ -14,13 +14,17 @@ import pytest
 
 from quadrotor_policies import controller
 from rltools_host.flight.disturbances import Disturbances, DisturbedLink, Fault
-from rltools_host.flight.live import LiveFlight, PlainFlight, picture
-from rltools_host.flight.loop import Trace, fly
+from rltools_host.flight.loop import HostPilot, Trace, fly
 from rltools_host.flight.loop_result import LoopResult, lines
-from rltools_host.flight.outcome import Rule
-from rltools_host.flight.pilots import HostPilot
-from rltools_host.flight.replay import FRAME_FLOATS, MOST_FRAMES, page
-from rltools_host.flight.simulator import Flight
+from rltools_host.flight.simulator import Flight, Rule
+from rltools_host.flight.view import (
+    FRAME_FLOATS,
+    MOST_FRAMES,
+    LiveFlight,
+    PlainFlight,
+    page,
+    picture,
+)
 from rltools_host.policies.image import parse_policy
 
 NAN = Disturbances(faults=(Fault("nan", 200, 220), Fault("cut", 300)))

@@ -14,10 +14,11 @@ from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
-from rltools_host.flight.outcome import Cause, Rule
 from rltools_host.flight.simulator import (
+    Cause,
     ExecutorLimits,
     Flight,
+    Rule,
     check_policy,
     flight_library,
     fly,

@@ -13,13 +13,12 @@ from policy_samples import sample_images
 from rltools_host.boards import storage as storage_module
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
-from rltools_host.commands.policies import board_standing
 from rltools_host.errors import DiskError, PortError, UsageError
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.push import PushRequest, push, roll_back
+from rltools_host.policies.push import PushRequest, push, roll_back, standing
 from rltools_host.policies.storage import Firmware, look, require_kept
 from tcp_board import TcpBoard
 
@@ -49,7 +48,7 @@ def push_here(run: Path, place: PolicyPlace = HERE) -> str:
 
 
 def active(place: PolicyPlace = HERE) -> str | None:
-    slot = board_standing(place).slots.active
+    slot = standing(place).slots.active
     return None if slot is None else slot.sha256
 
 
@@ -171,10 +170,10 @@ def test_looking_changes_no_byte(run: Path, folder: Path) -> None:
         session.policies.try_candidate(candidate, 100.0)
     before = contents(folder)
     for _ in range(2):
-        standing = board_standing(HERE)
-        assert standing.slots.trial is None
-        assert standing.slots.active is not None
-        assert standing.slots.active.sha256 == sha256
+        found = standing(HERE)
+        assert found.slots.trial is None
+        assert found.slots.active is not None
+        assert found.slots.active.sha256 == sha256
         assert contents(folder) == before
     with policy_session(HERE):  # on the file itself
         pass

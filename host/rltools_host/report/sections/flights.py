@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from rltools_host.flight.gate_result import PATTERN, GateResult, percent, read_result, table_rows
-from rltools_host.flight.outcome import Cause
-from rltools_host.flight.simulator import flight_library
+from rltools_host.flight.simulator import Cause, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report.flight_plots import Drawn, flight_paths, flight_series, rate_plot
 from rltools_host.report.markup import Section, number, table, text

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.hand_back import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST
-from rltools_host.flight.px4_result import FILE, NOT_FLOWN, StartResult
-from rltools_host.flight.px4_stored import read_flight
-from rltools_host.flight.series import Series
+from rltools_host.flight.px4_result import FILE, NOT_FLOWN, StartResult, read_flight
+from rltools_host.flight.series import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST, Series
 from rltools_host.report import plot
 from rltools_host.report.flight_plots import NEAREST_M, distance_axes
 from rltools_host.report.markup import MINUS, Section, number, table, text

@@ -11,7 +11,7 @@ import pytest
 
 from policy_run import make_policy_run
 from quadrotor_policies import constant_policy, controller
-from rltools_host.commands import fly_board
+from rltools_host.commands import fly
 from rltools_host.errors import FlightError
 from rltools_host.flight.disturbances import Disturbances, parse_fault
 from rltools_host.flight.in_the_loop import CONTRACT
@@ -33,14 +33,14 @@ def html_of(folder: Path) -> str | None:
 def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
     """Over the board that is a process here."""
     monkeypatch.setenv(STORAGE_VARIABLE, str(folder.parent / "storage"))
-    conditions = fly_board.Conditions(None, 2.0, None, ("start_share=0",), None)
-    request = fly_board.request_of(
+    conditions = fly.Conditions(None, 2.0, None, ("start_share=0",), None)
+    request = fly.request_of(
         str(folder),
         PolicyPlace("host", None, CONTRACT),
         conditions,
         disturbances=Disturbances(faults=tuple(map(parse_fault, faults))),
     )
-    fly_board.run(request)
+    fly.fly_board(request)
 
 
 def test_a_flight_and_the_link_to_its_replay(

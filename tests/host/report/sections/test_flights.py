@@ -15,7 +15,7 @@ from policy_run import make_policy_run
 from quadrotor_policies import constant_policy, controller
 from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.flight.gate_result import fly_gate
-from rltools_host.flight.outcome import Cause, Rule
+from rltools_host.flight.simulator import Cause, Rule
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections.flights import MOST_PATHS, chosen, section
 

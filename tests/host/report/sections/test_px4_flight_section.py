@@ -13,10 +13,8 @@ import pytest
 
 from policy_run import make_policy_run
 from quadrotor_policies import controller
-from rltools_host.flight.hand_back import HandBack
-from rltools_host.flight.px4_result import FILE, FailSafe, FlightResult, StartResult
-from rltools_host.flight.px4_stored import read_flight
-from rltools_host.flight.series import Series, measure
+from rltools_host.flight.px4_result import FILE, FailSafe, FlightResult, StartResult, read_flight
+from rltools_host.flight.series import HandBack, Series, measure
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections.px4_flight import section
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from rltools_host.flight.px4_crash import CrashWatch
-from rltools_host.flight.series import Sample
+from rltools_host.flight.px4_air import CrashWatch
+from rltools_host.vehicles.px4_state import Sample
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 NAN = math.nan

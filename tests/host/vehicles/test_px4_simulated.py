@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rltools_host.errors import RefusedError
-from rltools_host.flight.px4_simulated import OUTPUT_PARAMETERS, Evidence, judge
+from rltools_host.vehicles.px4_simulated import OUTPUT_PARAMETERS, Evidence, judge
 
 SITL = 5283920058631409231  # what PX4's program for a PC has said for years
 REAL = 0x0000003532385117

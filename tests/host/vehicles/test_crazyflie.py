@@ -13,9 +13,7 @@ import pytest
 from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, Change, FakeCrazyflie, build_app
 from policy_run import make_policy_run
 from rltools_host import cli
-from rltools_host.clients import crazyflie as client
-from rltools_host.clients.crazyflie import CrazyflieLink
-from rltools_host.commands.policies import run as list_policies
+from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
     BoardMismatchError,
     LinkLostError,
@@ -26,9 +24,11 @@ from rltools_host.errors import (
 )
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.outcome import Outcome
-from rltools_host.policies.push import PushRequest, confirm, push, roll_back
+from rltools_host.policies.push import Outcome, PushRequest
 from rltools_host.tree import TREE
+from rltools_host.vehicles import crazyflie_link as client
+from rltools_host.vehicles.crazyflie import confirm, push, roll_back
+from rltools_host.vehicles.crazyflie_link import CrazyflieLink
 from waiting import wait_for
 
 IS_ARMED, IS_AUTO_ARMED, IS_FLYING = 2, 4, 16

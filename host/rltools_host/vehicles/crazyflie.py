@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from rltools_host.clients.crazyflie import CrazyflieLink
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import PolicySlot, SlotUse
 from rltools_host.clients.policies import Slots
@@ -22,12 +20,18 @@ from rltools_host.clients.refusals import (
     text_of_number,
 )
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
+from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
-from rltools_host.policies.outcome import Outcome, Say, Standing, headline, reported
+from rltools_host.policies.push import (
+    Outcome,
+    PushRequest,
+    Say,
+    Standing,
+    headline,
+    reported,
+)
 from rltools_host.runs.policy_file import HEADER, MAGIC
-
-if TYPE_CHECKING:
-    from rltools_host.policies.board import PolicyPlace
+from rltools_host.vehicles.crazyflie_link import CrazyflieLink
 
 CONTRACT = "quadrotor"
 DEVICE = "CortexM4"
@@ -136,14 +140,18 @@ def connected(place: PolicyPlace) -> Iterator[CrazyflieApp]:
         yield CrazyflieApp(link)
 
 
-def push(
-    run: str, place: PolicyPlace, trial_s: float | None, say: Say, progress: Progress | None = None
-) -> Outcome:
+def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Outcome:
     """Stages a run's policy; an RltError says why it is not staged."""
+    place, trial_s = request.place, request.trial_s
+    if not request.confirm:
+        raise UsageError(
+            "--no-confirm has no effect with --board crazyflie: leave it out, whoever flies "
+            "the policy confirms it afterwards"
+        )
     if trial_s is not None and not 0.0 < trial_s <= LONGEST_TRIAL_S:
         raise UsageError(f"--trial {trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:,}")
     with reported(place.board) as outcome:
-        image = read_run_policy(run)
+        image = read_run_policy(request.run)
         image.verify()
         with connected(place) as app:
             values = app.grounded()

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rltools_host.errors import FlightError, RefusedError
-from rltools_host.flight.px4_vehicle import Parameter, Px4Vehicle
+from rltools_host.vehicles.px4 import Parameter, Px4Vehicle
 
 # BOARD_OVERRIDE_UUID of boards/px4/sitl is "SIMULATIONID0000"; the uid is its second word of four
 # bytes above its third, and mavlink_main.cpp adds the system id less 1.

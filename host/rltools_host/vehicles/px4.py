@@ -12,7 +12,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rltools_host.clients.messages import text_of
@@ -23,12 +22,11 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
 )
-from rltools_host.flight.px4_modes import TERMINATION, Mode
-from rltools_host.flight.series import Sample
 from rltools_host.link.connection import Address, Connection, sender_of
 from rltools_host.link.framing import FrameDecoder, Message, payload_of
 from rltools_host.link.status_text import SEVERITY_WARNING, StatusText
 from rltools_host.link.transport import Link
+from rltools_host.vehicles.px4_state import TERMINATION, GlobalPosition, Mode, Sample
 
 NAN = math.nan
 AUTOPILOT = 1  # component id of the flight controller
@@ -57,13 +55,6 @@ STREAMS: Mapping[str, float] = {
 # Of a motor's output, where PX4 drives simulated ones: pwm_out_sim.
 PWM_LEAST_US, PWM_SPAN_US, MOTORS = 1000.0, 1000.0, 4
 Parameter = int | float
-
-
-@dataclass(frozen=True)
-class GlobalPosition:
-    latitude_1e7: int
-    longitude_1e7: int
-    altitude_m: float  # above mean sea level
 
 
 class Px4Vehicle:
