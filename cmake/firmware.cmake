@@ -61,8 +61,8 @@ function(rlt_add_board_program target folder name header)
   target_compile_definitions(${target} PRIVATE "RLT_PROGRAM_HEADER=\"${header}\"")
   rlt_use_board(${target})
   rlt_use_generated_headers(${target})
-  if(APPLE OR rlt_sanitizer_flags)
-    return()  # no --wrap in Apple's linker; the sanitizers allocate
+  if(APPLE OR rlt_sanitizer_flags OR RLT_STAND_IN)
+    return()  # no --wrap in Apple's linker; the sanitizers allocate, and so does the C++ library that Zig links
   endif()
   target_link_options(${target} PRIVATE ${RLT_LINK_FLAGS})
   if(RLT_LINK_MAP)

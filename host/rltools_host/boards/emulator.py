@@ -16,6 +16,7 @@ from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import PortError, UsageError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import PTS
 
 START_LIMIT_S = 20.0
 TIME_LIMIT_S = 3600.0
@@ -35,7 +36,7 @@ class Emulator:
         """What the board keeps is in the file `storage`, or else ends with the emulator."""
         if board.emulator is None:
             raise UsageError(not_emulated(board))
-        tools.require(board.emulator.program)
+        tools.require(board.emulator.program, PTS.name)
         self._name = f"the emulator of {board.name}"
         self._limit_s = time_limit_s
         self._reached_limit = False

@@ -17,6 +17,7 @@ from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import PTS
 from rltools_host.tree import TREE
 
 TRAIN = "train"  # the program of firmware/build.json that trains
@@ -36,7 +37,10 @@ def build_lock(directory: Path) -> Iterator[None]:
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
-    """On the command line, so that a tree of another toolchain file is configured anew."""
+    """On the command line, so that a tree of another toolchain file is configured anew, and so is
+    one of another compiler of this machine."""
+    if board.toolchain.native:
+        return {"RLT_STAND_IN": board.toolchain.stand_in}
     file = board.toolchain.cmake_toolchain_file
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
@@ -106,8 +110,9 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
     options = {**toolchain_options(board), **options}
     if is_configured(directory, options):
         return
-    stale_cache = directory / "CMakeCache.txt"
-    stale_cache.unlink(missing_ok=True)
+    compilers = directory.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")
+    for stale in (directory / "CMakeCache.txt", *compilers):
+        stale.unlink(missing_ok=True)
     command = cmake_command(board, directory, options)
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
@@ -128,7 +133,7 @@ def run_ninja(
         assert ninja.stdout is not None
         for line in ninja.stdout:
             output.append(line)
-            if not announced and COMPILING.match(line):
+            if announcement and not announced and COMPILING.match(line):
                 print(announcement, file=sys.stderr, flush=True)
                 announced = True
     if ninja.returncode != 0:
@@ -141,7 +146,7 @@ def builds(board: Board) -> bool:
 
 def required_tools(board: Board, *, to_run: bool = False) -> tuple[str, ...]:
     """Names of the system's tools without which nothing is built for this board, or runs on it."""
-    emulator = (board.emulator.program,) if to_run and board.emulator is not None else ()
+    emulator = (board.emulator.program, PTS.name) if to_run and board.emulator is not None else ()
     return (*(tool.name for tool in board.toolchain.tools), *board.libraries, *emulator)
 
 
@@ -193,14 +198,17 @@ def build_targets(
 ) -> Path:
     """Configures where necessary, builds targets (none: all) and returns the build tree.
 
-    Where `niceness` is not 0 the compilers leave the processors to whoever else needs them.
+    Nothing is said where the announcement is empty. Where `niceness` is not 0 the compilers leave
+    the processors to whoever else needs them.
     """
     directory = directory or PROJECT.board_build(board.name)
     tools.require(*required_tools(board))
     generate_protocol()
     with build_lock(directory):
         configure(board, directory, options or {})
-        message = announcement or f"Building {', '.join(targets) or 'everything'} for {board.name}"
+        message = announcement
+        if message is None:
+            message = f"Building {', '.join(targets) or 'everything'} for {board.name}"
         run_ninja(board, directory, targets, message, niceness)
     return directory
 

@@ -10,7 +10,7 @@ from rltools_host.boards.description import Board, list_boards
 from rltools_host.boards.discovery import connected_ports
 from rltools_host.commands.options import Json, leave
 from rltools_host.project import PROJECT
-from rltools_host.toolchain.description import BUILDERS
+from rltools_host.toolchain.description import BUILDERS, PTS
 from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
@@ -19,6 +19,7 @@ def summary(board: Board) -> dict[str, Any]:
     """What `rlt boards --json` says about a board."""
     from rltools_host.build import cmake
 
+    emulation = [board.emulator.program, PTS.name] if board.emulator else []
     return {
         "name": board.name,
         "title": board.title + PROJECT.origin(board.file, TREE.boards),
@@ -34,7 +35,7 @@ def summary(board: Board) -> dict[str, Any]:
         "programs": cmake.programs_of(board),
         "build_needs": missing_names(cmake.required_tools(board)),
         "emulated": board.emulator is not None,
-        "emulation_needs": missing_names([board.emulator.program] if board.emulator else []),
+        "emulation_needs": missing_names(emulation),
         "flashed_with": board.flasher,
         "ports": [
             {"device": port.device, "usb_id": port.usb_id, "serial_number": port.serial_number}

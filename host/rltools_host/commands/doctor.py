@@ -13,7 +13,7 @@ from pathlib import Path
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import Tool, system_tools
+from rltools_host.toolchain.description import PTS_REMEDY, Tool, system_tools
 from rltools_host.ui.table import aligned
 
 
@@ -44,14 +44,16 @@ def tool_finding(tool: Tool) -> Finding:
     version = path or ""
     if path and not tool.is_program:
         version = str(Path(path).resolve())
-    elif path:
+    elif path and path == tool.stand_in_path():
+        version = f"no, but {tool.stand_in} in its place"
+    elif path and tool.package:
         version = program_version(path)
     return Finding(
         name=tool.name,
         found=path is not None,
         version=version,
         needed_for=f"{tool.needed_for} (optional)" if tool.optional else tool.needed_for,
-        how_to_get=f"sudo apt-get install --no-install-recommends {tool.package}",
+        how_to_get=tools.apt_line([tool.package]) if tool.package else PTS_REMEDY,
         optional=tool.optional,
     )
 
@@ -78,12 +80,13 @@ def group_finding(group: str, purpose: str) -> Finding:
 
 
 def findings() -> list[Finding]:
+    groups = tools.GROUPS | tools.STAND_INS
     python = Finding("python", True, platform.python_version(), "everything", "")
     return [
         python,
         *(bundled_finding(name) for name in ("cmake", "ninja")),
         *(tool_finding(tool) for tool in system_tools().values()),
-        *(group_finding(group, purpose) for group, purpose in tools.GROUPS.items()),
+        *(group_finding(group, purpose) for group, purpose in groups.items()),
     ]
 
 
@@ -99,13 +102,9 @@ def run(json_output: bool = False) -> int:
     print("\n".join(aligned(table)))
     if missing:
         known = system_tools()
-        packages = [known[row.name].package for row in missing if row.name in known]
-        if packages:
-            print(
-                "\nAll that is missing: "
-                f"sudo apt-get install --no-install-recommends {' '.join(packages)}",
-                file=sys.stderr,
-            )
+        found = [known[row.name].package for row in missing if row.name in known]
+        if packages := list(filter(None, found)):
+            print(f"\nAll that is missing: {tools.apt_line(packages)}", file=sys.stderr)
     if json_output:
         print(json.dumps({"ok": not missing, "tools": [asdict(row) for row in rows]}))
     return MissingToolError.exit_code if missing else 0

@@ -31,6 +31,8 @@ class Tool:
     file: str = ""  # of a library: what the compiler finds; {machine} is this machine's processor
     header: str = ""  # of a library without such a file
     compiler: str = ""  # which finds it: that of the toolchain, unless it is said
+    stand_in: str = ""  # a program of the tree that does the same, and
+    group: str = ""  # the Python packages that it needs
 
     @property
     def is_program(self) -> bool:
@@ -41,11 +43,43 @@ class Tool:
             return compiler_file(self.compiler, self.file.format(machine=platform.machine()))
         if self.header:
             return header_file(self.header)
-        return shutil.which(self.name)
+        return self.system_path() or self.stand_in_path()
+
+    @property
+    def is_hidden(self) -> bool:
+        """RLT_CXX=zig hides the system's own compiler: what stands in for it is used."""
+        return bool(self.group) and os.environ.get("RLT_CXX") == self.group
+
+    def system_path(self) -> str | None:
+        return None if self.is_hidden else shutil.which(self.name)
+
+    def stand_in_path(self) -> str | None:
+        """Where its packages are installed."""
+        installed = bool(self.group) and group_stamp(self.group).is_file()
+        return str(TREE.root / self.stand_in) if installed else None
+
+
+class PseudoTerminals(Tool):
+    """Of the kernel, and in no package: a container may lack them."""
+
+    def path(self) -> str | None:
+        try:
+            for descriptor in os.openpty():
+                os.close(descriptor)
+        except OSError:
+            return None
+        return self.name
 
 
 # Of no toolchain.
 GIT = Tool("git", "git", "the revision in firmware and runs")
+PTS = PseudoTerminals("/dev/pts", "", "the serial ports of emulated boards")
+PTS_REMEDY = "which the serial ports of emulated boards need: mount -t devpts devpts /dev/pts"
+
+
+def group_stamp(group: str) -> Path:
+    """A copy of the lock file that was installed; the launcher compares it with the present one."""
+    return TREE.virtual_environment / f"rlt-{group}.txt"
 
 
 @dataclass(frozen=True)
@@ -74,6 +108,12 @@ class Toolchain:
     @property
     def compiler(self) -> str:
         return f"{self.prefix}g++"
+
+    @property
+    def stand_in(self) -> str:
+        """The path of the compiler that stands in for the system's, or nothing."""
+        standing_in = [tool for tool in self.tools if tool.group and not tool.system_path()]
+        return next((tool.stand_in_path() or "" for tool in standing_in), "")
 
     @property
     def include_flags(self) -> list[str]:
@@ -153,7 +193,7 @@ def system_tools(directory: Path = TREE.toolchains) -> dict[str, Tool]:
         for toolchain in list_toolchains(directory)
         for tool in (*toolchain.tools, *toolchain.libraries, *toolchain.emulators)
     ]
-    return {tool.name: tool for tool in (*found, GIT)}
+    return {tool.name: tool for tool in (*found, GIT, PTS)}
 
 
 def compiler_file(compiler: str, name: str) -> str | None:

@@ -12,12 +12,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from rltools_host.errors import MissingToolError
-from rltools_host.toolchain.description import Tool, system_tools
+from rltools_host.toolchain.description import PTS, PTS_REMEDY, Tool, group_stamp, system_tools
 from rltools_host.tree import TREE
 
 GROUPS = {
@@ -30,6 +31,10 @@ GROUPS = {
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
 }
+STAND_INS = {  # installed where the system has no such tool and none may be installed
+    "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
+}
+FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
 PRESENT_WITHOUT_LOCK = {
     "torch": (
         "torch==2.13.0",
@@ -81,22 +86,37 @@ def missing_names(names: Sequence[str]) -> list[str]:
 
 
 def require(*names: str) -> None:
-    """Makes sure that system tools are there: installs them where allowed, or says how."""
-    missing = missing_tools(names)
-    if not missing:
-        return
-    install_packages([tool.package for tool in missing], ", ".join(tool.name for tool in missing))
-    still_missing = missing_tools(names)
-    if still_missing:
+    """Makes sure that system tools are there: installs them where allowed, or what stands in for
+    them, or says how."""
+    for tool in missing_tools(names):
+        if tool.group and (tool.is_hidden or apt_prefix() is None):
+            install_stand_in(tool)
+    if missing := missing_tools(names):
+        install_packages(missing)
+    if still_missing := missing_tools(names):
         listed = ", ".join(tool.name for tool in still_missing)
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
+
+
+def install_stand_in(tool: Tool) -> None:
+    """Installs the packages of what stands in for a compiler, and has it link a first program."""
+    ensure_group(tool.group)
+    print(f"Compiling {FIRST_LINK}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "empty.cpp")
+        source.write_text("int main() {}\n")
+        command = [str(TREE.root / tool.stand_in), str(source), "-o", f"{folder}/empty"]
+        result = run_quietly(command, dict(os.environ))
+    if result.returncode != 0:
+        sys.stderr.write(result.stdout)
+        raise MissingToolError(f"{tool.stand_in} does not work here: see its message above")
 
 
 def install_system_packages(*, optional: bool) -> None:
     """What `rlt test` needs: every package of the table that is not optional, and a compiler cache
     or all optional ones where that is possible."""
     table = system_tools()
-    require(*(name for name, tool in table.items() if not tool.optional))
+    require(*(name for name, tool in table.items() if tool.package and not tool.optional))
     if apt_prefix() is None:
         return
     try:
@@ -117,29 +137,43 @@ def apt_prefix() -> list[str] | None:
     return ["sudo", "-n"] if allowed else None
 
 
-def install_packages(packages: list[str], what: str) -> None:
-    """Installs Debian packages, or raises an error that holds the one line to run."""
+def apt_line(packages: Sequence[str]) -> str:
+    """What to type to install Debian packages: with sudo, where that exists."""
     line = f"apt-get install -y --no-install-recommends {' '.join(packages)}"
-    if shutil.which("apt-get") is None:
-        raise MissingToolError(
-            f"{what} not found: install it with your system's package manager "
-            f"(Debian's packages are {' '.join(packages)}), then run this again"
-        )
+    return f"sudo {line}" if os.geteuid() != 0 and shutil.which("sudo") else line
+
+
+def how_to_get(missing: Sequence[Tool]) -> str:
+    """What is missing, and the one line to run."""
+    clauses = [f"no {PTS.name}, {PTS_REMEDY}"] if PTS in missing else []
+    if packages := [tool.package for tool in missing if tool.package]:
+        what = ", ".join(tool.name for tool in missing if tool.package)
+        if shutil.which("apt-get") is None:
+            clauses.append(
+                f"{what} not found: install it with your system's package manager "
+                f"(Debian's packages are {' '.join(packages)}), then run this again"
+            )
+        else:
+            line = apt_line(packages)
+            root = "" if os.geteuid() == 0 or line.startswith("sudo ") else " as root"
+            clauses.append(f"{what} not found: run this line{root}, then try again: {line}")
+    return "; ".join(clauses)
+
+
+def install_packages(missing: Sequence[Tool]) -> None:
+    """Installs Debian packages, or raises an error that holds the one line to run."""
     prefix = apt_prefix()
-    if prefix is None:
-        sudo = "" if os.geteuid() == 0 else "sudo "
-        raise MissingToolError(f"{what} not found: run this line, then try again: {sudo}{line}")
-    print(f"Installing {' '.join(packages)} (apt-get)", file=sys.stderr, flush=True)
+    if prefix is None or PTS in missing:
+        raise MissingToolError(how_to_get(missing))
+    packages = " ".join(tool.package for tool in missing)
+    print(f"Installing {packages} (apt-get)", file=sys.stderr, flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    update = [*prefix, "apt-get", "update", "-qq"]
-    install = [*prefix, *line.split(), "-qq"]
-    run_quietly(update, environment)
-    result = run_quietly(install, environment)
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages.split(), "-qq"]
+    run_quietly([*prefix, "apt-get", "update", "-qq"], environment)
+    result = run_quietly([*prefix, *command], environment)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
-        raise MissingToolError(
-            f"apt-get could not install {' '.join(packages)}: see its message above"
-        )
+        raise MissingToolError(f"apt-get could not install {packages}: see its message above")
 
 
 def run_quietly(
@@ -187,11 +221,6 @@ def environment_lock() -> Iterator[int]:
 
 def group_lock_file(group: str) -> Path:
     return TREE.requirements / f"{group}.txt"
-
-
-def group_stamp(group: str) -> Path:
-    """A copy of the lock file that was installed; the launcher compares it with the present one."""
-    return TREE.virtual_environment / f"rlt-{group}.txt"
 
 
 def group_mark(group: str) -> Path:
@@ -245,7 +274,7 @@ def create_environment(lock: int) -> None:
         raise MissingToolError(f"{sys.prefix} is damaged: delete it, ./rlt sets it up again")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not ensurepip_exists():
-        install_packages([f"{version}-venv"], f"the venv module of {version}")
+        install_packages([Tool(f"the venv module of {version}", f"{version}-venv", "set-up")])
     was_there = environment_stamp().is_file() or group_stamp("default").is_file()
     again = " again, as it is damaged" if was_there else ""
     print(f"Setting up .venv{again}", file=sys.stderr, flush=True)
@@ -284,7 +313,11 @@ def set_up(group: str = "default") -> None:
 
 
 def install_group(group: str, lock: int) -> None:
-    print(f"Installing Python packages: {GROUPS.get(group, group)}", file=sys.stderr, flush=True)
+    print(
+        f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}",
+        file=sys.stderr,
+        flush=True,
+    )
     if group in PRESENT_WITHOUT_LOCK:
         requirements = list(PRESENT_WITHOUT_LOCK[group])
     else:

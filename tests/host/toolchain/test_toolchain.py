@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.boards.description import list_boards
-from rltools_host.build import firmware
+from rltools_host.boards.description import list_boards, load_board
+from rltools_host.build import cmake, firmware
 from rltools_host.commands import doctor
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.toolchain import description, tools
 from rltools_host.toolchain.description import (
     BUILDERS,
     Tool,
+    group_stamp,
     list_toolchains,
     load_toolchain,
     system_tools,
@@ -27,7 +28,7 @@ from rltools_host.toolchain.description import (
 )
 from rltools_host.tree import TREE
 
-LOCKED_GROUPS = sorted(tools.GROUPS)
+LOCKED_GROUPS = sorted(tools.GROUPS | tools.STAND_INS)
 LAUNCHER_FILES = ("rlt", "host/rltools_host", "host/requirements")
 
 
@@ -203,6 +204,76 @@ def test_apt_line_for_an_ordinary_user(machine: Path) -> None:
     assert not (machine / "apt").exists()
 
 
+def test_apt_line_where_there_is_no_sudo(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(machine / "bin"))
+    with pytest.raises(MissingToolError, match=r"run this line as root, then try again: apt-get"):
+        tools.require("some-compiler")
+
+
+@pytest.fixture
+def stand_in(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Some packages have a program that does the same as the compiler."""
+    tool = Tool("some-compiler", "some-package", "this test", stand_in="like-it", group="zig")
+    use_tools(monkeypatch, tool)
+    monkeypatch.setattr(TREE, "root", machine)
+    monkeypatch.setattr(tools, "group_is_installed", lambda group: group_stamp(group).is_file())
+    script(machine / "like-it", f'echo "$@" >> {machine}/linked')
+    (machine / ".venv").mkdir()
+    monkeypatch.setattr(tools, "ensure_group", lambda group: group_stamp(group).touch())
+    return machine
+
+
+def test_packages_stand_in_for_a_compiler_where_none_may_be_installed(
+    stand_in: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(stand_in / "bin/sudo", "exit 1")
+    tools.require("some-compiler")
+    assert tools.system_tools()["some-compiler"].path() == str(stand_in / "like-it")
+    assert "empty.cpp -o" in (stand_in / "linked").read_text()
+    assert "once: about 70 s of a processor" in capsys.readouterr().err
+    assert doctor.run() == 0
+    assert "like-it in its place" in capsys.readouterr().out
+    (stand_in / "bin/some-compiler.installed").rename(stand_in / "bin/some-compiler")
+    tool = tools.system_tools()["some-compiler"]
+    assert tool.path() == str(stand_in / "bin/some-compiler")
+    monkeypatch.setenv("RLT_CXX", "zig")
+    assert tool.path() == str(stand_in / "like-it")
+
+
+def test_the_system_s_compiler_is_preferred_where_it_may_be_installed(stand_in: Path) -> None:
+    script(stand_in / "bin/sudo", 'shift\n"$@"')
+    tools.require("some-compiler")
+    assert (stand_in / "bin/some-compiler").exists()
+    assert not (stand_in / "linked").exists()
+
+
+def test_a_build_tree_is_of_one_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    board = load_board("host")
+    monkeypatch.setattr(TREE, "root", tmp_path)
+    (tmp_path / ".venv").mkdir()
+    monkeypatch.setattr(description.shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert cmake.toolchain_options(board) == {"RLT_STAND_IN": ""}
+    monkeypatch.setenv("RLT_CXX", "zig")
+    group_stamp("zig").touch()
+    program = str(tmp_path / "toolchains/zig-c++")
+    assert cmake.toolchain_options(board) == {"RLT_STAND_IN": program}
+
+
+def test_pseudo_terminals_that_are_missing_are_a_line_of_doctor(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> tuple[int, int]:
+        raise OSError("out of pty devices")
+
+    use_tools(monkeypatch, description.PTS)
+    assert doctor.run() == 0
+    monkeypatch.setattr(description.os, "openpty", refuse)
+    with pytest.raises(MissingToolError, match=r"^no /dev/pts, .*: mount -t devpts"):
+        tools.require("/dev/pts")
+    assert doctor.run() == MissingToolError.exit_code
+    assert "mount -t devpts" in capsys.readouterr().out
+
+
 def test_apt_runs_with_sudo_that_asks_nothing(
     machine: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -280,7 +351,7 @@ def test_doctor_is_content_without_optional_tools(
     use_tools(monkeypatch, tool)
     assert doctor.run() == 0
     printed = capsys.readouterr()
-    assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
+    assert "apt-get install -y --no-install-recommends some-package" in printed.out
     assert "this test (optional)" in printed.out
     assert printed.err == ""
 
@@ -407,7 +478,7 @@ def test_doctor_says_how_to_get_what_is_missing(
 ) -> None:
     assert doctor.run() == MissingToolError.exit_code
     printed = capsys.readouterr()
-    assert "no: sudo apt-get install --no-install-recommends some-package" in printed.out
+    assert "apt-get install -y --no-install-recommends some-package" in printed.out
     assert printed.err.strip().endswith("--no-install-recommends some-package")
     (machine / "bin/some-compiler.installed").rename(machine / "bin/some-compiler")
     assert doctor.run() == 0
