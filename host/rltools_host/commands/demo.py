@@ -1,13 +1,18 @@
-"""`rlt demo`: the whole story on an emulated board, from nothing to a report, in numbered steps."""
+"""`rlt demo`: trains here, begins the same run on an emulated board, and finishes that one here.
+
+Both end in the same state, to the last bit. What the machine lacks for the board's part is said,
+and left out.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -15,18 +20,21 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cmake, firmware, memory
-from rltools_host.commands import train
+from rltools_host.build import cmake, experiments, firmware, memory
 from rltools_host.commands.options import Json
-from rltools_host.errors import UsageError, VerificationError
+from rltools_host.errors import Interrupted, MissingToolError, UsageError, VerificationError
 from rltools_host.hints import command_line, near_path
 from rltools_host.policies import evaluation
-from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.image import read_run_policy
 from rltools_host.report.markup import duration
 from rltools_host.report.page import write_report as write_report_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import PTS
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.run import train
+from rltools_host.training.view import PausingScreen, Screen, TrainingView
+from rltools_host.ui.training_screen import make_screen
 
 EXPERIMENT = "pendulum-td3"
 DEFAULT_BOARD = "qemu-cortex-m7"
@@ -34,6 +42,16 @@ HOST_BOARD = "host"
 SEED = 0
 EPISODES = 100
 QUICK_STEPS = 1000
+PAUSE_AT = 300
+OF_A_RUN = ("run", "experiment", "board", "seed", "steps", "train_s", "steps_per_s", "state_sha256")
+
+# Seconds of a processor (Intel Xeon, 2.1 GHz), for the estimate at the beginning.
+COMPILE_HOST_S = 12.0
+COMPILE_BOARD_S = 8.0
+TRAIN_HOST_S = 5.0  # with evaluation and report
+STEP_ON_BOARD_S = 0.025
+COLUMNS = 80
+MEASURED_S = 0.3  # how long a process tells how busy the machine is
 
 
 @dataclass
@@ -42,12 +60,24 @@ class Story:
 
     board: Board
     steps: int | None  # None: the experiment's own
-    compare_host: bool
+    here: bool  # whether this machine trains, first and beside the board
+    whole: bool  # whether the board trains to the end, or is paused on the way
     stream: TextIO
+    workers: ThreadPoolExecutor
+    left_out: str = ""  # why the board's part is
+    firmware: Future[Path] | None = None  # which is built in the background
+    paused: dict[str, Any] = field(default_factory=dict)  # the board's run
     document: dict[str, Any] = field(default_factory=dict)
 
-    def say(self, line: str = "") -> None:
-        print(f"    {line}" if line else "", file=self.stream, flush=True)
+    def say(self, line: str) -> None:
+        print(in_columns(line), file=self.stream, flush=True)
+
+    @property
+    def place(self) -> str:
+        return "an emulated microcontroller" if self.board.emulator else self.board.name
+
+    def request(self, board: Board) -> TrainingRequest:
+        return TrainingRequest(EXPERIMENT, board.name, SEED, self.steps)
 
 
 @dataclass(frozen=True)
@@ -61,6 +91,7 @@ def run(
     board: str = DEFAULT_BOARD,
     quick: bool = False,
     compare_host: bool | None = None,
+    whole: bool = False,
 ) -> dict[str, Any]:
     """Tells the story; returns the keys that `--json` prints. Where nobody says whether to compare,
     it is done where there is something to compare."""
@@ -78,10 +109,13 @@ def run(
             f"--compare has no effect with --board {board}: leave it out, another board's bits are "
             "compared with this machine's"
         )
+    here = comparable and compare_host is not False
     stream = sys.stderr if json_output else sys.stdout
-    compares = comparable and compare_host is not False
-    story = Story(chosen, QUICK_STEPS if quick else None, compares, stream)
-    tell(story, steps_of(story))
+    with ThreadPoolExecutor(1) as workers:
+        whole = whole or not here or chosen.emulator is None
+        story = Story(chosen, QUICK_STEPS if quick else None, here, whole, stream, workers)
+        tell(story)
+    story.document["left_out"] = story.left_out or None
     story.document["seconds"] = time.monotonic() - began
     close(story)
     if json_output:
@@ -89,28 +123,48 @@ def run(
     return story.document
 
 
+def tell(story: Story) -> None:
+    """Takes the steps, of which each may decide what is left; what they print goes to the story's
+    stream."""
+    number = 0
+    with contextlib.redirect_stdout(story.stream):
+        while number < len(steps := steps_of(story)):
+            step, number = steps[number], number + 1
+            heading = emphasised(f"[{number}] {step.heading}", story.stream)
+            print(f"\n{heading}", file=story.stream, flush=True)
+            step.act(story)
+
+
 def steps_of(story: Story) -> list[Step]:
-    where = "the emulated board" if story.board.emulator else "this machine"
-    steps = [
-        Step("Look for the tools", check_tools),
-        Step(f"Build the firmware for {story.board.name}", build_firmware),
-        Step(f"Train on {where}", train_on_board),
-        Step("Take the policy home and prove it", prove_policy),
+    look = Step("Look for the tools", look_for_tools)
+    shown = [
         Step("Evaluate it in gymnasium, the reference simulator", evaluate_policy),
         Step("Write the report", write_report),
     ]
-    if story.compare_host:
-        steps.insert(4, Step("Train the same on this machine and compare", train_on_host))
-    return steps
+    on_board = Step(f"Train on {story.place}", train_on_board)
+    proof = Step("Take the policy home and prove it", prove_policy)
+    if not story.here:
+        where = on_board if story.board.emulator else Step("Train on this machine", train_on_board)
+        return [look, where, proof, *shown]
+    steps = [look, Step("Train on this machine", train_here), *shown]
+    if story.left_out:
+        return [*steps, Step(f"Left out: the same on {story.place}", explain)]
+    steps += [Step(f"Train the same on {story.place}", train_on_board), proof]
+    if not story.whole:
+        steps.append(Step("Finish that run here", finish_here))
+    return [*steps, Step("Compare", compare)]
 
 
-def tell(story: Story, steps: list[Step]) -> None:
-    """Runs the steps; what they print goes to the story's stream."""
-    with contextlib.redirect_stdout(story.stream):
-        for number, step in enumerate(steps, 1):
-            heading = f"[{number}/{len(steps)}] {step.heading}"
-            print(f"\n{emphasised(heading, story.stream)}", file=story.stream, flush=True)
-            step.act(story)
+def in_columns(line: str) -> str:
+    """Below a heading, in lines of 80; a word that is longer, as a path may be, stays whole."""
+    return textwrap.fill(
+        line,
+        COLUMNS,
+        initial_indent=" " * 4,
+        subsequent_indent=" " * 6,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def emphasised(text: str, stream: TextIO) -> str:
@@ -118,44 +172,122 @@ def emphasised(text: str, stream: TextIO) -> str:
     return f"\033[1m{text}\033[0m" if stream.isatty() else text
 
 
-def check_tools(story: Story) -> None:
-    boards = [story.board, load_board(HOST_BOARD)]
-    names = dict.fromkeys(tool for board in boards for tool in cmake.required_tools(board))
-    if story.board.emulator is not None:
-        names[story.board.emulator.program] = None
+def look_for_tools(story: Story) -> None:
+    """This machine's compiler must be there, or what stands in for it. The board's part is left out
+    where something is missing for it, unless it is all that there is."""
+    host = load_board(HOST_BOARD)
+    names = dict.fromkeys(cmake.required_tools(host))
     tools.require(*names)
-    story.say(f"found {', '.join(names)}")
+    of_board = cmake.required_tools(story.board, to_run=True)
+    try:
+        tools.require(*of_board)
+        names |= dict.fromkeys(of_board)
+    except MissingToolError as error:
+        if not story.here:
+            raise
+        story.left_out = str(error)
+    story.say(f"found {', '.join(name for name in names if name != PTS.name)}")
+    for line in estimate(story, slowness()):
+        story.say(line)
 
 
-def build_firmware(story: Story) -> None:
-    began = time.time()
-    program = firmware.build_firmware(story.board, EXPERIMENT)
-    usage = memory.memory_usage(story.board, program)
-    if program.stat().st_mtime < began:  # a new build has printed them already
-        for line in memory.memory_lines(usage):
-            story.say(line.strip())
-    story.say(f"{program.name}: experiment and application are the same for every board")
-    if usage:
-        story.say("exceeding a memory fails the build")
+def slowness() -> float:
+    """How long a second of a processor takes now, as other processes want it too."""
+    began, used = time.monotonic(), time.process_time()
+    while time.monotonic() - began < MEASURED_S:
+        pass
+    return MEASURED_S / max(time.process_time() - used, 0.01)
+
+
+def estimate(story: Story, times: float) -> Iterator[str]:
+    """What takes how long."""
+
+    def line(what: str, seconds: float, besides: str = "") -> str:
+        return f"  {what:<32}{about(seconds * times):>8}{besides}"
+
+    yield "what follows takes about, if this machine stays as busy as it is now:"
+    if story.here:
+        if not firmware.program_path(load_board(HOST_BOARD), EXPERIMENT).exists():
+            yield line("compile for this machine", COMPILE_HOST_S, ", once")
+        yield line("train here, evaluate, report", TRAIN_HOST_S)
+    if story.left_out:
+        return
+    if not firmware.program_path(story.board, EXPERIMENT).exists():
+        meanwhile = ", once, in the meantime" if story.here else ", once"
+        yield line(f"compile for {story.board.name}", COMPILE_BOARD_S, meanwhile)
+    if story.board.emulator is not None:
+        steps = story.steps or 10_000
+        emulated = steps if story.whole else PAUSE_AT
+        all_s = about(steps * STEP_ON_BOARD_S * times)
+        besides = "" if story.whole else f" (--whole: all {steps:,}, {all_s})"
+        yield line(f"emulate {emulated:,} steps", emulated * STEP_ON_BOARD_S, besides)
+
+
+def about(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{round(seconds / 60)} min"
+
+
+def build_in_background(story: Story) -> None:
+    targets = [cmake.firmware_target(EXPERIMENT)]
+    build = lambda: cmake.build_targets(story.board, targets, announcement="")  # noqa: E731
+    story.firmware = story.workers.submit(build)
+
+
+def train_here(story: Story) -> None:
+    host = load_board(HOST_BOARD)
+    experiments.describe(EXPERIMENT, host)  # builds the training program beside
+    if not story.left_out:
+        build_in_background(story)
+    document = train(story.request(host), screen_on(story))
+    story.say(f"{document['steps']:,} steps in {document['train_s']:.2f} s")
+    story.say(f"state {document['state_sha256']}")
+    story.document |= {name: document[name] for name in OF_A_RUN}
+    story.document |= {
+        "host_run": document["run"],
+        "host_state_sha256": document["state_sha256"],
+        "host_train_s": document["train_s"],
+    }
+
+
+def screen_on(story: Story) -> Callable[[TrainingView], Screen]:
+    return lambda view: make_screen(view, story.stream)
 
 
 def train_on_board(story: Story) -> None:
+    """To the end, or until it is paused as Ctrl-C pauses it."""
+    if story.firmware is not None:
+        story.firmware.result()
+    program = firmware.build_firmware(story.board, EXPERIMENT)
+    usage = memory.memory_usage(story.board, program)
+    for line in memory.memory_lines(usage):
+        story.say(line.strip())
     if story.board.emulator is not None:
-        story.say(f"{story.board.title}, over a serial port")
-    document = train.run(TrainingRequest(EXPERIMENT, story.board.name, SEED, story.steps))
-    story.document |= {
-        name: document[name]
-        for name in ("run", "experiment", "board", "seed", "steps", "train_s", "steps_per_s")
-    }
-    story.document["state_sha256"] = document["state_sha256"]
+        story.say(f"{story.board.title}, over a serial port; {program.name} is all it runs")
+    pausing: list[PausingScreen] = []
 
+    def make(view: TrainingView) -> Screen:
+        screen = screen_on(story)(view)
+        if story.whole:
+            return screen
+        pausing.append(PausingScreen(screen, PAUSE_AT))
+        return pausing[0]
 
-def policy_of(story: Story) -> PolicyImage:
-    return read_run_policy(RunFolder.open(story.document["run"]))
+    try:
+        document = train(story.request(story.board), make)
+        story.whole = True  # it may have been at the end before it was paused
+    except Interrupted as error:
+        if not (pausing and pausing[0].has_asked and "step" in error.details):
+            raise
+        document = story.paused = error.details
+        story.say(f"paused at step {document['step']:,} of {document['steps']:,}, and saved here")
+    if document["guest_instructions"]:
+        story.say(f"{document['guest_instructions']:,} guest instructions")
+    story.document |= {name: document[name] for name in OF_A_RUN}
+    story.document["board_steps"] = document["step"]
 
 
 def prove_policy(story: Story) -> None:
-    image = policy_of(story)
+    image = read_run_policy(RunFolder.open(story.document["run"]))
     image.verify()
     story.say(
         f"policy.rltp: {len(image.data):,} bytes, network {image.shape}, checksum and state agree"
@@ -164,46 +296,37 @@ def prove_policy(story: Story) -> None:
     story.document["examples_reproduced"] = len(image.examples)
 
 
-def train_on_host(story: Story) -> None:
-    """The same seed on this machine must end in the same state, or something computes wrongly."""
-    with hidden_output(story):
-        document = train.run(TrainingRequest(EXPERIMENT, HOST_BOARD, SEED, story.steps))
-    ours, theirs = document["state_sha256"], story.document["state_sha256"]
-    names = (story.board.name, HOST_BOARD)
-    width = max(map(len, names))
-    story.say(f"weights, optimiser moments and replay buffer after {document['steps']:,} steps:")
-    for name, digest in zip(names, (theirs, ours), strict=True):
-        story.say(f"{name:<{width}}  {digest}")
+def finish_here(story: Story) -> None:
+    run_path, step = story.paused["run"], story.paused["step"]
+    command = ("train", "--board", HOST_BOARD, "--resume", near_path(Path(run_path)))
+    story.say(command_line(*command))
+    document = train(TrainingRequest(board=HOST_BOARD, resume=run_path), Screen)
+    story.say(f"from the board's step {step:,} to {document['steps']:,}")
+    story.document |= {name: document[name] for name in OF_A_RUN if name != "board"}
+
+
+def compare(story: Story) -> None:
+    """The same seed must end in the same state, or something computes wrongly."""
+    ours, theirs = story.document["host_state_sha256"], story.document["state_sha256"]
+    name = story.board.name
+    begun = name if story.whole else f"{name}, then {HOST_BOARD}"
+    steps = story.document["steps"]
+    story.say(f"weights, optimiser moments and replay buffer after {steps:,} steps:")
+    for place, digest in ((HOST_BOARD, ours), (begun, theirs)):
+        story.say(f"{place}:")
+        story.say(f"  {digest}")
     if ours != theirs:
         raise VerificationError(
-            f"{story.board.name} and {HOST_BOARD} end in different states for seed {SEED}: one of "
+            f"{name} and {HOST_BOARD} end in different states for seed {SEED}: one of "
             f"them computes wrongly, run `{command_line('test')}`"
         )
-    seconds = f"{story.document['train_s']:.0f} s there, {document['train_s']:.1f} s here"
-    story.say(f"the same bits ({seconds})")
-    story.document |= {
-        "host_run": document["run"],
-        "host_state_sha256": ours,
-        "host_train_s": document["train_s"],
-        "same_bits": True,
-    }
-
-
-@contextlib.contextmanager
-def hidden_output(story: Story) -> Iterator[None]:
-    """Keeps a training screen from the story, unless training fails."""
-    hidden = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(hidden):
-            yield
-    except BaseException:
-        story.stream.write(hidden.getvalue())
-        raise
+    story.say("the same bits")
+    story.document["same_bits"] = True
 
 
 def evaluate_policy(story: Story) -> None:
-    image = policy_of(story)
     run_path = story.document["run"]
+    image = read_run_policy(RunFolder.open(run_path))
     result = evaluation.evaluate_policy(image, run_path, EPISODES, 0, evaluation.GYMNASIUM)
     for line in result.lines():
         story.say(line)
@@ -223,16 +346,22 @@ def write_report(story: Story) -> None:
     story.say("learning curve, an episode, memory, timings, provenance: one file, no network")
 
 
+def explain(story: Story) -> None:
+    story.say(story.left_out)
+    story.say(f"then `{command_line('demo')}` begins this run there and finishes it here")
+
+
 def close(story: Story) -> None:
-    """Ends by naming the report."""
-    seconds = story.document["seconds"]
+    """Ends by naming the report and the state."""
+    document = story.document
     lines = [
         "",
-        f"Done in {duration(seconds)}. Next, for example:",
+        f"Done in {duration(document['seconds'])}. Next, for example:",
         f"    {command_line('train', EXPERIMENT, '--board', 'host', '--seed', '1')}",
-        f"    {command_line('export', near_path(Path(story.document['run'])), '--to', 'c')}",
+        f"    {command_line('export', near_path(Path(document['run'])), '--to', 'c')}",
         "",
-        emphasised(f"The report: {near_path(Path(story.document['report']))}", story.stream),
+        emphasised(f"The report: {near_path(Path(document['report']))}", story.stream),
+        emphasised(f"The state: {document['state_sha256']}", story.stream),
     ]
     print("\n".join(lines), file=story.stream, flush=True)
 
@@ -245,6 +374,12 @@ def command(
         str, typer.Option(metavar="BOARD", help="An emulated board, or host.")
     ] = DEFAULT_BOARD,
     quick: Annotated[bool, typer.Option("--quick", help="Train 1,000 steps only.")] = False,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole", help="Train all of it on the board, in place of pausing it on the way."
+        ),
+    ] = False,
     compare_host: Annotated[
         bool | None,
         typer.Option(
@@ -254,4 +389,4 @@ def command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    run(json_output, board, quick, compare_host)
+    run(json_output, board, quick, compare_host, whole)

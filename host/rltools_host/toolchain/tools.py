@@ -115,8 +115,8 @@ def install_stand_in(tool: Tool) -> None:
 def install_system_packages(*, optional: bool) -> None:
     """What `rlt test` needs: every package of the table that is not optional, and a compiler cache
     or all optional ones where that is possible."""
-    table = system_tools()
-    require(*(name for name, tool in table.items() if tool.package and not tool.optional))
+    table = {name: tool for name, tool in system_tools().items() if tool.package}
+    require(*(name for name, tool in table.items() if not tool.optional))
     if apt_prefix() is None:
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -141,3 +142,27 @@ class Screen:
 
     def close(self) -> None:
         """Leaves the last picture."""
+
+
+class PausingScreen(Screen):
+    """Asks for a pause at a step, by a signal, as a user does."""
+
+    def __init__(self, shown: Screen, step: int) -> None:
+        super().__init__(shown.view)
+        self._shown, self._step = shown, step
+        self.has_asked = False
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        self._shown.take(event)
+        if self.view.step >= self._step and not self.has_asked:
+            self.has_asked = True
+            signal.raise_signal(signal.SIGTERM)
+
+    def refresh(self) -> None:
+        self._shown.refresh()
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        self._shown.activity(text.partition(";")[0], share)
+
+    def close(self) -> None:
+        self._shown.close()

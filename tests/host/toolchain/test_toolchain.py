@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -460,14 +461,14 @@ def test_lock_files_agree_with_each_other() -> None:
 
 
 def test_lock_files_hold_what_pyproject_names() -> None:
-    text = (TREE.root / "pyproject.toml").read_text()
-    wanted = {"default": re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)}
-    for group in LOCKED_GROUPS:
-        if group != "default":
-            wanted[group] = re.search(rf"^{group} = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)
-    for group, match in wanted.items():
-        assert match, group
-        names = {name.lower() for name in re.findall(r'"([A-Za-z][\w-]*)', match.group(1))}
+    project = tomllib.loads((TREE.root / "pyproject.toml").read_text())
+    wanted = {"default": project["project"]["dependencies"], **project["dependency-groups"]}
+    assert sorted(wanted) == LOCKED_GROUPS
+    for group, entries in wanted.items():
+        included = [entry["include-group"] for entry in entries if isinstance(entry, dict)]
+        named = [entry for entry in entries if isinstance(entry, str)]
+        named += [entry for other in included for entry in wanted[other]]
+        names = {re.split(r"[^\w-]", name)[0].lower() for name in named}
         locked = {line.partition("==")[0] for line in requirements(group)}
         assert names
         assert names <= locked
