@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -120,8 +119,19 @@ def documented(name: str, thing: Any) -> Iterator[str]:
 
 
 def signature(name: str, function: Any) -> str:
-    text = re.sub(r"<([\w.]+)[^>]*>", r"\1", str(inspect.signature(function)))
-    return name + text.replace("'", "").replace("(self, ", "(").replace("(self)", "()")
+    """In lines of their own where the parameters are many."""
+    whole = inspect.signature(function)
+    texts = []
+    for parameter in whole.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in texts:
+            texts.append("*")
+        texts.append(str(parameter).replace("'", ""))
+    texts = [text for text in texts if text != "self"]
+    result = str(whole.return_annotation).replace("'", "")
+    line = f"{name}({', '.join(texts)}) -> {result}"
+    if len(line) <= 100:
+        return line
+    return "\n".join([f"{name}(", *(f"    {text}," for text in texts), f") -> {result}"])
 
 
 def indented(thing: Any) -> list[str]:

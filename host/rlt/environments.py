@@ -33,13 +33,12 @@ def make(
     autoreset_mode: "SameStep" (see CompiledVectorEnv), or "NextStep", which Gymnasium's vector
         wrappers of observations want.
     copy: False returns the same arrays at each call, which the next call overwrites.
-    threads: 1 to 64 that share the environments, where a step takes some microseconds (MuJoCo's);
-        no bit depends on their number.
-    settings: of an environment that has any, by their names, as `--set` takes them:
-        {"airframe": 2}.
+    threads: 1 to 64 that share environments whose step takes some microseconds (MuJoCo's); no bit
+        depends on their number.
+    settings: the environment's settings by their names, as `--set` takes them: {"airframe": 2}.
 
-    It is compiled where it is not up to date. RltError: there is no such environment, or what it
-    needs cannot be had; MuJoCo's need Python 3.11.
+    The environment is compiled unless it is up to date. RltError: there is no such environment, or
+    a package that it needs cannot be installed.
     """
     return CompiledVectorEnv(
         name,

@@ -30,7 +30,7 @@ class Policy:
     """
 
     def __init__(self, image: PolicyImage) -> None:
-        """VerificationError where this machine computes other bits than the image's examples."""
+        """VerificationError if this machine computes other bits than the image's examples."""
         image.verify()
         self.image = image
         self._lock = threading.Lock()  # a pass has one scratch memory
@@ -39,11 +39,11 @@ class Policy:
     def load(cls, run: str | PathLike[str] | RunWithPath) -> Policy:
         """The policy of a run, or a policy image.
 
-        run: what rlt.train returned, a run's folder, its name under runs/, "latest", or a file
+        run: the result of rlt.train, a run's folder, its name under runs/, "latest", or a file
         policy.rltp.
 
-        RltError: there is none, it is damaged, or this machine computes other bits with it than the
-        device that wrote it.
+        RltError: there is no policy, it is damaged, or this machine computes other bits with it
+        than the device that wrote it.
         """
         place = optional_path("run", getattr(run, "path", run))
         if place is None:
@@ -73,7 +73,7 @@ class Policy:
 
     @property
     def seed(self) -> int:
-        """That of the training run."""
+        """The seed of the training run."""
         return self.image.seed
 
     @property
@@ -90,8 +90,8 @@ class Policy:
         """Actions, float32 of shape (actions,) or (n, actions), in the units of `actions`.
 
         observation: real numbers of shape (observations,) or (n, observations), in the units of
-        `observations`, rounded to float32. Where one is not finite, the action is the middle of
-        each range. UsageError where the shape or the type is another.
+        `observations`, rounded to float32. If one is not finite, the action is the middle of each
+        range. UsageError for another shape or type.
         """
         try:
             values = np.asarray(observation)

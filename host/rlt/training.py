@@ -68,20 +68,20 @@ def train(
     tensorboard: bool = True,
     quiet: bool = False,
 ) -> Run:
-    """Trains, and returns when the run is finished; what is None is as in `rlt train`.
+    """Trains, and returns when the run is finished; None stands for the default of `rlt train`.
 
     experiment: one of list_experiments(), such as "pendulum-td3".
     board: where to train, "host" for this machine; None: an emulated microcontroller.
     steps: of the environments in all, also with `resume`.
-    settings: other hyperparameters by their names; `rlt train --set`.
+    settings: hyperparameters by their names, as `rlt train --set` takes them.
     out: the run's folder; None: a new one under runs/.
-    resume: a run that was paused, to go on with.
-    port: where the board is, such as /dev/ttyACM0. threads: with board="host-threads".
+    resume: a paused run to go on with.
+    port: the board's port, such as /dev/ttyACM0. threads: with board="host-threads".
     quiet: shows nothing while it trains.
 
     RltError with one sentence says what is wrong. Ctrl-C pauses the board, saves a checkpoint and
-    raises Interrupted, whose details["run"] is what `resume` takes. Before training
-    begins it is a KeyboardInterrupt, as anywhere in Python, and what was begun is cleaned up.
+    raises Interrupted; pass its details["run"] as `resume`. Before training begins, Ctrl-C is a
+    KeyboardInterrupt, as anywhere in Python, and the call cleans up.
     """
     request = TrainingRequest(
         experiment=optional_text("experiment", experiment),
@@ -142,17 +142,17 @@ def train_gymnasium(
     make_env: a function without arguments (a class, too) that makes the environment, or
         Gymnasium's id of it, such as "HalfCheetah-v5". Its spaces are Box.
     algorithm: "sac", "td3" or "ppo". hidden: widths of the layers between; 64, 64.
-    environments: how many are stepped at once; None: 1, of PPO 8.
-    name: of the environment in the policy's image; None: the function's.
+    environments: how many are stepped at once; None: 1, with PPO 8.
+    name: the environment's name in the policy's image; None: the function's.
     channels: `observations` and `actions`, lists of names, or of mappings with name, unit, minimum
-        and maximum, and `step_interval_us`; what is missing comes from the spaces.
+        and maximum, and `step_interval_us`; missing keys come from the spaces.
     episode_steps: the longest episode; None: the task's own, else 1,000.
     sizes: batch_size, replay_capacity (of sac and td3), rollout_steps (of ppo).
-    The others are those of train(). docs/gymnasium_tasks.md has the whole.
+    The others are those of train(). docs/gymnasium_tasks.md has the details.
 
     RltError with one sentence says what is wrong with the environment. A step in which it raises,
-    or gives a number that is not finite, is counted and left out. Ctrl-C does what it does in
-    train(). The environments are made and stepped in a thread of this process.
+    or gives a number that is not finite, is counted and left out. Ctrl-C works as in train(). The
+    environments are made and stepped in a thread of this process.
     """
     task = task_request(
         make_env,

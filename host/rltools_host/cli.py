@@ -65,37 +65,51 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "demo": Command("The whole story on an emulated board, with a report.", "demo"),
-    "test": Command("Every test, and the style checks.", "test"),
-    "doctor": Command("What is installed, what is missing, how to get it.", "doctor"),
-    "boards": Command("Every board, and what can be done with it here.", "boards"),
-    "train": Command("Trains on a board while you watch; brings the policy home.", "train"),
-    "study": Command("Learning curves of an experiment's variants over seeds.", "study"),
-    "fit": Command("A quadrotor's parameters from the log of a flight.", "fit"),
-    "evaluate": Command("Deterministic episodes of a run's policy.", "evaluate"),
-    "export": Command("A run's policy as an image, a C++ header or a library.", "export"),
-    "push": Command(
-        "A run's policy onto a board, tried and verified before it stays.", "policies", "push"
+    "demo": Command(
+        "Shows training, transfer and proof on an emulated board, with a report.", "demo"
     ),
-    "policies": Command("Which policies a board has, and which one acts.", "policies", "list"),
-    "confirm": Command("Keeps the policy that a push has left in trial.", "policies", "confirm"),
-    "rollback": Command("Ends a trial, or returns to the policy before.", "policies", "rollback"),
-    "hil": Command("A board's policy against this machine, bit by bit, and what it costs.", "hil"),
-    "fly": Command("A policy flies a simulated vehicle, and what comes of it.", "fly"),
+    "test": Command("Runs the tests and the style checks.", "test"),
+    "doctor": Command("Lists what is installed, what is missing, and how to get it.", "doctor"),
+    "boards": Command("Lists every board, and what you can do with it here.", "boards"),
+    "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
+    "study": Command(
+        "Trains an experiment's variants over seeds, and draws learning curves.", "study"
+    ),
+    "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
+    "evaluate": Command("Runs deterministic episodes with a run's policy.", "evaluate"),
+    "export": Command("Writes a run's policy as an image, a C++ header or a library.", "export"),
+    "push": Command(
+        "Puts a run's policy on a board, tried and verified before it stays.", "policies", "push"
+    ),
+    "policies": Command(
+        "Lists the policies of a board, and says which one acts.", "policies", "list"
+    ),
+    "confirm": Command("Keeps the policy that a push left in trial.", "policies", "confirm"),
+    "rollback": Command("Ends a trial, or returns to the previous policy.", "policies", "rollback"),
+    "hil": Command(
+        "Compares a board's policy with this machine bit by bit; measures its cost.", "hil"
+    ),
+    "fly": Command("Lets a policy fly a simulated vehicle, and judges the flight.", "fly"),
     "flash": Command("Builds an experiment's firmware and flashes a board with it.", "flash"),
-    "emulate": Command("Starts an emulated board, prints its port; Ctrl-C ends it.", "emulate"),
-    "report": Command("One self-contained HTML page about a run, with plots.", "report"),
+    "emulate": Command("Starts an emulated board and prints its port; Ctrl-C ends it.", "emulate"),
+    "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
 }
 BENCHMARKS = {
-    "roofline": Command("A TD3 step against the core's peak, by phase.", "bench_roofline"),
-    "train": Command("Training time against other libraries.", "bench_train"),
-    "ppo": Command("PPO on Ant-v4: steps a second, against other libraries.", "bench_ppo"),
-    "environments": Command("Steps a second of every environment.", "bench_environments"),
-    "build": Command("How long an experiment takes to build and to start.", "bench_build"),
-    "inference": Command("Latency and throughput of a policy, 13-64-64-4.", "bench_inference"),
-    "layers": Command("Dense layers by width, our kernels and OpenBLAS.", "bench_layers"),
+    "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench_roofline"),
+    "train": Command("Compares the training time with other libraries.", "bench_train"),
+    "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench_ppo"),
+    "environments": Command(
+        "Measures the steps a second of every environment.", "bench_environments"
+    ),
+    "build": Command("Measures how long an experiment takes to build and to start.", "bench_build"),
+    "inference": Command(
+        "Measures latency and throughput of a 13-64-64-4 policy.", "bench_inference"
+    ),
+    "layers": Command(
+        "Compares our kernels for dense layers with OpenBLAS, by width.", "bench_layers"
+    ),
 }
-BENCH_SUMMARY = "How fast this machine trains and infers, and against what."
+BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."
 
 
 class OneCommand(typer.core.TyperCommand):

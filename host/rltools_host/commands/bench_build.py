@@ -14,9 +14,11 @@ EXAMPLE = "bench build --json"
 
 def command(
     experiment: Annotated[
-        str, typer.Argument(metavar="[EXPERIMENT]", help="What is built and started.")
+        str, typer.Argument(metavar="[EXPERIMENT]", help="The experiment to build and start.")
     ] = "pendulum-td3",
-    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 3,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 3,
     json_output: Json = False,
 ) -> None:
     build_times.run(json_output, experiment, repetitions)

@@ -14,13 +14,13 @@ EXAMPLE = "bench environments --tasks Ant-v4,Pendulum-v1"
 
 def command(
     tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Names of Gymnasium's. [default: all]")
+        str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
     ] = None,
     threads: Annotated[
-        int, typer.Option(metavar="N", help="Of the rows that have more than one thread.")
+        int, typer.Option(metavar="N", help="Threads of the rows with more than one.")
     ] = 2,
     rounds: Annotated[
-        int, typer.Option(metavar="N", help="Turns of each, whose median counts.")
+        int, typer.Option(metavar="N", help="Turns of each; the median counts.")
     ] = environments.ROUNDS,
     json_output: Json = False,
 ) -> None:

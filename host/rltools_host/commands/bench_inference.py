@@ -22,7 +22,9 @@ def command(
         str | None,
         typer.Option(metavar="A,B", help="Folders of benchmarks/inference_peers. [default: all]"),
     ] = None,
-    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 20,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 20,
     board: Annotated[
         str | None,
         typer.Option(

@@ -14,13 +14,20 @@ EXAMPLE = "bench layers --widths 512,1024 --batches 100"
 
 def command(
     widths: Annotated[
-        str, typer.Option(metavar="A,B", help="Of 16, 32, 64, 128, 256, 512, 1024.")
+        str, typer.Option(metavar="A,B", help="Widths, of 16, 32, 64, 128, 256, 512, 1024.")
     ] = "64,128,256,512,1024",
-    batches: Annotated[str, typer.Option(metavar="A,B", help="Of 1, 32, 100, 256.")] = "100,256",
+    batches: Annotated[
+        str, typer.Option(metavar="A,B", help="Batches, of 1, 32, 100, 256.")
+    ] = "100,256",
     zeros: Annotated[
-        int, typer.Option(metavar="PERCENT", help="Of inputs and gradients, as ReLU leaves them.")
+        int,
+        typer.Option(
+            metavar="PERCENT", help="Zeros among inputs and gradients, as ReLU leaves them."
+        ),
     ] = 0,
-    repetitions: Annotated[int, typer.Option(metavar="N", help="Medians count.")] = 7,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 7,
     json_output: Json = False,
 ) -> None:
     layers.run(json_output, widths, batches, zeros, repetitions)

@@ -25,10 +25,10 @@ def command(
         typer.Option(metavar="A,B", help="Folders of benchmarks/ppo_peers. [default: all]"),
     ] = None,
     threads: Annotated[
-        int, typer.Option(metavar="N", help="Threads, and cores, that each may use.")
+        int, typer.Option(metavar="N", help="Threads and cores of each contender.")
     ] = 2,
     rounds: Annotated[
-        int, typer.Option(metavar="N", help="Turns of each, whose median counts.")
+        int, typer.Option(metavar="N", help="Turns of each; the median counts.")
     ] = ppo.ROUNDS,
     turn_steps: Annotated[
         int, typer.Option(metavar="N", help="Environment steps of a turn.")
@@ -37,13 +37,14 @@ def command(
         bool,
         typer.Option(
             "--to-return",
-            help="Time to a mean return of 2,000 and 4,000, each with its own best settings.",
+            help="Measure the time to a mean return of 2,000 and 4,000, with each one's settings.",
         ),
     ] = False,
     steps: Annotated[
-        int, typer.Option(metavar="N", help="With --to-return: steps after which one gives up.")
+        int,
+        typer.Option(metavar="N", help="With --to-return: steps after which a contender gives up."),
     ] = ppo.RETURN_STEPS,
-    seed: Annotated[int, typer.Option(metavar="N", help="Of every contender.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of every contender.")] = 0,
     chart: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")
     ] = None,

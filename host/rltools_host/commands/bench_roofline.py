@@ -14,11 +14,11 @@ EXAMPLE = "bench roofline --json"
 
 def command(
     steps: Annotated[int, typer.Option(metavar="N", help="Steps of a run.")] = 10_000,
-    repetitions: Annotated[int, typer.Option(metavar="N", help="Runs; medians count.")] = 5,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Runs; the median counts.")] = 5,
     buffer_mb: Annotated[
         int | None,
         typer.Option(
-            metavar="MB", help="For the memory bandwidth. [default: well beyond the caches]"
+            metavar="MB", help="Buffer for the memory bandwidth. [default: well beyond the caches]"
         ),
     ] = None,
     json_output: Json = False,

@@ -15,7 +15,7 @@ EXAMPLE = "bench train --peers rltools,sbx --repetitions 5"
 
 def command(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Against plain PyTorch only, once.")
+        bool, typer.Option("--quick", help="Compare with plain PyTorch only, once.")
     ] = False,
     peers: Annotated[
         str | None,

@@ -83,20 +83,23 @@ MODES = (TRAINING, POLICIES)
 
 def command(
     context: typer.Context,
-    board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt boards` lists.")],
     experiment: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXPERIMENT]", help="What it trains (pendulum-td3), or its contract."
+            metavar="[EXPERIMENT]", help="The experiment to train (pendulum-td3), or the contract."
         ),
     ] = None,
     time_limit_s: Annotated[
-        float, typer.Option("--time-limit", metavar="SECONDS", help="Then it ends.")
+        float,
+        typer.Option("--time-limit", metavar="SECONDS", help="End the board after this time."),
     ] = TIME_LIMIT_S,
     program: Program = TRAIN,
     storage: Annotated[
         Path | None,
-        typer.Option("--storage", metavar="FILE", help="Its flash, for policies; made if missing."),
+        typer.Option(
+            "--storage", metavar="FILE", help="The flash for policies; created if missing."
+        ),
     ] = None,
     json_output: Json = False,
 ) -> None:

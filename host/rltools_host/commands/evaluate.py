@@ -51,42 +51,45 @@ def command(
     context: typer.Context,
     run_name: RunArgument,
     episodes: Annotated[
-        int | None, typer.Option(metavar="N", help="How many. [default: 100, or the gate's]")
+        int | None,
+        typer.Option(metavar="N", help="Number of episodes. [default: 100, or the gate's]"),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of the initial states. [default: 0, or the gate's]"),
+        typer.Option(metavar="N", help="Seed of the initial states. [default: 0, or the gate's]"),
     ] = None,
     simulator: Annotated[
         str | None,
         typer.Option(
             "--in",
             metavar="SIMULATOR",
-            help="core, or gymnasium for the reference. [default: core; gymnasium for its tasks]",
+            help="core, or gymnasium as the reference. [default: core; gymnasium for its tasks]",
         ),
     ] = None,
     gate: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Flights of a quadrotor as docs/gate.md defines them: hover, or another of "
-            "experiments/gates, or a file of one's own.",
+            help="Fly a quadrotor through a gate of docs/gate.md: hover, another of "
+            "experiments/gates, or your own file.",
         ),
     ] = None,
     least: Annotated[
         float | None,
-        typer.Option(metavar="RATE", help="With --gate: fail where fewer succeed, as 0.95."),
+        typer.Option(
+            metavar="RATE", help="With --gate: fail if a smaller share succeeds, as 0.95."
+        ),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
             metavar="gym:…",
-            help="The run's task, where its Python file is not yours yet, or lies elsewhere.",
+            help="The run's task, if you have not named its Python file here before.",
         ),
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Of a group of runs: of each one's policy, and what they come to."""
+    """For a group of runs it evaluates each policy, and sums up."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
         from rltools_host.commands.evaluate_gate import evaluate_gate

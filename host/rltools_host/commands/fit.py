@@ -125,7 +125,8 @@ EXAMPLE = "fit flight.csv --mass 0.027 --rotor-x 0.028 --rotor-y 0.028 --out dro
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="CSV; docs/fit.md has its columns.")],
     mass: Annotated[
-        float | None, typer.Option(metavar="KG", help="Of the drone as it flew, with its battery.")
+        float | None,
+        typer.Option(metavar="KG", help="Mass of the drone in flight, with its battery."),
     ] = None,
     rotor_x: Annotated[
         float | None, typer.Option(metavar="M", help="Forward distance of the front rotors.")
@@ -136,12 +137,13 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Settings that --set-file of `rlt train` takes."
+            "--out", "-o", metavar="FILE", help="Write the settings, for --set-file of `rlt train`."
         ),
     ] = None,
     json_output: Json = False,
 ) -> None:
-    """Thrust curve per mass, lags of the motors, latency, inertia, torque and drag, each with its
-    interval of 95 %. What the log does not show is said, and is not written.
+    """It prints the thrust curve per mass, the lags of the motors, latency, inertia, torque and
+    drag, each with its interval of 95 %. It names the parameters that the log does not show, and
+    does not write them.
     """
     run(log, mass, rotor_x, rotor_y, out, json_output)

@@ -57,9 +57,9 @@ EXAMPLE = "flash teensy41 pendulum-td3"
 
 
 def command(
-    board: Annotated[str, typer.Argument(metavar="BOARD", help="See `rlt boards`.")],
+    board: Annotated[str, typer.Argument(metavar="BOARD", help="A name that `rlt boards` lists.")],
     experiment: Annotated[
-        str, typer.Argument(metavar="EXPERIMENT", help="Or the contract, of infer.")
+        str, typer.Argument(metavar="EXPERIMENT", help="The experiment, or for infer the contract.")
     ],
     program: Program = TRAIN,
     json_output: Json = False,

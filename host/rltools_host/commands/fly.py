@@ -53,61 +53,71 @@ def command(
     run_name: RunArgument,
     board: Annotated[
         str | None,
-        typer.Option("--board", metavar="BOARD", help="Over which the policy acts; `rlt boards`."),
+        typer.Option("--board", metavar="BOARD", help="The board on which the policy acts."),
     ] = None,
     port: Port = None,
     gate: Annotated[
         str | None,
-        typer.Option("--gate", metavar="NAME", help="Its settings and starts, not the run's."),
+        typer.Option(
+            "--gate", metavar="NAME", help="Take the gate's settings and starts, not the run's."
+        ),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Simulated. [the gate's]")
+        float | None,
+        typer.Option("--seconds", metavar="S", help="Simulated time. [default: the gate's]"),
     ] = None,
     start: Annotated[
-        int, typer.Option("--start", metavar="N", help="Which of the seed's starts, from 0.")
+        int, typer.Option("--start", metavar="N", help="Number of the start, from 0.")
     ] = 0,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", help="Of starts, noise, gusts, losses. [the gate's]"),
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Seed of starts, noise, gusts and losses. [default: the gate's]",
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Another setting than the run's; with --px4 than the vehicle's.",
+            help="Change a setting of the run; with --px4, of the vehicle.",
         ),
     ] = None,
     latency_ms: Annotated[
-        float, typer.Option("--latency", metavar="MS", help="Each observation is late.")
+        float, typer.Option("--latency", metavar="MS", help="Delay each observation by this.")
     ] = 0.0,
     jitter_ms: Annotated[
-        float, typer.Option("--jitter", metavar="MS", help="Each by up to this much more.")
+        float, typer.Option("--jitter", metavar="MS", help="Delay each by up to this much more.")
     ] = 0.0,
     loss: Annotated[
-        float, typer.Option("--loss", metavar="SHARE", help="Of observations that never arrive.")
+        float, typer.Option("--loss", metavar="SHARE", help="Lose this share of the observations.")
     ] = 0.0,
     noise: Annotated[
-        float | None, typer.Option("--noise", metavar="FACTOR", help="Of the sensors; as --set.")
+        float | None,
+        typer.Option("--noise", metavar="FACTOR", help="Noise of the sensors; as --set noise."),
     ] = None,
     faults: Annotated[
         list[str] | None,
         typer.Option(
-            "--fault", metavar="WHAT@S", help=f"On purpose, WHAT@S..S: {', '.join(FAULTS)}."
+            "--fault",
+            metavar="WHAT@S",
+            help=f"Inject a fault, also WHAT@S..S: {', '.join(FAULTS)}.",
         ),
     ] = None,
     trial_s: Annotated[
         float | None,
-        typer.Option("--trial", metavar="SECONDS", help="Of the board, for the whole flight."),
+        typer.Option("--trial", metavar="SECONDS", help="Board's time limit for the whole flight."),
     ] = None,
     px4: Annotated[
         str | None,
         typer.Option(
-            "--px4", metavar="udp:HOST:PORT", help="A PX4 in simulation, with our module."
+            "--px4", metavar="udp:HOST:PORT", help="Fly a simulated PX4 that has our module."
         ),
     ] = None,
     starts: Annotated[
-        int, typer.Option("--starts", metavar="N", help=f"How many, up to {len(STARTS)}.")
+        int, typer.Option("--starts", metavar="N", help=f"Number of starts, up to {len(STARTS)}.")
     ] = USUAL_STARTS,
     json_output: Json = False,
     out: Annotated[
@@ -115,13 +125,14 @@ def command(
         typer.Option("--out", "-o", metavar="PATH", help="File for the JSON."),
     ] = None,
 ) -> None:
-    """With --board the simulator is here, and the policy acts on the board, 500 times a second of
-    simulated time. It stays there if it flies well, with the bits of the flight on this machine.
+    """With --board the simulator runs here, and the policy acts on the board, 500 times a second
+    of simulated time. The board keeps it if it flies well, with the bits of the same flight here.
 
-    With --px4 the policy is pushed, and has the vehicle for ten seconds of each start; PX4's own
-    modes do the rest. PX4 keeps a policy that ends each within 0.2 m of its target.
+    With --px4 the command pushes the policy and gives it the vehicle for ten seconds of each
+    start; PX4's own modes do the rest. PX4 keeps a policy that ends each start within 0.2 m of
+    its target. A vehicle that does not report that it is simulated is refused.
 
-    What does not say that it is simulated is refused. docs/flight.md has all of it.
+    docs/flight.md has the details.
     """
     if (board is None) == (px4 is None):
         raise UsageError("say what is to fly: --board BOARD, or --px4 udp:HOST:PORT")

@@ -110,12 +110,18 @@ def command(
     board: BoardOption,
     run_name: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", help="Pushed first; else what acts, or the latest."),
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Push this run first. [default: the policy on the board, or the latest run]",
+        ),
     ] = None,
     port: Port = None,
     samples: Annotated[
         int | None,
-        typer.Option("--samples", metavar="N", help="Of the cost. [100000, emulated 2000]"),
+        typer.Option(
+            "--samples", metavar="N", help="Samples of the cost. [default: 100000; emulated 2000]"
+        ),
     ] = None,
     inputs: Annotated[
         int, typer.Option("--inputs", metavar="N", help="Observations to compare.")
@@ -129,10 +135,10 @@ def command(
         Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
     ] = None,
 ) -> None:
-    """The board is one of `rlt boards`, or all-emulated: every emulated one, and host.
+    """The board is one of `rlt boards`, or all-emulated: every emulated board, and host.
 
-    Every bit of actions and layers must be this machine's, and every status of the executor what
-    docs/executor.md says. Emulated boards count instructions, which are not time.
+    Actions and layers must have this machine's bits, and the executor the statuses of
+    docs/executor.md. Emulated boards count instructions, which are not time.
     """
     hil.check_request(board, port, samples, inputs)
     meant = hil.run_meant(run_name, board, port)

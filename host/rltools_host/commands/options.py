@@ -14,7 +14,9 @@ Output = Annotated[
 RunArgument = Annotated[
     str, typer.Argument(metavar="RUN", help="A run's folder, its name under runs/, or: latest.")
 ]
-BoardOption = Annotated[str, typer.Option("--board", metavar="BOARD", help="See `rlt boards`.")]
+BoardOption = Annotated[
+    str, typer.Option("--board", metavar="BOARD", help="A name that `rlt boards` lists.")
+]
 Port = Annotated[
     str | None,
     typer.Option("--port", metavar="PORT", help="Serial device, pty or socket://HOST:PORT."),
@@ -24,7 +26,7 @@ ContractOption = Annotated[
     typer.Option(
         "--contract",
         metavar="NAME",
-        help="Of the firmware that is started. [default: pendulum; the task's of a run of gym:…]",
+        help="Contract of the firmware to start. [default: pendulum, or that of a gym:… run]",
     ),
 ]
 Program = Annotated[

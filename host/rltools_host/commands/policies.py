@@ -82,16 +82,18 @@ def push_command(
         typer.Option(
             "--trial",
             metavar="SECONDS",
-            help=f"The board drops it if this passes ({DEFAULT_TRIAL_S:g}).",
+            help=f"Time after which the board drops an unconfirmed policy ({DEFAULT_TRIAL_S:g}).",
         ),
     ] = None,
     no_confirm: Annotated[
-        bool, typer.Option("--no-confirm", help="Leave it in trial; see `rlt confirm`.")
+        bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
     ] = False,
     contract: ContractOption = None,
     json_output: Json = False,
 ) -> None:
-    """The board checks the policy before it acts and drops it unless it is confirmed in time."""
+    """The board checks the policy before it acts. If the policy fails, or is not confirmed in
+    time, or the board resets, the previous policy is restored, even after a power cut.
+    """
     place = place_of_run(run_name, board, port, contract)
     push(PushRequest(run_name, place, trial_s, not no_confirm), json_output)
 

@@ -18,7 +18,7 @@ def command(
     output: Output = None,
     json_output: Json = False,
 ) -> None:
-    """About a group of runs: the learning curves of all of them, which it also writes as CSV."""
+    """For a group of runs it shows the learning curves of all, and also writes them as CSV."""
     if find_group(run_name) is not None:
         path, _ = write_group_report(GroupFolder.open(run_name), output)
     else:

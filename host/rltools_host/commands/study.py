@@ -93,13 +93,14 @@ MODES = (LIST, TRAIN)
 def command(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="A study; without it, they are listed.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="A study. Without it, the command lists them."),
     ] = None,
     board: Annotated[
         str | None, typer.Option(metavar="BOARD", help="Where to train. [default: the study's]")
     ] = None,
     seeds: Annotated[
-        str | None, typer.Option(metavar="SEEDS", help="Of each variant: 0-9, or 0,3,5-7.")
+        str | None, typer.Option(metavar="SEEDS", help="Seeds of each variant: 0-9, or 0,3,5-7.")
     ] = None,
     steps: Annotated[
         int | None, typer.Option(metavar="N", help="Environment steps of each run.")
@@ -109,10 +110,11 @@ def command(
         typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads of a run, where the board takes them.")
+        int | None, typer.Option(metavar="N", help="Threads of a run, if the board takes them.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Its folder. [default: a new one in runs/]")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the study. [default: a new one in runs/]"),
     ] = None,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")

@@ -129,8 +129,8 @@ def command(
         str | None,
         typer.Option(
             metavar="BOARD",
-            help="Where to train: see `rlt boards`. [default: qemu-cortex-m7, which is emulated; "
-            "host-threads for what does not fit there]",
+            help="Where to train: a name of `rlt boards`. [default: the emulated qemu-cortex-m7; "
+            "host-threads if the experiment does not fit there]",
         ),
     ] = None,
     seed: Annotated[
@@ -141,9 +141,7 @@ def command(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Another hyperparameter; may be repeated."
-        ),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated."),
     ] = None,
     set_file: Annotated[
         Path | None,
@@ -155,21 +153,23 @@ def command(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Go on with a run, or a group, that was paused."),
+        typer.Option(metavar="RUN", help="Resume a paused run or group."),
     ] = None,
     port: Annotated[
         str | None,
-        typer.Option(metavar="PORT", help="Where the board is: /dev/ttyACM0, socket://HOST:PORT."),
+        typer.Option(metavar="PORT", help="Port of the board: /dev/ttyACM0, socket://HOST:PORT."),
     ] = None,
     threads: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Threads that compute, with --board host-threads. [default: 2]"
+            metavar="N", help="Computing threads, with --board host-threads. [default: 2]"
         ),
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option(metavar="SEEDS", help="A run for each, several at once: 0-9, or 0,3,5-7."),
+        typer.Option(
+            metavar="SEEDS", help="Train a run for each seed, several at once: 0-9, or 0,3,5-7."
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -177,29 +177,31 @@ def command(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of gym:…: sac, td3 or ppo. [default: sac]"),
+        typer.Option(metavar="NAME", help="For gym:…: sac, td3 or ppo. [default: sac]"),
     ] = None,
     hidden: Annotated[
         str | None,
-        typer.Option(metavar="N,N", help="Of gym:…: widths of the layers. [default: 64,64]"),
+        typer.Option(metavar="N,N", help="For gym:…: widths of the layers. [default: 64,64]"),
     ] = None,
     environments: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of gym:…: stepped at once. [default: 1; ppo: 8]"),
+        typer.Option(metavar="N", help="For gym:…: number stepped at once. [default: 1; ppo: 8]"),
     ] = None,
     episode_steps: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Of gym:…: longest episode. [default: the task's, or 1000]"),
+        typer.Option(
+            metavar="N", help="For gym:…: longest episode. [default: the task's, or 1000]"
+        ),
     ] = None,
     channels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of gym:…: names, units and ranges, in JSON."),
+        typer.Option(metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
     ] = None,
     tensorboard: Annotated[
         bool | None,
         typer.Option(
             "--tensorboard/--no-tensorboard",
-            help="Write a TensorBoard log. [default: yes; of a resumed group, as it began]",
+            help="Write a TensorBoard log. [default: yes; a resumed group's own choice]",
         ),
     ] = None,
     json_output: Json = False,

@@ -21,27 +21,27 @@ constexpr std::uint32_t kCrazyflieTables = 5;
     "any of these.")                                                                               \
   X(float, spread, 0, 0, 0.9, "1",                                                                 \
     "Mass, inertia, thrust, torque and lag of an episode differ by up to this part.")              \
-  X(float, rotor_spread, 0, 0, 0.5, "1", "... and the thrust of each rotor by this.")              \
-  X(float, latency_ms, 0, 0, 20, "ms", "From observation to rotors, at most; drawn per episode.")  \
+  X(float, rotor_spread, 0, 0, 0.5, "1", "The thrust of each rotor differs by up to this part.")   \
+  X(float, latency_ms, 0, 0, 20, "ms", "Greatest delay to the rotors; drawn per episode.")         \
   X(float, loss, 0, 0, 1, "1", "Share of the commands that are lost: the last one holds.")         \
   X(float, noise, 0, 0, 100, "1",                                                                  \
-    "Of sensors; 1: 2 mm, 0.02 m/s, 0.005 rad and 0.05 rad/s, standard deviations.")               \
+    "Noise of the sensors; 1: deviations of 2 mm, 0.02 m/s, 0.005 rad and 0.05 rad/s.")            \
   X(float, gust_m_s2, 0, 0, 50, "m/s^2", "Wind: standard deviation of its acceleration.")          \
-  X(float, gust_s, 0.5, 0.01, 100, "s", "... and the time in which it changes.")                   \
-  X(float, push_m_s, 0, 0, 20, "m/s", "A push changes the velocity by as much, in any direction.") \
+  X(float, gust_s, 0.5, 0.01, 100, "s", "Time in which the wind changes.")                         \
+  X(float, push_m_s, 0, 0, 20, "m/s", "A push changes the velocity by this, in any direction.")    \
   X(float, push_every_s, 2, 0.01, 1000, "s", "Mean time between two pushes.")                      \
   X(std::uint32_t, task, 0, 0, 2, "", "0: hover, 1: waypoints, 2: a figure eight.")                \
   X(float, target_m, 1, 0, 4, "m", "Waypoints lie within this, the figure eight is as wide.")      \
   X(float, target_s, 3, 0.1, 1000, "s", "Time to the next waypoint, or of one figure eight.")      \
-  X(float, start_share, 0.9, 0, 1, "1", "Episodes that begin away from hover at the target.")      \
+  X(float, start_share, 0.9, 0, 1, "1", "Share of episodes that begin away from the target.")      \
   X(float, start_position, 0.5, 0, 5, "m", "Greatest distance from the target along an axis.")     \
   X(float, start_velocity, 1, 0, 10, "m/s", "Greatest velocity along an axis.")                    \
   X(float, start_tilt, 90, 0, 180, "deg", "Greatest rotation from level and forward.")             \
   X(float, start_rate, 1, 0, 30, "rad/s", "Greatest angular velocity about an axis.")              \
-  X(float, limit_position, 2, 0.1, 5, "m", "Farther from the target along an axis ends it.")       \
-  X(float, limit_velocity, 5, 0.1, 20, "m/s", "So does more velocity along an axis.")              \
-  X(float, limit_rate, 35, 1, 100, "rad/s", "So does more angular velocity about an axis.")        \
-  X(float, reward_alive, 1, 0, 100, "", "Reward of a step, of which costs are taken.")             \
+  X(float, limit_position, 2, 0.1, 5, "m", "A greater distance along an axis ends the episode.")   \
+  X(float, limit_velocity, 5, 0.1, 20, "m/s", "A greater velocity along an axis ends it.")         \
+  X(float, limit_rate, 35, 1, 100, "rad/s", "A greater angular velocity about an axis ends it.")   \
+  X(float, reward_alive, 1, 0, 100, "", "Reward of a step, before costs.")                         \
   X(float, cost_position, 1, 0, 100, "1/m", "Cost of the distance from the target.")               \
   X(float, cost_velocity, 0.1, 0, 100, "s/m", "Cost of the speed against the target's.")           \
   X(float, cost_tilt, 0.2, 0, 100, "", "Cost of half of 1 - cos(tilt).")                           \
