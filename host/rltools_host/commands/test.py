@@ -298,19 +298,21 @@ def run(selection: Selection, json_output: bool = False) -> int:
 
 
 def measure_tests(
-    expression: str | None, json_output: bool = False, seed: int = 0, samples: int = measure.SAMPLES
+    expression: str | None, json_output: bool, seed: int, samples: int, everything: bool
 ) -> int:
     for group in tools.GROUPS:
         tools.ensure_group(group)
     tools.install_system_packages(optional=True)
-    return measure.run(expression, json_output, seed=seed, samples=samples)
+    return measure.run(expression, json_output, seed=seed, samples=samples, all_tests=everything)
 
 
 EXAMPLE = "test -k framing"
 TESTS = mode(
     "without --mutants", "expression", "everything", "rest", "slow", "exhaustive", "json_output"
 )
-MUTANTS = mode("with --mutants", "expression", "mutants", "seed", "samples", "json_output")
+MUTANTS = mode(
+    "with --mutants", "expression", "everything", "mutants", "seed", "samples", "json_output"
+)
 MODES = (TESTS, MUTANTS)
 
 
@@ -339,7 +341,7 @@ def command(
 ) -> None:
     require(context, MODES, MUTANTS if mutants else TESTS)
     if mutants:
-        leave(measure_tests(expression, json_output, seed, samples))
+        leave(measure_tests(expression, json_output, seed, samples, everything))
         return
     options = tuple(
         f"--{name}" for name, chosen in (("slow", slow), ("exhaustive", exhaustive)) if chosen

@@ -6,6 +6,7 @@ An area is the first folder of what tests mirror: lib/core, firmware/app, host/r
 from __future__ import annotations
 
 import ast
+import os
 import re
 from collections import defaultdict
 from dataclasses import dataclass
@@ -23,13 +24,12 @@ SUFFIXES = (".h", ".c", ".cpp", ".py")
 KEPT_AREA = "kept"
 # Tests that lie elsewhere, and test a folder or a file, too.
 FURTHER_TESTS = {
-    "firmware/app/services/file_server": ("tests/firmware/app/services/training/test_train_files",),
-    "firmware/app": ("tests/firmware/app/",),
-    "firmware/processors/ring_buffer": ("tests/firmware/processors/test_ring_buffer_threads.py",),
-    "host/native/environment": ("tests/host/environments/",),
-    "host/native/policy": ("tests/host/policies/test_evaluate.py",),
-    "lib/rltools/include/rltools/nn/activation": ("tests/lib/policy/test_fewer_activations.cpp",),
-    "lib/rltools/include/rltools/rl/vector_environment": ("tests/firmware/app/services/training/",),
+    "firmware/app/services/file_server": "tests/firmware/app/services/training/test_train_files",
+    "firmware/processors/ring_buffer": "tests/firmware/processors/test_ring_buffer_threads",
+    "host/native/environment": "tests/host/environments/",
+    "host/native/policy": "tests/host/policies/test_evaluate",
+    "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
+    "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
 MOST_TESTS = 10  # of one language for one fault, the nearest
 # Objects that a test is linked with where its first line has the word (cmake/host.cmake).
@@ -59,8 +59,7 @@ class Tree:
         folders = [folder for mirrored in MIRRORS.values() for folder in mirrored]
         self.sources = [path for path in self._files(folders) if self._place(path) is not None]
         self.tests = [path for path in self._files(["tests"]) if path.stem.startswith("test_")]
-        self.included = cache(self._included)
-        self.imported = cache(self._imported)
+        self.reached = cache(self._reached)
         self._by_name: dict[str, list[Path]] = defaultdict(list)
         for path in self._files([*folders, "experiments", "tests"]):
             self._by_name[path.name].append(path)
@@ -93,11 +92,14 @@ class Tree:
         line = (self.root / test).read_text(encoding="utf-8").partition("\n")[0]
         return line.removeprefix("// Test:").split() if line.startswith("// Test:") else []
 
-    def _included(self, path: Path) -> frozenset[Path]:
-        """What a C++ file includes, and what that includes."""
+    def _reached(self, test: Path) -> frozenset[Path]:
+        """What a C++ test includes, also by way of other files, or a Python test imports itself."""
+        return frozenset(self._included(test) if test.suffix == ".cpp" else self._imported(test))
+
+    def _included(self, test: Path) -> set[Path]:
+        linked = [LINKED[word] for word in self.words(test) if word in LINKED]
+        waiting = [test, *(file for file in self._files(linked) if file.suffix == ".cpp")]
         found: set[Path] = set()
-        linked = [LINKED[word] for word in self.words(path) if word in LINKED]
-        waiting = [path, *(file for file in self._files(linked) if file.suffix == ".cpp")]
         while waiting:
             present = waiting.pop()
             text = (self.root / present).read_text(encoding="utf-8")
@@ -108,55 +110,45 @@ class Tree:
                 reached = {sibling} if sibling in named else set(named)
                 waiting += reached - found
                 found |= reached
-        return frozenset(found)
+        return found
 
-    def _imported(self, test: Path) -> frozenset[Path]:
-        """What a Python test imports itself."""
-        if test.suffix != ".py":
-            return frozenset()
+    def _imported(self, test: Path) -> set[Path]:
         names: set[str] = set()
         for node in ast.walk(ast.parse((self.root / test).read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        return frozenset(Path("host", *name.split(".")).with_suffix(".py") for name in names)
+        return {Path("host", *name.split(".")).with_suffix(".py") for name in names}
 
     def tests_of(self, path: Path) -> Tests:
-        """That of a file's own name, what FURTHER_TESTS names, and those of its folder, or where
-        there are none those of one above. Of C++ tests those that include it, also in folders
-        below; of Python tests also those elsewhere that import it."""
+        """Those that include or import a file, and the Python tests of its folder (or of one above
+        that has any), which the C++ tests of a C++ file stand for; the nearest first."""
         place = self._place(path)
         assert place is not None, path
-        tests, inner = place
-        further = [
+        home = Path(place[0], place[1]).parent
+        further = {
             test
+            for test in self.tests
             for prefix, names in FURTHER_TESTS.items()
-            if str(path).startswith(prefix)
-            for test in self.tests
-            if str(test).startswith(names) and self._may_notice(test, path)
-        ]
-        candidates = [
-            test
-            for test in self.tests
-            if test.is_relative_to(tests) and self._may_notice(test, path)
-        ]
-        own = [test for test in candidates if test.stem == f"test_{path.stem}"]
-        programs = [test for test in candidates if test.suffix == ".cpp"]
-        for folder in inner.parents:
-            near = [test for test in programs or candidates if test.is_relative_to(tests / folder)]
-            if not programs:
-                near = [test for test in near if test.parent == tests / folder]
-            if own or near:
-                break
-        near.sort(key=lambda test: (path.stem not in test.stem, len(test.parts)))
-        importing = [test for test in self.tests if path in self.imported(test)]
-        importing.sort(key=lambda test: not test.is_relative_to(tests))
-        found = list(dict.fromkeys([*own, *further, *near, *importing]))
-        return Tests(
-            tuple(test for test in found if test.suffix == ".cpp")[:MOST_TESTS],
-            tuple(test for test in found if test.suffix == ".py")[:MOST_TESTS],
-        )
+            if str(path).startswith(prefix) and str(test).startswith(names)
+        }
 
-    def _may_notice(self, test: Path, path: Path) -> bool:
-        return test.suffix == ".py" or path in self.included(test)
+        def distance(test: Path) -> tuple[bool, bool, int, bool, int]:
+            above = len(Path(os.path.commonpath([home, test.parent])).parts)
+            is_own = test.stem == f"test_{path.stem}"
+            ways = len(home.parts) - above, path.stem not in test.stem, len(test.parts) - above
+            return (not is_own, test not in further, *ways)
+
+        found = {test for test in self.tests if path in self.reached(test)}
+        python = [test for test in self.tests if test.suffix == ".py"]
+        beside = ([t for t in python if t.parent == folder] for folder in (home, *home.parents))
+        if path.suffix == ".py" or not found:
+            found |= set(next(filter(None, beside), []))
+        found |= {test for test in python if test.stem == f"test_{path.stem}"} | further
+        ordered = sorted(sorted(found), key=distance)
+        programs = tuple(test for test in ordered if test.suffix == ".cpp")
+        return Tests(
+            programs[:MOST_TESTS],
+            tuple(test for test in ordered if test.suffix == ".py")[:MOST_TESTS],
+        )

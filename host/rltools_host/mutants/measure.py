@@ -300,9 +300,9 @@ def tried_faults(
     samples: int,
     all_tests: bool,
 ) -> Iterator[Verdict]:
-    """Of each area as many as `samples` that compile; all of what is kept."""
+    """Of each area as many as `samples` that compile."""
     for area, faults in chosen.items():
-        wanted = len(faults) if area == areas.KEPT_AREA else samples
+        wanted = samples
         for fault in faults:
             if wanted <= 0:
                 break

@@ -474,8 +474,8 @@ def test_command_line_reaches_the_measure(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(measure_module, "run", run)
     monkeypatch.setattr(test_command.tools, "ensure_group", lambda _: None)
     monkeypatch.setattr(test_command.tools, "install_system_packages", lambda **_: None)
-    line = ["test", "--mutants", "-k", "core", "--seed", "7", "--samples", "9", "--json"]
+    line = ["test", "--mutants", "-k", "core", "--seed", "7", "--samples", "9", "--all", "--json"]
     assert cli.run(line) == 1
-    assert called == [("core", True, {"seed": 7, "samples": 9})]
-    assert cli.run(["test", "--mutants", "--all"]) == UsageError.exit_code
+    assert called == [("core", True, {"seed": 7, "samples": 9, "all_tests": True})]
+    assert cli.run(["test", "--mutants", "--rest"]) == UsageError.exit_code
     assert cli.run(["test", "--seed", "7"]) == UsageError.exit_code

@@ -59,6 +59,15 @@ struct Bench {
 
 }  // namespace
 
+TEST_CASE("a contract's channels are its observations, then its actions") {
+  const Channel channels[4] = {
+      {"a", "m", 0, 1}, {"x", "m", 0, 1}, {"y", "m", 0, 1}, {"b", "m", 0, 1}};
+  const PolicyContract contract = {kStep_us, 1, 2, channels, channels + 2};  // "x" is of neither
+  CHECK(&channel_of(contract, 0) == channels);
+  CHECK(&channel_of(contract, 1) == channels + 2);
+  CHECK(&channel_of(contract, 2) == channels + 3);
+}
+
 TEST_CASE("the policy acts at the contract's rate, and its action is held between") {
   Bench bench;
   CHECK(bench.step() == ExecutorStatus::acted);
