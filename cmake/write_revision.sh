@@ -8,7 +8,11 @@ if [ $# -ne 1 ]; then
   sed -n '2,4s/^# //p' "$0" >&2
   exit 2
 fi
-revision=$(git -C "$(dirname -- "$0")" describe --always --dirty --abbrev=9 '--exclude=*' 2>/dev/null) || revision=
+tree=$(dirname -- "$0")/..
+revision=
+if [ -e "$tree/.git" ]; then  # where it is installed, a repository around it is another's
+  revision=$(git -C "$tree" describe --always --dirty --abbrev=9 '--exclude=*' 2>/dev/null) || revision=
+fi
 text=$(printf '#pragma once\n#define RLT_REVISION "%.15s"' "$revision")
 if [ -f "$1" ] && [ "$(cat "$1")" = "$text" ]; then
   exit 0

@@ -24,7 +24,7 @@ def launcher() -> str:
     if called and is_launcher(called):
         name = Path(called).name
         return name if shutil.which(name) == called else called
-    if is_launcher("rlt"):
+    if is_launcher("rlt") or not LAUNCHER.is_file():  # a package installs it in the PATH
         return "rlt"
     path = near_path(LAUNCHER)
     return str(path) if path.is_absolute() else f"./{path}"

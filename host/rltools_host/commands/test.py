@@ -26,7 +26,7 @@ import typer
 from rltools_host.build import cpp_tests, platformio, tested_boards
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, leave
-from rltools_host.errors import BuildError
+from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
@@ -266,6 +266,8 @@ def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> Non
 
 def run(selection: Selection, json_output: bool = False) -> int:
     """An expression runs its tests alone: nothing is installed or built that they do not use."""
+    if PROJECT.is_elsewhere:
+        raise UsageError(f"{PROJECT.root} is no checkout: `rlt test` tests one, {TREE.root}")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile all packages
     named = selection.expression is not None
     for group in tools.GROUPS if selection.rest and not named else GROUPS:

@@ -13,7 +13,11 @@ from rltools_host.tree import TREE
 
 
 def git_revision() -> dict[str, Any]:
-    """The sources' revision and whether they were changed since; empty outside of git."""
+    """The tree's revision and whether it was changed since; empty outside of git, also where a
+    repository around an installed tree is another's."""
+    unknown = {"git_revision": None, "git_dirty": None}
+    if not (TREE.root / ".git").exists():
+        return unknown
 
     def git(*arguments: str) -> str:
         result = subprocess.run(
@@ -29,7 +33,7 @@ def git_revision() -> dict[str, Any]:
         revision = git("rev-parse", "HEAD")
         return {"git_revision": revision, "git_dirty": bool(git("status", "--porcelain"))}
     except (OSError, subprocess.SubprocessError):
-        return {"git_revision": None, "git_dirty": None}
+        return unknown
 
 
 def machine() -> dict[str, Any]:

@@ -22,6 +22,7 @@ from typing import IO, Any
 from rltools_host.child_process import ending, start_child
 from rltools_host.errors import DiskError
 from rltools_host.files import disk_error
+from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.training import worker
 from rltools_host.training.group_view import (
     FAILED,
@@ -56,7 +57,12 @@ class Worker:
         except OSError as error:
             raise disk_error(job_path, error) from None
         command = [sys.executable, "-I", str(Path(worker.__file__)), str(job_path)]
-        self.process = start_child(command, stdout=subprocess.PIPE, stderr=self._errors)
+        self.process = start_child(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            environment={VARIABLE: str(PROJECT.root)},
+        )
         assert self.process.stdout is not None
         self.stream: IO[bytes] = self.process.stdout
 
