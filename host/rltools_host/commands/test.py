@@ -212,7 +212,6 @@ def pytest_report() -> Path:
 
 def python_tests(selection: Selection) -> Outcome:
     started = time.monotonic()
-    pytest_report().unlink(missing_ok=True)
     files = selection.python_files
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={pytest_report()}"]
@@ -275,6 +274,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
     if not named:
         tools.install_system_packages(optional=selection.rest)
     begun = time.time()
+    pytest_report().unlink(missing_ok=True)
     code = 0
     with ThreadPoolExecutor(2) as background:
         cpp = background.submit(run_cpp_tests, selection) if selection.cpp_targets() else None

@@ -1,4 +1,4 @@
-// Test: -Og threads
+// Test: -Og threads more
 // The device with several threads: networks and whole training runs end in the bits of one thread.
 // The pool of threads itself: test_pool.cpp.
 #include <dirent.h>
@@ -120,12 +120,16 @@ void require_same_passes(int threads) {
 TEST_CASE("networks of every activation, depth and width give the bits of one thread") {
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
+#if defined(RLT_TEST_ALL)
     require_same_passes<Mlp<float, Dimensions<4, 64, 64, 1>, Activation::relu, Activation::tanh>>(
         threads);
+#endif
     require_same_passes<
         Mlp<float, Dimensions<33, 65, 47, 3>, Activation::gelu, Activation::identity>>(threads);
+#if defined(RLT_TEST_ALL)
     require_same_passes<Mlp<float, Dimensions<300, 20>, Activation::relu, Activation::tanh>>(
         threads);
+#endif
     // Divided into more parts than there are threads.
     require_same_passes<Mlp<float, Dimensions<150, 130>, Activation::relu, Activation::tanh>>(
         threads);
@@ -134,12 +138,16 @@ TEST_CASE("networks of every activation, depth and width give the bits of one th
 
 TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
   const std::string expected = hash_after<PendulumTd3>(Generic{}, 250);
+#if defined(RLT_TEST_ALL)
   CHECK(hash_after<WholeBatch<PendulumTd3>>(HostSimd{}, 250) == expected);
   CHECK(hash_after<WithSecondCriticScratch<PendulumTd3>>(HostSimd{}, 250) == expected);
+#endif
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
+#if defined(RLT_TEST_ALL)
     CHECK(hash_on_threads<WholeBatch<PendulumTd3>>(threads, 250) == expected);
     CHECK(hash_on_threads<WithSecondCriticScratch<PendulumTd3>>(threads, 250) == expected);
+#endif
     CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumTd3>>>(threads, 250) ==
           expected);
   }
@@ -147,10 +155,14 @@ TEST_CASE("TD3 ends with the same bits on one thread, on two and on three") {
 
 TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
   const std::string expected = hash_after<PendulumSac>(Generic{}, 200);
+#if defined(RLT_TEST_ALL)
   CHECK(hash_after<WithSecondCriticScratch<PendulumSac>>(HostSimd{}, 200) == expected);
+#endif
   for (const int threads : {1, 2, 3}) {
     CAPTURE(threads);
+#if defined(RLT_TEST_ALL)
     CHECK(hash_on_threads<WholeBatch<PendulumSac>>(threads, 200) == expected);
+#endif
     CHECK(hash_on_threads<WithSecondCriticScratch<WholeBatch<PendulumSac>>>(threads, 200) ==
           expected);
   }
@@ -158,7 +170,9 @@ TEST_CASE("SAC ends with the same bits on one thread, on two and on three") {
 
 TEST_CASE("PPO ends with the same bits on one thread and on two, which share its environments") {
   const std::string expected = hash_after<PendulumPpo>(Generic{}, 270);
+#if defined(RLT_TEST_ALL)
   CHECK(hash_on_threads<PendulumPpo>(2, 270) == expected);
+#endif
   CHECK(hash_on_threads<WholeBatch<PendulumPpo>>(2, 270) == expected);
   CHECK(hash_after<RandomPointPpo>(HostThreads{}, 90) == hash_after<RandomPointPpo>(Generic{}, 90));
 }
