@@ -19,7 +19,7 @@ import gymnasium_points
 from gymnasium_points import DyingPoint, NanPoint, Point, RaisingPoint
 from rltools_host.build import experiments, subjects
 from rltools_host.clients.training import TrainingClient
-from rltools_host.commands import evaluate, export, push
+from rltools_host.commands import evaluate, export, policies
 from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, UsageError
 from rltools_host.gymnasium_tasks import opening
 from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
@@ -332,7 +332,7 @@ def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
     place = place_of_run(run, "host", None, None)
     assert place.contract.startswith("gym-dot-")
     assert PolicyPlace("host", None, place.contract).contract == place.contract
-    outcome = push.run(PushRequest(run, place, None, True))
+    outcome = policies.push(PushRequest(run, place, None, True))
     assert outcome.activated
 
 
