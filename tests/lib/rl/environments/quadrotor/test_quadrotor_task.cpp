@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quadrotor_episode.h"
+#include "rltools/core/crc32.h"
 #include "rltools/rl/environments/with_action_history.h"
 
 using namespace rlt;
@@ -242,6 +243,12 @@ TEST_CASE("the settings' own values are an airframe too") {
   CHECK(episode.parameters.mass_kg == 0.05f);
   CHECK(episode.parameters.thrust_2 == 0.3f);
   CHECK(episode.parameters.hover_fraction == doctest::Approx(0.05 * 9.81 / 4 / 0.3));
+}
+
+TEST_CASE("experiments train with the settings of their published runs") {
+  // Another number is another task under the same name: the runs of before are then not these.
+  const quadrotor::TrainingSettings settings;
+  CHECK(crc32(&settings, sizeof(settings)) == 940882823u);
 }
 
 TEST_CASE("limits end an episode and cost what they say") {
