@@ -6,12 +6,14 @@ of the core has. Beside it the build from nothing. Nothing is pinned: a build ta
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +41,10 @@ def run(
     """Measures, prints it and returns what `--json` prints."""
     harness.require_positive(repetitions=repetitions)
     experiments.require_experiment(experiment)
+    with without_compiler_cache():
+        times = build_times(experiment, directory or PROJECT.benchmarks / "build-time", repetitions)
     document = {
-        **build_times(experiment, directory or PROJECT.benchmarks / "build-time", repetitions),
+        **times,
         "machine": harness.machine(),
         "load_average": harness.load_average(),
         "date": clock.date(),
@@ -49,6 +53,21 @@ def run(
     if json_output:
         print(json.dumps(document))
     return document
+
+
+@contextlib.contextmanager
+def without_compiler_cache() -> Iterator[None]:
+    """Where there is one (cmake/compiler_cache.cmake), nothing would be compiled."""
+    name = "CCACHE_DISABLE"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def build_times(experiment: str, directory: Path, repetitions: int = REPETITIONS) -> dict[str, Any]:
@@ -140,7 +159,10 @@ def objects_of(header: Path, directory: Path, experiment: str) -> list[Path]:
     for line in dependencies.splitlines():
         if match := DEPENDENCIES_OF.match(line):
             compiled = match.group(1)
-        elif line.strip() == str(header) and f" -o {compiled} " in commands:
+        elif (
+            os.path.normpath(directory / line.strip()) == str(header)
+            and f" -o {compiled} " in commands
+        ):
             found.append(directory / compiled)
     return [path for path in found if path.is_file()]
 
