@@ -46,10 +46,11 @@ PAUSE_AT = 300
 OF_A_RUN = ("run", "experiment", "board", "seed", "steps", "train_s", "steps_per_s", "state_sha256")
 
 # Seconds of a processor (Intel Xeon, 2.1 GHz), for the estimate at the beginning.
-COMPILE_HOST_S = 12.0
-COMPILE_BOARD_S = 8.0
-TRAIN_HOST_S = 5.0  # with evaluation and report
-STEP_ON_BOARD_S = 0.025
+COMPILE_HOST_S = 9.0
+COMPILE_BOARD_S = 5.0
+TRAIN_HOST_S = 8.0  # with evaluation and report
+STEP_ON_BOARD_S = 0.026
+STEPS_WITHOUT_UPDATE = 100
 COLUMNS = 80
 MEASURED_S = 0.3  # how long a process tells how busy the machine is
 
@@ -218,9 +219,13 @@ def estimate(story: Story, times: float) -> Iterator[str]:
     if story.board.emulator is not None:
         steps = story.steps or 10_000
         emulated = steps if story.whole else PAUSE_AT
-        all_s = about(steps * STEP_ON_BOARD_S * times)
+        all_s = about(on_board_s(steps) * times)
         besides = "" if story.whole else f" (--whole: all {steps:,}, {all_s})"
-        yield line(f"emulate {emulated:,} steps", emulated * STEP_ON_BOARD_S, besides)
+        yield line(f"emulate {emulated:,} steps", on_board_s(emulated), besides)
+
+
+def on_board_s(steps: int) -> float:
+    return max(0, steps - STEPS_WITHOUT_UPDATE) * STEP_ON_BOARD_S
 
 
 def about(seconds: float) -> str:
@@ -263,6 +268,8 @@ def train_on_board(story: Story) -> None:
         story.say(line.strip())
     if story.board.emulator is not None:
         story.say(f"{story.board.title}, over a serial port; {program.name} is all it runs")
+    if not story.whole:
+        story.say(f"it is paused after {PAUSE_AT} steps, as by Ctrl-C")
     pausing: list[PausingScreen] = []
 
     def make(view: TrainingView) -> Screen:

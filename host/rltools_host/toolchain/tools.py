@@ -116,7 +116,10 @@ def install_system_packages(*, optional: bool) -> None:
     """What `rlt test` needs: every package of the table that is not optional, and a compiler cache
     or all optional ones where that is possible."""
     table = {name: tool for name, tool in system_tools().items() if tool.package}
-    require(*(name for name, tool in table.items() if not tool.optional))
+    needed = tuple(name for name, tool in table.items() if not tool.optional)
+    if missing := missing_tools(needed):
+        install_packages(missing)  # the tests call the system's compiler by its name
+    require(*needed)
     if apt_prefix() is None:
         return
     try:

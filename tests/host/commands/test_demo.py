@@ -228,7 +228,7 @@ def test_the_board_is_left_out_where_its_tools_are_missing(
 def test_the_estimate_is_of_a_machine_as_busy_as_it_is(told: Told) -> None:
     told.story.whole = False
     lines = {line.strip()[:12]: line for line in demo.estimate(told.story, 2.0)}
-    assert lines["emulate 300 "].endswith("15 s (--whole: all 10,000, 8 min)")
+    assert lines["emulate 300 "].endswith("10 s (--whole: all 10,000, 9 min)")
     assert demo.slowness() >= 1.0
 
 
