@@ -100,6 +100,7 @@ def test_pymavlink_gets_and_puts(
     check_restored(port, checkpoint, dialect)
 
 
+@pytest.mark.all
 def test_pymavlink_gets_from_the_emulated_board(
     programs: Programs,
     description: ExperimentDescription,

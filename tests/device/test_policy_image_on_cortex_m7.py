@@ -72,6 +72,7 @@ def ant_image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return read_run_policy(RunFolder.open(str(run))).data
 
 
+@pytest.mark.all
 def test_an_ants_policy_gives_the_same_bits(
     ant_image: bytes, program: Path, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_this_machine_goes_on_where_the_emulated_board_was_learning(
     assert resume_from(connect("host"), description, checkpoint, **RUN) == expected.state_sha256
 
 
+@pytest.mark.all
 def test_the_emulated_board_goes_on_where_this_machine_was_learning(
     connect: Connect, description: ExperimentDescription
 ) -> None:

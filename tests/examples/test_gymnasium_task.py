@@ -13,6 +13,7 @@ FILE = TREE.root / "examples/gymnasium_task/servo.py"
 EXAMPLE = runpy.run_path(str(FILE), run_name="example")
 
 
+@pytest.mark.all
 def test_the_servo_is_learnt(tmp_path: Path) -> None:
     """Without a torque the return is about -80; 20,000 steps reach -9."""
     assert EXAMPLE["train"](3000, tmp_path) > -25.0

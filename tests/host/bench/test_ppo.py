@@ -72,6 +72,7 @@ def with_stubs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ppo, "ITERATION_STEPS", 30)
 
 
+@pytest.mark.all
 def test_contenders_take_turns_and_who_fails_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -283,6 +284,7 @@ def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -
     assert ppo_run.OBSERVATION_DIM == ppo_contenders.OBSERVATION_DIM
 
 
+@pytest.mark.all
 def test_our_loop_and_the_rollout_do_what_they_say(tmp_path: Path) -> None:
     pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
     (tmp_path / "peers").mkdir()

@@ -160,6 +160,7 @@ def test_table(
     assert "16,384" not in read(trained.parent / "elsewhere.html")
 
 
+@pytest.mark.all
 def test_interrupted_study_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

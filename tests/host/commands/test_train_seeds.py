@@ -119,7 +119,13 @@ def test_as_many_at_once_as_is_said(tmp_path: Path, jobs: int) -> None:
 # -- signals ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        *(pytest.param(each, marks=pytest.mark.all) for each in (signal.SIGTERM, signal.SIGHUP)),
+    ],
+)
 def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signals) -> None:
     group = tmp_path / "group"
     words = ("--seeds", "0-2", "--steps", LONG, "--jobs", "1", "--out", group)
@@ -157,7 +163,9 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signa
     assert "have finished: give a larger total with --steps" in again.stderr
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize(
+    "delay_s", [0.2, *(pytest.param(each, marks=pytest.mark.all) for each in (0.0, 0.5))]
+)
 def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     """Also while processes start, before there is anything to save."""
     group = tmp_path / "group"

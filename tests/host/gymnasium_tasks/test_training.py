@@ -246,7 +246,7 @@ def test_a_process_that_is_killed_loses_nothing(
     assert [text[:18] for text in event_texts(tmp_path / "run")] == ["new episodes begin"]
 
 
-@pytest.mark.parametrize("train", [TRAIN, TRAIN_PPO])
+@pytest.mark.parametrize("train", [pytest.param(TRAIN, marks=pytest.mark.all), TRAIN_PPO])
 def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: Any) -> None:
     def interrupt(view: TrainingView) -> Screen:
         return At(view, 200, lambda: os.kill(os.getpid(), signal.SIGINT))
