@@ -5,6 +5,8 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 from rltools_host.gymnasium_tasks.opening import open_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.tree import TREE
