@@ -1,10 +1,10 @@
 // Prints an experiment's description as JSON on standard output: what the host tools need to know
 // about a compiled experiment. Keys and meaning: docs/protocol.md, "Experiment description".
-#include <cinttypes>
 #include <cstdio>
 #include <string>
 #include <type_traits>
 
+#include "describe_environment.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/training.h"
@@ -13,112 +13,79 @@
 namespace {
 
 using Experiment = rlt::RLT_EXPERIMENT;
-using Hyperparameters = rlt::RunHyperparameters<Experiment>;
+using rlt::describe::Json;
 
-const char* comma(bool is_first) { return is_first ? "" : ","; }
+// name(write) gives a name letter by letter.
+template <class Name>
+std::string text_of(Name&& name) {
+  std::string text;
+  name([&](char c) { text += c; });
+  return text;
+}
 
 template <class Network>
-void print_network(const char* name, bool is_first) {
-  std::printf("%s\n    \"%s\": {\"dimensions\": [", comma(is_first), name);
-  for (int i = 0; i < Network::Shape::kCount; i++) {
-    std::printf("%s%d", i ? ", " : "", Network::Shape::kWidth[i]);
-  }
-  std::printf("], \"activations\": [");
-  for (int layer = 0; layer < Network::kLayerCount; layer++) {
-    std::printf("%s\"%s\"", layer ? ", " : "", rlt::activation_name(Network::activation(layer)));
-  }
-  std::printf("], \"parameters\": %d}", Network::kParameterCount);
+void describe_network(Json& json, const char* name) {
+  json.object(name, [&] {
+    json.list("dimensions", [&] {
+      for (int i = 0; i < Network::Shape::kCount; i++) json.write(Network::Shape::kWidth[i]);
+    });
+    json.list("activations", [&] {
+      for (int layer = 0; layer < Network::kLayerCount; layer++) {
+        json.write(rlt::activation_name(Network::activation(layer)));
+      }
+    });
+    json.pair("parameters", Network::kParameterCount);
+  });
 }
-
-void print_channels(const char* name, const rlt::Channel* channels, int count) {
-  std::printf("    \"%s\": [", name);
-  for (int i = 0; i < count; i++) {
-    std::printf("%s{\"name\": \"%s\", \"unit\": \"%s\", \"minimum\": %.9g, \"maximum\": %.9g}",
-                i ? ", " : "", channels[i].name, channels[i].unit,
-                static_cast<double>(channels[i].minimum), static_cast<double>(channels[i].maximum));
-  }
-  std::printf("]");
-}
-
-void print_value(const char* text) { std::printf("\"%s\"", text); }
-void print_value(std::uint32_t number) { std::printf("%" PRIu32, number); }
-void print_value(double number) { std::printf("%.17g", number); }
 
 // What the fingerprint is the hash of.
-void print_learning(rlt::Training<Experiment>& training) {
-  std::printf("  \"learning\": {");
-  const char* separator = "\n    ";
-  rlt::for_each_learning_item(training, [&](const rlt::ItemName& item, auto value) {
-    std::string name;
-    rlt::write_item_name(item, [&](char c) { name += c; });
-    std::printf("%s\"%s\": ", separator, name.c_str());
-    print_value(value);
-    separator = ",\n    ";
+void describe_learning(Json& json, rlt::Training<Experiment>& training) {
+  json.object("learning", [&] {
+    rlt::for_each_learning_item(training, [&](const rlt::ItemName& item, auto value) {
+      json.pair(text_of([&](auto write) { rlt::write_item_name(item, write); }).c_str(), value);
+    });
   });
-  std::printf("\n  },\n");
 }
 
 // What the algorithm says of itself: networks, sizes, metrics.
-void print_algorithm(rlt::Training<Experiment>& training) {
-  bool is_first = true;
-  std::printf("  \"networks\": {");
-  rlt::for_each_network(training, [&](const char* name, const auto& network) {
-    print_network<std::decay_t<decltype(network)>>(name, is_first);
-    is_first = false;
+void describe_algorithm(Json& json, rlt::Training<Experiment>& training) {
+  json.object("networks", [&] {
+    rlt::for_each_network(training, [&](const char* name, const auto& network) {
+      describe_network<std::decay_t<decltype(network)>>(json, name);
+    });
   });
-  std::printf("\n  },\n  \"environments\": %d,\n  \"sizes\": {",
-              rlt::kEnvironmentCount<Experiment>);
-  is_first = true;
-  rlt::for_each_size(training, [&](const char* name, int size) {
-    std::printf("%s\"%s\": %d", is_first ? "" : ", ", name, size);
-    is_first = false;
+  json.pair("environments", rlt::kEnvironmentCount<Experiment>);
+  json.object("sizes", [&] {
+    rlt::for_each_size(training, [&](const char* name, int size) { json.pair(name, size); });
   });
-  std::printf("},\n  \"metrics\": [");
-  using Metrics = Experiment::Algorithm::Metrics;
-  for (int i = 0; i < Metrics::kCount; i++) {
-    std::printf("%s\n    {\"name\": \"%s\", \"description\": \"%s\"}", comma(i == 0),
-                Metrics::info(i).name, Metrics::info(i).description);
-  }
-  std::printf("\n  ],\n");
+  json.list("metrics", [&] {
+    using Metrics = Experiment::Algorithm::Metrics;
+    for (int i = 0; i < Metrics::kCount; i++) {
+      json.object([&] {
+        json.pair("name", Metrics::info(i).name);
+        json.pair("description", Metrics::info(i).description);
+      });
+    }
+  });
 }
 
-// The name of the contract that an environment is derived from; null where it states its channels
-// itself.
-template <class E, class = void>
-struct ContractName {
-  static constexpr const char* kValue = nullptr;
-};
-template <class E>
-struct ContractName<E, std::void_t<decltype(E::kContractName)>> {
-  static constexpr const char* kValue = E::kContractName;
-};
-
-void print_contract() {
-  const char* name = ContractName<Experiment::Environment>::kValue;
-  if (name == nullptr) {
-    std::printf("    \"contract\": null,\n");
-  } else {
-    std::printf("    \"contract\": \"%s\",\n", name);
-  }
-}
-
-void print_solved_return() {
-  constexpr double kReturn = Experiment::Environment::kSolvedReturn;
-  std::printf("    \"solved_return\": ");
-  if (rlt::is_finite(kReturn)) {
-    std::printf("%.9g,\n", kReturn);
-  } else {
-    std::printf("null,\n");
-  }
-}
-
-// The parameter's default in this experiment, which may differ from the algorithm's.
-double default_of(const Hyperparameters& hyperparameters, int index) {
-  const std::uint32_t bits = hyperparameters.get_bits(index);
-  if (Hyperparameters::info(index).type == rlt::DataType::u32) return bits;
-  float value;
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return static_cast<double>(value);
+// The tensors of a checkpoint's payload.
+void describe_state(Json& json, rlt::Training<Experiment>& training) {
+  json.list("state", [&] {
+    std::uint32_t offset = 0;
+    rlt::for_each_state_tensor(training, [&](const rlt::TensorInfo& info, void*) {
+      json.object([&] {
+        json.pair("name", text_of([&](auto write) { rlt::write_full_name(info, write); }).c_str());
+        json.pair("dtype", rlt::data_type_name(info.type));
+        json.list("shape", [&] {
+          json.write(info.rows);
+          json.write(info.columns);
+        });
+        json.pair("offset", offset);
+      });
+      offset += info.bytes();
+    });
+  });
 }
 
 rlt::Learner<Experiment> learner;
@@ -136,45 +103,25 @@ int main() {
     std::fprintf(stderr, "%s\n", reason);
     return 1;
   }
-  std::printf("{\n  \"name\": \"%s\",\n  \"algorithm\": \"%s\",\n", Experiment::kName,
-              Experiment::Algorithm::kName);
-  std::printf("  \"fingerprint\": %" PRIu32 ",\n", rlt::fingerprint(training));
-  std::printf("  \"environment\": {\n    \"name\": \"%s\",\n    \"step_interval_us\": %" PRIu32
-              ",\n    \"episode_steps\": %d,\n",
-              Environment::kName, Environment::kStepInterval_us, Experiment::kEpisodeSteps);
-  print_contract();
-  print_solved_return();
-  print_channels("observations", Environment::kObservations, Environment::kObservationDim);
-  std::printf(",\n");
-  print_channels("actions", Environment::kActions, Environment::kActionDim);
-  std::printf("\n  },\n");
-  print_learning(training);
-  print_algorithm(training);
-  std::printf("  \"hyperparameters\": [\n");
-  const Hyperparameters hyperparameters{};
-  for (int i = 0; i < Hyperparameters::kCount; i++) {
-    const rlt::ParameterInfo& info = Hyperparameters::info(i);
-    std::printf(
-        "    {\"name\": \"%s\", \"type\": \"%s\", \"default\": %.9g, \"minimum\": %.17g, "
-        "\"maximum\": %.17g, \"unit\": \"%s\", \"description\": \"%s\"}%s\n",
-        info.name, rlt::data_type_name(info.type), default_of(hyperparameters, i), info.minimum,
-        info.maximum, info.unit, info.description, i + 1 < Hyperparameters::kCount ? "," : "");
-  }
-  std::printf("  ],\n  \"state\": [\n");
-  std::uint32_t offset = 0;
-  const std::uint32_t total = rlt::state_bytes(training);
-  rlt::for_each_state_tensor(training, [&](const rlt::TensorInfo& info, void*) {
-    std::string name;
-    rlt::write_full_name(info, [&](char c) { name += c; });
-    std::printf("    {\"name\": \"%s\", \"dtype\": \"%s\", \"shape\": [%" PRIu32 ", %" PRIu32
-                "], \"offset\": %" PRIu32 "}%s\n",
-                name.c_str(), rlt::data_type_name(info.type), info.rows, info.columns, offset,
-                offset + info.bytes() < total ? "," : "");
-    offset += info.bytes();
+  Json json;
+  json.object([&] {
+    json.pair("name", Experiment::kName);
+    json.pair("algorithm", Experiment::Algorithm::kName);
+    json.pair("fingerprint", rlt::fingerprint(training));
+    json.object("environment", [&] {
+      rlt::describe::describe_environment<Environment>(json, Experiment::kEpisodeSteps);
+    });
+    describe_learning(json, training);
+    describe_algorithm(json, training);
+    describe_parameters(json, "hyperparameters", rlt::RunHyperparameters<Experiment>{});
+    describe_state(json, training);
+    json.object("bytes", [&] {
+      json.pair("state", rlt::state_bytes(training));
+      json.pair("learner", sizeof learner);
+      json.pair("replay", sizeof replay);
+      json.pair("scratch", sizeof scratch);
+    });
   });
-  std::printf("  ],\n  \"bytes\": {\"state\": %" PRIu32
-              ", \"learner\": %zu, \"replay\": %zu, "
-              "\"scratch\": %zu}\n}\n",
-              total, sizeof learner, sizeof replay, sizeof scratch);
+  std::puts(json.text().c_str());
   return 0;
 }

@@ -7,15 +7,18 @@
 // scalar RLT_SCALAR, which is float; double is for tests.
 #include RLT_ENVIRONMENT_HEADER
 
+#include "describe_environment.h"
 #include "rltools/devices/host_threads.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/vector_environment.h"
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 namespace {
 
+using rlt::describe::Json;
 using T = RLT_SCALAR;
 using Environment = rlt::RLT_ENVIRONMENT<T>;
 using State = Environment::State;
@@ -23,50 +26,35 @@ constexpr int kRow = rlt::kCriticObservationDim<Environment>;  // the policy's c
 constexpr int kActionDim = Environment::kActionDim;
 static_assert(rlt::EnvironmentContract<Environment>::kKept);
 
-struct StateField {
-  const char* name;
-  const char* type;  // NumPy's
-  std::uint32_t offset;
-  std::uint32_t elements;  // 0: a number, no array
-};
-
-struct Description {
-  const char* name;
-  const rlt::Channel* observations;
-  const rlt::Channel* actions;
-  const StateField* state_fields;
-  const rlt::ParameterInfo* settings;
-  std::uint32_t observation_dim, privileged_dim, action_dim, state_field_count, setting_count;
-  std::uint32_t state_bytes, parameter_bytes, scalar_bytes;
-  std::uint32_t step_interval_us, episode_steps;
-  std::uint32_t most_threads;
-};
-
 // What is done where an episode has ended: nothing until the next reset; a new one is begun in the
 // same step, or in the next one in place of stepping.
 enum Autoreset : std::uint32_t { kDisabled, kSameStep, kNextStep };
 
-// `count` environments and what came of their last step.
-struct Batch {
-  std::uint32_t count;
-  std::uint32_t threads;
-  std::uint32_t episode_steps;
-  Autoreset autoreset;
-  std::uint32_t seed;
-  std::uint32_t step_number;      // since the seed was given
-  const std::uint32_t* settings;  // four bytes each, in the order of the description
-  State* state;
-  Environment::Parameters* parameters;
-  std::uint32_t* episodes;
-  std::uint32_t* episode_step;
-  T* episode_return;
-  T* action;             // (count, kActionDim), as the caller gives them; step() normalises them
-  T* observation;        // (count, kRow), of the present state
-  T* final_observation;  // the same, of the state in which an episode has ended (kSameStep)
-  T* reward;
-  std::uint8_t* terminated;
-  std::uint8_t* truncated;
-};
+// `count` environments and what came of their last step. A seed's first step has number 0; settings
+// have four bytes each, in the order of the description. The caller's actions (count, kActionDim)
+// are normalised by step(). observation (count, kRow) is of the present state, final_observation of
+// the state in which an episode has ended (kSameStep).
+using Parameters = Environment::Parameters;
+#define RLT_BATCH(X)                \
+  X(std::uint32_t, count)           \
+  X(std::uint32_t, threads)         \
+  X(std::uint32_t, episode_steps)   \
+  X(Autoreset, autoreset)           \
+  X(std::uint32_t, seed)            \
+  X(std::uint32_t, step_number)     \
+  X(const std::uint32_t*, settings) \
+  X(State*, state)                  \
+  X(Parameters*, parameters)        \
+  X(std::uint32_t*, episodes)       \
+  X(std::uint32_t*, episode_step)   \
+  X(T*, episode_return)             \
+  X(T*, action)                     \
+  X(T*, observation)                \
+  X(T*, final_observation)          \
+  X(T*, reward)                     \
+  X(std::uint8_t*, terminated)      \
+  X(std::uint8_t*, truncated)
+RLT_DEFINE_FIELDS(Batch, RLT_BATCH)
 
 template <class E = Environment>
 rlt::VectorEnvironment<E, rlt::kAtRunTime> environments_of(const Batch& batch) {
@@ -92,16 +80,13 @@ E environment_of(const Batch& batch) {
   return environment;
 }
 
-// The list of its settings, or null.
 template <class E = Environment>
-constexpr const rlt::ParameterInfo* setting_list() {
-  if constexpr (rlt::kHasSettings<E>) return E::Settings::kInfo;
-  return nullptr;
-}
-template <class E = Environment>
-constexpr std::uint32_t setting_count() {
-  if constexpr (rlt::kHasSettings<E>) return E::Settings::kCount;
-  return 0;
+void describe_settings(Json& json) {
+  if constexpr (rlt::kHasSettings<E>) {
+    describe_parameters(json, "settings", typename E::Settings{});
+  } else {
+    json.list("settings", [&] {});
+  }
 }
 
 T* observation_of(const Batch& batch, int index) {
@@ -179,55 +164,9 @@ void normalise_actions(const Batch& batch) {
   }
 }
 
-struct FieldList {
-  static constexpr int kMost = 64;
-  StateField fields[kMost];
-  std::uint32_t count = 0;
-
-  FieldList() {
-    static const State state{};
-    state.for_each_field([this](const char* name, const auto& field) {
-      using Field = std::remove_const_t<std::remove_reference_t<decltype(field)>>;
-      using Element = std::remove_all_extents_t<Field>;
-      constexpr bool kIsReal = std::is_floating_point_v<Element>;
-      const auto offset =
-          reinterpret_cast<const char*>(&field) - reinterpret_cast<const char*>(&state);
-      if (count == kMost) __builtin_trap();
-      fields[count++] = {
-          name,
-          kIsReal ? (sizeof(Element) == 8 ? "f8" : "f4") : (sizeof(Element) == 4 ? "u4" : "u1"),
-          static_cast<std::uint32_t>(offset),
-          std::is_array_v<Field> ? static_cast<std::uint32_t>(sizeof(Field) / sizeof(Element)) : 0};
-    });
-  }
-};
-
 }  // namespace
 
 extern "C" {
-
-void rlt_environment_describe(Description* description) {
-  static const FieldList state_fields;
-  *description = {Environment::kName,
-                  Environment::kObservations,
-                  Environment::kActions,
-                  state_fields.fields,
-                  setting_list(),
-                  Environment::kObservationDim,
-                  Environment::kPrivilegedDim,
-                  kActionDim,
-                  state_fields.count,
-                  setting_count(),
-                  sizeof(State),
-                  rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0,
-                  sizeof(T),
-                  Environment::kStepInterval_us,
-                  std::uint32_t{Environment::kEpisodeSteps},
-                  rlt::threads::Pool::kMostThreads};
-}
-
-// Why it cannot be stepped on this machine, in one sentence, or null.
-const char* rlt_environment_unavailable() { return rlt::unavailable_here<Environment>(); }
 
 // The first episode of every environment, of this seed.
 void rlt_environment_reset(Batch* batch, std::uint32_t seed) {
@@ -271,6 +210,30 @@ std::uint32_t rlt_environment_step(Batch* batch) {
     ended += batch->terminated[i] | batch->truncated[i];
   }
   return ended;
+}
+
+const char* rlt_describe() {
+  static const std::string text = rlt::describe::text_of([](Json& json) {
+    rlt::describe::describe_environment<Environment>(json, Environment::kEpisodeSteps);
+    json.pair("unavailable", rlt::unavailable_here<Environment>());
+    describe_settings(json);
+    json.pair("privileged_dim", Environment::kPrivilegedDim);
+    json.pair("scalar", rlt::describe::type_name<T>());
+    json.pair("parameter_bytes",
+              rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0);
+    json.pair("most_threads", rlt::threads::Pool::kMostThreads);
+    json.object("records", [&] {
+      rlt::describe::describe_record<State>(json, "State");
+      rlt::describe::describe_record<Batch>(json, "Batch");
+    });
+    json.object("functions", [&] {
+      RLT_DESCRIBE_FUNCTION(json, rlt_environment_reset);
+      RLT_DESCRIBE_FUNCTION(json, rlt_environment_begin_next);
+      RLT_DESCRIBE_FUNCTION(json, rlt_environment_observe);
+      RLT_DESCRIBE_FUNCTION(json, rlt_environment_step);
+    });
+  });
+  return text.c_str();
 }
 
 }  // extern "C"

@@ -23,20 +23,24 @@ struct Flight {
   State state;
 };
 
-// What is true of a moment, without noise. World: z up; the attitude turns body into world.
-struct Reading {
-  std::uint32_t tick;
-  std::uint32_t table;    // of quadrotor/airframe.h, from 1; 0: the settings' own values
-  std::uint32_t latency;  // ticks
-  float position_m[3];
-  float velocity_m_s[3];
-  float attitude[4];
-  float angular_velocity_rad_s[3];
-  float rotor_speed[4];  // parts of the greatest one
-  float target_position_m[3];
-  float target_velocity_m_s[3];
-  float gust_m_s2[3];
-};
+// What is true of a moment, without noise. World: z up; the attitude turns body into world. Table:
+// of quadrotor/airframe.h, from 1; 0: the settings' own values. Latency is in ticks, a rotor's
+// speed a part of the greatest one.
+using Three = float[3];
+using Four = float[4];
+#define RLT_FLIGHT_READING(X)      \
+  X(std::uint32_t, tick)           \
+  X(std::uint32_t, table)          \
+  X(std::uint32_t, latency)        \
+  X(Three, position_m)             \
+  X(Three, velocity_m_s)           \
+  X(Four, attitude)                \
+  X(Three, angular_velocity_rad_s) \
+  X(Four, rotor_speed)             \
+  X(Three, target_position_m)      \
+  X(Three, target_velocity_m_s)    \
+  X(Three, gust_m_s2)
+RLT_DEFINE_FIELDS(Reading, RLT_FLIGHT_READING)
 
 enum Cause : std::uint32_t { kSuccess, kPosition, kVelocity, kRate, kFault, kTooFar };
 

@@ -1,55 +1,17 @@
 // Shared library over flights of a quadrotor for Python (ctypes): stepped by the caller (flight.h)
 // or flown by a policy (policy_flights.h). All memory is the caller's, arrays row-major.
+#include "describe.h"
 #include "flight.h"
 #include "policy_flights.h"
 #include "rltools/devices/host_threads.h"
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 using namespace rlt::flight;
 
-namespace {
-
-struct Description {
-  const rlt::Channel* observations;
-  const rlt::Channel* actions;
-  const rlt::ParameterInfo* settings;
-  std::uint32_t observation_dim, action_dim, setting_count;
-  std::uint32_t flight_bytes, reading_bytes, sample_bytes, outcome_bytes, order_bytes;
-  std::uint32_t tick_us, table_count, status_count, most_threads;
-};
-
-}  // namespace
-
 extern "C" {
-
-void rlt_flight_describe(Description* description) {
-  *description = {Environment::kObservations,
-                  Environment::kActions,
-                  Settings::kInfo,
-                  kObservationDim,
-                  kActionDim,
-                  Settings::kCount,
-                  sizeof(Flight),
-                  sizeof(Reading),
-                  sizeof(Sample),
-                  sizeof(Outcome),
-                  sizeof(Order),
-                  Environment::kStepInterval_us,
-                  rlt::quadrotor::kTableCount,
-                  rlt::kExecutorStatusCount,
-                  rlt::threads::Pool::kMostThreads};
-}
-
-// Of table `number`, from 1.
-const char* rlt_flight_table_name(std::uint32_t number) {
-  return rlt::quadrotor::kTables<float>[number - 1].name;
-}
-
-const char* rlt_flight_status_text(std::uint32_t status) {
-  return rlt::executor_status_text(static_cast<rlt::ExecutorStatus>(status));
-}
 
 void rlt_flight_begin(Flight* flight, const std::uint32_t* settings, std::uint32_t seed,
                       std::uint32_t episode) {
@@ -114,6 +76,45 @@ void rlt_flight_fly(Order* order) {
   set_threads(device, static_cast<int>(order->threads));
   rlt::for_each_index(device, static_cast<int>(order->threads),
                       [&](auto worker, int) { fly_some(worker, *order); });
+}
+
+const char* rlt_describe() {
+  static const std::string text = rlt::describe::text_of([](rlt::describe::Json& json) {
+    json.pair("step_interval_us", Environment::kStepInterval_us);
+    describe_channels(json, "observations", Environment::kObservations, kObservationDim);
+    describe_channels(json, "actions", Environment::kActions, kActionDim);
+    describe_parameters(json, "settings", Settings{});
+    json.object("limits", [&] {
+      rlt::ExecutorLimits{}.for_each_field(
+          [&](const char* name, auto value) { json.pair(name, value); });
+    });
+    json.list("tables", [&] {
+      for (const auto& table : rlt::quadrotor::kTables<float>) json.write(table.name);
+    });
+    json.list("statuses", [&] {
+      for (int i = 0; i < rlt::kExecutorStatusCount; i++) {
+        json.write(rlt::executor_status_text(static_cast<rlt::ExecutorStatus>(i)));
+      }
+    });
+    json.pair("flight_bytes", sizeof(Flight));
+    json.pair("most_threads", rlt::threads::Pool::kMostThreads);
+    json.object("records", [&] {
+      rlt::describe::describe_record<Reading>(json, "Reading");
+      rlt::describe::describe_record<Sample>(json, "Sample");
+      rlt::describe::describe_record<Outcome>(json, "Outcome");
+      rlt::describe::describe_record<Order>(json, "Order");
+    });
+    json.object("functions", [&] {
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_begin);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_place);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_observe);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_step);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_read);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_check_policy);
+      RLT_DESCRIBE_FUNCTION(json, rlt_flight_fly);
+    });
+  });
+  return text.c_str();
 }
 
 }  // extern "C"

@@ -2,7 +2,9 @@
 // program infer has it, so that a flight over a board has one on this machine beside it, bit for
 // bit. The caller gives the memory, on a boundary of 64 bytes.
 #include <new>
+#include <string>
 
+#include "describe.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/deployment.h"
 
@@ -27,8 +29,6 @@ struct Pilot {
 
 extern "C" {
 
-std::size_t rlt_pilot_bytes() { return sizeof(Pilot); }
-
 // The image acts from now on, in trial or for good. Returns why it does not, a PolicyReason, or -1
 // where it is too large.
 int rlt_pilot_begin(void* memory, const std::uint8_t* image, std::uint32_t bytes, int in_trial) {
@@ -48,6 +48,17 @@ int rlt_pilot_begin(void* memory, const std::uint8_t* image, std::uint32_t bytes
 int rlt_pilot_tick(Pilot* pilot, std::uint32_t now_us, std::uint32_t taken_us,
                    const float* observation, float* action) {
   return static_cast<int>(pilot->deployment.tick(now_us, {observation, taken_us}, action));
+}
+
+const char* rlt_describe() {
+  static const std::string text = rlt::describe::text_of([](rlt::describe::Json& json) {
+    json.pair("pilot_bytes", sizeof(Pilot));
+    json.object("functions", [&] {
+      RLT_DESCRIBE_FUNCTION(json, rlt_pilot_begin);
+      RLT_DESCRIBE_FUNCTION(json, rlt_pilot_tick);
+    });
+  });
+  return text.c_str();
 }
 
 }  // extern "C"

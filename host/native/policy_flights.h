@@ -16,39 +16,53 @@ namespace rlt::flight {
 
 constexpr std::size_t kScratchFloats = 4096;  // policies of up to 2,000 units a layer
 
-// A moment, what was observed of it, and what was done.
-struct Sample {
-  Reading reading;
-  float observation[kObservationDim];
-  float action[kActionDim];  // thrusts, parts of the greatest one
-  std::uint32_t status;      // ExecutorStatus
-};
+// A moment, what was observed of it, and what was done: thrusts, parts of the greatest one, and the
+// ExecutorStatus.
+using Observation = float[kObservationDim];
+using Action = float[kActionDim];
+#define RLT_FLIGHT_SAMPLE(X)  \
+  X(Reading, reading)         \
+  X(Observation, observation) \
+  X(Action, action)           \
+  X(std::uint32_t, status)
+RLT_DEFINE_FIELDS(Sample, RLT_FLIGHT_SAMPLE)
 
-struct Outcome {
-  std::uint32_t cause;
-  std::uint32_t status;  // ExecutorStatus of the last tick
-  std::uint32_t table, latency;
-  std::uint32_t ticks;          // flown
-  std::uint32_t settling_tick;  // from which on it was within the radius, to the end
-  float error_m;                // `needed_ticks` of the judged ones were within it; NaN: not judged
-  float episode_return;         // sum of the environment's rewards
-};
+// What a flight ended with: the ExecutorStatus of the last tick; ticks flown; the tick from which
+// on it was within the radius, to the end; the distance within which it was in `needed_ticks` of
+// those judged, NaN where it was not judged; the sum of the environment's rewards.
+#define RLT_FLIGHT_OUTCOME(X)     \
+  X(std::uint32_t, cause)         \
+  X(std::uint32_t, status)        \
+  X(std::uint32_t, table)         \
+  X(std::uint32_t, latency)       \
+  X(std::uint32_t, ticks)         \
+  X(std::uint32_t, settling_tick) \
+  X(float, error_m)               \
+  X(float, episode_return)
+RLT_DEFINE_FIELDS(Outcome, RLT_FLIGHT_OUTCOME)
 
 // Flights of a policy: episodes `first_episode` to `first_episode + count - 1`. A flight succeeds
 // where it lasts `ticks`, and is within `radius_m` of its target in `needed_ticks` of the last
-// `judged_ticks`.
-struct Order {
-  const std::uint32_t* settings;  // four bytes each, in the order of the description
-  const std::uint8_t* image;      // on a four-byte boundary
-  std::size_t image_bytes;
-  ExecutorLimits limits;
-  std::uint32_t seed, first_episode, count, ticks, judged_ticks, needed_ticks;
-  float radius_m;
-  std::uint32_t threads;
-  Outcome* outcomes;                // (count)
-  Sample* samples;                  // (count, ticks) as far as they are flown; or null
-  std::atomic<std::uint32_t> next;  // flight to begin
-};
+// `judged_ticks`. Settings have four bytes each, in the order of the description; the image lies on
+// a four-byte boundary. outcomes (count); samples (count, ticks) as far as they are flown, or null;
+// next: the flight to begin.
+#define RLT_FLIGHT_ORDER(X)         \
+  X(const std::uint32_t*, settings) \
+  X(const std::uint8_t*, image)     \
+  X(std::size_t, image_bytes)       \
+  X(ExecutorLimits, limits)         \
+  X(std::uint32_t, seed)            \
+  X(std::uint32_t, first_episode)   \
+  X(std::uint32_t, count)           \
+  X(std::uint32_t, ticks)           \
+  X(std::uint32_t, judged_ticks)    \
+  X(std::uint32_t, needed_ticks)    \
+  X(float, radius_m)                \
+  X(std::uint32_t, threads)         \
+  X(Outcome*, outcomes)             \
+  X(Sample*, samples)               \
+  X(std::atomic<std::uint32_t>, next)
+RLT_DEFINE_FIELDS(Order, RLT_FLIGHT_ORDER)
 
 // The environment is stepped in lanes, a flight in each: loops whose passes are independent,
 // straight-line code (rl/vector_environment.h). Which flight is in which lane changes no bit.

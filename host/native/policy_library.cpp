@@ -1,6 +1,9 @@
 // Shared library over policy/runtime.h for Python (ctypes): checks policy images and runs them, bit
 // for bit as a board does. The caller gives all memory; pointers to images lie on four-byte
 // boundaries.
+#include <string>
+
+#include "describe.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/runtime.h"
@@ -31,17 +34,8 @@ void take_safe_action(const rlt::PolicyView& policy, float* action) {
 
 extern "C" {
 
-int rlt_policy_reason_count() { return rlt::kPolicyReasonCount; }
-
-const char* rlt_policy_reason_text(int reason) {
-  return rlt::policy_reason_text(static_cast<rlt::PolicyReason>(reason));
-}
-
-// Bytes of the object that rlt_policy_open() fills.
-std::size_t rlt_policy_object_bytes() { return sizeof(rlt::PolicyView); }
-
-// Parses an image, which must stay where it is while `policy` is used; returns the reason, 0 when
-// accepted.
+// Parses an image, which must stay where it is while `policy`, of object_bytes, is used; returns
+// the reason, 0 when accepted.
 int rlt_policy_open(const std::uint8_t* image, std::size_t count, rlt::PolicyView* policy,
                     std::uint32_t* where) {
   const rlt::PolicyVerdict verdict = rlt::parse_policy(image, count, *policy);
@@ -107,6 +101,27 @@ void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
 float rlt_policy_next_sum(float sum, float value, std::uint32_t step_interval_us, float minimum,
                           float maximum) {
   return rlt::next_sum(sum, value, rlt::sum_step_s<float>(step_interval_us), minimum, maximum);
+}
+
+const char* rlt_describe() {
+  static const std::string text = rlt::describe::text_of([](rlt::describe::Json& json) {
+    json.list("reasons", [&] {
+      for (int i = 0; i < rlt::kPolicyReasonCount; i++) {
+        json.write(rlt::policy_reason_text(static_cast<rlt::PolicyReason>(i)));
+      }
+    });
+    json.pair("object_bytes", sizeof(rlt::PolicyView));
+    json.object("functions", [&] {
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_open);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_scratch_floats);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_check_examples);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_safe_action);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_evaluate);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_layers);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_next_sum);
+    });
+  });
+  return text.c_str();
 }
 
 }  // extern "C"

@@ -14,10 +14,10 @@ from rlt.environments import list_environments, make
 from rlt.policy import Policy
 from rlt.training import Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
+from rltools_host.build.description import Channel
 from rltools_host.environments.single import CompiledEnv, register
 from rltools_host.environments.vector import CompiledVectorEnv
 from rltools_host.errors import Interrupted, RltError
-from rltools_host.policies.contract import Channel
 from rltools_host.training.returns import evaluate, evaluate_gymnasium
 
 __all__ = [

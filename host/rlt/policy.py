@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.arguments import optional_path
+from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
-from rltools_host.policies.contract import Channel
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
 
 

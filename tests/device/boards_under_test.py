@@ -13,7 +13,7 @@ import pytest
 from rltools_host.boards.description import Board, emulated_boards, load_board
 from rltools_host.boards.emulator import Emulator
 from rltools_host.build import cmake, firmware, protocol
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Event, Result, TrainingProgress
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import EmulatedLink

@@ -19,7 +19,7 @@ from boards_under_test import (
 )
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, protocol
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.session import BoardSession
 from rltools_host.tree import TREE
 

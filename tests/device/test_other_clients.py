@@ -18,7 +18,7 @@ import pytest
 
 from boards_under_test import EMULATED, LIMIT_S, SHORT_RUN, Programs, train
 from rltools_host.boards.description import load_board
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import State
 from rltools_host.clients.session import BoardSession
 from rltools_host.link.emulated import Emulator

@@ -17,7 +17,7 @@ from boards_under_test import (
     train,
 )
 from rltools_host.build import experiments
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Evaluation, Event
 from rltools_host.clients.session import BoardSession
 from rltools_host.runs.checkpoint import parse_image

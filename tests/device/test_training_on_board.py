@@ -30,7 +30,7 @@ from boards_under_test import (
 )
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
 from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.clients.session import BoardSession

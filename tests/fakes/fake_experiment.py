@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rltools_host.build.experiments import (
+from rltools_host.build.description import (
     ExperimentDescription,
-    Hyperparameter,
     Metric,
+    Parameter,
     StateTensor,
 )
 
@@ -21,14 +21,14 @@ STATE_BYTES = 5717
 
 LARGEST = 4294967295.0
 HYPERPARAMETERS = (
-    Hyperparameter("seed", "U32", 0, 0, LARGEST, "", "Seed."),
-    Hyperparameter("steps", "U32", 1000, 1, LARGEST, "steps", "Steps in all."),
-    Hyperparameter("eval_every", "U32", 100, 1, LARGEST, "steps", "Steps between evaluations."),
-    Hyperparameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
-    Hyperparameter("report_every", "U32", 100, 1, LARGEST, "steps", "Steps between reports."),
-    Hyperparameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
-    Hyperparameter("adam_beta", "F32", 0.5, 0, 1 - 2.0**-24, "", "Decay of averages."),
-    Hyperparameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
+    Parameter("seed", "U32", 0, 0, LARGEST, "", "Seed."),
+    Parameter("steps", "U32", 1000, 1, LARGEST, "steps", "Steps in all."),
+    Parameter("eval_every", "U32", 100, 1, LARGEST, "steps", "Steps between evaluations."),
+    Parameter("eval_episodes", "U32", 10, 1, 1000, "episodes", "Episodes."),
+    Parameter("report_every", "U32", 100, 1, LARGEST, "steps", "Steps between reports."),
+    Parameter("learning_rate", "F32", 1e-3, 0, 1, "", "Step size."),
+    Parameter("adam_beta", "F32", 0.5, 0, 1 - 2.0**-24, "", "Decay of averages."),
+    Parameter("adam_epsilon", "F32", 1e-8, 1e-30, 1, "", "Against division by zero."),
 )
 METRICS = (
     Metric("value_loss", "Never more than one."),

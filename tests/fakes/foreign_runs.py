@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from policy_run import make_policy_run
-from rltools_host.gymnasium_tasks.task import ChannelRange, Sizes, Task
+from rltools_host.build.description import Channel
+from rltools_host.gymnasium_tasks.task import Sizes, Task
 
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name("executed").touch()
@@ -33,8 +34,8 @@ def pendulum_task(source: str) -> Task:
         step_interval_us=50_000,
         observation_shape=(3,),
         action_shape=(1,),
-        observations=tuple(ChannelRange(n, unit, -m, m) for n, unit, m in observations),
-        actions=(ChannelRange("torque", "N*m", -2.0, 2.0),),
+        observations=tuple(Channel(n, unit, -m, m) for n, unit, m in observations),
+        actions=(Channel("torque", "N*m", -2.0, 2.0),),
         solved_return=None,
     )
 

@@ -14,6 +14,7 @@ from fake_board import FakeBoard, initial_state, next_state, policy_of
 from fake_experiment import fake_experiment
 from fake_faults import Faults
 from rltools_host.build import experiments, firmware, memory
+from rltools_host.build.description import ExperimentDescription
 from rltools_host.build.protocol import load_dialect
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
@@ -62,7 +63,7 @@ class Bench:
         self.built += 1
 
     @staticmethod
-    def describe(name: str, _board: object = None) -> experiments.ExperimentDescription:
+    def describe(name: str, _board: object = None) -> ExperimentDescription:
         if name not in ("fake-td3", "other-td3"):
             raise unknown_name("experiment", name, ["fake-td3", "other-td3"])
         return fake_experiment(name)

@@ -5,86 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rltools_host.boards.description import Board, list_boards
-from rltools_host.build import cmake, subjects
-from rltools_host.errors import BuildError, UsageError, unknown_name
+from rltools_host.build import cmake, description, subjects
+from rltools_host.build.description import ExperimentDescription
+from rltools_host.errors import BuildError, UsageError
 
 HOST_BOARD = "host"
-
-
-@dataclass(frozen=True)
-class Hyperparameter:
-    """A scalar that can be set without a rebuild; type is "F32" or "U32"."""
-
-    name: str
-    type: str
-    default: float
-    minimum: float
-    maximum: float
-    unit: str
-    description: str
-
-
-@dataclass(frozen=True)
-class StateTensor:
-    """An array of the training state; dtype as in safetensors, offset in the payload."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    offset: int
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What the algorithm reports of its learning, in the place of a progress message's metrics."""
-
-    name: str
-    description: str
-
-
-@dataclass(frozen=True)
-class ExperimentDescription:
-    """What describe-<experiment> prints; `document` is all of it, also networks and sizes.
-
-    `bytes_of` has "state" (the checkpoint's payload), "learner", "replay" and "scratch".
-    """
-
-    name: str
-    algorithm: str
-    fingerprint: int
-    environment: Mapping[str, Any]
-    hyperparameters: tuple[Hyperparameter, ...]
-    tensors: tuple[StateTensor, ...]
-    metrics: tuple[Metric, ...]
-    environments: int  # that are stepped at once
-    bytes_of: Mapping[str, int]
-    document: Mapping[str, Any]
-
-    @property
-    def learning(self) -> Mapping[str, Any]:
-        """What the fingerprint is computed from, entry by entry."""
-        learning = self.document.get("learning")
-        return learning if isinstance(learning, Mapping) else {}
-
-    @property
-    def contract(self) -> str | None:
-        """Of the boards on which its policies act; None where its environment has channels of its
-        own."""
-        name = self.environment.get("contract")
-        return None if name is None else str(name)
-
-    def hyperparameter(self, name: str) -> Hyperparameter:
-        for hyperparameter in self.hyperparameters:
-            if hyperparameter.name == name:
-                return hyperparameter
-        names = [hyperparameter.name for hyperparameter in self.hyperparameters]
-        raise unknown_name("hyperparameter", name, names)
 
 
 def list_experiments(board: Board | None = None) -> list[str]:
@@ -149,24 +77,6 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     if result.returncode != 0:
         raise BuildError(f"{program} ended with code {result.returncode}: {result.stderr.strip()}")
     try:
-        return parse_description(json.loads(result.stdout))
+        return description.experiment(json.loads(result.stdout))
     except (KeyError, TypeError, ValueError) as error:
         raise BuildError(f"{program} printed no experiment description: {error!r}") from None
-
-
-def parse_description(document: Mapping[str, Any]) -> ExperimentDescription:
-    return ExperimentDescription(
-        name=document["name"],
-        algorithm=document["algorithm"],
-        fingerprint=int(document["fingerprint"]),
-        environment=document["environment"],
-        hyperparameters=tuple(Hyperparameter(**entry) for entry in document["hyperparameters"]),
-        tensors=tuple(
-            StateTensor(entry["name"], entry["dtype"], tuple(entry["shape"]), int(entry["offset"]))
-            for entry in document["state"]
-        ),
-        metrics=tuple(Metric(**entry) for entry in document["metrics"]),
-        environments=int(document["environments"]),
-        bytes_of=document["bytes"],
-        document=document,
-    )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Protocol
 
+from rltools_host.build.description import Parameter
 from rltools_host.clients.messages import text_of
 from rltools_host.errors import VerificationError
 from rltools_host.link.connection import EVERYONE, Connection
@@ -14,15 +14,6 @@ from rltools_host.link.framing import Message, payload_of
 
 REFUSALS = 2  # answers with another value before a value counts as refused
 REFUSAL_TEXT = "hyperparameter refused"  # how a board's reason begins; it precedes the answer
-
-
-class Hyperparameter(Protocol):
-    """What must be known of a hyperparameter to set it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> str: ...
 
 
 def value_bits(type_name: str, value: float | int) -> int:
@@ -38,7 +29,7 @@ class ParameterClient:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def set(self, table: Mapping[str, Hyperparameter], values: Mapping[str, float | int]) -> None:
+    def set(self, table: Mapping[str, Parameter], values: Mapping[str, float | int]) -> None:
         """Sets hyperparameters and checks that the board took each of them, bit by bit."""
         for name, value in values.items():
             self._set(name, table[name].type.upper(), value)

@@ -17,102 +17,17 @@ from numpy.typing import NDArray
 
 from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, table, whole_number
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake
+from rltools_host.build import cmake, description
+from rltools_host.build.description import Channel, Parameter
+from rltools_host.build.native import NativeLibrary
 from rltools_host.environments.catalogue import Environment, find_environment
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
-from rltools_host.policies.contract import Channel
 from rltools_host.toolchain import tools
 
 UNLIMITED_STEPS = 2**32 - 1
 DISABLED, SAME_STEP, NEXT_STEP = range(3)  # Autoreset of environment_library.cpp
 MOST_ENVIRONMENTS = 2**20
-UNSIGNED = 2  # DataType::u32
 Array = NDArray[Any]
-
-
-class ChannelRecord(ctypes.Structure):
-    """Channel of policy/contract.h."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("unit", ctypes.c_char_p),
-        ("minimum", ctypes.c_float),
-        ("maximum", ctypes.c_float),
-    )
-
-
-class StateFieldRecord(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        ("offset", ctypes.c_uint32),
-        ("elements", ctypes.c_uint32),
-    )
-
-
-class SettingRecord(ctypes.Structure):
-    """ParameterInfo of rl/hyperparameters.h."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("type", ctypes.c_uint8),
-        ("default", ctypes.c_double),
-        ("minimum", ctypes.c_double),
-        ("maximum", ctypes.c_double),
-        ("unit", ctypes.c_char_p),
-        ("description", ctypes.c_char_p),
-    )
-
-
-class DescriptionRecord(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("observations", ctypes.POINTER(ChannelRecord)),
-        ("actions", ctypes.POINTER(ChannelRecord)),
-        ("state_fields", ctypes.POINTER(StateFieldRecord)),
-        ("settings", ctypes.POINTER(SettingRecord)),
-        *(
-            (name, ctypes.c_uint32)
-            for name in (
-                *("observation_dim", "privileged_dim", "action_dim", "state_field_count"),
-                "setting_count",
-                *("state_bytes", "parameter_bytes", "scalar_bytes"),
-                *("step_interval_us", "episode_steps", "most_threads"),
-            )
-        ),
-    )
-
-
-class BatchRecord(ctypes.Structure):
-    _fields_ = (
-        *(
-            (name, ctypes.c_uint32)
-            for name in (
-                *("count", "threads", "episode_steps", "autoreset", "seed", "step_number"),
-            )
-        ),
-        *(
-            (name, ctypes.c_void_p)
-            for name in (
-                *("settings", "state", "parameters", "episodes", "episode_step", "episode_return"),
-                *("action", "observation", "final_observation"),
-                *("reward", "terminated", "truncated"),
-            )
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A number that an environment takes at run time: kind is "f4", or "u4" for a whole one."""
-
-    name: str
-    kind: str
-    default: float
-    minimum: float
-    maximum: float
-    unit: str
-    description: str
 
 
 @dataclass(frozen=True)
@@ -128,9 +43,10 @@ class Library:
     most_threads: int
     scalar: np.dtype[Any]
     state: np.dtype[Any]  # the fields of State, by their names
+    batch: np.dtype[Any]  # of Batch
     parameter_bytes: int
     privileged_dim: int  # values that observations have behind those of the channels
-    settings: tuple[Setting, ...]
+    settings: tuple[Parameter, ...]
 
 
 def load_library(name: str, double: bool = False) -> Library:
@@ -146,16 +62,16 @@ def loaded(environment: Environment, double: bool) -> Library:
     require_packages(environment)
     target = environment.library + ("-f64" if double else "")
     folder = cmake.build_targets(load_board("host"), [target])
-    library = described(ctypes.CDLL(str(folder / f"lib{target}.so")))
+    native = NativeLibrary(folder / f"lib{target}.so")
+    library = described(native)
     if (library.name, library.episode_steps) != (environment.name, environment.episode_steps):
         raise BuildError(
             f"{environment.header} says {environment.name} with {environment.episode_steps} steps "
             f"an episode, and its compiled code {library.name} with {library.episode_steps}: "
             "write kName and kEpisodeSteps as numbers and texts in this header"
         )
-    library.functions.rlt_environment_unavailable.restype = ctypes.c_char_p
-    if reason := library.functions.rlt_environment_unavailable():
-        raise RltError(reason.decode())
+    if reason := native.description["unavailable"]:
+        raise RltError(reason)
     return library
 
 
@@ -176,62 +92,22 @@ def require_packages(environment: Environment) -> None:
             )
 
 
-def described(functions: ctypes.CDLL) -> Library:
-    record = DescriptionRecord()
-    functions.rlt_environment_describe(ctypes.byref(record))
-    fields = [record.state_fields[i] for i in range(record.state_field_count)]
-    state = np.dtype(
-        {
-            "names": [field.name.decode() for field in fields],
-            "formats": [
-                (field.type.decode(), (field.elements,) if field.elements else ())
-                for field in fields
-            ],
-            "offsets": [field.offset for field in fields],
-            "itemsize": record.state_bytes,
-        }
-    )
-    functions.rlt_environment_step.restype = ctypes.c_uint32
-    for name in ("reset", "begin_next", "observe"):
-        getattr(functions, f"rlt_environment_{name}").restype = None
-    steps = record.episode_steps
+def described(native: NativeLibrary) -> Library:
+    said = native.description
     return Library(
-        name=record.name.decode(),
-        functions=functions,
-        observations=channels(record.observations, record.observation_dim),
-        actions=channels(record.actions, record.action_dim),
-        step_interval_us=record.step_interval_us,
-        episode_steps=None if steps == UNLIMITED_STEPS else steps,
-        most_threads=record.most_threads,
-        scalar=np.dtype(f"f{record.scalar_bytes}"),
-        state=state,
-        parameter_bytes=record.parameter_bytes,
-        privileged_dim=record.privileged_dim,
-        settings=tuple(setting_of(record.settings[i]) for i in range(record.setting_count)),
-    )
-
-
-def setting_of(record: Any) -> Setting:
-    return Setting(
-        record.name.decode(),
-        "u4" if record.type == UNSIGNED else "f4",
-        record.default,
-        record.minimum,
-        record.maximum,
-        record.unit.decode(),
-        record.description.decode(),
-    )
-
-
-def channels(records: Any, count: int) -> tuple[Channel, ...]:
-    return tuple(
-        Channel(
-            records[i].name.decode(),
-            records[i].unit.decode(),
-            records[i].minimum,
-            records[i].maximum,
-        )
-        for i in range(count)
+        name=said["name"],
+        functions=native.functions,
+        observations=description.channels(said["observations"]),
+        actions=description.channels(said["actions"]),
+        step_interval_us=said["step_interval_us"],
+        episode_steps=said["episode_steps"],
+        most_threads=said["most_threads"],
+        scalar=np.dtype(said["scalar"]),
+        state=native.records["State"],
+        batch=native.records["Batch"],
+        parameter_bytes=said["parameter_bytes"],
+        privileged_dim=said["privileged_dim"],
+        settings=description.parameters(said["settings"]),
     )
 
 
@@ -280,39 +156,38 @@ class Batch:
         self.truncated = np.zeros(count, np.bool_)
         self._parameters = np.zeros(count * library.parameter_bytes, np.uint8)
         self._settings = setting_bits(library.name, library.settings, table("settings", settings))
-        self._record = BatchRecord(
-            count,
-            threads,
-            UNLIMITED_STEPS if episode_steps is None else episode_steps,
-            autoreset,
-            0,
-            0,
-            *(
-                array.ctypes.data
-                for array in (
-                    *(
-                        self._settings,
-                        self.states,
-                        self._parameters,
-                        self.episodes,
-                        self.episode_steps,
-                    ),
-                    *(self.episode_returns, self.actions, rows, final_rows),
-                    *(self.rewards, self.terminated, self.truncated),
-                )
-            ),
-        )
+        self._record = np.zeros(1, library.batch)
+        shared: Mapping[str, int | Array] = {
+            "count": count,
+            "threads": threads,
+            "episode_steps": UNLIMITED_STEPS if episode_steps is None else episode_steps,
+            "autoreset": autoreset,
+            "settings": self._settings,
+            "state": self.states,
+            "parameters": self._parameters,
+            "episodes": self.episodes,
+            "episode_step": self.episode_steps,
+            "episode_return": self.episode_returns,
+            "action": self.actions,
+            "observation": rows,
+            "final_observation": final_rows,
+            "reward": self.rewards,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+        }
+        for name, value in shared.items():
+            self._record[name] = value if isinstance(value, int) else value.ctypes.data
         self._rows = (rows, final_rows)  # whose memory the views above and the library have
-        self._pointer = ctypes.byref(self._record)
+        self._pointer = ctypes.c_void_p(self._record.ctypes.data)
         self._step = library.functions.rlt_environment_step
 
     @property
     def seed(self) -> int:
-        return int(self._record.seed)
+        return int(self._record["seed"][0])
 
     def reset(self, seed: int) -> None:
         """The first episode of every environment, which this seed and its row decide."""
-        self.library.functions.rlt_environment_reset(self._pointer, ctypes.c_uint32(seed))
+        self.library.functions.rlt_environment_reset(self._pointer, seed)
 
     def begin_next(self) -> None:
         """The next episode of every environment."""
@@ -329,7 +204,7 @@ class Batch:
 
 
 def setting_bits(
-    owner: str, settings: Sequence[Setting], given: Mapping[str, float]
+    owner: str, settings: Sequence[Parameter], given: Mapping[str, float]
 ) -> NDArray[np.uint32]:
     """Four bytes for each of an environment's settings, those that are not given as they are."""
     known = [setting.name for setting in settings]
@@ -347,9 +222,9 @@ def setting_bits(
                 f"{setting.minimum:g} to {setting.maximum:g} {setting.unit}".rstrip()
                 + f" ({setting.description.rstrip('.')})"
             )
-        if setting.kind == "u4" and value != int(value):
+        if setting.is_whole and value != int(value):
             raise UsageError(f"{setting.name}={value} is not a whole number: give one")
-        bits[i : i + 1].view(setting.kind)[0] = value
+        bits[i : i + 1].view("u4" if setting.is_whole else "f4")[0] = value
     return bits
 
 

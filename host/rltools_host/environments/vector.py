@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from rltools_host.build.description import Channel
 from rltools_host.environments.catalogue import NAMESPACE
 from rltools_host.environments.library import (
     NEXT_STEP,
@@ -23,7 +24,6 @@ from rltools_host.environments.library import (
     put_actions,
 )
 from rltools_host.errors import UsageError
-from rltools_host.policies.contract import Channel
 
 Float32Array = NDArray[np.float32]
 BoolArray = NDArray[np.bool_]

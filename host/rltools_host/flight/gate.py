@@ -98,7 +98,7 @@ class Gate:
         return outcomes
 
     def trace(self, image: PolicyImage, episode: int) -> tuple[Any, Array]:
-        """One of the flights again: its record of OUTCOME, and one of SAMPLE for each tick."""
+        """One of the flights again: its record of Outcome, and one of Sample for each tick."""
         (outcome,), (trace,) = fly(
             image,
             self.rule,

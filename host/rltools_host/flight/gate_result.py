@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.flight.gate import DEFINITION, Gate, parse_gate
-from rltools_host.flight.simulator import FAILURES, OUTCOME, Array, Cause, flight_library
+from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs import schema
 from rltools_host.runs.schema import Unfit
@@ -81,7 +81,7 @@ def share_of(name: str, causes: NDArray[Any]) -> Share:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate, a policy and the outcome of each flight (records of OUTCOME)."""
+    """A gate, a policy and the outcome of each flight (records of Outcome)."""
 
     gate: Gate
     run: str
@@ -171,13 +171,14 @@ class GateResult:
             "definition": self.gate.document(),
             **{name: getattr(self, name) for name in ("experiment", "environment")},
             "policy_sha256": self.policy_sha256,
-            "flights": {name: plain_json(self.outcomes[name].tolist()) for name in COLUMNS},
+            "flights": {name: plain_json(self.outcomes[name].tolist()) for name in columns()},
         }
         write_atomically(path, (json.dumps(document) + "\n").encode())
         return path
 
 
-COLUMNS = tuple(OUTCOME.names or ())
+def columns() -> tuple[str, ...]:
+    return flight_library().records["Outcome"].names or ()
 
 
 def fly_gate(gate: Gate, image: PolicyImage, run: str) -> GateResult:
@@ -230,15 +231,19 @@ RESULT: schema.Keys = {
     "definition": schema.record(DEFINITION),
     **dict.fromkeys(("experiment", "environment"), schema.text()),
     "policy_sha256": schema.DIGEST,
-    "flights": schema.record(
+    "flights": lambda name, value: flights_record()(name, value),
+}
+
+
+def flights_record() -> schema.Check:
+    return schema.record(
         {
-            **dict.fromkeys(COLUMNS, schema.list_of(schema.whole())),
+            **dict.fromkeys(columns(), schema.list_of(schema.whole())),
             "error_m": schema.list_of(schema.optional(schema.number(0))),
             "episode_return": schema.list_of(schema.number()),
         },
         required=True,
-    ),
-}
+    )
 
 
 def read_result(path: Path) -> GateResult:
@@ -248,10 +253,8 @@ def read_result(path: Path) -> GateResult:
     if document["format"] != FORMAT:
         raise Unfit(f"format is {document['format']}, not {FORMAT}")
     gate = parse_gate(document["gate"], document["definition"])
-    columns = document["flights"]
-    outcomes = np.zeros(gate.episodes, OUTCOME)
-    for name in COLUMNS:
-        values = columns[name]
+    outcomes = np.zeros(gate.episodes, flight_library().records["Outcome"])
+    for name, values in document["flights"].items():
         if len(values) != gate.episodes:
             raise Unfit(f"flights.{name} has {len(values)} values, not {gate.episodes}")
         outcomes[name] = [np.nan if value is None else value for value in values]

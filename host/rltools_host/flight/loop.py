@@ -11,16 +11,16 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from rltools_host.build import cmake
+from rltools_host.build.native import host_library
 from rltools_host.clients.refusals import EXECUTOR_STATUSES, name_of, text_of_number
 from rltools_host.clients.ticks import TickLoop
 from rltools_host.errors import RltError
 from rltools_host.flight.disturbances import START_US, TICK_US, TICKS_A_S, DisturbedLink
-from rltools_host.flight.simulator import READING, Array, Cause, Flight
+from rltools_host.flight.simulator import Array, Cause, Flight, flight_library
 from rltools_host.policies.image import Float32Array, PolicyImage
 
 BOUNDARY = 64  # bytes, on which the library's memory begins
@@ -59,17 +59,6 @@ class BoardPilot:
         return found
 
 
-@cache
-def pilot_library() -> ctypes.CDLL:
-    """host/native/pilot_library.cpp, built where it is not up to date."""
-    library = ctypes.CDLL(str(cmake.host_library("pilot")))
-    pointer, word = ctypes.c_void_p, ctypes.c_uint32
-    library.rlt_pilot_bytes.restype = ctypes.c_size_t
-    library.rlt_pilot_begin.argtypes = [pointer, pointer, word, ctypes.c_int]
-    library.rlt_pilot_tick.argtypes = [pointer, word, word, pointer, pointer]
-    return library
-
-
 class HostPilot:
     """The policy on this machine, in the hands of what runs on boards, policy/deployment.h.
 
@@ -77,8 +66,9 @@ class HostPilot:
     """
 
     def __init__(self, image: PolicyImage, in_trial: bool) -> None:
-        self._library = pilot_library()
-        memory = np.zeros(self._library.rlt_pilot_bytes() + BOUNDARY, np.uint8)
+        native = host_library("pilot")
+        self._library = native.functions
+        memory = np.zeros(native.description["pilot_bytes"] + BOUNDARY, np.uint8)
         self._memory = memory[-memory.ctypes.data % BOUNDARY :]
         self._pilot = ctypes.c_void_p(self._memory.ctypes.data)
         data = np.frombuffer(image.data, np.uint8).copy()
@@ -96,22 +86,23 @@ class HostPilot:
         return []
 
 
-# A tick: the state before it, what was given to the pilot, and what he did.
-TICK = np.dtype(
-    [
-        ("reading", READING),
-        ("observation", "f4", 13),
-        ("action", "f4", 4),
-        ("status", "u4"),  # of the executor
-        ("age_us", "i4"),  # of the observation, as stated
-        ("cost", "u4"),  # in counts of a board's counter
-    ]
-)
-# What the SHA-256 of a flight is of, for each tick; behind the last one comes the last state.
-HASHED = np.dtype([("reading", READING), ("action", "f4", 4)])
-
 HELD = tuple(EXECUTOR_STATUSES).index("held")
 FIRST_FAULT = tuple(EXECUTOR_STATUSES).index("no_policy")
+
+
+@cache
+def tick_record() -> np.dtype[Any]:
+    """A tick: the state before it, what was given to the pilot, what he did and the executor said;
+    the age of the observation as stated, and the cost in counts of a board's counter."""
+    sample = flight_library().records["Sample"]
+    known = [(name, sample[name]) for name in sample.names or ()]
+    return np.dtype([*known, ("age_us", "i4"), ("cost", "u4")])
+
+
+@cache
+def hashed_record() -> np.dtype[Any]:
+    """What the SHA-256 of a flight is of, for each tick; behind them comes the last state."""
+    return np.dtype([(name, tick_record()[name]) for name in ("reading", "action")])
 
 
 def is_fault(status: int) -> bool:
@@ -151,17 +142,17 @@ class Trace:
         self.events: list[Event] = []
         self.broken: Cause | None = None  # the limit that ended it
         self.count = 0
-        self._ticks = np.zeros(ticks, TICK)
-        self._states = np.zeros(ticks + 1, READING)
+        self._ticks = np.zeros(ticks, tick_record())
+        self._states = np.zeros(ticks + 1, tick_record()["reading"])
 
     @property
     def ticks(self) -> Array:
-        """Records of TICK."""
+        """Records of a tick."""
         return self._ticks[: self.count]
 
     @property
     def states(self) -> Array:
-        """Records of READING: before each tick, and at the end."""
+        """Records of Reading: before each tick, and at the end."""
         return self._states[: self.count + 1]
 
     @property
@@ -184,7 +175,7 @@ class Trace:
 
     def sha256(self) -> str:
         """Of all states and actions."""
-        hashed = np.zeros(self.count, HASHED)
+        hashed = np.zeros(self.count, hashed_record())
         hashed["reading"], hashed["action"] = self.ticks["reading"], self.ticks["action"]
         return hashlib.sha256(hashed.tobytes() + self.states[-1].tobytes()).hexdigest()
 
@@ -227,8 +218,8 @@ def fly(
     """From the flight's beginning, up to `ticks` or to a limit that is broken; `before` is called
     before each tick, and `after` behind it."""
     trace = Trace(ticks)
-    observations = np.zeros((ticks, TICK["observation"].shape[0]), np.float32)
-    record = np.zeros(1, TICK)
+    observations = np.zeros((ticks, tick_record()["observation"].shape[0]), np.float32)
+    record = np.zeros(1, tick_record())
     state = flight.read()
     trace.begin(state)
     status = -1

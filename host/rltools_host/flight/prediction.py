@@ -68,7 +68,7 @@ def predictor(image: PolicyImage, settings: Mapping[str, float]) -> Predict:
 
 
 def rows_of(states: Array) -> FloatArray:
-    """Records of READING as rows of the contract's observations."""
+    """Records of Reading as rows of the contract's observations."""
     rows = np.empty((len(states), len(flight_library().contract.observations)))
     rows[:, POSITION] = states["position_m"] - states["target_position_m"].astype(float)
     rows[:, VELOCITY] = states["velocity_m_s"] - states["target_velocity_m_s"].astype(float)

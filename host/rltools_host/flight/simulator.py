@@ -11,24 +11,18 @@ import ctypes
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.build import cmake
-from rltools_host.environments.library import (
-    ChannelRecord,
-    Setting,
-    SettingRecord,
-    channels,
-    checked_seed,
-    setting_bits,
-    setting_of,
-)
-from rltools_host.errors import BoardMismatchError, BuildError, UsageError
+from rltools_host.build import description
+from rltools_host.build.description import Parameter
+from rltools_host.build.native import host_library
+from rltools_host.environments.library import checked_seed, setting_bits
+from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.policies.contract import Contract
 from rltools_host.policies.image import REASONS, DamagedPolicyError, Float32Array, PolicyImage
 
@@ -111,31 +105,6 @@ Array = NDArray[Any]
 POSITION, VELOCITY = slice(0, 3), slice(3, 6)
 ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
 
-# What is true of a moment, without noise; World: z up, the attitude (w, x, y, z) turns body into
-# world. `table`: of quadrotor/airframe.h from 1, 0 the settings' own values; `latency` in ticks.
-READING = np.dtype(
-    [
-        *((name, "u4") for name in ("tick", "table", "latency")),
-        *((name, "f4", 3) for name in ("position_m", "velocity_m_s")),
-        ("attitude", "f4", 4),
-        ("angular_velocity_rad_s", "f4", 3),
-        ("rotor_speed", "f4", 4),  # parts of the greatest one
-        *((name, "f4", 3) for name in ("target_position_m", "target_velocity_m_s", "gust_m_s2")),
-    ]
-)
-# A moment, what was observed of it and the thrusts given; `status` is the executor's.
-SAMPLE = np.dtype(
-    [("reading", READING), ("observation", "f4", 13), ("action", "f4", 4), ("status", "u4")]
-)
-OUTCOME = np.dtype(
-    [
-        *((name, "u4") for name in ("cause", "status", "table", "latency")),
-        *((name, "u4") for name in ("ticks", "settling_tick")),
-        ("error_m", "f4"),  # within which the rule wants the vehicle to be, and it was; NaN: ended
-        ("episode_return", "f4"),
-    ]
-)
-
 
 @dataclass(frozen=True)
 class ExecutorLimits:
@@ -149,51 +118,16 @@ class ExecutorLimits:
     give_up_ticks: int = 0
 
 
-class LimitsRecord(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("most_age_us", "jitter_us", "most_equal")),
-        ("range_margin", ctypes.c_float),
-        *((name, ctypes.c_uint32) for name in ("recovery_ticks", "give_up_ticks")),
-    )
-
-
-class DescriptionRecord(ctypes.Structure):
-    _fields_ = (
-        ("observations", ctypes.POINTER(ChannelRecord)),
-        ("actions", ctypes.POINTER(ChannelRecord)),
-        ("settings", ctypes.POINTER(SettingRecord)),
-        *(
-            (name, ctypes.c_uint32)
-            for name in (
-                *("observation_dim", "action_dim", "setting_count"),
-                *("flight_bytes", "reading_bytes", "sample_bytes", "outcome_bytes", "order_bytes"),
-                *("tick_us", "table_count", "status_count", "most_threads"),
-            )
-        ),
-    )
-
-
-class OrderRecord(ctypes.Structure):
-    _fields_ = (
-        ("settings", ctypes.c_void_p),
-        ("image", ctypes.c_void_p),
-        ("image_bytes", ctypes.c_size_t),
-        ("limits", LimitsRecord),
-        *((name, ctypes.c_uint32) for name in ("seed", "first_episode", "count")),
-        *((name, ctypes.c_uint32) for name in ("ticks", "judged_ticks", "needed_ticks")),
-        ("radius_m", ctypes.c_float),
-        ("threads", ctypes.c_uint32),
-        ("outcomes", ctypes.c_void_p),
-        ("samples", ctypes.c_void_p),
-        ("next", ctypes.c_uint32),
-    )
-
-
 @dataclass(frozen=True)
 class FlightLibrary:
+    """`records`: Reading is what is true of a moment, without noise; Sample a moment, what was
+    observed of it and what was done; Outcome how a flight of a policy ended
+    (host/native/flight.h and policy_flights.h)."""
+
     functions: ctypes.CDLL
+    records: Mapping[str, np.dtype[Any]]
     contract: Contract
-    settings: tuple[Setting, ...]
+    settings: tuple[Parameter, ...]
     tables: tuple[str, ...]  # their names; table 1 is the first
     statuses: tuple[str, ...]  # of the executor, in words
     tick_us: int
@@ -214,46 +148,22 @@ class FlightLibrary:
 @cache
 def flight_library() -> FlightLibrary:
     """The library, built where it is not up to date."""
-    functions = ctypes.CDLL(str(cmake.host_library("flight")))
-    pointer, word = ctypes.c_void_p, ctypes.c_uint32
-    signatures: Mapping[str, tuple[Any, list[Any]]] = {
-        "describe": (None, [pointer]),
-        "table_name": (ctypes.c_char_p, [word]),
-        "status_text": (ctypes.c_char_p, [word]),
-        "begin": (None, [pointer, pointer, word, word]),
-        "place": (None, [pointer, pointer]),
-        "observe": (None, [pointer, pointer]),
-        "step": (word, [pointer, pointer]),
-        "read": (None, [pointer, pointer]),
-        "check_policy": (ctypes.c_int, [pointer, ctypes.c_size_t, pointer]),
-        "fly": (None, [pointer]),
-    }
-    for name, (result, arguments) in signatures.items():
-        function = getattr(functions, f"rlt_flight_{name}")
-        function.restype = result
-        function.argtypes = arguments
-    record = DescriptionRecord()
-    functions.rlt_flight_describe(ctypes.byref(record))
-    sizes = (record.reading_bytes, record.sample_bytes, record.outcome_bytes, record.order_bytes)
-    ours = (*(kind.itemsize for kind in (READING, SAMPLE, OUTCOME)), ctypes.sizeof(OrderRecord))
-    if sizes != ours:
-        raise BuildError(
-            f"flight_library.cpp has records of {sizes} bytes, simulator.py of {ours}: "
-            "give them the same fields"
-        )
+    native = host_library("flight")
+    said = native.description
     return FlightLibrary(
-        functions,
+        native.functions,
+        native.records,
         Contract(
-            channels(record.observations, record.observation_dim),
-            channels(record.actions, record.action_dim),
-            record.tick_us,
+            description.channels(said["observations"]),
+            description.channels(said["actions"]),
+            said["step_interval_us"],
         ),
-        tuple(setting_of(record.settings[i]) for i in range(record.setting_count)),
-        tuple(functions.rlt_flight_table_name(i + 1).decode() for i in range(record.table_count)),
-        tuple(functions.rlt_flight_status_text(i).decode() for i in range(record.status_count)),
-        record.tick_us,
-        record.flight_bytes,
-        record.most_threads,
+        description.parameters(said["settings"]),
+        tuple(said["tables"]),
+        tuple(said["statuses"]),
+        said["step_interval_us"],
+        said["flight_bytes"],
+        said["most_threads"],
     )
 
 
@@ -270,7 +180,7 @@ class Flight:
         self._bits = self.library.setting_bits(settings or {})
         self._memory = np.zeros(-(-self.library.flight_bytes // 8), np.uint64)
         self._flight = ctypes.c_void_p(self._memory.ctypes.data)
-        self._reading = np.zeros(1, READING)
+        self._reading = np.zeros(1, self.library.records["Reading"])
         self.begin(seed, episode)
 
     def begin(self, seed: int, episode: int) -> None:
@@ -305,7 +215,7 @@ class Flight:
         return Cause(broken) if broken else None
 
     def read(self) -> Any:
-        """What is true of this moment: a record of READING."""
+        """What is true of this moment: the record Reading."""
         self.library.functions.rlt_flight_read(self._flight, self._reading.ctypes.data)
         return self._reading[0].copy()
 
@@ -325,8 +235,7 @@ def check_policy(image: PolicyImage) -> None:
         raise BoardMismatchError(
             f"{image.origin} is no policy of a quadrotor: {difference.replace('there', 'of it', 1)}"
         )
-    text = image.runner.reason_text(reason)
-    raise DamagedPolicyError(image.origin, REASONS[reason], text)
+    raise DamagedPolicyError(image.origin, REASONS[reason], image.runner.reasons[reason])
 
 
 def image_bytes(image: PolicyImage) -> NDArray[np.uint8]:
@@ -346,31 +255,35 @@ def fly(
     threads: int = 1,
     traced: bool = False,
 ) -> tuple[Array, list[Array]]:
-    """Whole flights of a policy: records of OUTCOME (count) and, where `traced`, of each flight
-    its records of SAMPLE, one a tick."""
+    """Whole flights of a policy: records of Outcome (count) and, where `traced`, of each flight
+    its records of Sample, one a tick."""
     check_policy(image)
     library = flight_library()
     ticks, judged, needed = rule.in_ticks(library.tick_s)
     bits, data = library.setting_bits(settings), image_bytes(image)
-    outcomes = np.zeros(count, OUTCOME)
-    samples = np.zeros((count, ticks) if traced else 0, SAMPLE)
-    order = OrderRecord(
-        bits.ctypes.data,
-        data.ctypes.data,
-        data.size,
-        LimitsRecord(*astuple(limits or ExecutorLimits())),
-        checked_seed(seed),
-        first_episode,
-        count,
-        ticks,
-        judged,
-        needed,
-        rule.radius_m,
-        min(max(threads, 1), library.most_threads, count),
-        outcomes.ctypes.data,
-        samples.ctypes.data if traced else None,
-    )
-    library.functions.rlt_flight_fly(ctypes.byref(order))
+    outcomes = np.zeros(count, library.records["Outcome"])
+    samples = np.zeros((count, ticks) if traced else 0, library.records["Sample"])
+    order = np.zeros(1, library.records["Order"])
+    asked = {
+        "settings": bits.ctypes.data,
+        "image": data.ctypes.data,
+        "image_bytes": data.size,
+        "seed": checked_seed(seed),
+        "first_episode": first_episode,
+        "count": count,
+        "ticks": ticks,
+        "judged_ticks": judged,
+        "needed_ticks": needed,
+        "radius_m": rule.radius_m,
+        "threads": min(max(threads, 1), library.most_threads, count),
+        "outcomes": outcomes.ctypes.data,
+        "samples": samples.ctypes.data if traced else 0,
+    }
+    for name, value in asked.items():
+        order[name] = value
+    for name, value in asdict(limits or ExecutorLimits()).items():
+        order["limits"][name] = value
+    library.functions.rlt_flight_fly(order.ctypes.data)
     return outcomes, [
         row[: outcome["ticks"]] for row, outcome in zip(samples, outcomes, strict=False)
     ]

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rltools_host.build.cpp_text import comment_text, string_literal
+from rltools_host.build.description import Channel
 from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.files import write_atomically
-from rltools_host.gymnasium_tasks.task import ChannelRange, Task, short, slug
+from rltools_host.gymnasium_tasks.task import Task, short, slug
 from rltools_host.runs.policy_text import LONGEST_NAME
 
 STEPS = {"sac": 100_000, "td3": 100_000, "ppo": 1_000_000}  # of a run where nobody says
@@ -97,7 +98,7 @@ def float_literal(value: float) -> str:
     return f"{text}f" if any(c in text for c in ".en") else f"{text}.0f"
 
 
-def channel_lines(channels: Sequence[ChannelRange]) -> str:
+def channel_lines(channels: Sequence[Channel]) -> str:
     return "\n".join(
         f"      {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
         f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"

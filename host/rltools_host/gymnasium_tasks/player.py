@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.build.description import Channel
 from rltools_host.gymnasium_tasks.maker import one_line
 from rltools_host.gymnasium_tasks.play_state import MAKE, RESET, STEP, Faults, PlayState
-from rltools_host.gymnasium_tasks.task import ChannelRange, MakeEnvironment, Task
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
 from rltools_host.gymnasium_tasks.wire import DONE, LOST, OVER
 
 Float32Array = NDArray[np.float32]
@@ -192,7 +193,7 @@ def checked_reward(reward: Any) -> float:
     return number
 
 
-def outside(channel: ChannelRange, value: float) -> str:
+def outside(channel: Channel, value: float) -> str:
     """What is wrong, and what to do: on a board such an observation is a fault."""
     return (
         f"{channel.name} was {value:g}, and its range is {channel.minimum:g} to {channel.maximum:g}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltools_host.arguments import whole_number
+from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -37,16 +38,6 @@ DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
 
 MakeEnvironment = Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class ChannelRange:
-    """One element of an observation or an action, as in a policy's contract."""
-
-    name: str
-    unit: str
-    minimum: float
-    maximum: float
 
 
 @dataclass(frozen=True)
@@ -119,8 +110,8 @@ class Task:
     step_interval_us: int
     observation_shape: tuple[int, ...]
     action_shape: tuple[int, ...]
-    observations: tuple[ChannelRange, ...]
-    actions: tuple[ChannelRange, ...]
+    observations: tuple[Channel, ...]
+    actions: tuple[Channel, ...]
     solved_return: float | None
 
     @property
@@ -169,8 +160,8 @@ class Task:
                     "sizes": Sizes(**document["sizes"]),
                     "observation_shape": tuple(document["observation_shape"]),
                     "action_shape": tuple(document["action_shape"]),
-                    "observations": tuple(ChannelRange(**c) for c in document["observations"]),
-                    "actions": tuple(ChannelRange(**c) for c in document["actions"]),
+                    "observations": tuple(Channel(**c) for c in document["observations"]),
+                    "actions": tuple(Channel(**c) for c in document["actions"]),
                 }
             )
         except (KeyError, TypeError) as error:
@@ -233,7 +224,7 @@ def channel_text(value: Any, what: str, longest: int) -> str:
 
 def channels_of(
     group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
-) -> tuple[ChannelRange, ...]:
+) -> tuple[Channel, ...]:
     """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
 
     A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
@@ -267,7 +258,7 @@ def channels_of(
         if not numbers or not minimum < maximum:
             raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
         channels.append(
-            ChannelRange(
+            Channel(
                 channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
                 channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
                 float(minimum),

@@ -6,8 +6,9 @@ import json
 from collections.abc import Sequence
 
 from rltools_host.build.cpp_text import comment_text
+from rltools_host.build.description import Channel
 from rltools_host.policies import export
-from rltools_host.policies.contract import Channel, PastAction
+from rltools_host.policies.contract import PastAction
 from rltools_host.policies.image import PolicyImage
 from rltools_host.policies.library_folder import LICENSE, VERSION, folder_of, library_headers
 from rltools_host.tree import TREE

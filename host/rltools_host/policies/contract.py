@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -20,19 +21,6 @@ from rltools_host.runs.schema import shown
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
-
-
-@dataclass(frozen=True)
-class Channel:
-    """One element of an observation or an action vector, in the order of the list."""
-
-    name: str
-    unit: str
-    minimum: float
-    maximum: float
-
-    def __str__(self) -> str:
-        return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
 
 
 def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name: str = "") -> None:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from rltools_host.build.cpp_text import comment_text, string_literal
-from rltools_host.policies.contract import Channel, ObservationSum, PastAction
+from rltools_host.build.description import Channel
+from rltools_host.policies.contract import ObservationSum, PastAction
 from rltools_host.policies.core_source import activations, core_math_source
 from rltools_host.policies.header_template import HEADER_TEMPLATE
 from rltools_host.policies.image import (

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rltools_host.policies.contract import Channel, ObservationSum, PastAction, PlaceInput
+from rltools_host.build.description import Channel
+from rltools_host.build.native import host_library
+from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput
 from rltools_host.policies.image import Float32Array
-from rltools_host.policies.native import policy_library
 
 
 class History:
@@ -59,7 +60,7 @@ class History:
                     self._sum_up(row, observation)
 
     def _sum_up(self, row: int, observation: Float32Array) -> None:
-        next_sum = policy_library().rlt_policy_next_sum
+        next_sum = host_library("policy").functions.rlt_policy_next_sum
         for index, asked in enumerate(self._asked):
             if isinstance(asked, ObservationSum):
                 self._sums[index, row] = next_sum(

@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rltools_host.build.description import Channel
+from rltools_host.build.native import host_library
 from rltools_host.clients.refusals import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
-from rltools_host.policies.contract import CHANNEL, Channel, Contract, PlaceInput, require_texts
+from rltools_host.policies.contract import CHANNEL, Contract, PlaceInput, require_texts
 from rltools_host.policies.core_source import activations
-from rltools_host.policies.native import policy_library
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import (
     HEADER,
@@ -317,23 +318,21 @@ class PolicyRunner:
     """The native code's view of an image, and its scratch memory."""
 
     def __init__(self, image: PolicyImage) -> None:
-        self.library = policy_library()
+        native = host_library("policy")
+        self.library = native.functions
+        self.reasons: list[str] = native.description["reasons"]  # in words
         self.image = image
         self.bytes = np.frombuffer(
             image.data, np.uint8
         ).copy()  # on a boundary of at least four bytes
-        self.policy = ctypes.create_string_buffer(self.library.rlt_policy_object_bytes())
+        self.policy = ctypes.create_string_buffer(native.description["object_bytes"])
         where = ctypes.c_uint32()
         reason = self.library.rlt_policy_open(
             self.bytes.ctypes.data, self.bytes.size, self.policy, ctypes.byref(where)
         )
         if reason:
-            raise DamagedPolicyError(image.origin, REASONS[reason], self.reason_text(reason))
+            raise DamagedPolicyError(image.origin, REASONS[reason], self.reasons[reason])
         self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
-
-    def reason_text(self, reason: int) -> str:
-        text: bytes = self.library.rlt_policy_reason_text(reason)
-        return text.decode()
 
     def check_examples(self) -> None:
         where = ctypes.c_uint32()

@@ -12,7 +12,7 @@ import numpy as np
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
-from rltools_host.build.experiments import ExperimentDescription
+from rltools_host.build.description import ExperimentDescription, Metric, Parameter
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.flat import flat_maker
 from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
@@ -38,8 +38,8 @@ class RunData:
     evaluation: Evaluation | None
     episode: Episode | None  # that of the evaluation with the median return
     board: Board | None  # as it is described here now
-    hyperparameters: Sequence[experiments.Hyperparameter]  # as the experiment has them here now
-    metrics_described: Sequence[experiments.Metric]  # likewise
+    hyperparameters: Sequence[Parameter]  # as the experiment has them here now
+    metrics_described: Sequence[Metric]  # likewise
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -154,7 +154,7 @@ def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
 
 def described_hyperparameters(
     folder: RunFolder, description: ExperimentDescription | None
-) -> Sequence[experiments.Hyperparameter]:
+) -> Sequence[Parameter]:
     """Of the experiment as it is here now, if it still is the run's."""
     if description is None:
         return ()
@@ -165,7 +165,7 @@ def described_hyperparameters(
 
 def described_metrics(
     folder: RunFolder, description: ExperimentDescription | None
-) -> Sequence[experiments.Metric]:
+) -> Sequence[Metric]:
     """Of the experiment as it is here now, if it still has the run's algorithm."""
     if description is None or description.algorithm != folder.metadata.get("algorithm"):
         return ()

@@ -15,8 +15,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically
 from rltools_host.runs import schema
@@ -35,45 +36,6 @@ HEADER_HASH_PLACE = "0" * 64  # what the hash of the header is taken over in pla
 # More than is written: what a save's files have beside the state's bytes, and a policy's weights.
 ROOM_FOR_HEADER, ROOM_FOR_TENSOR, ROOM_FOR_POLICY = 1 << 16, 256, 1 << 22
 MAXIMUM_HEADER_BYTES = 100_000_000  # of the safetensors format
-
-
-class StateTensor(Protocol):
-    """A tensor of the training state, in the experiment's description."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-
-
-class Hyperparameter(Protocol):
-    """A hyperparameter, in the experiment's description."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def minimum(self) -> float: ...
-    @property
-    def maximum(self) -> float: ...
-
-
-class Experiment(Protocol):
-    """The part of an experiment's description that a checkpoint must agree with."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def fingerprint(self) -> int: ...
-    @property
-    def tensors(self) -> Sequence[StateTensor]: ...
-    @property
-    def hyperparameters(self) -> Sequence[Hyperparameter]: ...
-    @property
-    def learning(self) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -250,7 +212,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: Sequence[StateT
     write_atomically(path, to_safetensors(checkpoint, tensors))
 
 
-def load_checkpoint(path: Path, experiment: Experiment) -> Checkpoint:
+def load_checkpoint(path: Path, experiment: ExperimentDescription) -> Checkpoint:
     """Reads checkpoint.safetensors, verifies it and that it is of this experiment."""
     try:
         data = path.read_bytes()
@@ -291,7 +253,7 @@ def sources_of(checkpoint: Checkpoint) -> str:
     return f"revision {revision}" if revision else "the sources it was made with"
 
 
-def require_values(path: Path, checkpoint: Checkpoint, experiment: Experiment) -> None:
+def require_values(path: Path, checkpoint: Checkpoint, experiment: ExperimentDescription) -> None:
     """Hyperparameters that the experiment has, within their bounds."""
     known = {entry.name: entry for entry in experiment.hyperparameters}
     for name, value in checkpoint.hyperparameters.items():
@@ -304,9 +266,9 @@ def require_values(path: Path, checkpoint: Checkpoint, experiment: Experiment) -
             raise damaged(path, f"its {name} is {value}, which is out of bounds")
 
 
-def is_within_bounds(entry: Hyperparameter, value: float | int) -> bool:
+def is_within_bounds(entry: Parameter, value: float | int) -> bool:
     """As the board holds the value, in 32 bits."""
-    if entry.type.upper() == "U32":
+    if entry.is_whole:
         return isinstance(value, int) and entry.minimum <= value <= entry.maximum
     try:
         (held,) = struct.unpack("<f", struct.pack("<f", value))

@@ -6,7 +6,7 @@ import contextlib
 import struct
 from collections.abc import Mapping, Sequence
 
-from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
+from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import RltError, UsageError
 from rltools_host.training.set_file import OPTION, SetFile
 
@@ -17,7 +17,7 @@ Values = dict[str, float | int]
 
 def default_values(description: ExperimentDescription) -> Values:
     return {
-        entry.name: int(entry.default) if is_integer(entry) else shortest(entry.default)
+        entry.name: int(entry.default) if entry.is_whole else shortest(entry.default)
         for entry in description.hyperparameters
     }
 
@@ -68,10 +68,10 @@ def file_values(description: ExperimentDescription, set_file: SetFile) -> Values
         raise type(error)(f"{OPTION} {set_file.path}: {error}") from None
 
 
-def parse_value(entry: Hyperparameter, text: str) -> float | int:
+def parse_value(entry: Parameter, text: str) -> float | int:
     """A value within the bounds, as the board will hold it."""
     bounds = f"{plain_number(entry, entry.minimum)} to {plain_number(entry, entry.maximum)}"
-    kind = "whole number" if is_integer(entry) else "number"
+    kind = "whole number" if entry.is_whole else "number"
     unit = f" {entry.unit}" if entry.unit else ""
     refusal = UsageError(
         f"{entry.name}={text} is out of bounds: choose a {kind} from {bounds}{unit} "
@@ -79,7 +79,7 @@ def parse_value(entry: Hyperparameter, text: str) -> float | int:
     )
     try:
         given = float(text)
-        if is_integer(entry):
+        if entry.is_whole:
             given = int(text) if text.lstrip("+-").replace("_", "").isdigit() else given
             if given != int(given):
                 raise refusal
@@ -95,11 +95,7 @@ def parse_value(entry: Hyperparameter, text: str) -> float | int:
         )
     if not entry.minimum <= value <= entry.maximum:
         raise refusal
-    return value if is_integer(entry) else shortest(value)
-
-
-def is_integer(entry: Hyperparameter) -> bool:
-    return entry.type.upper() == "U32"
+    return value if entry.is_whole else shortest(value)
 
 
 def as_float32(value: float) -> float:
@@ -118,9 +114,9 @@ def shortest(value: float) -> float:
     return value
 
 
-def plain_number(entry: Hyperparameter, bound: float) -> str:
+def plain_number(entry: Parameter, bound: float) -> str:
     """A bound as it can be typed: it is accepted, and nothing beyond it is."""
     if bound == int(bound):
         return f"{int(bound)}"
-    text = repr(bound) if is_integer(entry) else f"{shortest(bound):.9g}"
+    text = repr(bound) if entry.is_whole else f"{shortest(bound):.9g}"
     return text if as_float32(float(text)) == as_float32(bound) else repr(bound)

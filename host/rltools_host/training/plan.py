@@ -9,7 +9,7 @@ from typing import Any
 
 from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, experiments, subjects
-from rltools_host.build.experiments import ExperimentDescription, Hyperparameter
+from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
 from rltools_host.gymnasium_tasks.header import headers_of
@@ -78,7 +78,7 @@ class Plan:
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     anew: bool = False  # as of the request
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
-    table: dict[str, Hyperparameter] = field(init=False)
+    table: dict[str, Parameter] = field(init=False)
 
     def __post_init__(self) -> None:
         self.subject = self.subject or self.description.name

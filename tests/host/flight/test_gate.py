@@ -13,7 +13,7 @@ import pytest
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.gate import Gate, gate_names, load_gate
-from rltools_host.flight.gate_result import COLUMNS, fly_gate, read_result
+from rltools_host.flight.gate_result import columns, fly_gate, read_result
 from rltools_host.flight.simulator import Cause, ExecutorLimits, Flight, Rule
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
@@ -344,7 +344,7 @@ def test_a_damaged_result(
     path = fly_gate(gate_of(NEAR, replace(RULE, seconds=1), 9), pilot, "").write(tmp_path)
     document = json.loads(path.read_text())
     for key, value in change.items():
-        (document["flights"] if key in COLUMNS else document)[key] = value
+        (document["flights"] if key in columns() else document)[key] = value
     path.write_text(json.dumps(document))
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - Unfit, a UsageError's text or JSON's
         read_result(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from policy_samples import sample_images
 from quadrotor_policies import constant_policy, controller, image_of
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.build.description import Channel
+from rltools_host.build.native import host_library
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError, UsageError
 from rltools_host.flight.simulator import (
     Cause,
@@ -23,7 +25,6 @@ from rltools_host.flight.simulator import (
     flight_library,
     fly,
 )
-from rltools_host.policies.contract import Channel
 from rltools_host.policies.history import History
 from rltools_host.policies.image import parse_policy
 
@@ -37,6 +38,10 @@ WORST: dict[str, float] = {
     "loss": 0.1,
 }
 SHORT = Rule(seconds=0.5, last_seconds=0.1, radius_m=0.2)
+
+
+def test_a_gates_limits_are_the_executors() -> None:
+    assert asdict(ExecutorLimits()) == host_library("flight").description["limits"]
 
 
 def same_bits(first: Any, second: Any) -> bool:

@@ -7,8 +7,8 @@ import hashlib
 import numpy as np
 import pytest
 
+from rltools_host.build.description import Channel
 from rltools_host.hil.inputs import KINDS, MIXED, ROUND, make_inputs, make_not_finite
-from rltools_host.policies.contract import Channel
 from rltools_host.policies.image import Float32Array
 
 LARGEST = float(np.finfo(np.float32).max)

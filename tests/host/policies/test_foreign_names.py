@@ -16,10 +16,10 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
 from rltools_host.build.cpp_text import comment_text, string_literal
+from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError
 from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.opening import contract_of_run
-from rltools_host.gymnasium_tasks.task import ChannelRange
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
 from rltools_host.project import Project
@@ -74,7 +74,7 @@ def test_headers_of_a_task_have_no_code_of_its_texts() -> None:
     evil = replace(
         task,
         environment='a\\\nint e();" //',
-        actions=(ChannelRange(INJECTED, INJECTED, -2.0, 2.0),),
+        actions=(Channel(INJECTED, INJECTED, -2.0, 2.0),),
     )
     written, fine = headers_of(evil), headers_of(task)
     for header, good in (

@@ -13,12 +13,13 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
+from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
 from rltools_host.policies import board as policy_board
 from rltools_host.policies import evaluation
 from rltools_host.policies.board import PolicyPlace
-from rltools_host.policies.contract import Channel, ObservationSum, PastAction, past_action
+from rltools_host.policies.contract import ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
 from rltools_host.policies.history import History, normalised
 from rltools_host.policies.image import PolicyImage, parse_policy

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policy_samples import NETWORKS, patched, sample_images, with_crc32
+from rltools_host.build.native import host_library
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
-from rltools_host.policies.native import policy_library
 from rltools_host.runs.policy_file import state_of_policy
 
 HEADER_BYTES = 144
@@ -35,11 +35,13 @@ def reason_of_reader(image: bytes) -> str:
 
 
 def reason_of_board(image: bytes) -> str:
-    library = policy_library()
+    native = host_library("policy")
     memory = np.frombuffer(image, np.uint8).copy()
-    policy = ctypes.create_string_buffer(library.rlt_policy_object_bytes())
+    policy = ctypes.create_string_buffer(native.description["object_bytes"])
     where = ctypes.c_uint32()
-    reason = library.rlt_policy_open(memory.ctypes.data, memory.size, policy, ctypes.byref(where))
+    reason = native.functions.rlt_policy_open(
+        memory.ctypes.data, memory.size, policy, ctypes.byref(where)
+    )
     return image_module.REASONS[reason]
 
 
@@ -193,13 +195,6 @@ def test_state_of_an_image_without_numpy() -> None:
     for place in (*range(HEADER_BYTES), len(image) - 1):
         damaged = image[:place] + bytes([image[place] ^ 1]) + image[place + 1 :]
         assert state_of_policy(damaged) is None
-
-
-def test_the_reasons_are_those_of_the_board() -> None:
-    library = policy_library()
-    assert library.rlt_policy_reason_count() == len(image_module.REASONS)
-    texts = [library.rlt_policy_reason_text(number) for number in range(len(image_module.REASONS))]
-    assert len(set(texts)) == len(texts)
 
 
 @settings(max_examples=400)

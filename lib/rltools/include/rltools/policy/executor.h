@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rltools/core/fields.h"
 #include "rltools/core/finite.h"
 #include "rltools/policy/contract.h"
 
@@ -49,15 +50,21 @@ constexpr const char* executor_status_text(ExecutorStatus status) {
   return "unknown status";
 }
 
-// What the executor puts up with. Times are microseconds.
-struct ExecutorLimits {
-  std::uint32_t most_age_us = 0;     // of an observation; 0: two step intervals
-  std::uint32_t jitter_us = 0;       // a tick may be early or late by this; 0: a quarter of a step
-  std::uint32_t most_equal = 0;      // observations in a row with the same bits; 0: any number
-  float range_margin = 0.0f;         // beyond a channel's range, in widths of that range
-  std::uint32_t recovery_ticks = 1;  // good ones in a row before the policy acts again
-  std::uint32_t give_up_ticks = 0;   // faults in a row; 0: never given up
-};
+// What the executor puts up with, in microseconds, widths of a channel's range and ticks:
+//   most_age_us     of an observation; 0: two step intervals
+//   jitter_us       by which a tick may be early or late; 0: a quarter of a step
+//   most_equal      observations in a row with the same bits; 0: any number
+//   range_margin    beyond a channel's range
+//   recovery_ticks  good ones in a row before the policy acts again
+//   give_up_ticks   faults in a row; 0: never given up
+#define RLT_EXECUTOR_LIMITS(X)        \
+  X(std::uint32_t, most_age_us, 0)    \
+  X(std::uint32_t, jitter_us, 0)      \
+  X(std::uint32_t, most_equal, 0)     \
+  X(float, range_margin, 0.0f)        \
+  X(std::uint32_t, recovery_ticks, 1) \
+  X(std::uint32_t, give_up_ticks, 0)
+RLT_DEFINE_CONSTANTS(ExecutorLimits, RLT_EXECUTOR_LIMITS)
 
 struct Observation {
   const float* values;     // (observation_dim) in the contract's units; null where there is none

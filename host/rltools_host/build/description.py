@@ -1,0 +1,132 @@
+"""What compiled code states of itself (host/native/describe.h): a type for each thing it names."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rltools_host.errors import unknown_name
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One element of an observation or an action vector, in the order of the list."""
+
+    name: str
+    unit: str
+    minimum: float
+    maximum: float
+
+    def __str__(self) -> str:
+        return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that is set at run time, a hyperparameter or a setting of an environment; type is
+    "F32" or "U32"."""
+
+    name: str
+    type: str
+    default: float
+    minimum: float
+    maximum: float
+    unit: str
+    description: str
+
+    @property
+    def is_whole(self) -> bool:
+        return self.type.upper() == "U32"
+
+
+@dataclass(frozen=True)
+class StateTensor:
+    """An array of the training state; dtype as in safetensors, offset in the payload."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What the algorithm reports of its learning, in the place of a progress message's metrics."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class ExperimentDescription:
+    """What describe-<experiment> prints; `document` is all of it, also networks and sizes.
+
+    `bytes_of` has "state" (the checkpoint's payload), "learner", "replay" and "scratch".
+    """
+
+    name: str
+    algorithm: str
+    fingerprint: int
+    environment: Mapping[str, Any]
+    hyperparameters: tuple[Parameter, ...]
+    tensors: tuple[StateTensor, ...]
+    metrics: tuple[Metric, ...]
+    environments: int  # that are stepped at once
+    bytes_of: Mapping[str, int]
+    document: Mapping[str, Any]
+
+    @property
+    def learning(self) -> Mapping[str, Any]:
+        """What the fingerprint is computed from, entry by entry."""
+        learning = self.document.get("learning")
+        return learning if isinstance(learning, Mapping) else {}
+
+    @property
+    def contract(self) -> str | None:
+        """Of the boards on which its policies act; None where its environment has channels of its
+        own."""
+        name = self.environment.get("contract")
+        return None if name is None else str(name)
+
+    def hyperparameter(self, name: str) -> Parameter:
+        for hyperparameter in self.hyperparameters:
+            if hyperparameter.name == name:
+                return hyperparameter
+        names = [hyperparameter.name for hyperparameter in self.hyperparameters]
+        raise unknown_name("hyperparameter", name, names)
+
+
+def channels(entries: Sequence[Mapping[str, Any]]) -> tuple[Channel, ...]:
+    """Of a description; ranges are floats of 32 bits."""
+    return tuple(
+        Channel(
+            entry["name"],
+            entry["unit"],
+            *struct.unpack("<2f", struct.pack("<2f", entry["minimum"], entry["maximum"])),
+        )
+        for entry in entries
+    )
+
+
+def parameters(entries: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(**entry) for entry in entries)
+
+
+def experiment(document: Mapping[str, Any]) -> ExperimentDescription:
+    return ExperimentDescription(
+        name=document["name"],
+        algorithm=document["algorithm"],
+        fingerprint=int(document["fingerprint"]),
+        environment=document["environment"],
+        hyperparameters=parameters(document["hyperparameters"]),
+        tensors=tuple(
+            StateTensor(entry["name"], entry["dtype"], tuple(entry["shape"]), int(entry["offset"]))
+            for entry in document["state"]
+        ),
+        metrics=tuple(Metric(**entry) for entry in document["metrics"]),
+        environments=int(document["environments"]),
+        bytes_of=document["bytes"],
+        document=document,
+    )
