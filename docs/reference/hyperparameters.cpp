@@ -1,10 +1,7 @@
 // Prints every hyperparameter as Markdown, from the lists of the algorithms and environments
-// (write.py compiles and runs it).
+// (write.py compiles and runs it, and names the algorithms).
 #include <cstdio>
 
-#include "rltools/rl/algorithms/ppo.h"
-#include "rltools/rl/algorithms/sac.h"
-#include "rltools/rl/algorithms/td3.h"
 #include "rltools/rl/environments/windy_quadrotor.h"
 
 namespace {
@@ -28,9 +25,8 @@ void print(const char* title, int from = 0) {
 }  // namespace
 
 int main() {
-  print<rlt::Td3Hyperparameters>("TD3");
-  print<rlt::SacHyperparameters>("SAC");
-  print<rlt::PpoHyperparameters>("PPO");
+#define PRINT(Algorithm) print<rlt::Algorithm::TaskHyperparameters>(rlt::Algorithm::kName);
+  RLT_ALGORITHMS(PRINT)
   print<rlt::quadrotor::Settings>("Settings of the quadrotor");
   print<rlt::quadrotor::WindySettings>("Settings of the quadrotor in a steady wind",
                                        rlt::quadrotor::Settings::kCount);

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import cli
+from rltools_host.build.algorithms import algorithms
 from rltools_host.tree import TREE
 
 FOLDER = Path(__file__).resolve().parent
@@ -28,7 +29,12 @@ def hyperparameters() -> str:
         program = Path(folder) / "print"
         source = FOLDER / "hyperparameters.cpp"
         compiler = os.environ.get("CXX", "c++")
-        command = [compiler, "-std=c++17", f"-I{TREE.include}", str(source), "-o", str(program)]
+        known = algorithms()
+        calls = " ".join(f"X({algorithm.struct})" for algorithm in known.values())
+        command = [compiler, "-std=c++17", f"-I{TREE.include}", f"-DRLT_ALGORITHMS(X)={calls}"]
+        for name in known:
+            command += ["-include", f"rltools/rl/algorithms/{name}.h"]
+        command += [str(source), "-o", str(program)]
         subprocess.run(command, check=True)
         tables = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return f"""# Hyperparameters

@@ -22,7 +22,7 @@ from rltools_host.arguments import (
 )
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.task import ALGORITHMS, DEFAULT_HIDDEN, MakeEnvironment
+from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.runs.schema import MOST_ENVIRONMENTS, WIDEST_LAYER
 from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
@@ -121,7 +121,7 @@ def place_of(run: str | PathLike[str] | Run | None) -> str | None:
 def train_gymnasium(
     make_env: MakeEnvironment | str,
     *,
-    algorithm: str = ALGORITHMS[0],
+    algorithm: str = DEFAULT_ALGORITHM,
     hidden: Sequence[int] = DEFAULT_HIDDEN,
     environments: int | None = None,
     seed: int | None = None,

@@ -11,12 +11,13 @@ from typing import IO, Annotated, Any, cast
 
 import typer
 
+from rltools_host.build.algorithms import listed
 from rltools_host.commands.next_command import evaluation_line
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.opening import is_task
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
@@ -177,7 +178,7 @@ def command(
     ] = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="For gym:…: sac, td3 or ppo. [default: sac]"),
+        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: {DEFAULT_ALGORITHM}]"),
     ] = None,
     hidden: Annotated[
         str | None,

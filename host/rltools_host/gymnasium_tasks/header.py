@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rltools_host.build.algorithms import algorithms
 from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
 from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
@@ -21,7 +22,6 @@ from rltools_host.files import write_atomically
 from rltools_host.gymnasium_tasks.task import Task, short, slug
 from rltools_host.runs.policy_text import LONGEST_NAME
 
-STEPS = {"sac": 100_000, "td3": 100_000, "ppo": 1_000_000}  # of a run where nobody says
 TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
@@ -73,18 +73,15 @@ struct {struct} {{
   using Scalar = float;
   using Environment = {struct}Environment;
   using Algorithm = {algorithm_type};
-  using Actor = Mlp<Scalar, Dimensions<{actor}>, Activation::relu, Activation::{actor_output}>;
-  using Critic = Mlp<Scalar, Dimensions<{critic}>, Activation::relu, Activation::identity>;
-  struct Hyperparameters : {algorithm_type}Hyperparameters {{
-    Hyperparameters() {{
-{defaults}
-    }}
-  }};
+  using Actor = Algorithm::TaskActor<Environment, {hidden}>;
+  using Critic = Algorithm::TaskCritic<Environment, {hidden}>;
+  using Hyperparameters = Algorithm::TaskHyperparameters;
   static constexpr int kEnvironments = {environments:d};
   static constexpr int kEpisodeSteps = {episode_steps:d};
   static constexpr int kBatchSize = {batch_size:d};
   static constexpr int kTileRows = {tile_rows};
-{memory}
+  static constexpr int kReplayCapacity = {replay_capacity:d};
+  static constexpr int kRolloutSteps = {rollout_steps:d};
 }};
 
 }}  // namespace rlt
@@ -104,16 +101,6 @@ def channel_lines(channels: Sequence[Channel]) -> str:
         f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"
         for channel in channels
     )
-
-
-def default_lines(task: Task) -> str:
-    """Defaults that suit tasks of some size; all of them are for --set to change."""
-    steps = STEPS[task.algorithm]
-    lines = [f"steps = {steps};", f"eval_every = {steps // 10};"]
-    lines += (
-        ["initial_log_std = -0.7f;"] if task.algorithm == "ppo" else ["learning_starts = 1000;"]
-    )
-    return "\n".join(f"      {line}" for line in lines)
 
 
 def tile_rows(batch_size: int) -> int:
@@ -142,20 +129,11 @@ def contract_text(task: Task, struct_name: str) -> str:
 
 def experiment_text(task: Task, struct_name: str, contract_name: str, digest: bytes) -> str:
     """The whole file, which includes the contract's."""
-    observation, action = len(task.observations), len(task.actions)
-    hidden = list(task.hidden)
     sizes = task.sizes
-    is_ppo = task.algorithm == "ppo"
-    outputs = 2 * action if task.algorithm == "sac" else action
     solved = (
         ""
         if task.solved_return is None
         else f"  static constexpr float kSolvedReturn = {float_literal(task.solved_return)};\n"
-    )
-    memory = (
-        f"  static constexpr int kRolloutSteps = {sizes.rollout_steps:d};"
-        if is_ppo
-        else f"  static constexpr int kReplayCapacity = {sizes.replay_capacity:d};"
     )
     words = struct.unpack(f"<{TASK_WORDS}I", digest[: 4 * TASK_WORDS])
     return HEADER.format(
@@ -168,19 +146,15 @@ def experiment_text(task: Task, struct_name: str, contract_name: str, digest: by
         contract_file=generated_header(contract_name, CONTRACT).name,
         task=", ".join(f"0x{word:08x}u" for word in words),
         algorithm=task.algorithm,
-        algorithm_type=task.algorithm.capitalize(),
+        algorithm_type=algorithms()[task.algorithm].struct,
         solved_return=solved,
-        actor=", ".join(f"{width:d}" for width in [observation, *hidden, outputs]),
-        critic=", ".join(
-            f"{width:d}" for width in [observation + (0 if is_ppo else action), *hidden, 1]
-        ),
-        actor_output="tanh" if task.algorithm == "td3" else "identity",
-        defaults=default_lines(task),
+        hidden=", ".join(f"{width:d}" for width in task.hidden),
         environments=sizes.environments,
         episode_steps=task.episode_steps,
         batch_size=sizes.batch_size,
         tile_rows=tile_rows(sizes.batch_size),
-        memory=memory,
+        replay_capacity=sizes.replay_capacity,
+        rollout_steps=sizes.rollout_steps,
     )
 
 

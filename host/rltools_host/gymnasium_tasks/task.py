@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltools_host.arguments import whole_number
+from rltools_host.build.algorithms import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.runs.policy_text import (
@@ -31,7 +32,7 @@ from rltools_host.runs.schema import (
 )
 
 PREFIX = "gym:"  # of a task's name on the command line
-ALGORITHMS = ("sac", "td3", "ppo")
+DEFAULT_ALGORITHM = "sac"
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 DEFAULT_EPISODE_STEPS = 1000
@@ -46,8 +47,8 @@ class Sizes:
 
     environments: int
     batch_size: int = 256
-    replay_capacity: int = 100_000  # of td3 and sac
-    rollout_steps: int = 256  # of ppo, of each environment
+    replay_capacity: int = 100_000  # where the algorithm has one
+    rollout_steps: int = 256  # likewise, of each environment
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class TaskRequest:
     source: str  # gym:ID, or the name of a Python function
     make_env: MakeEnvironment | None = None  # plays in this process, in place of `source`
     name: str | None = None
-    algorithm: str = ALGORITHMS[0]
+    algorithm: str = DEFAULT_ALGORITHM
     hidden: tuple[int, ...] = DEFAULT_HIDDEN
     environments: int | None = None
     episode_steps: int | None = None
@@ -66,9 +67,10 @@ class TaskRequest:
 
     def checked_sizes(self) -> Sizes:
         """Whether they can be compiled."""
-        if self.algorithm not in ALGORITHMS:
-            known = near_matches(self.algorithm, ALGORITHMS)
+        if self.algorithm not in algorithms():
+            known = near_matches(self.algorithm, algorithms())
             raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
+        algorithm = algorithms()[self.algorithm]
         if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
             1 <= n <= WIDEST_LAYER for n in self.hidden
         ):
@@ -77,17 +79,17 @@ class TaskRequest:
                 f'hidden layers "{widths}": give one to eight widths from 1 to {WIDEST_LAYER}, '
                 "such as 64,64"
             )
-        count = (8 if self.algorithm == "ppo" else 1) if self.environments is None else None
         for size in self.sizes:
             if size not in SIZES:
                 raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
-        sizes = Sizes(count if count is not None else int(self.environments or 0), **self.sizes)
+        count = algorithm.environments if self.environments is None else int(self.environments)
+        sizes = Sizes(count, **self.sizes)
         for entry in dataclasses.fields(sizes):
             value = getattr(sizes, entry.name)
             most = MOST_ENVIRONMENTS if entry.name == "environments" else 10_000_000
             whole_number(entry.name, value, 1, most)
         rows = sizes.rollout_steps * sizes.environments
-        if self.algorithm == "ppo" and rows % sizes.batch_size:
+        if algorithm.has_rollouts and rows % sizes.batch_size:
             raise UsageError(
                 f"batch_size={sizes.batch_size} does not divide the {rows} rows of a rollout, "
                 f"which are rollout_steps={sizes.rollout_steps} times "
@@ -202,7 +204,7 @@ def experiment_name(
 
     What differs in the task itself keeps its name, and is compiled again.
     """
-    default = Sizes(environments=8 if request.algorithm == "ppo" else 1)
+    default = Sizes(algorithms()[request.algorithm].environments)
     given = [list(request.hidden), dataclasses.asdict(sizes)]
     tail = f"-{request.algorithm}"
     if given != [list(DEFAULT_HIDDEN), dataclasses.asdict(default)] or (

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rltools_host.build.algorithms import algorithms, listed
 from rltools_host.clock import LAST_US
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
@@ -247,12 +248,17 @@ def channel(name: str, value: Any) -> None:
         raise Unfit(f"{name} has no range: its minimum is not below its maximum")
 
 
+def algorithm(name: str, value: Any) -> None:
+    if value not in list(algorithms()):
+        raise unfit(name, value, listed())
+
+
 CHANNELS = list_of(channel, 1, MOST_ELEMENTS)
 TASK_KEYS: Keys = {
     "source": text(longest=LONGEST_SOURCE),
     "environment": policy_text(LONGEST_NAME),
     "experiment": text(r"gym(-[a-z0-9]+)+", "the name of a task's experiment"),
-    "algorithm": text(r"sac|td3|ppo", "sac, td3 or ppo"),
+    "algorithm": algorithm,
     "hidden": list_of(whole(1, WIDEST_LAYER), 1, MOST_LAYERS),
     "sizes": record(
         {

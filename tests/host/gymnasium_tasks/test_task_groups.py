@@ -311,7 +311,7 @@ def test_what_group_json_must_say_of_a_task(
     changes: list[tuple[Any, str]] = [
         (None, "gymnasium is null, not an object"),
         ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
-        ({**named, "algorithm": "dqn"}, 'gymnasium.algorithm is "dqn", not sac, td3 or ppo'),
+        ({**named, "algorithm": "dqn"}, 'gymnasium.algorithm is "dqn", not ppo, sac or td3'),
         (
             {**named, "experiment": "gym-other-sac"},
             'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',

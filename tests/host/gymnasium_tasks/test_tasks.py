@@ -158,19 +158,17 @@ def test_a_header_has_what_the_task_says() -> None:
         "// Requires: hosted",
         "struct GymServoV0Ppo",
         'static constexpr const char* kName = "Servo-v0";',
-        "Dimensions<2, 24, 16, 1>, Activation::relu, Activation::identity>;",
+        "using Algorithm = Ppo;",
+        "using Actor = Algorithm::TaskActor<Environment, 24, 16>;",
+        "using Critic = Algorithm::TaskCritic<Environment, 24, 16>;",
         "static constexpr int kEnvironments = 2;",
         "static constexpr int kRolloutSteps = 256;",
-        "initial_log_std = -0.7f;",
     ):
         assert line in ppo
-    assert "kReplayCapacity" not in ppo
     assert '      {"observation_1", "1", -1.0f, 1.0f},' in contract_of(task())
     assert 'kContractName = "gym-servo-v0"' in contract_of(task(algorithm="ppo"))
-    sac, td3 = experiment_of(task()), experiment_of(task(algorithm="td3"))
-    assert "Actor = Mlp<Scalar, Dimensions<2, 64, 64, 2>, Activation::relu, Activation::id" in sac
-    assert "using Critic = Mlp<Scalar, Dimensions<3, 64, 64, 1>" in sac
-    assert "Dimensions<2, 64, 64, 1>, Activation::relu, Activation::tanh>" in td3
+    td3 = experiment_of(task(algorithm="td3"))
+    assert '#include "rltools/rl/algorithms/td3.h"' in td3
     assert "kReplayCapacity = 100000" in td3
 
 

@@ -20,8 +20,8 @@ namespace {
 template <class Environment_, int Count>
 struct ScriptedTd3 : PendulumTd3 {
   using Environment = Environment_;
-  using Actor = Mlp<float, Dimensions<2, 4, 1>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<3, 4, 1>, Activation::relu, Activation::identity>;
+  using Actor = Td3::TaskActor<Environment, 4>;
+  using Critic = Td3::TaskCritic<Environment, 4>;
   static constexpr int kEnvironments = Count;
   static constexpr int kEpisodeSteps = 5, kBatchSize = 40, kTileRows = 20, kReplayCapacity = 40;
 };
@@ -30,15 +30,15 @@ using TwoTd3 = ScriptedTd3<Scripted, 2>;
 
 struct OneSac : PendulumSac {
   using Environment = Scripted;
-  using Actor = Mlp<float, Dimensions<2, 4, 2>, Activation::relu, Activation::identity>;
-  using Critic = Mlp<float, Dimensions<3, 4, 1>, Activation::relu, Activation::identity>;
+  using Actor = Sac::TaskActor<Environment, 4>;
+  using Critic = Sac::TaskCritic<Environment, 4>;
   static constexpr int kEpisodeSteps = 5, kBatchSize = 40, kTileRows = 20, kReplayCapacity = 40;
 };
 
 struct TwoPpo : PendulumPpo {
   using Environment = Scripted;
-  using Actor = Mlp<float, Dimensions<2, 4, 1>, Activation::relu, Activation::identity>;
-  using Critic = Mlp<float, Dimensions<2, 4, 1>, Activation::relu, Activation::identity>;
+  using Actor = Ppo::TaskActor<Environment, 4>;
+  using Critic = Ppo::TaskCritic<Environment, 4>;
   static constexpr int kEnvironments = 2, kRolloutSteps = 8, kEpisodeSteps = 5;
   static constexpr int kBatchSize = 8, kTileRows = 4;
 };
@@ -63,6 +63,17 @@ Observation seen(const Buffer& buffer, std::uint32_t slot) {
 }
 
 }  // namespace
+
+TEST_CASE("a task learns with the networks and defaults of its algorithm") {
+  using Narrow = Mlp<float, Dimensions<2, 5, 4, 1>, Activation::relu, Activation::identity>;
+  static_assert(std::is_same_v<Ppo::TaskCritic<Scripted, 5, 4>, Narrow>);
+  static_assert(std::is_same_v<OneTd3::Actor::Shape, Dimensions<2, 4, 1>>);
+  static_assert(std::is_same_v<OneSac::Critic::Shape, Dimensions<3, 4, 1>>);
+  CHECK(Td3::TaskHyperparameters{}.steps == 100'000);
+  CHECK(Sac::TaskHyperparameters{}.learning_starts == 1000);
+  CHECK(Ppo::TaskHyperparameters{}.eval_every == 100'000);
+  CHECK(Ppo::TaskHyperparameters{}.initial_log_std == -0.7f);
+}
 
 TEST_CASE("a transition that an environment truncates is not stored as terminated") {
   ScriptedRun<OneTd3> run({kOn, kTruncated, kOn, kTerminated, kOn});

@@ -68,6 +68,10 @@ struct Mlp {
   const T* bias(int layer) const { return values + bias_offset(layer); }
 };
 
+// The one with ReLU between its layers.
+template <class T, Activation Output, int... Widths>
+using ReluMlp = Mlp<T, Dimensions<Widths...>, Activation::relu, Output>;
+
 // What a forward pass over `Batch` samples leaves for the backward pass, and the backward pass's
 // own space. hidden: for each hidden layer (Batch, width). Pre-activations are kept only where a
 // derivative needs them.

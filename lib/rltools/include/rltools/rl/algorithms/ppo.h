@@ -43,6 +43,21 @@ struct Ppo : OnPolicy {
   static constexpr const char* kName = "PPO";
   using Metrics = PpoMetrics;
 
+  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  template <class Environment, int... Hidden>
+  using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
+                            Environment::kObservationDim, Hidden..., Environment::kActionDim>;
+  template <class Environment, int... Hidden>
+  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
+                             Environment::kObservationDim, Hidden..., 1>;
+  struct TaskHyperparameters : PpoHyperparameters {
+    TaskHyperparameters() {
+      steps = 1000000;
+      eval_every = 100000;
+      initial_log_std = -0.7f;
+    }
+  };
+
   // In an epoch.
   template <class E>
   static constexpr int kMinibatches = kRolloutRows<E> / E::kBatchSize;

@@ -41,6 +41,21 @@ struct Td3 : OffPolicy {
   static constexpr const char* kName = "TD3";
   using Metrics = Td3Metrics;
 
+  // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
+  template <class Environment, int... Hidden>
+  using TaskActor = ReluMlp<typename Environment::Scalar, Activation::tanh,
+                            Environment::kObservationDim, Hidden..., Environment::kActionDim>;
+  template <class Environment, int... Hidden>
+  using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
+                             Environment::kObservationDim + Environment::kActionDim, Hidden..., 1>;
+  struct TaskHyperparameters : Td3Hyperparameters {
+    TaskHyperparameters() {
+      steps = 100000;
+      eval_every = 10000;
+      learning_starts = 1000;
+    }
+  };
+
   // True where E fits together. Instantiating it says in one sentence what does not.
   template <class E>
   struct ExperimentContract : OffPolicyContract<E> {
