@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rltools_host.project import PROJECT
+from rltools_host.project import MARKER, PROJECT
 from rltools_host.tree import TREE
 
 # Not all of platforms/, which has what PlatformIO downloads for real boards, too.
@@ -25,7 +25,7 @@ FOLDERS = (
 )
 OWN_FOLDERS = ("boards", "contracts", "environments", "experiments")  # of a project
 FILES = (
-    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", "rlt.toml"),
+    *("CMakeLists.txt", "CMakePresets.json", "platformio.ini", MARKER),
     "platforms/packages/tool-scons/.piopm",
     "host/requirements/mujoco.txt",  # which version is compiled with
     *(
@@ -52,8 +52,10 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
     """
     project, tree = tree or PROJECT.root, tree or TREE.root
     files = {name: tree / name for name in source_files(tree)}
-    own = files_in(project, OWN_FOLDERS) if project != tree else []
-    files.update({name: project / name for name in (*own, *generated)})
+    if project != tree:
+        own = (MARKER, *files_in(project, OWN_FOLDERS))
+        files.update({name: project / name for name in own})
+    files.update({name: project / name for name in generated})
     content = b"".join(entry_of(files[name], name) for name in sorted(files)) + bytes(2 * BLOCK)
     compressor = zlib.compressobj(FASTEST, zlib.DEFLATED, GZIP)
     data = compressor.compress(content) + compressor.flush()

@@ -147,6 +147,20 @@ def test_what_platformio_downloads_stays_out(tree: Path) -> None:
     assert sources.source_files(tree) == sorted([*SMALL, ours])
 
 
+def test_a_projects_files_are_among_the_trees(
+    tree: Path, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive is a project itself, whatever the tree has of the same names."""
+    monkeypatch.setattr(TREE, "root", tree)
+    for name in ("experiments/mine.h", "environments/a/mine.h", "boards/b.json", "notes/x.md"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text("mine\n")
+    archive = unpack(read_sources(), tmp_path / "unpacked")
+    found = {path.relative_to(archive).as_posix() for path in archive.rglob("*") if path.is_file()}
+    assert found == {*SMALL, "rlt.toml", "experiments/mine.h", "environments/a/mine.h"}
+    assert (archive / "boards/b.json").read_text() == "mine\n"
+
+
 def test_files_come_out_as_they_went_in(tree: Path) -> None:
     long = f"lib/{'folder/' * 12}{'n' * 60}.h"  # more than a tar's field of a name holds
     (tree / long).parent.mkdir(parents=True)
