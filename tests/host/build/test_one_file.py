@@ -1,0 +1,116 @@
+"""An activation is a line of one list and an algorithm one header: in a copy of the tree with one
+of each, the tools train, describe and export them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.tree import TREE
+
+pytestmark = pytest.mark.all  # compiles a tree of its own
+
+COPIED = ("cmake", "boards", "toolchains", "firmware", "experiments", "lib", "host")
+FILES = ("CMakeLists.txt", "CMakePresets.json", "rlt", "rlt.toml")
+INCLUDE = "lib/rltools/include/rltools"
+LAST_LINE = "  X(softplus, true, math::softplus(x), math::sigmoid(x))\n"
+SWISH = """ \\
+  X(swish, true, x * math::sigmoid(x), \\
+    math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))
+"""
+EAGER = """// TD3 whose actor follows each update of its critics.
+#pragma once
+
+#include "rltools/rl/algorithms/td3.h"
+
+namespace rlt {
+
+struct Eager : Td3 {
+  static constexpr const char* kName = "Eager";
+  struct TaskHyperparameters : Td3::TaskHyperparameters {
+    TaskHyperparameters() { policy_delay = 1; }
+  };
+};
+
+}  // namespace rlt
+"""
+EXPERIMENT = """#pragma once
+
+#include "pendulum_td3.h"
+#include "rltools/rl/algorithms/eager.h"
+
+namespace rlt {
+
+struct PendulumEager : PendulumTd3 {
+  static constexpr const char* kName = "pendulum-eager";
+  using Algorithm = Eager;
+  using Hyperparameters = Eager::TaskHyperparameters;
+  using Actor = Mlp<float, Dimensions<3, 16, 1>, Activation::swish, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<4, 16, 1>, Activation::swish, Activation::identity>;
+};
+
+}  // namespace rlt
+"""
+COMMAND = """import sys
+sys.path.insert(0, sys.argv.pop(1))
+from rltools_host.cli import main
+main()
+"""
+ASKED = """import json, sys
+sys.path.insert(0, sys.argv[1])
+from rltools_host.build.algorithms import algorithms
+from rltools_host.build.experiments import describe
+from rltools_host.gymnasium_tasks.task import TaskRequest
+experiment = describe("pendulum-eager")
+networks = experiment.document["networks"]
+sizes = TaskRequest("gym:X", algorithm="eager").checked_sizes()
+print(json.dumps([
+    algorithms()["eager"].struct, sizes.environments, experiment.algorithm,
+    networks["actor"]["activations"], networks["critic"]["activations"],
+    experiment.hyperparameter("policy_delay").default]))
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
+    for name in COPIED:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(TREE.root / name, tree / name, ignore=ignored)
+    for name in FILES:
+        if (TREE.root / name).is_file():
+            shutil.copy(TREE.root / name, tree / name)
+    (tree / ".venv").symlink_to(TREE.virtual_environment)
+    listed = tree / INCLUDE / "nn/activation.h"
+    text = listed.read_text()
+    assert text.count(LAST_LINE) == 1
+    listed.write_text(text.replace(LAST_LINE, LAST_LINE.rstrip("\n") + SWISH))
+    (tree / INCLUDE / "rl/algorithms/eager.h").write_text(EAGER)
+    (tree / "experiments/pendulum_eager.h").write_text(EXPERIMENT)
+    return tree
+
+
+def output_of(tree: Path, program: str, *words: str) -> str:
+    command = [sys.executable, "-c", program, str(tree / "host"), *words]
+    result = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=280)
+    assert result.returncode == 0, result.stderr + result.stdout
+    return result.stdout
+
+
+def test_a_new_activation_and_a_new_algorithm_are_known_everywhere(tree: Path) -> None:
+    output_of(tree, COMMAND, "train", "pendulum-eager", "--board", "host", "--steps", "300")
+    stated: list[Any] = json.loads(output_of(tree, ASKED))
+    assert stated == ["Eager", 1, "Eager", ["swish", "tanh"], ["swish", "identity"], 1]
+    (run,) = (tree / "runs").iterdir()
+    assert json.loads((run / "run.json").read_text())["algorithm"] == "Eager"
+    output_of(tree, COMMAND, "export", str(run), "--to", "c", "--output", str(tree / "p.h"))
+    header = (tree / "p.h").read_text()
+    assert "float operator()(float x) const { return x * sigmoid(x); }" in header
+    check = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc++", "-"]
+    subprocess.run(check, cwd=tree, input='#include "p.h"\n', text=True, check=True)
