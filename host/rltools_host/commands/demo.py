@@ -354,7 +354,9 @@ def write_report(story: Story) -> None:
 
 
 def explain(story: Story) -> None:
-    story.say(story.left_out)
+    reason, _, line = story.left_out.rpartition(": ")
+    story.say(f"{reason}:")
+    print(f"      {line}", file=story.stream, flush=True)  # whole, to be copied
     story.say(f"then `{command_line('demo')}` begins this run there and finishes it here")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
-from rltools_host.toolchain.description import PTS_REMEDY, Tool, system_tools
+from rltools_host.toolchain.description import MOUNT_PTS, Tool, system_tools
 from rltools_host.ui.table import aligned
 
 
@@ -53,7 +53,7 @@ def tool_finding(tool: Tool) -> Finding:
         found=path is not None,
         version=version,
         needed_for=f"{tool.needed_for} (optional)" if tool.optional else tool.needed_for,
-        how_to_get=tools.apt_line([tool.package]) if tool.package else PTS_REMEDY,
+        how_to_get=tools.apt_line([tool.package]) if tool.package else MOUNT_PTS,
         optional=tool.optional,
     )
 

@@ -74,7 +74,7 @@ class PseudoTerminals(Tool):
 # Of no toolchain.
 GIT = Tool("git", "git", "the revision in firmware and runs")
 PTS = PseudoTerminals("/dev/pts", "", "the serial ports of emulated boards")
-PTS_REMEDY = "which the serial ports of emulated boards need: mount -t devpts devpts /dev/pts"
+MOUNT_PTS = f"mount -t devpts devpts {PTS.name}"  # as root
 
 
 def group_stamp(group: str) -> Path:

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from rltools_host.errors import MissingToolError
-from rltools_host.toolchain.description import PTS, PTS_REMEDY, Tool, group_stamp, system_tools
+from rltools_host.toolchain.description import MOUNT_PTS, PTS, Tool, group_stamp, system_tools
 from rltools_host.tree import TREE
 
 GROUPS = {
@@ -148,7 +148,9 @@ def apt_line(packages: Sequence[str]) -> str:
 
 def how_to_get(missing: Sequence[Tool]) -> str:
     """What is missing, and the one line to run."""
-    clauses = [f"no {PTS.name}, {PTS_REMEDY}"] if PTS in missing else []
+    clauses = (
+        [f"no {PTS.name} for {PTS.needed_for}: as root, {MOUNT_PTS}"] if PTS in missing else []
+    )
     if packages := [tool.package for tool in missing if tool.package]:
         what = ", ".join(tool.name for tool in missing if tool.package)
         if shutil.which("apt-get") is None:

@@ -210,14 +210,17 @@ def test_unequal_states_are_an_error(told: Told) -> None:
 def test_the_board_is_left_out_where_its_tools_are_missing(
     told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    line = f"apt-get install {' '.join(['qemu-system-arm'] * 5)}"
+
     def refuse(*names: str) -> None:
         if "qemu-system-arm" in names:
-            raise MissingToolError("qemu-system-arm not found: run this line, then try again: ...")
+            raise MissingToolError(f"qemu-system-arm not found: run this line: {line}")
 
     monkeypatch.setattr(demo.tools, "require", refuse)
     output = told.tell()
     assert [request.board for request in told.trained] == ["host"]
     assert output.count("qemu-system-arm not found") == 1
+    assert f" {line}\n" in output  # whole, to be copied
     assert "emulate 300 steps" not in output
     assert told.story.document["state_sha256"] == BITS
     told.story.here, told.story.left_out = False, ""

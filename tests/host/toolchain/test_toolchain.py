@@ -269,7 +269,7 @@ def test_pseudo_terminals_that_are_missing_are_a_line_of_doctor(
     use_tools(monkeypatch, description.PTS)
     assert doctor.run() == 0
     monkeypatch.setattr(description.os, "openpty", refuse)
-    with pytest.raises(MissingToolError, match=r"^no /dev/pts, .*: mount -t devpts"):
+    with pytest.raises(MissingToolError, match=r"^no /dev/pts for .*, mount -t devpts"):
         tools.require("/dev/pts")
     assert doctor.run() == MissingToolError.exit_code
     assert "mount -t devpts" in capsys.readouterr().out
