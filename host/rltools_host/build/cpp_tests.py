@@ -18,7 +18,7 @@ from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
 FOLDERS = ("lib", "firmware", "integrations")  # of tests/
-ALL = re.compile(r"^// Test: .*\b(all|more)\b")  # a first line: part of it is for --all
+MORE = re.compile(r"^// Test: .*\bmore\b")  # a first line: there is a second program
 BACKGROUND = 10  # niceness of what nobody waits for
 
 
@@ -40,22 +40,30 @@ def matches(expression: str, name: str) -> bool:
         return False
 
 
+def files(expression: str) -> list[Path]:
+    """The tests whose path matches."""
+    root = TREE.root / "tests"
+    return [
+        path
+        for folder in FOLDERS
+        for path in sorted((root / folder).rglob("test_*.cpp"))
+        if matches(expression, str(path.relative_to(root)))
+    ]
+
+
 def named(expression: str) -> list[str]:
-    """The programs of the test files whose path matches."""
+    """The programs of the tests whose path matches."""
     names = []
-    for folder in FOLDERS:
-        for path in sorted(((TREE.root / "tests") / folder).rglob("test_*.cpp")):
-            if matches(expression, str(path.relative_to(TREE.root / "tests"))):
-                names.append(path.stem)
-                with open(path, encoding="utf-8") as file:
-                    if (found := ALL.match(file.readline())) and found.group(1) == "more":
-                        names.append(f"{path.stem}_all")
+    for path in files(expression):
+        names.append(path.stem)
+        with open(path, encoding="utf-8") as file:
+            if MORE.match(file.readline()):
+                names.append(f"{path.stem}_all")
     return names
 
 
 def build(targets: Sequence[str]) -> None:
     tools.require("doctest")
-    tools.ensure_group("mujoco")
     openblas = "OFF" if missing_names(["openblas"]) else "ON"
     cmake.build_targets(
         load_board("host"),

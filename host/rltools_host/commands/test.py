@@ -102,6 +102,16 @@ class Selection:
         ]
         return found if found or self.cpp_targets() else ["tests"]
 
+    def groups(self) -> list[str]:
+        """Of Python packages."""
+        if self.expression is None:
+            return list(tools.GROUPS if self.rest else GROUPS)
+        chosen = [TREE.root / name for name in self.python_files]
+        texts = [path.read_text() for path in chosen if path.is_file()]
+        texts += [path.read_text() for path in cpp_tests.files(self.expression)]
+        groups = ["default", *(["test"] if chosen else [])]
+        return [*groups, "mujoco"] if any("mujoco" in text for text in texts) else groups
+
     def cpp_targets(self) -> list[str]:
         if self.expression:
             return cpp_tests.named(self.expression)
@@ -269,7 +279,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
         raise UsageError(f"{PROJECT.root} is no checkout: `rlt test` tests one, {TREE.root}")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile all packages
     named = selection.expression is not None
-    for group in tools.GROUPS if selection.rest and not named else GROUPS:
+    for group in selection.groups():
         tools.ensure_group(group)
     if not named:
         tools.install_system_packages(optional=selection.rest)

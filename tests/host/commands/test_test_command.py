@@ -116,8 +116,7 @@ def test_pytest_and_ctest_are_run_and_counted(
     assert (used["test_x.py"] > 0.05) == selection.rest
 
 
-@pytest.mark.usefixtures("tree")
-def test_an_expression_names_programs_by_their_files() -> None:
+def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
     assert cpp_tests.named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
     assert cpp_tests.named("Core and not bad") == ["test_good"]
     assert cpp_tests.named("(also or good) and lib") == ["test_also_bad", "test_good"]
@@ -125,6 +124,10 @@ def test_an_expression_names_programs_by_their_files() -> None:
     assert Selection(expression="Test_B or good").python_files == ["tests/test_x.py"]
     for rest in ("nothing", "not test_b", None):
         assert Selection(expression=rest).python_files == ["tests"]
+    assert Selection(expression="good").groups() == ["default"]
+    assert Selection(expression="Test_B").groups() == ["default", "test"]
+    (tree / "tests/lib/core/test_bad.cpp").write_text("// Requires: mujoco\n")
+    assert Selection(expression="bad").groups() == ["default", "mujoco"]
     assert cpp_tests.named("push") == cpp_tests.named("and (") == []
 
 
@@ -202,8 +205,9 @@ def test_a_board_is_built_with_the_experiments_that_it_is_tested_with() -> None:
 
 
 @pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def steps(tree: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Stands in for all that takes long; notes what was asked for."""
+    assert tree  # no file of it has the word that is asked for
     asked: list[object] = []
 
     def python_tests(selection: Selection) -> Outcome:
@@ -237,7 +241,7 @@ REST = [*tools.GROUPS, ("apt", True)]
         ("--rest", [*REST, "build all", ["--all", "-m", "all"]], "25 passed, 0 failed, 3 skipped"),
         (
             "--slow --exhaustive -k nothing",
-            [*DAILY[:3], ["--slow", "--exhaustive", "--all", "-k", "nothing"]],
+            ["default", "test", ["--slow", "--exhaustive", "--all", "-k", "nothing"]],
             "20 passed, 0 failed, 3 skipped",
         ),
     ],
