@@ -44,7 +44,7 @@ def set_up_again(error: ModuleNotFoundError) -> NoReturn:
             words = ["/bin/sh", launcher, *sys.argv[1:]]
             os.execve(words[0], words, {**os.environ, SET_UP_AGAIN: "1"})
         except OSError as failure:
-            damage += f", and cannot be mended ({failure})"
+            damage += f", and cannot be repaired ({failure})"
     sys.exit(f"error: {damage}: delete it, ./rlt sets it up again")
 
 

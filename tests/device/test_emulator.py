@@ -199,7 +199,7 @@ def test_emulator_killed_while_training(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(train_command, "make_screen", KillingScreen)
     run = tmp_path / "run"
     with pytest.raises(
-        LinkLostError, match="it was ended by SIGKILL; what was received up to step"
+        LinkLostError, match="it was ended by SIGKILL; the data received up to step"
     ):
         train_here("pendulum-td3", "qemu-cortex-m7", settings=["report_every=10"], out=run)
     folder = RunFolder.open(run)

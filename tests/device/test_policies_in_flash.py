@@ -172,5 +172,5 @@ def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"and in no file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
     words = ["emulate", NAME, "--storage", str(file), "--program", "infer", "--time-limit", "1"]
     assert cli.run(words) == LinkLostError.exit_code
-    assert f"what is confirmed stays in {file}" in capsys.readouterr().out
+    assert f"confirmed policies stay in {file}" in capsys.readouterr().out
     assert file.stat().st_size == 32 * 1024 * 1024

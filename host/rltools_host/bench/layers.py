@@ -149,7 +149,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         f"{document['vector_lanes']} lanes of 32 bits",
         f"  BLAS                {blas_line(document)}",
         f"  zeros               {zeros} % of the inputs and output gradients"
-        + ("; what is skipped counts as computed" if zeros else ""),
+        + ("; skipped terms count as computed" if zeros else ""),
         "",
         *aligned(table),
         *([] if document["blas"] is None else ["", "* the board host-blas takes BLAS there"]),

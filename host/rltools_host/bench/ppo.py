@@ -150,7 +150,7 @@ def one_turn(
             raise harness.MeasurementError(f"{contender.name} did {row['steps']} of {steps} steps")
         said = f"{row['steps'] / row['wall_s']:,.0f} steps a second"
     except (KeyError, TypeError, ValueError):
-        failures[contender.name] = said = f"{contender.name} did not say what it did"
+        failures[contender.name] = said = f"{contender.name} gave no result"
         row = None
     except RltError as error:
         failures[contender.name] = said = str(error)

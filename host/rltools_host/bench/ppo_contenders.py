@@ -140,7 +140,7 @@ def require_the_task(contender: TakesTurns, setting: Setting) -> None:
         threads = dict(said["threads"])
         _ = said["version"], said["simulator"], said["settings"]
     except (KeyError, TypeError, ValueError):
-        raise harness.MeasurementError(f"{contender.name} did not say who it is") from None
+        raise harness.MeasurementError(f"{contender.name} did not identify itself") from None
     if observation not in (OBSERVATION_DIM, None) or action != ACTION_DIM:
         raise harness.MeasurementError(
             f"{contender.name} has {observation} observations and {action} actions, "

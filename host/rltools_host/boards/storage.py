@@ -29,7 +29,7 @@ class StorageFile:
                 known.name for known in list_boards() if known.emulator and known.has_storage
             ]
             raise UsageError(
-                f"{board.name} keeps what it has in memory, and in no file such as {path}: "
+                f"{board.name} keeps its policies in memory, not in a file such as {path}: "
                 f"take {' or '.join(keeping)}"
             )
         try:

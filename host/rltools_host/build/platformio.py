@@ -101,7 +101,7 @@ def platformio_failure(board: Board, what: str, output: str) -> Exception:
     log.write_text(output, encoding="utf-8")
     if any(sign in output for sign in UNREACHABLE_REGISTRY):
         return MissingToolError(
-            f"PlatformIO could not download what it needs for {board.name} from its registry: "
+            f"PlatformIO could not download the packages for {board.name} from its registry: "
             f"connect to the Internet and try again (its messages are in {log})"
         )
     return BuildError(f"{what} failed: see PlatformIO's messages above; they are also in {log}")

@@ -393,7 +393,7 @@ def command(
         bool | None,
         typer.Option(
             "--compare/--no-compare",
-            help="Train the same on this machine and compare. [default: where it is another]",
+            help="Train the same on this machine and compare. [default: if the board is another]",
         ),
     ] = None,
     json_output: Json = False,

@@ -52,7 +52,7 @@ def run(
             command = command_line("push", "RUN", "--board", name, "--port", port)
             use = f"push there:  {command}"
             if storage is not None:
-                use += f"\n  what is confirmed stays in {storage}"
+                use += f"\n  confirmed policies stay in {storage}"
         print(
             f"  {use}\n  Ctrl-C ends it; so do {time_limit_s:g} s",
             file=out,

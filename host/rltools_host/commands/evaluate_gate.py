@@ -57,7 +57,7 @@ def fly_run(folder: RunFolder, gate: Gate, is_kept: bool, notes: list[str]) -> G
     steps = int(folder.metadata.get("steps", 0))
     if image.step < steps:
         notes.append(
-            f"the policy is of step {image.step:,} of {steps:,}, where the run was saved last"
+            f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"
         )
     result = fly_gate(gate, image, str(folder.path))
     if is_kept:

@@ -135,7 +135,7 @@ def command(
     docs/flight.md has the details.
     """
     if (board is None) == (px4 is None):
-        raise UsageError("say what is to fly: --board BOARD, or --px4 udp:HOST:PORT")
+        raise UsageError("choose what flies: --board BOARD, or --px4 udp:HOST:PORT")
     require(context, MODES, BOARD if board is not None else PX4)
     if board is not None:
         request = request_of(

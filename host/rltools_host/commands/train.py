@@ -72,7 +72,7 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
     lines = []
     if count := document.get("environment_faults"):
         lines.append(
-            f"  the environment failed {times(count)}, and was begun anew; "
+            f"  the environment failed {times(count)}, and was made again; "
             f"first: {document['environment_fault']}"
         )
     if count := document.get("observations_outside"):
@@ -112,7 +112,7 @@ def task_request(
 
 NEW_RUNS_ONLY = (
     "--algorithm, --hidden, --environments, --episode-steps and --channels go with a new run of a "
-    "task of Gymnasium's, gym:ID: an experiment's file says what is compiled"
+    "task of Gymnasium's, gym:ID: an experiment's file fixes these"
 )
 EXAMPLE = "train pendulum-td3 --board host --seed 1 --set learning_rate=5e-4"
 

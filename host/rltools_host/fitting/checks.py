@@ -106,7 +106,7 @@ def check_ranges(log: FlightLog) -> None:
         remedy = (
             f"divide by {scale}"
             if scale and log.commands.min() >= 0.0
-            else "scale what was sent from its least, 0, to its greatest, 1"
+            else "scale the commands from 0, the least, to 1, the greatest"
         )
         raise log.fault(
             f"a command of {value:g} is no fraction, {kind}_* are 0 to 1: {remedy}", row
@@ -177,7 +177,7 @@ FRAMES = (
     (
         "the angular velocity and the attitude are of different frames",
         np.array([1.0, -1.0, -1.0]),
-        "change the sign of what has y to the right and z down",
+        "change the signs of data with y to the right and z down",
     ),
 )
 
@@ -220,7 +220,7 @@ def check_commands(log: FlightLog) -> None:
         if np.ptp(command) == 0.0:
             raise log.fault(
                 f"the {name.replace('_', ' ')} rotor's command is {command[0]:g} in all rows, and "
-                "others change: write what was sent"
+                "others change: write the commands that were sent"
             )
 
 
@@ -281,5 +281,5 @@ def check_sensors(log: FlightLog) -> None:
         for name, column in zip(names, values.T, strict=True):
             if np.ptp(column) == 0.0:
                 raise log.fault(
-                    f"{name} is {column[0]:g} in all rows: write what was measured{otherwise}"
+                    f"{name} is {column[0]:g} in all rows: write the measurements{otherwise}"
                 )

@@ -258,7 +258,7 @@ def warnings(
         )
     if theta[P.LATENCY] < -1.5 * log.step_s:
         said.append(
-            f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before they are told: the "
+            f"the rotors answer {-1000 * theta[P.LATENCY]:.0f} ms before the command: the "
             "commands are stamped too late, or the sensors too early"
         )
     if misfitting:

@@ -127,7 +127,7 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
     if len(names) == 1 and any(mark in names[0] for mark in ";\t"):
         raise fault("its columns are separated by semicolons or tabs: write commas")
     if any(len(name) > LONGEST_NAME or not name.isprintable() for name in names):
-        raise fault("its first line is none of column names, such as time_s")
+        raise fault("its first line has no column names, such as time_s")
     if all(is_number(name) for name in names if name):
         raise fault(f"its first line has numbers: begin with column names, such as {KNOWN[0]}")
     for index, name in enumerate(names):
@@ -148,7 +148,9 @@ def checked_header(path: Path, names: list[str]) -> list[str]:
             f"thrust) or {SPEED[0]} (of the greatest rotor speed)"
         )
     if len(given) == 2:
-        raise fault(f"both {THRUST[0]} and {SPEED[0]} are there: keep what was sent to the motors")
+        raise fault(
+            f"both {THRUST[0]} and {SPEED[0]} are there: keep the commands that the motors got"
+        )
     groups = [columns for columns in (ACCELERATION, VELOCITY) if any(n in names for n in columns)]
     for columns in (*given, *groups):
         for name in columns:

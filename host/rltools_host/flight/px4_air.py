@@ -126,7 +126,7 @@ class Air:
         vehicle = self.vehicle
         silent = vehicle.clock() - vehicle.sample_at
         if silent > silence_s:
-            raise FlightError(f"{vehicle.name} has told no position for {silent:.1f} s")
+            raise FlightError(f"{vehicle.name} has reported no position for {silent:.1f} s")
         px4_simulated.require_still(vehicle, self._simulation)
         self._watch_for_crash()
         if not vehicle.is_armed:
@@ -136,7 +136,7 @@ class Air:
             if (said := vehicle.said(MODE_NAME, within_s=3.0)) is not None:
                 raise FlightError(f'{vehicle.name} fell back to {vehicle.mode} (it says "{said}")')
             raise FlightError(
-                f"somebody or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
+                f"a pilot or PX4 itself changed the mode of {vehicle.name} to {vehicle.mode}"
                 f"{vehicle.reason()}"
             )
 
@@ -207,7 +207,7 @@ def bring_down(vehicle: Px4Vehicle, crash: CrashWatch | None = None) -> str:
             return f"it has not been heard for {UNHEARD_S:g} s: PX4's own failsafe has it"
         if not vehicle.is_terminated and is_taken(vehicle):
             if is_heard:
-                return f"it is left to whoever flies it, in PX4's mode {vehicle.mode}"
+                return f"it is left to its pilot, in PX4's mode {vehicle.mode}"
             continue
         grounded = min(grounded, now) if vehicle.is_on_ground else math.inf
         may_fly = is_heard or vehicle.is_armed or now - begun > UNKNOWN_S

@@ -78,8 +78,8 @@ def no_file(place: str) -> UsageError:
 
 def no_module(module: str, identity: str) -> UnknownNameError:
     return UnknownNameError(
-        f'there is no Python module "{module}": for {identity} start the command in the folder in '
-        "which it lies, or install it"
+        f'there is no Python module "{module}": for {identity} start the command in its '
+        "folder, or install it"
     )
 
 
@@ -114,8 +114,8 @@ def require_agreement(source: str) -> None:
     train = command_line("train", source, "--resume", "RUN")
     evaluate = command_line("evaluate", "RUN", "--task", source)
     raise UsageError(
-        f"the task {source} is Python code that a run names, and nobody has named it here: it was "
-        f"not imported; if you trust it, name it yourself, as in `{evaluate}` or `{train}`"
+        f"the task {source} is Python code that a run names, and that you have not named here: it "
+        f"was not imported; if you trust it, name it yourself, as in `{evaluate}` or `{train}`"
     )
 
 

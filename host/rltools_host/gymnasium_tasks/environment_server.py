@@ -67,7 +67,7 @@ class EnvironmentServer(abc.ABC):
         said = CALLS[call]
         what = f"has not returned from {said}" if call in (RESET, STEP) else said
         self._overdue = (
-            f"the environment {self._name} {what} for {limit_s:g} s: see what it waits for, "
+            f"the environment {self._name} {what} for {limit_s:g} s: find out why it waits, "
             f"or set {LIMIT_VARIABLE} to more seconds"
         )
         self._break_off()

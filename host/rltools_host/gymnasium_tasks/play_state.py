@@ -32,7 +32,7 @@ class Page(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Faults:
-    """How often an environment failed and was begun anew, or left its own ranges."""
+    """How often an environment failed and was made again, or left its own ranges."""
 
     count: int = 0
     first: str = ""  # a sentence

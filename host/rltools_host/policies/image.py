@@ -151,7 +151,7 @@ def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
     if not folder.policy_path.is_file():
         command = command_line("train", "--resume", near_path(folder.path))
-        raise UnknownNameError(f"run {folder.name} has no policy yet: go on with `{command}`")
+        raise UnknownNameError(f"run {folder.name} has no policy yet: resume it with `{command}`")
     image = read_policy(folder.policy_path)
     folder.require_state(image.state_sha256)
     return image

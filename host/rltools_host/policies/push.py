@@ -122,7 +122,7 @@ def check_request(request: PushRequest, ends_with_command: bool) -> None:
     if ends_with_command and not request.confirm:
         raise UsageError(
             f"--no-confirm: {request.place.board} ends with this command, and the trial with it: "
-            f"give the --port of one that goes on; see `{command_line('emulate', '--help')}`"
+            f"give the --port of a board that stays on; see `{command_line('emulate', '--help')}`"
         )
 
 
@@ -281,7 +281,7 @@ class Push:
             active = slots.active
             what = f"{short(active.sha256)} acts" if active else "no policy acts"
         except LinkLostError:
-            what = f"the board drops it by itself within {self._request.trial_limit_s:g} s"
+            what = f"the board drops it within {self._request.trial_limit_s:g} s"
             if self._confirming:
                 place = self._request.place
                 command = command_line("policies", "--board", place.board, *place.further_words)

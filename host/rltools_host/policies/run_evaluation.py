@@ -46,7 +46,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     steps = int(folder.metadata.get("steps", 0))
     if image.step < steps:
         notes.append(
-            f"the policy is of step {image.step:,} of {steps:,}, where the run was saved last"
+            f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"
         )
     try:
         present = experiments.describe(subject_of_run(folder.metadata))

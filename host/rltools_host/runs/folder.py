@@ -306,7 +306,7 @@ class RunFolder:
 def remove_unsaved(path: Path) -> None:
     """Removes the files of a run that saved nothing; UsageError where it did."""
     if saves.holds_save(path):
-        raise UsageError(f"{path} holds a save: move that away, or go on from it")
+        raise UsageError(f"{path} holds a save: move that away, or resume it")
     saves.remove_partials(path)
     for name in saves.names_in(path):
         if OWN_FILE.fullmatch(name):

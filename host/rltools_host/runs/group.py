@@ -115,8 +115,8 @@ def read_group_file(path: Path) -> dict[str, Any]:
         raise cannot_read(path, error) from None
     except ValueError as error:
         raise DamagedFileError(
-            f"{path} is damaged{reason_of(error)}; restore it, or go on with each run of the "
-            "folder by itself"
+            f"{path} is damaged{reason_of(error)}; restore it, or resume each run of the "
+            "folder alone"
         ) from None
     metadata: dict[str, Any] = document
     if metadata["format"] > FORMAT:

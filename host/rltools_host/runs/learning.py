@@ -10,7 +10,7 @@ from rltools_host.runs.schema import shown
 MOST_NAMED = 3
 # Items that are hashes over much: they are named where no other item says what has changed.
 HASHES = {
-    "environment.behaviour": "what the environment does in a step has changed",
+    "environment.behaviour": "the environment's step has changed",
     "state_layout": "the layout of the training state has changed",
 }
 # Of environments with settings. Runs from before there was this item are of a fingerprint that saw
@@ -18,7 +18,7 @@ HASHES = {
 CONSTANTS = "environment."
 PROBES = "environment.probes"
 NOT_COVERED = (
-    "the run's fingerprint does not cover what the environment's settings switch on, "
+    "the run's fingerprint does not cover the effects of the environment's settings, "
     "which may have changed since"
 )
 

@@ -27,7 +27,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("interrupted; the next start goes on with setting up", file=sys.stderr)
+        print("interrupted; the next start continues the set-up", file=sys.stderr)
         return Interrupted.exit_code
     return 0
 

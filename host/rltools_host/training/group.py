@@ -116,7 +116,7 @@ class GroupTraining:
         except KeyboardInterrupt:
             self._stand(m for m in self._members if m.is_running or m.state == WAITING)
             self._update("interrupted")
-            raise self._interrupted("quit without saving what was training") from None
+            raise self._interrupted("quit without saving the runs in training") from None
         self._stand(member for member in self._members if member.state == WAITING)
         return self._result()
 

@@ -40,7 +40,7 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
             if request.experiment not in (None, task.experiment):
                 raise UsageError(
                     f"run {folder.name} is of {task.source}, not of {request.experiment}: "
-                    "leave the experiment out, the run says what it trains"
+                    "leave the experiment out, the run names it"
                 )
             server = open_again(
                 playable(task, named_in(request)) if make_env is None else task, make_env

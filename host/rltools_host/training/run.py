@@ -340,7 +340,7 @@ class TrainingRun:
         with contextlib.suppress(DiskError):
             self._folder.update(self._standing(state))
         step = self._screen.view.step
-        kept = f"what was received up to step {step:,} is in {near_path(self._folder.path)}"
+        kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):
             return Interrupted(f"quit without a new checkpoint; {kept}{self._remedy('; ')}")
         if isinstance(error, DiskError):

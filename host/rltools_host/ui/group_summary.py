@@ -30,7 +30,7 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
         if each["error"]:
             notes.append(f"  {name}: {each['error']}")
         elif count := each.get("environment_faults"):
-            notes.append(f"  {name}: the environment failed {times(count)}, and was begun anew")
+            notes.append(f"  {name}: the environment failed {times(count)}, and was made again")
         if count := each.get("observations_outside"):
             notes.append(f"  {name}: observations lay outside their range {times(count)}")
     if not has_variants:

@@ -145,8 +145,8 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
     place, trial_s = request.place, request.trial_s
     if not request.confirm:
         raise UsageError(
-            "--no-confirm has no effect with --board crazyflie: leave it out, whoever flies "
-            "the policy confirms it afterwards"
+            "--no-confirm has no effect with --board crazyflie: leave it out, the pilot "
+            "confirms the policy after the flight"
         )
     if trial_s is not None and not 0.0 < trial_s <= LONGEST_TRIAL_S:
         raise UsageError(f"--trial {trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:,}")

@@ -76,6 +76,8 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["qemu-cortex-m7", "host"])
 def test_boards_without_flash_are_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"{name} keeps what it has in memory.* take qemu-esp32c3"):
+    with pytest.raises(
+        UsageError, match=f"{name} keeps its policies in memory.* take qemu-esp32c3"
+    ):
         StorageFile(load_board(name), tmp_path / "flash")
     assert not list(tmp_path.iterdir())

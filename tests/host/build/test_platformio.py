@@ -166,7 +166,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
 
 def test_registry_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, "Platform Manager: Installing platformio/teensy\nHTTPClientError: \n")
-    with pytest.raises(MissingToolError, match="could not download what it needs for teensy41"):
+    with pytest.raises(MissingToolError, match="could not download the packages for teensy41"):
         platformio.build_with_platformio(load_board("teensy41"), EXPERIMENT)
 
 

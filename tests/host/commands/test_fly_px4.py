@@ -187,7 +187,7 @@ def test_a_real_vehicle_is_refused(
         (["--px4", "udp:127.0.0.1:1", "-o", "/none/a"], 8, "there is no folder /none"),
         (["--px4", "udp:127.0.0.1:1", "--set", "mass_kg=0"], 2, "mass_kg"),
         (["--px4", "udp:127.0.0.1:1", "--set", "mass=1"], 3, 'unknown setting of flights "mass"'),
-        ([], 2, "say what is to fly: --board BOARD, or --px4 udp:HOST:PORT"),
+        ([], 2, "choose what flies: --board BOARD, or --px4 udp:HOST:PORT"),
     ],
 )
 def test_a_wrong_command_line(

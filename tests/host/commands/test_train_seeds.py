@@ -200,7 +200,9 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.splitlines()[-1].startswith("quit without saving what was training; go on with `")
+    assert errors.splitlines()[-1].startswith(
+        "quit without saving the runs in training; go on with `"
+    )
     wait_for(lambda: not any(is_running(pid) for pid in boards), 10)
     assert GroupFolder.open(group).metadata["state"] == "interrupted"
     result = rlt("train", "--resume", group, "--steps", "6000")

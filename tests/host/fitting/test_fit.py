@@ -288,7 +288,7 @@ def test_commands_after_their_effect_are_noticed(tmp_path: Path) -> None:
         if name.startswith("thrust_"):
             columns[name] = np.roll(columns[name], 4)
     result = fit(read_log(write_log(tmp_path / "log.csv", columns)))
-    assert "the rotors answer 16 ms before they are told" in " ".join(result.warnings)
+    assert "the rotors answer 16 ms before the command" in " ".join(result.warnings)
 
 
 def test_noise_alone_is_what_is_left() -> None:

@@ -105,7 +105,7 @@ def test_order_of_columns_and_spaces_do_not_matter(tmp_path: Path) -> None:
         (TEXT.replace(",-0.033,", ',"-0.033,', 1), "it is no CSV: "),
         (b"\x89PNG\xff\xfe\x00" * 40, "is no text: write the log as CSV"),
         (b"\x00" * 1000, "is no text: write the log as CSV"),
-        ('"a\nb",c\n1,2\n', "its first line is none of column names"),
+        ('"a\nb",c\n1,2\n', "its first line has no column names"),
         (TEXT.replace(",-0.033,", ',"-0.\n033",', 1), '"-0.\\n033" is no number'),
     ],
 )
@@ -256,8 +256,8 @@ def body_velocity(table: Columns) -> None:
         (times(-1.0, FORCES[1], FORCES[2]), "acceleration_z is -9.9 m/s^2 on average: z is up"),
         (times(65535.0, *COMMANDS), "is no fraction, speed_* are 0 to 1: divide by 65535"),
         (times(100.0, *COMMANDS), "is no fraction, speed_* are 0 to 1: divide by 100"),
-        (times(1900.0, *COMMANDS), "scale what was sent from its least, 0, to its greatest, 1"),
-        (times(-1.0, *COMMANDS), "scale what was sent from its least, 0, to its greatest, 1"),
+        (times(1900.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
+        (times(-1.0, *COMMANDS), "scale the commands from 0, the least, to 1, the greatest"),
         (times(2.0, *ATTITUDE), "line 2: the attitude's length is 2 and not 1"),
         (row("attitude_x", 70, 0.9), "line 72: the attitude's length is 1.3"),
         (
@@ -271,10 +271,10 @@ def body_velocity(table: Columns) -> None:
         (saturated, "the rear left rotor's command is at its limit, mostly 1, in 51 % of the rows"),
         (still_commands, "its commands do not change: it is not of a flight"),
         (still(COMMANDS[3], 0.5), "the front left rotor's command is 0.5 in all rows, and others"),
-        (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write what was measure"),
-        (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write what was measured"),
-        (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write what was measur"),
-        (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write what was measured, or leave veloc"),
+        (still(RATES[0], 0.0), "angular_velocity_x_rad_s is 0 in all rows: write the measurement"),
+        (still(ATTITUDE[1], 0.0), "attitude_x is 0 in all rows: write the measurements"),
+        (still(FORCES[1], 0.25), "acceleration_y_m_s2 is 0.25 in all rows: write the measurement"),
+        (still(SPEEDS[2], 0.0), "z_m_s is 0 in all rows: write the measurements, or leave veloc"),
     ],
 )
 def test_what_is_wrong_is_named(

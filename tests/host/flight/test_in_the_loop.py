@@ -377,7 +377,7 @@ def test_a_board_that_dies_in_mid_flight(good: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(LinkLostError) as caught:
         fly_over_board(request_of(good), lambda _: None, Killing())
     assert re.fullmatch(
-        r"lost the program of board host: .*; the board drops it by itself within 60 s",
+        r"lost the program of board host: .*; the board drops it within 60 s",
         str(caught.value),
     )
     assert caught.value.details["cause"] is None
@@ -405,7 +405,7 @@ def run_words(run: Path | str, *words: str, board: str = "host") -> list[str]:
         (["--set", "noise=much"], "--set noise=much: much is not a number"),
         (["--set", "noise=1", "--noise", "2"], "noise is given twice"),
         (["--set", "start_tilt=500"], "start_tilt"),
-        (["--px4", "udp:127.0.0.1:1"], "say what is to fly: --board BOARD, or --px4"),
+        (["--px4", "udp:127.0.0.1:1"], "choose what flies: --board BOARD, or --px4"),
     ],
 )
 def test_wrong_options_are_one_sentence(

@@ -458,7 +458,7 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
     "a pilot": (
         Script(wrong=Wrong(taken_over_at=3.0, taken_by=POSITION)),
         "to Position",
-        "; it is left to whoever flies it, in PX4's mode Position",
+        "; it is left to its pilot, in PX4's mode Position",
     ),
     "disarms": (
         Script(wrong=Wrong(disarmed_at=3.0)),
@@ -467,12 +467,12 @@ BROKEN: dict[str, tuple[Script, str, str]] = {
     ),
     "silent for seconds": (
         Script(silent_at=2.0, silent_s=4.0),
-        "has told no position for 1.",
+        "has reported no position for 1.",
         LANDED,
     ),
     "silent for good": (
         Script(silent_at=2.0, silent_s=1e9),
-        "has told no position for 1.",
+        "has reported no position for 1.",
         "; it has not been heard for 30 s: PX4's own failsafe has it",
     ),
     "is not simulated any more": (
@@ -738,7 +738,7 @@ def test_a_vehicle_whose_attitude_stands_still_is_not_flown_by_the_policy() -> N
     streams = flight.vehicle._stream
     flight.vehicle._stream = stream  # type: ignore[method-assign]
     text = flight.fails(FlightError)
-    assert "has told no position for 1." in text
+    assert "has reported no position for 1." in text
     assert text.endswith(LANDED)
 
 

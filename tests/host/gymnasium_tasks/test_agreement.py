@@ -24,7 +24,7 @@ from rltools_host.runs.policy_file import HEADER
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.playing import playing
 
-NOT_NAMED = "is Python code that a run names, and nobody has named it here: it was not imported"
+NOT_NAMED = "is Python code that a run names, and that you have not named here: it was not imported"
 
 
 @pytest.fixture(autouse=True)

@@ -107,7 +107,7 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
     with pytest.raises(EnvironmentLostError) as raised:
         TRAIN(source_of(StuckPoint, place), steps=600, out=run)
     said = str(raised.value)
-    assert "the environment dot has not returned from step for 3 s: see what it waits for" in said
+    assert "the environment dot has not returned from step for 3 s: find out why it waits" in said
     assert LIMIT_VARIABLE in said
     assert "checkpoint saved; go on with" in said
     monkeypatch.delenv(LIMIT_VARIABLE)

@@ -236,7 +236,7 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
     counts = [run["environment_faults"] for run in metadata["runs"]]
     assert min(counts) >= 30
     for seed, count in enumerate(counts):
-        line = f"  seed {seed}: the environment failed {count} times, and was begun anew"
+        line = f"  seed {seed}: the environment failed {count} times, and was made again"
         assert line in result.stdout.splitlines()
     elsewhere = rlt("train", "--resume", tmp_path / "group", "--steps", "400", cwd="/")
     assert elsewhere.returncode == 3

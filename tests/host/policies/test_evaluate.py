@@ -194,7 +194,7 @@ def test_a_policy_of_an_earlier_pause_is_said_to_be_one(
     run_with(run_folder, steps=pendulum.step + 1000)
     evaluate.run(str(run_folder), 1, 0, "core")
     step, steps = pendulum.step, pendulum.step + 1000
-    note = f"note: the policy is of step {step:,} of {steps:,}, where the run was saved last\n"
+    note = f"note: the policy is of step {step:,} of {steps:,}, at which the run was last saved\n"
     assert capsys.readouterr().err == note
 
 

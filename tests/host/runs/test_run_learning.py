@@ -22,7 +22,7 @@ BEFORE = {"gravity": 10, "mass": 1.0, "actor.activations[0]": "relu", "environme
         ({}, ""),
         ({"gravity": 9.8100004196}, "gravity was 10, is 9.81"),
         ({"gravity": 9.81, "environment.behaviour": 6}, "gravity was 10, is 9.81"),
-        ({"environment.behaviour": 6}, "what the environment does in a step has changed"),
+        ({"environment.behaviour": 6}, "the environment's step has changed"),
         ({"mass": 1.0000000001}, "mass was 1.0, is 1.0000000001"),
         ({"actor.activations[0]": "tanh"}, "actor.activations[0] was relu, is tanh"),
         ({"drag": 0.5}, "drag is new, 0.5"),
@@ -45,7 +45,7 @@ def test_what_is_gone_is_named() -> None:
 OLD = {"environment.latency": 0, "environment.behaviour": 5, "environment": "Quadrotor", "size": 2}
 TODAY = {**OLD, "environment.latency": 2, "environment.behaviour": 6, "environment.probes": 10}
 NOT_COVERED = (
-    "the run's fingerprint does not cover what the environment's settings switch on, "
+    "the run's fingerprint does not cover the effects of the environment's settings, "
     "which may have changed since"
 )
 

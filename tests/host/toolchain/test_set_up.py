@@ -63,7 +63,7 @@ def test_interrupted_set_up_is_repeated(tree: Path, number: signal.Signals) -> N
     assert interrupted.returncode != 0
     assert "Traceback" not in stderr
     if number == signal.SIGINT:
-        assert stderr.endswith("interrupted; the next start goes on with setting up\n")
+        assert stderr.endswith("interrupted; the next start continues the set-up\n")
     assert not (tree / ".venv/rlt-environment.txt").exists()
 
     again = start(tree)

@@ -214,7 +214,7 @@ def test_a_save_without_run_json_stays(tmp_path: Path) -> None:
 def test_a_run_that_saved_cannot_begin_anew(tmp_path: Path) -> None:
     finish_run(tmp_path / "run", 0)
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(UsageError, match="run holds a save: move that away, or go on from it"):
+    with pytest.raises(UsageError, match="run holds a save: move that away, or resume it"):
         RunFolder.create(tmp_path / "run", {}, anew=True)
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -122,7 +122,7 @@ def test_bad_link_loses_reports_but_no_bits(bench: Bench, tmp_path: Path) -> Non
 def test_pulled_cable_keeps_everything_received(bench: Bench, tmp_path: Path) -> None:
     bench.faults = Faults(unplug_at_step=437)
     run = tmp_path / "run"
-    with pytest.raises(LinkLostError, match="what was received up to step 437 is in") as caught:
+    with pytest.raises(LinkLostError, match="the data received up to step 437 is in") as caught:
         bench.train(run, "report_every=1", "eval_every=100")
     assert "\n" not in str(caught.value)
     assert [row["step"] for row in metrics(run, "progress")] == list(range(1, 438))

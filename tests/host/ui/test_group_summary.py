@@ -61,7 +61,7 @@ def test_environments_that_failed(count: int, words: str) -> None:
     runs = [{**run, "environment_faults": count} for run in document()["runs"]]
     lines = result_lines({**document(), "runs": runs})
     assert lines[4:7] == [
-        f"  seed 0: the environment failed {words}, and was begun anew",
+        f"  seed 0: the environment failed {words}, and was made again",
         "  seed 11: the board is gone",
         "",
     ]
