@@ -124,7 +124,7 @@ def test_example_of_train_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
         == 0
     )
     request = TrainingRequest("pendulum-td3", "host", 1, settings=("learning_rate=5e-4",))
-    assert called == [(request, True, False)]
+    assert called == [(request, None, False)]
 
 
 def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_several_seeds_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(groups, "run_seeds", lambda *arguments: called.append(arguments))
     assert cli.run(["train", "e", "--seeds", "0-3,7", "--jobs", "2", "--steps", "5", "--json"]) == 0
-    assert called == [(TrainingRequest("e", steps=5), "0-3,7", 2, True, True)]
+    assert called == [(TrainingRequest("e", steps=5), "0-3,7", 2, None, True)]
 
 
 def test_help_loads_little() -> None:

@@ -9,12 +9,13 @@ from rltools_host.tree import TREE
 
 HOST = TREE.root / "host"
 # What is parsed there is no file: lines of a process that the module has started, or has been
-# started by, or a document that was parsed already.
+# started by, what a library that it has loaded says of itself, or a document that was parsed
+# already.
 OF_PROCESSES = {
     *("bench/board_forward.py", "bench/harness.py", "bench/peer_environment.py", "bench/turns.py"),
-    *("bench/training_contenders.py", "build/experiments.py", "policies/evaluation.py"),
+    *("bench/training_contenders.py", "build/experiments.py", "build/native.py"),
     *("gymnasium_tasks/child.py", "gymnasium_tasks/process.py", "gymnasium_tasks/task.py"),
-    *("training/crew.py", "training/set_file.py"),
+    *("policies/evaluation.py", "training/crew.py", "training/set_file.py"),
 }
 
 

@@ -348,8 +348,7 @@ def evaluate_policy(story: Story) -> None:
 
 
 def write_report(story: Story) -> None:
-    path = write_report_of(story.document["run"])
-    story.document["report"] = str(path)
+    story.document["report"] = str(write_report_of(story.document["run"]))
     story.say("learning curve, an episode, memory, timings, provenance: one file, no network")
 
 

@@ -229,5 +229,5 @@ def test_a_board_that_differs_is_not_measured(run: Path) -> None:
 
 def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     board = load_board("qemu-rv32imc")
-    monkeypatch.setattr(hil.tools, "missing_names", lambda names: [*names][-1:])
-    assert hil.missing_tools(board) == "needs qemu-system-riscv32"
+    monkeypatch.setattr(hil.tools, "missing_names", lambda names: [*names][-2:])
+    assert hil.missing_tools(board) == "needs qemu-system-riscv32, /dev/pts"
