@@ -169,7 +169,7 @@ def test_the_command_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixtur
     file = tmp_path / "flash.bin"
     words = ["emulate", "qemu-cortex-m7", "--storage", str(file), "--program", "infer"]
     assert cli.run(words) == UsageError.exit_code
-    assert f"and in no file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
+    assert f"in memory, not in a file such as {file}: take qemu-esp32c3" in capsys.readouterr().err
     words = ["emulate", NAME, "--storage", str(file), "--program", "infer", "--time-limit", "1"]
     assert cli.run(words) == LinkLostError.exit_code
     assert f"confirmed policies stay in {file}" in capsys.readouterr().out

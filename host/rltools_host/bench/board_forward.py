@@ -90,7 +90,9 @@ def dsp_sources(directory: Path | None = None) -> Path:
         if len(archives) != 1:
             raise harness.MeasurementError("CMSIS-DSP came without its sources")
         with tarfile.open(archives[0]) as archive:
-            archive.extractall(Path(temporary) / "sources", filter="data")
+            # Python 3.11 has no filters before 3.11.4.
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)
+            archive.extractall(Path(temporary) / "sources")
         (unpacked,) = (Path(temporary) / "sources").iterdir()
         shutil.move(unpacked, directory)
     stamp.write_bytes(REQUIREMENTS.read_bytes())

@@ -87,8 +87,8 @@ def require_packages(environment: Environment) -> None:
         importlib.invalidate_caches()
         if importlib.util.find_spec(group) is None:
             raise MissingToolError(
-                f"{environment.name} needs the Python package {group}, which cannot be installed "
-                "for this Python: use Python 3.11 or newer, RLT_PYTHON=python3.12 ./rlt sets it up"
+                f"{environment.name} needs the Python package {group}, which is missing "
+                "after its installation: remove .venv, ./rlt sets it up again"
             )
 
 

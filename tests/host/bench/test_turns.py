@@ -24,7 +24,7 @@ print("a library says something")
 turns.say({"version": "1"})
 while True:
     words = turns.order()
-    print("and more")
+    print("and more", flush=True)
     if words[0] == "die":
         sys.exit("out of luck")
     if words[0] == "sleep":

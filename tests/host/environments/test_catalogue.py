@@ -67,7 +67,7 @@ def test_mujoco_that_cannot_be_had_is_one_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingToolError) as caught:
         library.loaded(environment, False)
-    assert str(caught.value).startswith("Ant-v4 needs the Python package mujoco, which is not")
+    assert str(caught.value).startswith("Ant-v4 needs the Python package mujoco, which is missing")
     assert "\n" not in str(caught.value)
 
 
