@@ -51,6 +51,7 @@ FIRST_FILES = (
 )
 FOLDER = Path(__file__).parent
 os.environ.pop(VARIABLE, None)  # the tests' project is the checkout
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a worker for each processor already
 ALL = "all"
 PROCESSOR_TIMES = pytest.StashKey[float]()
 

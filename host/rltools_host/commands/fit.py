@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,6 @@ import typer
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
-from rltools_host.fitting.log import read_log
 from rltools_host.hints import command_line, near_path
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
@@ -45,6 +45,9 @@ def run(
             "--out needs --mass, --rotor-x and --rotor-y: a log shows thrust and inertia per mass "
             "and per distance of the rotors"
         )
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small matrices: two take longer
+    from rltools_host.fitting.log import read_log  # with NumPy, which reads that variable
+
     log = read_log(log_path)
     tools.ensure_group(GROUP)
     from rltools_host.fitting.fit import fit  # with SciPy

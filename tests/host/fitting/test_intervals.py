@@ -45,6 +45,7 @@ def width(result: Result, name: str) -> float:
 # -- noise -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.all
 def test_noisy_logs() -> None:
     """A curve of thrust that such a log does not show, and that is not its square."""
     share, count = share_covered(("raptor", "decks") * 4, ("speed",), 21, NOISY)
@@ -77,6 +78,7 @@ def test_assumptions_are_in_standard_deviations() -> None:
 # -- gusts -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.all
 def test_gusts() -> None:
     share, count = share_covered(("raptor", "decks") * 2, ("speed",), 22, GUSTS)
     assert count > 20
