@@ -27,7 +27,7 @@ OPT_IN = {
 # is left alone with one of them at the end.
 FIRST_FILES = (
     "host/commands/test_train_seeds.py",
-    "host/gymnasium_tasks/test_task_groups.py",
+    "host/gymnasium_tasks/test_groups.py",
     "host/toolchain/test_set_up.py",
     "integrations/px4/test_px4.py",
     "fuzz/test_fuzz.py",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.gymnasium_tasks.opening import open_task
+from rltools_host.gymnasium_tasks.server_start import open_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.tree import TREE
 

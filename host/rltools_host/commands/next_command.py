@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.build.experiments import evaluation_options
-from rltools_host.gymnasium_tasks.opening import is_task
+from rltools_host.gymnasium_tasks.task import is_task
 from rltools_host.hints import command_line
 
 

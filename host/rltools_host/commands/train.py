@@ -16,8 +16,7 @@ from rltools_host.commands.next_command import evaluation_line
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
-from rltools_host.gymnasium_tasks.opening import is_task
-from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest
+from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train

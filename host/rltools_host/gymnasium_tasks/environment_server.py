@@ -3,41 +3,138 @@
 from __future__ import annotations
 
 import abc
+import ctypes
 import math
+import mmap
 import os
 import secrets
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import IO
 
 from rltools_host.errors import EnvironmentLostError, UsageError
-from rltools_host.gymnasium_tasks.play_state import (
-    MAKE,
-    NOTHING,
-    RESET,
-    START,
-    STEP,
-    Faults,
-    PlayState,
-)
 from rltools_host.gymnasium_tasks.task import Task
 
 FAULT = "the environment failed: "  # an event of a run, before its sentence
 OUTSIDE = "an observation lies outside its range: "  # the same
 LIMIT_VARIABLE = "RLT_ENVIRONMENT_LIMIT_S"
 LIMIT_S = 120.0  # that one call of an environment may take
-CALLS = {START: "has not started", MAKE: "has not been made", RESET: "reset", STEP: "step"}
+NOTHING, START, MAKE, RESET, STEP = range(5)  # what is called of an environment
+CALLS = {
+    START: "has not started",
+    MAKE: "has not been made",
+    RESET: "has not returned from reset",
+    STEP: "has not returned from step",
+}
+TEXT_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How often an environment failed and was made again, or left its own ranges."""
+
+    count: int = 0
+    first: str = ""  # a sentence
+    given_up: str = ""  # why nothing is played any more
+    outside: int = 0  # observations that are not within the ranges which the policy states of them
+    first_outside: str = ""
+
+
+class PlayState(ctypes.Structure):
+    """How the playing of a task goes, in memory that the player writes and who waits for it reads,
+    also from another process. A text is written before its count: who sees the count sees all of
+    the text.
+    """
+
+    _fields_ = (
+        ("calling", ctypes.c_uint32),  # NOTHING between calls
+        ("since_s", ctypes.c_double),  # by the monotonic clock, which all processes share
+        ("answers", ctypes.c_uint64),  # calls that have ended
+        ("_count", ctypes.c_uint64),
+        ("_outside", ctypes.c_uint64),
+        ("_first", ctypes.c_char * TEXT_BYTES),
+        ("_first_outside", ctypes.c_char * TEXT_BYTES),
+        ("_given_up", ctypes.c_char * (2 * TEXT_BYTES)),
+    )
+    calling: int
+    since_s: float
+    answers: int
+    _count: int
+    _outside: int
+    _first: bytes
+    _first_outside: bytes
+    _given_up: bytes
+
+    @staticmethod
+    def shared() -> tuple[PlayState, IO[bytes]]:
+        """In a file without a name, whose descriptor a child process takes over."""
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - open until the child has it
+        file.truncate(ctypes.sizeof(PlayState))
+        return PlayState.of_descriptor(file.fileno()), file
+
+    @staticmethod
+    def of_descriptor(descriptor: int) -> PlayState:
+        return PlayState.from_buffer(mmap.mmap(descriptor, ctypes.sizeof(PlayState)))
+
+    def call(self, what: int) -> None:
+        """The user's code is called from now on."""
+        self.since_s = time.monotonic()
+        self.calling = what
+
+    def answered(self) -> None:
+        """It has returned, or raised."""
+        self.calling = NOTHING
+        self.answers += 1
+
+    def count_fault(self, sentence: str) -> None:
+        if not self._count:
+            self._first = stored(sentence, TEXT_BYTES)
+        self._count += 1
+
+    def count_outside(self, sentence: str) -> None:
+        if not self._outside:
+            self._first_outside = stored(sentence, TEXT_BYTES)
+        self._outside += 1
+
+    def give_up(self, sentence: str) -> None:
+        self._given_up = stored(sentence, 2 * TEXT_BYTES)
+
+    @property
+    def waited_s(self) -> float:
+        """How long the present call takes up to now; 0 between calls."""
+        return time.monotonic() - self.since_s if self.calling else 0.0
+
+    def faults(self) -> Faults:
+        count, outside = self._count, self._outside
+        return Faults(
+            count,
+            self._first.decode(errors="ignore") if count else "",
+            self._given_up.decode(errors="ignore"),
+            outside,
+            self._first_outside.decode(errors="ignore") if outside else "",
+        )
+
+
+def stored(text: str, size: int) -> bytes:
+    return text.replace("\0", " ").encode(errors="replace")[: size - 1]
 
 
 class EnvironmentServer(abc.ABC):
     """Plays the episodes of a task for the program that trains."""
 
     task: Task
-    address: str  # of its socket, in the abstract namespace: no file is left of it
 
     def __init__(self, name: str, state: PlayState) -> None:
+        # Of its socket, in the abstract namespace: no file is left of it, nobody can guess it, and
+        # who connects must be of the same user besides.
+        self.address = f"rlt-{secrets.token_hex(16)}"
         self._name = name
         self._state = state
         self._limit_s = call_limit_s()
         self._answers_seen = 0
         self._overdue = ""
+        state.call(START)
 
     def faults(self) -> Faults:
         """How often an environment has failed up to now."""
@@ -64,10 +161,8 @@ class EnvironmentServer(abc.ABC):
         limit_s = max(self._limit_s, LIMIT_S) if call == START else self._limit_s
         if self._overdue or call == NOTHING or self._state.waited_s <= limit_s:
             return
-        said = CALLS[call]
-        what = f"has not returned from {said}" if call in (RESET, STEP) else said
         self._overdue = (
-            f"the environment {self._name} {what} for {limit_s:g} s: find out why it waits, "
+            f"the environment {self._name} {CALLS[call]} for {limit_s:g} s: find out why it waits, "
             f"or set {LIMIT_VARIABLE} to more seconds"
         )
         self._break_off()
@@ -89,11 +184,6 @@ class EnvironmentServer(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Ends it; a second time does nothing."""
-
-
-def new_address() -> str:
-    """A name that nobody can guess; who connects must be of the same user besides."""
-    return f"rlt-{secrets.token_hex(16)}"
 
 
 def call_limit_s() -> float:

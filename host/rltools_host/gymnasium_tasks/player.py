@@ -1,21 +1,31 @@
-"""Plays the episodes of a task in environments of Python's, and counts what goes wrong there."""
+"""Steps environments of Python's: for the program that trains, with a count of what goes wrong, and
+for evaluations, as flat as policies are.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
-from rltools_host.gymnasium_tasks.maker import one_line
-from rltools_host.gymnasium_tasks.play_state import MAKE, RESET, STEP, Faults, PlayState
+from rltools_host.errors import BoardMismatchError, UsageError
+from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, Faults, PlayState
+from rltools_host.gymnasium_tasks.imports import (
+    install_what_it_needs,
+    make_first,
+    maker_of,
+    one_line,
+    require_agreement,
+)
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task
-from rltools_host.gymnasium_tasks.wire import DONE, LOST, OVER
 
 Float32Array = NDArray[np.float32]
+DONE, LOST, OVER = range(3)  # what a reset or a step answers
 # An environment that fails this often without a good step between, or in this share of its steps,
 # is given up.
 MOST_IN_A_ROW = 20
@@ -198,3 +208,70 @@ def outside(channel: Channel, value: float) -> str:
     return (
         f"{channel.name} was {value:g}, and its range is {channel.minimum:g} to {channel.maximum:g}"
     )
+
+
+class FlatEnvironment:
+    """As much of an environment as an evaluation needs."""
+
+    def __init__(self, environment: Any, task: Task, faults: list[str]) -> None:
+        """`faults` takes in what goes wrong in steps; of the first one a note is printed."""
+        shapes = (environment.observation_space.shape, environment.action_space.shape)
+        if shapes != (task.observation_shape, task.action_shape):
+            raise BoardMismatchError(
+                f"{task.environment} has observations and actions of the shapes {shapes[0]} and "
+                f"{shapes[1]} here, and the run {task.observation_shape} and {task.action_shape}"
+            )
+        self._environment = environment
+        self._task = task
+        self._actions = ActionSpace(environment.action_space)
+        self._steps = 0
+        self._faults = faults
+
+    def reset(self, *, seed: int) -> tuple[Float32Array, dict[str, Any]]:
+        self._steps = 0
+        try:
+            observation, info = self._environment.reset(seed=seed)
+        except Exception as error:
+            raise self._failed("reset", error) from None
+        return np.asarray(observation, np.float32).reshape(-1), info
+
+    def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        given = self._actions.taken(action)
+        try:
+            observation, reward, terminated, truncated, info = self._environment.step(given)
+            reward = checked_reward(reward)
+            seen = np.asarray(observation, np.float32).reshape(self._task.observation_shape)
+            if not np.isfinite(seen).all():
+                raise ArithmeticError("a number is not finite")
+        except Exception as error:  # the episode ends here, as in training
+            if not self._faults:
+                print(f"note: {self._failed('step', error)}", file=sys.stderr)
+            self._faults.append(one_line(error))
+            return np.zeros(len(self._task.observations), np.float32), 0.0, False, True, {}
+        is_over = bool(truncated) or self._steps >= self._task.episode_steps
+        return seen.reshape(-1), reward, bool(terminated), is_over, info
+
+    def close(self) -> None:
+        self._environment.close()
+
+    def _failed(self, where: str, error: Exception) -> UsageError:
+        return UsageError(
+            f"{self._task.environment} failed in an evaluation: {where} raised {one_line(error)}"
+        )
+
+
+def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvironment:
+    """What makes environments to evaluate a run of this task in."""
+    if make_env is None:
+        if not task.is_named:
+            raise UsageError(
+                f"{task.environment} is an environment of a Python program: evaluate it there, "
+                "with rlt.evaluate_gymnasium(make_env, run)"
+            )
+        require_agreement(task.source)
+        install_what_it_needs(task.source)
+        make_env = maker_of(task.source)
+    make = make_env
+    faults: list[str] = []
+    return lambda: FlatEnvironment(make_first(make, task.environment), task, faults)

@@ -1,30 +1,45 @@
-"""What an environment says of itself: its spaces, its rate, the length of its episodes."""
+"""What an environment says of itself becomes a task: its spaces, rate, length of episodes, and the
+names that a table of channels gives.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from rltools_host.build.algorithms import algorithms
+from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
-    DEFAULT_EPISODE_STEPS,
+    DEFAULT_HIDDEN,
+    PREFIX,
+    Sizes,
     Task,
     TaskRequest,
-    channels_of,
-    experiment_name,
-    name_of,
     short,
+    slug,
 )
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
-from rltools_host.runs.policy_text import LONGEST_NAME
-from rltools_host.runs.schema import MOST_ELEMENTS
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    described,
+    is_policy_text,
+)
+from rltools_host.runs.schema import LARGEST_BOUND, MOST_ELEMENTS
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6
 DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
+DEFAULT_EPISODE_STEPS = 1000
+LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
 TABLE_KEYS = ("observations", "actions", "step_interval_us")
 
 
@@ -61,6 +76,38 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         ),
         solved_return=solved_return_of(environment),
     )
+
+
+def name_of(request: TaskRequest) -> str:
+    """What the task is called: as the user says, or what makes it is."""
+    if request.name is not None:
+        is_plain = is_policy_text(request.name, LONGEST_GIVEN_NAME) and request.name.isascii()
+        if not slug(request.name) or not is_plain:
+            raise UsageError(
+                f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
+            )
+        return request.name
+    name = request.source.removeprefix(PREFIX).rpartition(":")[2]
+    is_plain = name.isascii() and is_policy_text(name, LONGEST_GIVEN_NAME)
+    return (name if is_plain else slug(name)) if slug(name) else "task"
+
+
+def experiment_name(
+    request: TaskRequest, sizes: Sizes, episode_steps: int, own_episode_steps: int
+) -> str:
+    """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
+
+    What differs in the task itself keeps its name, and is compiled again.
+    """
+    default = Sizes(algorithms()[request.algorithm].environments)
+    given = [list(request.hidden), dataclasses.asdict(sizes)]
+    tail = f"-{request.algorithm}"
+    if given != [list(DEFAULT_HIDDEN), dataclasses.asdict(default)] or (
+        episode_steps != own_episode_steps
+    ):
+        text = json.dumps([*given, episode_steps])
+        tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+    return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
 
 
 def box(environment: Any, attribute: str, name: str) -> Any:
@@ -166,3 +213,58 @@ def positive(value: Any) -> float:
 def solved_return_of(environment: Any) -> float | None:
     value = getattr(getattr(environment, "spec", None), "reward_threshold", None)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def channel_text(value: Any, what: str, longest: int) -> str:
+    """A name or a unit as policy images hold it."""
+    if not is_policy_text(value, longest):
+        raise UsageError(
+            f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
+        )
+    return str(value)
+
+
+def channels_of(
+    group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
+) -> tuple[Channel, ...]:
+    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
+
+    A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
+    of an observation, `minimum` and `maximum`.
+    """
+    entries = [{} for _ in bounds] if table is None else table
+    if not isinstance(entries, list) or len(entries) != len(bounds):
+        count = len(entries) if isinstance(entries, list) else "no"
+        raise UsageError(
+            f"channels: {group} has {count} entries, and the task's space {len(bounds)} elements: "
+            "give a list with one for each"
+        )
+    channels = []
+    for index, (entry, (low, high)) in enumerate(zip(entries, bounds, strict=True)):
+        place = f"{group}[{index}]"
+        given = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(given, Mapping):
+            raise UsageError(f"channels: {place} is neither a name nor an object")
+        known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else set())
+        for key in given:
+            if key not in known:
+                ranges = "" if may_narrow else " (an action's range is its space's)"
+                raise UsageError(
+                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
+                    f"{ranges}"
+                )
+        name = given.get("name", f"{group.removesuffix('s')}_{index}")
+        minimum, maximum = given.get("minimum", low), given.get("maximum", high)
+        ends = (minimum, maximum)
+        numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
+        if not numbers or not minimum < maximum:
+            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
+        channels.append(
+            Channel(
+                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
+                channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
+                float(minimum),
+                float(maximum),
+            )
+        )
+    return tuple(channels)

@@ -1,6 +1,11 @@
-"""A task: where its environment comes from, what is observed and done there, and what learns it.
+"""A task: where its environment comes from, what is observed and done there, what learns it; and
+the headers that are compiled of it.
 
-All of it is in the folder of a run (`gymnasium` in run.json), from which the run goes on.
+All of a task is in the folder of a run (`gymnasium` in run.json), from which the run goes on. Its
+headers, a contract and an experiment, are in build/gymnasium_tasks, where builds find them. Each is
+named after its content: the name ends with the digest of the text. So a task whose contract or
+sizes differ has other files, whatever it is called, and nothing that is compiled of one task is
+taken for another's.
 """
 
 from __future__ import annotations
@@ -9,34 +14,26 @@ import dataclasses
 import hashlib
 import json
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rltools_host.arguments import whole_number
 from rltools_host.build.algorithms import algorithms
+from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
+from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
-from rltools_host.runs.policy_text import (
-    LONGEST_CHANNEL_NAME,
-    LONGEST_NAME,
-    LONGEST_UNIT,
-    described,
-    is_policy_text,
-)
-from rltools_host.runs.schema import (
-    LARGEST_BOUND,
-    MOST_ENVIRONMENTS,
-    MOST_LAYERS,
-    WIDEST_LAYER,
-)
+from rltools_host.files import write_atomically
+from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.schema import MOST_ENVIRONMENTS, MOST_LAYERS, WIDEST_LAYER
 
 PREFIX = "gym:"  # of a task's name on the command line
 DEFAULT_ALGORITHM = "sac"
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
-DEFAULT_EPISODE_STEPS = 1000
-LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
+TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 MakeEnvironment = Callable[[], Any]
 
@@ -170,6 +167,20 @@ class Task:
             raise DamagedFileError(f"{file} has no task of Gymnasium's: {error}") from None
 
 
+def is_task(name: str | None) -> bool:
+    """Whether it names a task of Gymnasium's, and no experiment."""
+    return name is not None and name.startswith(PREFIX)
+
+
+def task_of_run(metadata: Mapping[str, Any]) -> Task | None:
+    """The task of a run, from its run.json; None where it learnt a compiled experiment.
+
+    Whoever wrote the file names there what to import: playable() says whether that may be.
+    """
+    document = metadata.get("gymnasium")
+    return None if document is None else Task.of_document(document)
+
+
 def slug(text: str) -> str:
     """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
@@ -183,88 +194,202 @@ def short(text: str, length: int) -> str:
     return f"{text[: length - 7].rstrip('-')}-{digest}"
 
 
-def name_of(request: TaskRequest) -> str:
-    """What the task is called: as the user says, or what makes it is."""
-    if request.name is not None:
-        is_plain = is_policy_text(request.name, LONGEST_GIVEN_NAME) and request.name.isascii()
-        if not slug(request.name) or not is_plain:
-            raise UsageError(
-                f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
-            )
-        return request.name
-    name = request.source.removeprefix(PREFIX).rpartition(":")[2]
-    is_plain = name.isascii() and is_policy_text(name, LONGEST_GIVEN_NAME)
-    return (name if is_plain else slug(name)) if slug(name) else "task"
+CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
+// (docs/gymnasium_tasks.md).
+#pragma once
+
+#include "rltools/policy/contract.h"
+
+namespace rlt::contracts {{
+
+struct {struct} {{
+  static constexpr const char* kContractName = "{contract}";
+  static constexpr std::uint32_t kStepInterval_us = {step_interval_us:d};
+  static constexpr int kObservationDim = {observation_dim};
+  static constexpr int kActionDim = {action_dim};
+  static constexpr Channel kObservations[kObservationDim] = {{
+{observations}
+  }};
+  static constexpr Channel kActions[kActionDim] = {{
+{actions}
+  }};
+}};
+
+}}  // namespace rlt::contracts
+"""
+
+HEADER = """// {experiment}: written by the host tools for {environment}
+// (docs/gymnasium_tasks.md).
+// Requires: hosted
+#pragma once
+
+#include "../contracts/{contract_file}"
+#include "rltools/rl/algorithms/{algorithm}.h"
+#include "rltools/rl/environments/external/task.h"
+
+namespace rlt {{
+
+struct {struct}Environment : contracts::{contract_struct}, external::Task {{
+  using Scalar = float;
+  static constexpr const char* kName = {environment_literal};
+  static constexpr std::uint32_t kTask[4] = {{{task}}};
+{solved_return}  using Observation = float[kObservationDim];
+  RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
+}};
+
+struct {struct} {{
+  static constexpr const char* kName = {experiment_literal};
+  using Scalar = float;
+  using Environment = {struct}Environment;
+  using Algorithm = {algorithm_type};
+  using Actor = Algorithm::TaskActor<Environment, {hidden}>;
+  using Critic = Algorithm::TaskCritic<Environment, {hidden}>;
+  using Hyperparameters = Algorithm::TaskHyperparameters;
+  static constexpr int kEnvironments = {environments:d};
+  static constexpr int kEpisodeSteps = {episode_steps:d};
+  static constexpr int kBatchSize = {batch_size:d};
+  static constexpr int kTileRows = {tile_rows};
+  static constexpr int kReplayCapacity = {replay_capacity:d};
+  static constexpr int kRolloutSteps = {rollout_steps:d};
+}};
+
+}}  // namespace rlt
+"""
 
 
-def experiment_name(
-    request: TaskRequest, sizes: Sizes, episode_steps: int, own_episode_steps: int
-) -> str:
-    """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
+def float_literal(value: float) -> str:
+    """C++ for the float that is nearest."""
+    (nearest,) = struct.unpack("f", struct.pack("f", value))
+    text = f"{nearest:.9g}"
+    return f"{text}f" if any(c in text for c in ".en") else f"{text}.0f"
 
-    What differs in the task itself keeps its name, and is compiled again.
+
+def channel_lines(channels: Sequence[Channel]) -> str:
+    return "\n".join(
+        f"      {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
+        f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"
+        for channel in channels
+    )
+
+
+def tile_rows(batch_size: int) -> int:
+    """The largest divisor of a batch that is small: activations are held for so many samples."""
+    return max(rows for rows in range(1, 65) if batch_size % rows == 0)
+
+
+def struct_of(name: str) -> str:
+    """gym-servo-sac is GymServoSac."""
+    return "".join(word[0].upper() + word[1:] for word in name.split("-"))
+
+
+def contract_text(task: Task, struct_name: str) -> str:
+    """The whole file; the same task has the same one."""
+    return CONTRACT_HEADER.format(
+        contract=task.contract,
+        struct=struct_name,
+        environment=comment_text(task.environment),
+        step_interval_us=task.step_interval_us,
+        observation_dim=len(task.observations),
+        action_dim=len(task.actions),
+        observations=channel_lines(task.observations),
+        actions=channel_lines(task.actions),
+    )
+
+
+def experiment_text(task: Task, struct_name: str, contract_name: str, digest: bytes) -> str:
+    """The whole file, which includes the contract's."""
+    sizes = task.sizes
+    solved = (
+        ""
+        if task.solved_return is None
+        else f"  static constexpr float kSolvedReturn = {float_literal(task.solved_return)};\n"
+    )
+    words = struct.unpack(f"<{TASK_WORDS}I", digest[: 4 * TASK_WORDS])
+    return HEADER.format(
+        experiment=comment_text(task.experiment),
+        experiment_literal=string_literal(task.experiment),
+        environment=comment_text(task.environment),
+        environment_literal=string_literal(task.environment),
+        struct=struct_name,
+        contract_struct=struct_of(contract_name),
+        contract_file=generated_header(contract_name, CONTRACT).name,
+        task=", ".join(f"0x{word:08x}u" for word in words),
+        algorithm=task.algorithm,
+        algorithm_type=algorithms()[task.algorithm].struct,
+        solved_return=solved,
+        hidden=", ".join(f"{width:d}" for width in task.hidden),
+        environments=sizes.environments,
+        episode_steps=task.episode_steps,
+        batch_size=sizes.batch_size,
+        tile_rows=tile_rows(sizes.batch_size),
+        replay_capacity=sizes.replay_capacity,
+        rollout_steps=sizes.rollout_steps,
+    )
+
+
+@dataclass(frozen=True)
+class Headers:
+    """What is compiled of a task, and what builds know it by.
+
+    `digest` is of both files' texts: programs that were compiled for the same task have the same
+    one, and no others.
     """
-    default = Sizes(algorithms()[request.algorithm].environments)
-    given = [list(request.hidden), dataclasses.asdict(sizes)]
-    tail = f"-{request.algorithm}"
-    if given != [list(DEFAULT_HIDDEN), dataclasses.asdict(default)] or (
-        episode_steps != own_episode_steps
-    ):
-        text = json.dumps([*given, episode_steps])
-        tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
-    return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
+
+    contract: str  # gym-servo-0123456789abcdef
+    experiment: str  # gym-servo-sac-0123456789abcdef
+    contract_text: str
+    experiment_text: str
+    digest: bytes  # of 32 bytes
+
+    def write(self) -> None:
+        """Puts them where builds look for them. One that is there already stays untouched: what was
+        built of it is still good."""
+        for path, text in (
+            (generated_header(self.contract, CONTRACT), self.contract_text),
+            (generated_header(self.experiment, EXPERIMENT), self.experiment_text),
+        ):
+            if not path.is_file() or path.read_bytes() != text.encode():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, text.encode())
 
 
-def channel_text(value: Any, what: str, longest: int) -> str:
-    """A name or a unit as policy images hold it."""
-    if not is_policy_text(value, longest):
-        raise UsageError(
-            f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
-        )
-    return str(value)
+def headers_of(task: Task) -> Headers:
+    """The same for the same task, also where it comes from a run's folder."""
+    contract = build_name(task.contract, digest_of(contract_text(task, "Contract")))
+    # With the contract's name, and so with its digest; but for what the digest itself decides.
+    digest = digest_of(experiment_text(task, "Experiment", contract, bytes(4 * TASK_WORDS)))
+    experiment = build_name(task.experiment, digest)
+    return Headers(
+        contract,
+        experiment,
+        contract_text(task, struct_of(contract)),
+        experiment_text(task, struct_of(experiment), contract, digest),
+        digest,
+    )
 
 
-def channels_of(
-    group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
-) -> tuple[Channel, ...]:
-    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
+def digest_of(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
-    A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
-    of an observation, `minimum` and `maximum`.
-    """
-    entries = [{} for _ in bounds] if table is None else table
-    if not isinstance(entries, list) or len(entries) != len(bounds):
-        count = len(entries) if isinstance(entries, list) else "no"
-        raise UsageError(
-            f"channels: {group} has {count} entries, and the task's space {len(bounds)} elements: "
-            "give a list with one for each"
-        )
-    channels = []
-    for index, (entry, (low, high)) in enumerate(zip(entries, bounds, strict=True)):
-        place = f"{group}[{index}]"
-        given = {"name": entry} if isinstance(entry, str) else entry
-        if not isinstance(given, Mapping):
-            raise UsageError(f"channels: {place} is neither a name nor an object")
-        known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else set())
-        for key in given:
-            if key not in known:
-                ranges = "" if may_narrow else " (an action's range is its space's)"
-                raise UsageError(
-                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
-                    f"{ranges}"
-                )
-        name = given.get("name", f"{group.removesuffix('s')}_{index}")
-        minimum, maximum = given.get("minimum", low), given.get("maximum", high)
-        ends = (minimum, maximum)
-        numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
-        if not numbers or not minimum < maximum:
-            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
-        channels.append(
-            Channel(
-                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
-                channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
-                float(minimum),
-                float(maximum),
-            )
-        )
-    return tuple(channels)
+
+def build_name(name: str, digest: bytes) -> str:
+    """The name that people read, of letters, digits and hyphens alone, and the digest."""
+    stem = short(f"gym-{slug(slug(name).removeprefix('gym-'))}", LONGEST_NAME).rstrip("-")
+    return f"{stem}-{digest.hex()[:DIGITS]}"
+
+
+def subject_of_run(metadata: Mapping[str, Any]) -> str:
+    """What builds know a run's experiment by, whether or not it is here."""
+    task = task_of_run(metadata)
+    return str(metadata.get("experiment", "")) if task is None else headers_of(task).experiment
+
+
+def contract_of_run(metadata: Mapping[str, Any]) -> str | None:
+    """What builds know the contract of a run's policies by, for which boards can be built then."""
+    task = task_of_run(metadata)
+    if task is None:
+        return None
+    headers = headers_of(task)
+    headers.write()
+    return headers.contract

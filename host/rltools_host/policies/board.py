@@ -15,7 +15,7 @@ from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import UsageError
 from rltools_host.files import disk_error
-from rltools_host.gymnasium_tasks.opening import contract_of_run
+from rltools_host.gymnasium_tasks.task import contract_of_run
 from rltools_host.hints import command_line
 from rltools_host.link.board_link import open_board_link
 from rltools_host.policies.storage import PROGRAM, Firmware, look, present_copy

@@ -25,7 +25,7 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.gymnasium_tasks.maker import silence_mujoco
+from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage

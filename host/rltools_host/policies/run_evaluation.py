@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from rltools_host.build import experiments
 from rltools_host.errors import RltError, UsageError
-from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.opening import playable, subject_of_run, task_of_run
+from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.gymnasium_tasks.player import flat_maker
+from rltools_host.gymnasium_tasks.task import subject_of_run, task_of_run
 from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation, evaluate_policy
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.runs.folder import RunFolder

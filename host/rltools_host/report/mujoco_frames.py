@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.gymnasium_tasks.maker import silence_mujoco
+from rltools_host.gymnasium_tasks.imports import silence_mujoco
 
 INPUT, CLIP, STRIP = "episode.npz", "clip.webp", "strip.webp"
 NO_OPENGL = 3  # exit code where there is nothing to draw with

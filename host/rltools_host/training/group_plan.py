@@ -10,7 +10,7 @@ from typing import Any
 
 from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import RltError, UsageError
-from rltools_host.gymnasium_tasks.opening import playable
+from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.maker import maker_of
-from rltools_host.gymnasium_tasks.opening import task_of_run
-from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, TaskRequest
+from rltools_host.gymnasium_tasks.imports import maker_of
+from rltools_host.gymnasium_tasks.player import flat_maker
+from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, TaskRequest, task_of_run
 from rltools_host.policies.evaluation import GYMNASIUM, Evaluation, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder

@@ -12,8 +12,7 @@ from rltools_host.build import cmake, experiments, subjects
 from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.header import headers_of
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rltools_host.arguments import LARGEST_SEED, callable_, shown, whole_number
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.maker import make_by_id
+from rltools_host.gymnasium_tasks.imports import make_by_id
 from rltools_host.training import gymnasium_runs
 
 MOST_EPISODES = 1_000_000

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import socket
-import threading
 from typing import Any
 
 import gymnasium
@@ -13,23 +9,21 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point
-from rltools_host.gymnasium_tasks import wire
-from rltools_host.gymnasium_tasks.environment_server import new_address
-from rltools_host.gymnasium_tasks.header import headers_of
-from rltools_host.gymnasium_tasks.play_state import (
-    MAKE,
-    NOTHING,
-    RESET,
-    START,
-    STEP,
-    PlayState,
+from rltools_host.gymnasium_tasks.player import (
+    DONE,
+    LOST,
+    MANY,
+    MOST_IN_A_ROW,
+    OVER,
+    ActionSpace,
+    Player,
 )
-from rltools_host.gymnasium_tasks.player import MANY, MOST_IN_A_ROW, ActionSpace, Player
-from rltools_host.gymnasium_tasks.server import begin, greeting_of, listen, serve, serve_all
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import TaskRequest
 
 PUSH = np.array([1.0], np.float32)
+
+
 TASK = task_of(TaskRequest("gym:Point"), Point())
 
 
@@ -87,26 +81,26 @@ def result(observation: Any = (0.0, 0.0), reward: Any = 0.0) -> Any:
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_a_faulty_step_is_lost(player: Player, fault: Any, sentence: str) -> None:
     player.reset(0, 1)
-    assert player.step(0, PUSH)[0] == wire.DONE
+    assert player.step(0, PUSH)[0] == DONE
     Faulty.faults = [fault]
     answer = player.step(0, PUSH)
-    assert answer[0] == wire.LOST
+    assert answer[0] == LOST
     assert np.isfinite(answer[4]).all()
     assert player.faults.count == 1
     assert player.faults.first.startswith(sentence)
-    assert player.reset(0, 2)[0] == wire.DONE
-    assert player.step(0, PUSH)[0] == wire.DONE
+    assert player.reset(0, 2)[0] == DONE
+    assert player.step(0, PUSH)[0] == DONE
     assert player.faults.count == 1
 
 
 def test_a_reset_that_fails_is_tried_once_more_in_a_new_environment(player: Player) -> None:
     assert Faulty.made == 1
     Faulty.faults = [ValueError("once")]
-    assert player.reset(0, 1)[0] == wire.DONE
+    assert player.reset(0, 1)[0] == DONE
     assert Faulty.made == 2
     assert player.faults.first == "reset raised ValueError: once"
     Faulty.faults = [ValueError("twice"), ValueError("twice")]
-    assert player.reset(0, 1)[0] == wire.OVER
+    assert player.reset(0, 1)[0] == OVER
     assert player.faults.given_up.startswith("the environment cannot be reset; first: reset raised")
 
 
@@ -114,7 +108,7 @@ def test_faults_in_a_row_end_it(player: Player) -> None:
     player.reset(0, 1)
     Faulty.faults = [ValueError("no")] * 100
     answers = [player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW)]
-    assert answers == [wire.LOST] * (MOST_IN_A_ROW - 1) + [wire.OVER]
+    assert answers == [LOST] * (MOST_IN_A_ROW - 1) + [OVER]
     assert player.faults.given_up.startswith(f"the environment failed {MOST_IN_A_ROW} times in a")
 
 
@@ -122,17 +116,17 @@ def test_a_good_step_between_begins_the_row_anew(player: Player) -> None:
     player.reset(0, 1)
     for _ in range(4):
         Faulty.faults = [ValueError("no")] * (MOST_IN_A_ROW - 1)
-        assert {player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW - 1)} == {wire.LOST}
-        assert player.step(0, PUSH)[0] == wire.DONE
+        assert {player.step(0, PUSH)[0] for _ in range(MOST_IN_A_ROW - 1)} == {LOST}
+        assert player.step(0, PUSH)[0] == DONE
 
 
 def test_a_large_share_of_faults_ends_it(player: Player) -> None:
     player.reset(0, 1)
     answers = []
-    while wire.OVER not in answers and len(answers) < 10_000:
+    while OVER not in answers and len(answers) < 10_000:
         Faulty.faults = [ValueError("no"), None]
         answers += [player.step(0, PUSH)[0], player.step(0, PUSH)[0]]
-    assert answers.count(wire.LOST) == MANY - 1
+    assert answers.count(LOST) == MANY - 1
     assert player.faults.given_up.startswith(f"the environment failed in {MANY} of {2 * MANY - 1} ")
 
 
@@ -140,7 +134,7 @@ def test_few_faults_in_many_steps_do_not_end_it(player: Player) -> None:
     player.reset(0, 1)
     for _ in range(3 * MANY):
         Faulty.faults = [ValueError("no"), *[None] * 10]
-        assert wire.OVER not in {player.step(0, PUSH)[0] for _ in range(11)}
+        assert OVER not in {player.step(0, PUSH)[0] for _ in range(11)}
 
 
 def test_the_same_seed_begins_the_same_episode(player: Player) -> None:
@@ -167,7 +161,7 @@ def test_actions_are_of_the_spaces_type_and_within_it() -> None:
     player = Player(Wide, task_of(TaskRequest("gym:Wide"), Wide()))
     player.prepare(1, Wide())
     answer = player.step(0, np.array([0.1], np.float32))  # the float is above 0.1
-    assert answer[0] == wire.DONE
+    assert answer[0] == DONE
     assert seen[0].dtype == np.float64
     assert seen[0].shape == (1, 1)
 
@@ -196,7 +190,7 @@ def test_observations_beyond_their_range_are_counted_and_given(player: Player) -
     player.reset(0, 1)
     Faulty.faults = [result((2.0, -2.0)), result((2.5, 0.0)), result((0.0, np.float32(-2.0001)))]
     seen = [player.step(0, PUSH) for _ in range(3)]
-    assert [answer[0] for answer in seen] == [wire.DONE] * 3
+    assert [answer[0] for answer in seen] == [DONE] * 3
     assert seen[1][4].tolist() == [2.5, 0.0]
     assert (player.faults.outside, player.faults.count) == (2, 0)
     assert player.faults.first_outside == "observation_0 was 2.5, and its range is -2 to 2"
@@ -205,106 +199,5 @@ def test_observations_beyond_their_range_are_counted_and_given(player: Player) -
 def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Player) -> None:
     player.reset(0, 1)
     Faulty.faults = [result((np.nan, 0.0))]
-    assert player.step(0, PUSH)[0] == wire.LOST
+    assert player.step(0, PUSH)[0] == LOST
     assert (player.faults.outside, player.faults.count) == (0, 1)
-
-
-def test_what_is_called_is_shown_while_it_is(player: Player) -> None:
-    state = PlayState()
-    calls = []
-
-    class Noting(Point):
-        def __init__(self) -> None:
-            super().__init__()
-            calls.append(state.calling)
-
-        def reset(self, **options: Any) -> Any:
-            calls.append(state.calling)
-            return super().reset(**options)
-
-        def step(self, action: Any) -> Any:
-            calls.append(state.calling)
-            return super().step(action), None
-
-    assert state.calling == START
-    _, player = begin(Noting, TaskRequest("f", environments=2), None, state)
-    assert (calls, state.calling) == ([MAKE, MAKE, RESET], NOTHING)
-    assert player.reset(1, 1)[0] == wire.DONE
-    answers = state.answers
-    assert player.step(1, PUSH)[0] == wire.LOST
-    assert calls[3:] == [RESET, STEP]
-    assert (state.calling, state.waited_s, state.answers) == (NOTHING, 0.0, answers + 1)
-
-
-def test_a_state_is_seen_through_its_file() -> None:
-    ours, file = PlayState.shared()
-    with file:
-        theirs = PlayState.of_descriptor(file.fileno())
-    theirs.count_fault("ä" * 2000)
-    theirs.count_fault("later")
-    theirs.give_up("enough")
-    theirs.call(STEP)
-    faults = ours.faults()
-    assert (faults.count, faults.given_up, faults.outside) == (2, "enough", 0)
-    assert set(faults.first) == {"ä"}
-    assert ours.calling == STEP
-    assert ours.waited_s >= 0.0
-    theirs.answered()
-    assert (ours.calling, ours.answers) == (NOTHING, 1)
-
-
-def test_a_greeting_of_another_task_is_not_answered() -> None:
-    digest = headers_of(TASK).digest[:16]
-    for greeting, expected in (
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1, digest), True),
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 3, 1, digest), False),
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION + 1, 2, 1, digest), False),
-        (wire.GREETING.pack(wire.MAGIC, wire.VERSION, 2, 1, digest[::-1]), False),
-        (b"GET / HTTP/1.1\r\n" * 2, False),
-    ):
-        ours, theirs = socket.socketpair()
-        player = Player(Point, TASK)
-
-        def answer(connection: socket.socket = theirs, player: Player = player) -> None:
-            with connection:
-                serve(connection, player, TASK)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        ours.sendall(greeting)
-        ours.settimeout(5.0)
-        if expected:
-            assert ours.recv(64) == greeting
-        else:
-            assert ours.recv(64) == b""
-        ours.close()
-        thread.join(5.0)
-        assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("is_own", [True, False])
-def test_a_program_of_another_user_is_not_answered(
-    monkeypatch: pytest.MonkeyPatch, is_own: bool
-) -> None:
-    address = new_address()
-    listener = listen(address)
-    player = Player(Point, TASK)
-    thread = threading.Thread(target=serve_all, args=(listener, player, TASK), daemon=True)
-    own = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: own if is_own else own + 1)
-    thread.start()
-    greeting = greeting_of(TASK)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as program:
-        program.settimeout(10.0)
-        program.connect(f"\0{address}")
-        with contextlib.suppress(BrokenPipeError):
-            program.sendall(greeting)
-        try:
-            answer = program.recv(64)
-        except ConnectionResetError:
-            answer = b""
-        assert answer == (greeting if is_own else b"")
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join(10.0)
-    assert not thread.is_alive()

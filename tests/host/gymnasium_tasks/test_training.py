@@ -16,14 +16,25 @@ import numpy as np
 import pytest
 
 import gymnasium_points
-from gymnasium_points import DyingPoint, NanPoint, Point, RaisingPoint
-from rltools_host.build import experiments, subjects
+from gymnasium_points import (
+    DyingPoint,
+    NanPoint,
+    Point,
+    RaisingPoint,
+    StrayPoint,
+    StuckPoint,
+    WidePoint,
+)
+from rltools_host.boards.description import load_board
+from rltools_host.build import experiments, firmware, subjects
 from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, policies
-from rltools_host.errors import EnvironmentLostError, Interrupted, RltError, UsageError
-from rltools_host.gymnasium_tasks import opening
-from rltools_host.gymnasium_tasks.opening import subject_of_run, task_of_run
-from rltools_host.gymnasium_tasks.process import ServerProcess
+from rltools_host.commands.train import closing_lines
+from rltools_host.errors import EnvironmentLostError, Interrupted, UsageError
+from rltools_host.gymnasium_tasks import server_start
+from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
+from rltools_host.gymnasium_tasks.server_start import ServerProcess
+from rltools_host.gymnasium_tasks.task import subject_of_run, task_of_run
 from rltools_host.policies.board import PolicyPlace, place_of_run
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest
@@ -31,8 +42,10 @@ from rltools_host.report import run_data
 from rltools_host.report.sections import provenance
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.sources import read_sources
 from rltools_host.training import run as training_run
 from rltools_host.training.gymnasium_runs import evaluate_gymnasium
+from rltools_host.training.plan import Built
 from rltools_host.training.view import Screen, TrainingView
 from training_calls import train_here, train_task
 
@@ -40,7 +53,7 @@ POINTS = Path(gymnasium_points.__file__)
 # One experiment for each algorithm: all of these environments have the same spaces.
 TRAIN = functools.partial(
     train_task,
-    name="dot",  # test_task_groups.py builds for "Point", beside this
+    name="dot",  # test_groups.py builds for "Point", beside this
     hidden=(8,),
     hyperparameters={"learning_starts": 50, "eval_every": 250, "eval_episodes": 2},
     sizes={"batch_size": 32, "replay_capacity": 2000, "rollout_steps": 32},
@@ -52,6 +65,18 @@ TRAIN_PPO = functools.partial(
     environments=3,
     hyperparameters={"eval_every": 500, "eval_episodes": 2},
 )
+
+
+@pytest.fixture(scope="module")
+def dot(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A short run on a function, which is only read."""
+    return TRAIN(Point, steps=100, out=tmp_path_factory.mktemp("dot") / "run")
+
+
+@pytest.fixture(scope="module")
+def raising(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A run whose environment fails in every tenth step, which is only read."""
+    return TRAIN(RaisingPoint, steps=600, out=tmp_path_factory.mktemp("raising") / "run")
 
 
 def state(run: Path) -> dict[str, Any]:
@@ -162,38 +187,76 @@ def test_what_was_learnt_is_what_the_environment_did(tmp_path: Path) -> None:
     assert np.allclose(observations[truncated, 1], 0.1 * gymnasium_points.STEPS)
 
 
-def test_a_step_that_fails_is_counted_and_not_learnt_from(tmp_path: Path) -> None:
-    result = TRAIN(RaisingPoint, steps=600, out=tmp_path / "run")
-    assert result["environment_fault"] == "step raised RuntimeError: the simulator diverged"
+def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Path) -> None:
+    """As threads, begun together; each environment asserts that its actions are within its box."""
+    results: dict[str, dict[str, Any]] = {}
+    together = threading.Barrier(2)
+
+    def train(environment: type[Point]) -> None:
+        together.wait()
+        name = environment.__name__
+        results[name] = TRAIN(environment, steps=400, seed=1, out=tmp_path / name)
+
+    threads = [threading.Thread(target=train, args=(each,)) for each in (Point, WidePoint)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: result["environment_faults"] for name, result in results.items()} == {
+        "Point": 0,
+        "WidePoint": 0,
+    }
+    assert len({result["experiment"] for result in results.values()}) == 1
+    tasks = [RunFolder.open(tmp_path / name).metadata["gymnasium"] for name in results]
+    assert {task["actions"][0]["maximum"] for task in tasks} == {1.5, 150.0}
+    alone = TRAIN(Point, steps=400, seed=1, out=tmp_path / "alone")
+    assert alone["state_sha256"] == results["Point"]["state_sha256"]
+    assert evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2).episodes == 2
+
+
+def test_a_program_of_another_task_is_refused(tmp_path: Path, dot: dict[str, Any]) -> None:
+    subject = subject_of_run(RunFolder.open(dot["run"]).metadata)
+    program = firmware.build_firmware(load_board("host-threads"), subject)
+    built = Built(experiments.describe(subject), program, read_sources())
+    with pytest.raises(EnvironmentLostError, match="was compiled for another task"):
+        TRAIN(WidePoint, steps=100, out=tmp_path / "second", built=built)
+
+
+def test_a_step_that_fails_is_counted_and_not_learnt_from(raising: dict[str, Any]) -> None:
+    run = Path(raising["run"])
+    assert raising["environment_fault"] == "step raised RuntimeError: the simulator diverged"
     lost = 600 // 10
-    evaluation_faults = result["environment_faults"] - lost
+    evaluation_faults = raising["environment_faults"] - lost
     assert 0 <= evaluation_faults <= 30
-    flags = state(tmp_path / "run")["replay/flags"]
+    flags = state(run)["replay/flags"]
     assert np.count_nonzero(flags & 1) == 600 - lost
     assert np.count_nonzero(flags & 2) == 0
-    metadata = RunFolder.open(str(tmp_path / "run")).metadata
-    assert metadata["sessions"][0]["environment_faults"] == result["environment_faults"]
-    assert event_texts(tmp_path / "run") == [
+    metadata = RunFolder.open(str(run)).metadata
+    assert metadata["sessions"][0]["environment_faults"] == raising["environment_faults"]
+    assert event_texts(run) == [
         "the environment failed: step raised RuntimeError: the simulator diverged"
     ]
 
 
-def test_the_report_says_what_failed_and_how_to_repeat_it(tmp_path: Path) -> None:
-    TRAIN(RaisingPoint, steps=200, out=tmp_path / "function")
-    TRAIN(file_task("RaisingPoint"), steps=200, out=tmp_path / "file")
-    pages = [
-        provenance.section(run_data.collect(RunFolder.open(str(tmp_path / name))))
-        for name in ("function", "file")
-    ]
-    for page in pages:
+def test_what_is_said_of_a_run_of_a_function_and_of_a_file(
+    tmp_path: Path, raising: dict[str, Any]
+) -> None:
+    """The report: what failed, and how to repeat it. The last line: what comes next."""
+    of_file = TRAIN(file_task("RaisingPoint"), steps=100, out=tmp_path / "file")
+    pages = []
+    for result in (raising, of_file):
+        page = provenance.section(run_data.collect(RunFolder.open(result["run"])))
         assert page is not None
+        pages.append(page.body)
         assert re.search(r"[0-9]+; first: step raised RuntimeError: the simulator div", page.body)
-    assert pages[0] is not None
-    assert "# train_gymnasium with gymnasium_points:RaisingPoint" in pages[0].body
-    assert pages[1] is not None
+    assert "# train_gymnasium with gymnasium_points:RaisingPoint" in pages[0]
     words = r"rlt train gym:\S+/gymnasium_points.py:RaisingPoint --algorithm sac --hidden 8 "
-    assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1].body)
-    assert "--channels" not in pages[1].body
+    assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1])
+    assert "--channels" not in pages[1]
+    lines = [closing_lines(result) for result in (raising, of_file)]
+    assert f"rlt.evaluate_gymnasium(make_env, '{raising['run']}')" in lines[0]
+    assert "--in gymnasium" not in lines[0] + lines[1]
+    assert f"evaluate {tmp_path / 'file'}\n" in lines[1]
 
 
 def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
@@ -205,6 +268,39 @@ def test_a_number_that_is_none_is_not_learnt(tmp_path: Path) -> None:
     ppo = TRAIN_PPO(NanPoint, steps=480, out=tmp_path / "ppo")
     assert ppo["environment_faults"] > 0
     assert 3 in state(tmp_path / "ppo")["rollout/ending"]
+
+
+def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path) -> None:
+    result = TRAIN(StrayPoint, steps=400, out=tmp_path / "run")
+    first = "observation_1 was 2.125, and its range is -2 to 2"
+    assert result["environment_faults"] == 0
+    assert result["observations_outside"] >= 400 // 20 * 4
+    assert result["observation_outside"] == first
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.observations_outside == result["observations_outside"]
+    events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
+    assert events == [f"an observation lies outside its range: {first}"]
+    (line,) = [line for line in closing_lines(result).splitlines() if "outside" in line]
+    assert "where a board takes the safe action: give wider ranges with channels" in line
+    assert first in line
+
+
+@pytest.mark.parametrize("place", ["thread", "process"])
+def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setenv(LIMIT_VARIABLE, "1.5")
+    run = tmp_path / "run"
+    with pytest.raises(EnvironmentLostError) as raised:
+        TRAIN(StuckPoint if place == "thread" else file_task("StuckPoint"), steps=600, out=run)
+    said = str(raised.value)
+    assert "the environment dot has not returned from step for 1.5 s: find out why it waits" in said
+    assert LIMIT_VARIABLE in said
+    assert "checkpoint saved; go on with" in said
+    monkeypatch.delenv(LIMIT_VARIABLE)
+    if place == "thread":
+        assert train_task(Point, resume=str(run), steps=600)["step"] == 600
+    assert (run / RunFolder.open(run).checkpoint_path).is_file()
 
 
 def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
@@ -229,7 +325,7 @@ def test_a_process_that_is_killed_loses_nothing(
         servers.append(ServerProcess(*arguments))
         return servers[-1]
 
-    monkeypatch.setattr(opening, "ServerProcess", start)
+    monkeypatch.setattr(server_start, "ServerProcess", start)
 
     def kill(view: TrainingView) -> Screen:
         return At(view, 1000, lambda: os.kill(servers[0].process_id, signal.SIGKILL))
@@ -276,27 +372,26 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
 
 
 def test_an_evaluation_ends_an_episode_that_fails(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    dot: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    TRAIN(Point, steps=100, out=tmp_path / "run")
-    whole = evaluate_gymnasium(Point, tmp_path / "run", episodes=3)
+    whole = evaluate_gymnasium(Point, dot["run"], episodes=3)
     capsys.readouterr()
-    failing = evaluate_gymnasium(RaisingPoint, tmp_path / "run", episodes=3)
+    failing = evaluate_gymnasium(RaisingPoint, dot["run"], episodes=3)
     assert [a > b for a, b in zip(failing.returns, whole.returns, strict=True)] == [True] * 3
     note = "note: dot failed in an evaluation: step raised RuntimeError: the simulator diverged"
     assert capsys.readouterr().err.splitlines() == [note]
 
 
-def test_a_run_of_a_python_program_says_where_it_goes_on(tmp_path: Path) -> None:
-    TRAIN(Point, steps=100, out=tmp_path / "run")
-    run = str(tmp_path / "run")
+def test_a_run_of_a_python_program_says_where_it_goes_on(
+    tmp_path: Path, dot: dict[str, Any]
+) -> None:
+    run = dot["run"]
     with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
         evaluate.run(run)
     with pytest.raises(UsageError, match="--in core: dot is played by Gymnasium"):
         evaluate.run(run, simulator="core")
     outcome = evaluate_gymnasium(Point, run, episodes=3)
-    assert outcome.episodes == 3
-    assert outcome.environment == "dot"
+    assert (outcome.episodes, outcome.environment) == (3, "dot")
     other = read_run_policy(run)
     assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
     assert other.step_interval_us == 10_000
@@ -324,9 +419,8 @@ def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
 
 
 @pytest.mark.all
-def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
-    TRAIN(Point, steps=100, out=tmp_path / "run")
-    run = str(tmp_path / "run")
+def test_a_board_is_built_for_the_contract_of_a_run(dot: dict[str, Any]) -> None:
+    run = dot["run"]
     assert place_of_run(run, "host", None, "pendulum").contract == "pendulum"
     assert place_of_run(None, "host", None, None).contract == "pendulum"
     place = place_of_run(run, "host", None, None)
@@ -334,18 +428,6 @@ def test_a_board_is_built_for_the_contract_of_a_run(tmp_path: Path) -> None:
     assert PolicyPlace("host", None, place.contract).contract == place.contract
     outcome = policies.push(PushRequest(run, place, None, True))
     assert outcome.activated
-
-
-def test_another_environment_does_not_go_on_with_a_run(tmp_path: Path) -> None:
-    class Wide(Point):
-        def __init__(self) -> None:
-            super().__init__()
-            self.observation_space = gymnasium_points.gymnasium.spaces.Box(-1.0, 1.0, (3,))
-
-    TRAIN(Point, steps=100, out=tmp_path / "run")
-    sentence = r"dot has the observation shape \(3,\) here, and the run \(2,\): start a new run"
-    with pytest.raises(RltError, match=sentence):
-        train_task(Wide, resume=str(tmp_path / "run"), steps=200)
 
 
 @pytest.mark.all

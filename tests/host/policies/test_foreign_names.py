@@ -18,8 +18,7 @@ from rltools_host import cli
 from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError
-from rltools_host.gymnasium_tasks.header import headers_of
-from rltools_host.gymnasium_tasks.opening import contract_of_run
+from rltools_host.gymnasium_tasks.task import contract_of_run, headers_of
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
 from rltools_host.project import Project

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rltools_host.gymnasium_tasks.environment_server import FAULT
-from rltools_host.gymnasium_tasks.opening import task_of_run
+from rltools_host.gymnasium_tasks.task import task_of_run
 from rltools_host.report.markup import Section, number, text
 from rltools_host.report.run_data import RunData, identity_of
 from rltools_host.report.sections.hyperparameters import is_default, plain

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gymnasium_points import Point, WidePoint
 from rltools_host.build import subjects
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.header import headers_of
 from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+from rltools_host.gymnasium_tasks.task import (
+    Task,
+    TaskRequest,
+    float_literal,
+    headers_of,
+    task_of_run,
+    tile_rows,
+)
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.project import Project
+from rltools_host.runs import schema
 
 
 def task(environment: Any = None, **options: Any) -> Task:
@@ -28,6 +37,60 @@ def task(environment: Any = None, **options: Any) -> Task:
 def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(Project, "generated", tmp_path)
     return tmp_path
+
+
+def test_a_task_is_the_same_from_a_run() -> None:
+    found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
+    document = json.loads(json.dumps({"gymnasium": found.document()}))
+    schema.check_run(document)
+    assert task_of_run(document) == found
+    assert headers_of(Task.of_document(found.document())) == headers_of(found)
+    assert task_of_run({}) is None
+    for key in ("source", "hidden", "actions"):
+        damaged = {key_: value for key_, value in found.document().items() if key_ != key}
+        with pytest.raises(schema.Unfit, match=f"gymnasium.{key} is missing"):
+            schema.check_run({"gymnasium": damaged})
+    with pytest.raises(schema.Unfit, match=r"gymnasium\.experiment is"):
+        schema.check_run({"gymnasium": {**found.document(), "experiment": "../../etc"}})
+
+
+def test_a_header_has_what_the_task_says() -> None:
+    ppo = headers_of(task(algorithm="ppo", hidden=(24, 16), environments=2))
+    for line in (
+        "// Requires: hosted",
+        "struct GymTaskPpo",
+        'static constexpr const char* kName = "task";',
+        "using Algorithm = Ppo;",
+        "using Actor = Algorithm::TaskActor<Environment, 24, 16>;",
+        "using Critic = Algorithm::TaskCritic<Environment, 24, 16>;",
+        "static constexpr int kEnvironments = 2;",
+        "static constexpr int kRolloutSteps = 256;",
+    ):
+        assert line in ppo.experiment_text
+    assert '      {"observation_1", "1", -2.0f, 2.0f},' in ppo.contract_text
+    assert 'kContractName = "gym-task"' in ppo.contract_text
+    td3 = headers_of(task(algorithm="td3")).experiment_text
+    assert '#include "rltools/rl/algorithms/td3.h"' in td3
+    assert "kReplayCapacity = 100000" in td3
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0f"),
+        (-0.5, "-0.5f"),
+        (1e6, "1000000.0f"),
+        (3e30, "2.99999989e+30f"),
+        (0.1, "0.100000001f"),
+    ],
+)
+def test_numbers_are_written_as_the_nearest_float(value: float, text: str) -> None:
+    assert float_literal(value) == text
+    assert np.float32(float(text[:-1])) == np.float32(value)
+
+
+def test_tiles_divide_batches() -> None:
+    assert [tile_rows(batch) for batch in (256, 100, 97, 8, 1)] == [64, 50, 1, 8, 1]
 
 
 def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> None:
@@ -78,8 +141,6 @@ def test_who_makes_the_environment_is_not_compiled_in() -> None:
     before = task()
     moved = dataclasses.replace(before, source="gym:elsewhere.py:Point")
     assert headers_of(moved) == headers_of(before)
-    again = Task.of_document(before.document())
-    assert headers_of(again) == headers_of(before)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
-from rltools_host.gymnasium_tasks import agreement
-from rltools_host.gymnasium_tasks.flat import flat_maker
-from rltools_host.gymnasium_tasks.opening import open_again, playable
-from rltools_host.gymnasium_tasks.process import ServerProcess
+from rltools_host.gymnasium_tasks import imports
+from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.gymnasium_tasks.player import flat_maker
+from rltools_host.gymnasium_tasks.server_start import ServerProcess, open_again
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
@@ -103,7 +103,7 @@ def test_a_new_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()  # the process that plays looks into the tree's own folder
     evil, other = (make_evil_file(tmp_path / name) for name in ("a", "b"))
     source = f"gym:{evil}:PendulumEnv"
-    note = agreement.note_of(evil)
+    note = imports.note_of(evil)
     try:
         with playing(TrainingRequest(task=TaskRequest(source))) as request:
             assert request.server is not None
@@ -128,7 +128,7 @@ def test_the_process_that_imports_asks_for_itself(tmp_path: Path) -> None:
 
 
 def test_ids_of_gymnasiums_own_need_nobody(tmp_path: Path) -> None:
-    assert agreement.is_agreed("gym:Pendulum-v1")
+    assert imports.is_agreed("gym:Pendulum-v1")
     assert playable(pendulum_task("gym:Pendulum-v1"), None).source == "gym:Pendulum-v1"
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     assert cli.run(["evaluate", str(run), "--episodes", "1"]) == 0
@@ -173,10 +173,10 @@ def test_where_modules_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         ("gym:plain:X-v0", tmp_path / "plain"),
         (f"gym:{inner}:X", inner),
     ):
-        assert agreement.file_named_by(source) == file
+        assert imports.file_named_by(source) == file
     for source in ("gym:nowhere:X", "gym:outer.none:X", "gym:outer.inner.x:X", "gym:sys:X"):
         with pytest.raises(UnknownNameError, match="there is no Python module"):
-            agreement.file_named_by(source)
+            imports.file_named_by(source)
     assert not inner.with_name("executed").exists()
     assert str(tmp_path) not in sys.path
 
@@ -216,7 +216,7 @@ def test_a_file_finds_what_lies_beside_it(tmp_path: Path) -> None:
     file.write_text("from beside_it import PendulumEnv\n")
     source = f"gym:{file}:PendulumEnv"
     ServerProcess(TaskRequest(source)).close()
-    agreement.agree(source)
+    imports.agree(source)
     flat_maker(pendulum_task(source))().close()
 
 
@@ -224,5 +224,5 @@ def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
     evil = make_evil_file(tmp_path)
     PROJECT.named_tasks.write_text("a file in the folder's place")
     with pytest.raises(DiskError, match="cannot write"):
-        agreement.agree(f"gym:{evil}:PendulumEnv")
-    assert not agreement.is_agreed(f"gym:{evil}:PendulumEnv")
+        imports.agree(f"gym:{evil}:PendulumEnv")
+    assert not imports.is_agreed(f"gym:{evil}:PendulumEnv")

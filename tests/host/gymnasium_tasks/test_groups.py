@@ -1,6 +1,6 @@
 """`rlt train gym:ID --seeds`: a group of runs whose episodes Python plays, with real programs.
 
-All but Pendulum are one experiment, gym-point-sac of small networks, so that it is compiled once.
+All are one experiment, gym-point-sac of small networks, so that it is compiled once.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ from gymnasium_points import Point
 from rltools_host import cli
 from rltools_host.build import subjects
 from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
-from rltools_host.gymnasium_tasks.header import headers_of
-from rltools_host.gymnasium_tasks.opening import open_task
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest
+from rltools_host.gymnasium_tasks.server_start import PROGRAM, open_task
+from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import worker
@@ -51,20 +50,13 @@ POINT = ("train", f"gym:{gymnasium_points.__file__}:Point", *SMALL)
 LONG = "5000"  # steps: seconds, in which a signal comes
 
 
-def a_file(folder: Path, text: str) -> Path:
-    """A task of the same name and spaces as Point, and so of the same experiment."""
-    path = folder / "tasks.py"
-    path.write_text(text)
-    return path
-
-
 def players_of(pid: int) -> dict[str, int]:
     """The processes that play the episodes of a group's runs, by the runs' names."""
     found = {}
     for process in children_of(pid):
         job = re.search(r"/(\w+)\.job\0", command_of(process))
         for child in children_of(process) if job else ():
-            if "gymnasium_tasks.child" in command_of(child):
+            if PROGRAM in command_of(child):
                 found[str(job[1])] = child
     return found
 
@@ -72,38 +64,6 @@ def players_of(pid: int) -> dict[str, int]:
 def processes_below(pid: int) -> list[int]:
     below = children_of(pid)
     return [*below, *(process for child in below for process in processes_below(child))]
-
-
-@pytest.mark.all
-def test_each_seed_is_an_ordinary_run_of_the_task(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    words = ("--algorithm", "sac", "--steps", "300", "--set", "learning_starts=100")
-    train = ("train", "gym:Pendulum-v1", *words)
-    result = rlt(*train, "--seeds", "0,3", "--jobs", "2", "--out", group, "--json")
-    assert result.returncode == 0, result.stderr
-    document = json.loads(result.stdout)
-    assert (document["state"], document["jobs"]) == ("finished", 2)
-    assert [run["environment_faults"] for run in document["runs"]] == [0, 0]
-    alone = rlt(*train, "--seed", "3", "--out", tmp_path / "alone")
-    assert alone.returncode == 0, alone.stderr
-    assert state_of(group / "s3") == state_of(tmp_path / "alone")
-    assert state_of(group / "s0") != state_of(group / "s3")
-    stored = GroupFolder.open(group).metadata
-    assert stored["gymnasium"]["source"] == "gym:Pendulum-v1"
-    runs = [RunFolder.open(path) for path in (group / "s0", group / "s3", tmp_path / "alone")]
-    assert [run.metadata["gymnasium"] for run in runs] == [stored["gymnasium"]] * 3
-    kinds = [{re.split("[.-]", entry.name)[0] for entry in run.path.iterdir()} for run in runs]
-    assert kinds[0] == kinds[1] == kinds[2] >= {"run", "metrics", "save", "sources"}
-
-    evaluated = json.loads(rlt("evaluate", group, "--episodes", "2", "--json").stdout)
-    assert [entry["training_seed"] for entry in evaluated["evaluations"]] == [0, 3]
-    assert {entry["environment"] for entry in evaluated["evaluations"]} == {"Pendulum-v1"}
-    refused = rlt("evaluate", group, "--in", "core")
-    assert refused.returncode == UsageError.exit_code
-    assert "s0: --in core: Pendulum-v1 is played by Gymnasium" in refused.stderr
-    reported = rlt("report", group)
-    assert reported.returncode == 0, reported.stderr
-    assert "2 of 2 runs have finished" in (group / "report.html").read_text()
 
 
 @pytest.mark.all
@@ -141,7 +101,17 @@ def test_a_pause_and_one_command_that_goes_on(tmp_path: Path) -> None:
     assert "have finished: give a larger total with --steps" in again.stderr
     more = rlt("train", "--resume", group, "--steps", "5100", "--board", "host")
     assert more.returncode == 0, more.stderr
-    assert [RunFolder.open(group / f"s{seed}").metadata["step"] for seed in (5, 6, 7)] == [5100] * 3
+    runs = [RunFolder.open(group / f"s{seed}").metadata for seed in (5, 6, 7)]
+    assert [(run["step"], run["gymnasium"]) for run in runs] == [(5100, stored["gymnasium"])] * 3
+
+    evaluated = json.loads(rlt("evaluate", group, "--episodes", "2", "--json").stdout)
+    assert [entry["training_seed"] for entry in evaluated["evaluations"]] == [5, 6, 7]
+    assert {entry["environment"] for entry in evaluated["evaluations"]} == {"Point"}
+    refused = rlt("evaluate", group, "--in", "core")
+    assert refused.returncode == UsageError.exit_code
+    assert "s5: --in core: Point is played by Gymnasium" in refused.stderr
+    assert rlt("report", group).returncode == 0
+    assert "3 of 3 runs have finished" in (group / "report.html").read_text()
 
 
 @pytest.mark.parametrize("moment", ["player", "training"])
@@ -167,7 +137,8 @@ def test_a_pause_leaves_nothing_running_whenever_it_comes(tmp_path: Path, moment
 
 
 def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: Path) -> None:
-    file = a_file(tmp_path, "import time\ntime.sleep(100)\n")
+    file = tmp_path / "tasks.py"
+    file.write_text("import time\ntime.sleep(100)\n")
     job = tmp_path / "s0.job"
     job.write_bytes(
         pickle.dumps(Job(TrainingRequest(task=TaskRequest(f"gym:{file}:Point")), False))
@@ -175,7 +146,9 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     command = [sys.executable, "-I", str(worker.__file__), str(job)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(
-        lambda: any("gymnasium_tasks.child" in command_of(p) for p in children_of(process.pid))
+        lambda: any(
+            "gymnasium_tasks.server_socket" in command_of(p) for p in children_of(process.pid)
+        )
     )
     (player,) = children_of(process.pid)
     process.send_signal(signal.SIGTERM)
@@ -183,24 +156,6 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     assert json.loads(output) == {"kind": "interrupted", "message": "interrupted"}
     assert (process.returncode, errors) == (130, "")
     wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
-
-
-@pytest.mark.all
-def test_a_command_that_is_killed(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    process = started(*POINT, "--seeds", "0-1", "--steps", LONG, "--jobs", "2", "--out", group)
-    wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
-    below = processes_below(process.pid)
-    assert len(below) == 6, "of each run: what trains it, the core, and what plays its episodes"
-    process.kill()
-    process.communicate(timeout=60)
-    wait_for(lambda: not any(is_running(pid) for pid in below), 10)
-    result = rlt("train", "--resume", group)
-    assert result.returncode == 0, result.stderr
-    assert sorted(path.name for path in group.iterdir()) == ["group.json", "s0", "s1"]
-    alone = rlt(*POINT, "--seed", "1", "--steps", LONG, "--out", tmp_path / "alone")
-    assert alone.returncode == 0, alone.stderr
-    assert state_of(group / "s1") == state_of(tmp_path / "alone"), "begun anew"
 
 
 @pytest.mark.all
@@ -243,31 +198,6 @@ def test_faults_are_counted_and_a_task_may_be_registered_by_a_module(tmp_path: P
     (error,) = [line for line in elsewhere.stderr.splitlines() if "error: " in line]
     assert 'there is no Python module "faulty_tasks": for Point start the command in' in error
     assert GroupFolder.open(tmp_path / "group").metadata["state"] == "finished"
-
-
-@pytest.mark.all
-def test_another_environment_does_not_go_on_with_a_group(tmp_path: Path) -> None:
-    group = tmp_path / "group"
-    same = "from gymnasium_points import *\n"
-    file = a_file(tmp_path, same)
-    train = ("train", f"gym:{file}:Point", *SMALL, "--seeds", "0-1", "--steps", "100")
-    assert rlt(*train, "--out", group).returncode == 0
-    for change, sentence in (
-        ("self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))", "another range of action_0"),
-        ("self.observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,))", "shape (3,) here"),
-        ("raise OSError('no display')", "Point cannot be made: it raised OSError: no display"),
-    ):
-        lines = ["Base = Point", "class Point(Base):", "    def __init__(self):"]
-        lines += ["        super().__init__()", f"        {change}"]
-        file.write_text("\n".join([same, *lines]))
-        result = rlt("train", "--resume", group, "--steps", "200")
-        assert result.returncode != 0
-        (error,) = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
-        assert sentence in error
-        assert "Traceback" not in result.stderr
-    file.write_text(same)
-    result = rlt("train", "--resume", group, "--steps", "200")
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.fixture
@@ -342,6 +272,12 @@ def test_what_group_json_must_say_of_a_task(
         ("gym:Pendulum-v1 --seeds 0-1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
         ("gym:Pendulum-v1 --seeds 0-1 --out {full}", "is not empty: choose another folder"),
         ("gym:Pendulum-v1 --hidden 8 --resume {full}", "go with a new run of a task of Gymnasium"),
+        ("gym:Pendulum-v1 --hidden 64x64", '--hidden "64x64": write widths'),
+        ("gym:Pendulum-v1 --channels {full}/file", "is not JSON"),
+        ("gym:Pendulum-v1 --channels none.json", "cannot read --channels none.json"),
+        ("gym:Pendulum-v1 --port socket://127.0.0.1:9", "--port does not go with a task"),
+        ("gym:Pendulum-v1 --board qemu-cortex-m7", "is not for qemu-cortex-m7"),
+        ("pendulum-td3 --hidden 8", "go with a new run of a task of Gymnasium's"),
     ],
 )
 def test_what_makes_no_sense(

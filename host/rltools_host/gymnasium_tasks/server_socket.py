@@ -1,0 +1,172 @@
+"""Answers the program that trains, over a Unix-domain socket, from environments of this process:
+the other end of rl/environments/external/connection.h, which says what the bytes are.
+
+`python -m rltools_host.gymnasium_tasks.server_socket` is a process that does it (server_start.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from rltools_host.errors import BoardMismatchError, RltError, UsageError
+from rltools_host.gymnasium_tasks.environment_server import MAKE, PlayState
+from rltools_host.gymnasium_tasks.imports import make_first, maker_of, one_line, require_agreement
+from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
+from rltools_host.gymnasium_tasks.spaces import task_of
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task, TaskRequest, headers_of
+
+MAGIC, VERSION = 0x45544C52, 2
+GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task
+SPEAKER = struct.Struct("=2I")  # its beginning: who speaks this version
+REQUEST = struct.Struct("=4I")  # request, slot, seed, reserved; then the action
+ANSWER = struct.Struct("=If2I")  # answer, reward, terminated, truncated; then the observation
+ASKED_STEP = 2  # else a reset is requested
+CREDENTIALS = struct.Struct("3i")  # process, user and group: unix(7), SO_PEERCRED
+
+
+def begin(
+    make: MakeEnvironment, request: TaskRequest, task: Task | None, state: PlayState
+) -> tuple[Task, Player]:
+    """Makes the environments of a run, and begins an episode; `task` is that of a run that goes on,
+    whose environment must still be the same."""
+    state.call(MAKE)
+    first = make_first(make, request.name or request.source)
+    state.answered()
+    found = task_of(request, first)
+    task = task or found
+    require_same(found, task)
+    player = Player(make, task, state)
+    try:
+        player.prepare(task.sizes.environments, first)
+    except EnvironmentFault as fault:
+        raise UsageError(f"{task.environment} cannot be learnt: {fault}") from None
+    except Exception as error:
+        raise UsageError(
+            f"{task.environment} cannot be learnt: its first reset raised {one_line(error)}"
+        ) from None
+    return task, player
+
+
+def require_same(found: Task, task: Task) -> None:
+    """That the environment is still that of the task."""
+    for what in ("observation_shape", "action_shape"):
+        here, there = getattr(found, what), getattr(task, what)
+        if here != there:
+            raise BoardMismatchError(
+                f"{task.environment} has the {what.replace('_', ' ')} {here} here, and the run "
+                f"{there}: start a new run"
+            )
+    for here, there in zip(found.actions, task.actions, strict=True):
+        if (here.minimum, here.maximum) != (there.minimum, there.maximum):
+            raise BoardMismatchError(
+                f"{task.environment} has another range of {there.name} here than in the run: "
+                "start a new run"
+            )
+
+
+def listen(address: str) -> socket.socket:
+    """In the abstract namespace (unix(7)): the name goes with the socket."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(f"\0{address}")
+    listener.listen()
+    return listener
+
+
+def serve_all(
+    listener: socket.socket,
+    player: Player,
+    task: Task,
+    taken: Callable[[socket.socket], None] = lambda _: None,
+) -> None:
+    """One program after the other, until the listener is shut down; `taken` is told of each."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection, contextlib.suppress(OSError):
+            taken(connection)
+            if is_of_this_user(connection):
+                serve(connection, player, task)
+
+
+def is_of_this_user(connection: socket.socket) -> bool:
+    """Names in the abstract namespace are open to every user of the machine."""
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return bool(CREDENTIALS.unpack(found)[1] == os.getuid())
+
+
+def greeting_of(task: Task) -> bytes:
+    """Of a program that was compiled for this task, and of no other."""
+    dims = len(task.observations), len(task.actions)
+    return GREETING.pack(MAGIC, VERSION, *dims, headers_of(task).digest[:16])
+
+
+def serve(connection: socket.socket, player: Player, task: Task) -> None:
+    """Answers one program until it closes its end."""
+    greeting = connection.recv(GREETING.size, socket.MSG_WAITALL)
+    expected = greeting_of(task)
+    if greeting != expected:
+        if greeting[: SPEAKER.size] == expected[: SPEAKER.size]:
+            player.refuse("the program that was started was compiled for another task")
+        return
+    connection.sendall(greeting)
+    request = bytearray(REQUEST.size + 4 * len(task.actions))
+    action = np.frombuffer(request, np.float32, offset=REQUEST.size)
+    answer = bytearray(ANSWER.size + 4 * len(task.observations))
+    observation = np.frombuffer(answer, np.float32, offset=ANSWER.size)
+    while connection.recv_into(request, len(request), socket.MSG_WAITALL) == len(request):
+        kind, slot, seed, _ = REQUEST.unpack_from(request)
+        if kind == ASKED_STEP:
+            what, reward, terminated, truncated, seen = player.step(slot, action)
+        else:
+            what, seen = player.reset(slot, seed)
+            reward, terminated, truncated = 0.0, False, False
+        observation[:] = seen
+        ANSWER.pack_into(answer, 0, what, reward, terminated, truncated)
+        connection.sendall(answer)
+        if what == OVER:
+            return
+
+
+def end_with_input() -> None:
+    """Where whoever started this has gone, nobody waits for what it plays."""
+    while os.read(0, 4096):
+        pass
+    os._exit(0)
+
+
+def main() -> None:
+    """Reads what to play; writes one line, with the task or with why not. What environments print
+    goes to the error stream. Ends with its input."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    address, descriptor, request, task = pickle.load(sys.stdin.buffer)
+    state = PlayState.of_descriptor(descriptor)
+    os.close(descriptor)
+    try:
+        if task is not None:  # a run's, and not the user's word; this process has its own path
+            require_agreement(request.source)
+        task, player = begin(maker_of(request.source), request, task, state)
+    except RltError as error:
+        answer = {"error": str(error), "kind": type(error).__name__}
+        os.write(output, (json.dumps(answer) + "\n").encode())
+        return
+    listener = listen(address)
+    os.write(output, (json.dumps({"task": task.document()}) + "\n").encode())
+    threading.Thread(target=end_with_input, daemon=True).start()
+    serve_all(listener, player, task)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""Starts what plays a task's episodes, for a new run or for one that goes on: a thread of this
+process for a Python function, else a process of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import replace
+from typing import Any
+
+from rltools_host import errors
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
+from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, PlayState
+from rltools_host.gymnasium_tasks.imports import (
+    agree,
+    install_what_it_needs,
+    one_line,
+    require_agreement,
+    whole_source,
+)
+from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, Task, TaskRequest
+
+PROGRAM = "rltools_host.gymnasium_tasks.server_socket"
+LOOK_S = 0.1  # between two looks at what starts
+
+
+def open_task(request: TaskRequest) -> EnvironmentServer:
+    """For a new run, or a group's: the environment says what there is to learn."""
+    request.checked_sizes()
+    if request.make_env is not None:
+        return ServerInThread(request)
+    if request.source == PREFIX:
+        raise UsageError("gym: names no task: write gym:HalfCheetah-v5, for example")
+    request = replace(request, source=whole_source(request.source))
+    agree(request.source)
+    install_what_it_needs(request.source)
+    return ServerProcess(request)
+
+
+def open_again(task: Task, make_env: MakeEnvironment | None = None) -> EnvironmentServer:
+    """For a run that goes on, or one of a group: what is compiled is as it was. A task that has no
+    name needs the function."""
+    if make_env is None:
+        require_agreement(task.source)
+    request = TaskRequest(
+        task.source,
+        make_env,
+        name=task.environment,
+        algorithm=task.algorithm,
+        hidden=task.hidden,
+        environments=task.sizes.environments,
+    )
+    if make_env is not None:
+        return ServerInThread(request, task)
+    install_what_it_needs(task.source)
+    return ServerProcess(request, task)
+
+
+class ServerInThread(EnvironmentServer):
+    """Plays in a thread of this process: environments may be anything that Python has. All calls of
+    them come from that thread; one that does not return cannot be ended, and is left alone."""
+
+    def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
+        """`task` is that of a run that goes on."""
+        super().__init__(request.name or request.source, PlayState())
+        self._ending = ""
+        self._error: RltError | None = None
+        self._is_closed = False
+        self._open: list[socket.socket] = []  # appended by the thread alone
+        self._is_ready = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(request, task), name="environments", daemon=True
+        )
+        try:
+            self._thread.start()
+            while not self._is_ready.wait(LOOK_S):
+                self._require_in_time()
+            if self._error is not None:
+                raise self._error
+            if self._ending:
+                raise EnvironmentLostError(self._ending)
+        except BaseException:
+            self._break_off()
+            raise
+
+    def _run(self, request: TaskRequest, task: Task | None) -> None:
+        from rltools_host.gymnasium_tasks.server_socket import begin, listen, serve_all  # NumPy
+
+        assert request.make_env is not None
+        player = None
+        try:
+            self.task, player = begin(request.make_env, request, task, self._state)
+            with listen(self.address) as listener:
+                self._keep(listener)
+                self._is_ready.set()
+                serve_all(listener, player, self.task, self._keep)
+        except RltError as error:
+            self._error = error
+        except BaseException as error:  # SystemExit, or KeyboardInterrupt, of an environment
+            self._ending = f"the environment ended its thread by {one_line(error)}"
+        finally:
+            self._break_off()
+            self._is_ready.set()
+            if player is not None:
+                player.close()
+
+    def _keep(self, opened: socket.socket) -> None:
+        """For the end to come, which may have come meanwhile."""
+        self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
+        if self._is_closed:
+            self._break_off()
+
+    def _ended(self) -> str:
+        return self._ending
+
+    def _break_off(self) -> None:
+        self._is_closed = True
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._break_off()
+        self._thread.join(0.0 if self._overdue else 5.0)
+
+
+class ServerProcess(EnvironmentServer):
+    """Plays in a process of its own, which environments cannot take this one with them in."""
+
+    def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
+        """`task` is that of a run that goes on."""
+        state, memory = PlayState.shared()
+        with contextlib.ExitStack() as opened, memory:  # closed where it is interrupted, too
+            super().__init__(request.name or request.source, state)
+            self._errors = opened.enter_context(tempfile.TemporaryFile())
+            self._process = start_child(
+                [sys.executable, "-I", "-m", PROGRAM],  # -I: nothing of the present folder
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                descriptors=(memory.fileno(),),
+            )
+            opened.callback(self._end)
+            assert self._process.stdin is not None
+            with contextlib.suppress(OSError):
+                pickle.dump((self.address, memory.fileno(), request, task), self._process.stdin)
+                self._process.stdin.flush()
+            self.task = self._answer(request.source)
+            self._opened = opened.pop_all()
+
+    def _answer(self, source: str) -> Task:
+        """The process's only line, which comes when its environments have been made."""
+        assert self._process.stdout is not None
+        while not select.select([self._process.stdout], [], [], LOOK_S)[0]:
+            self._require_in_time()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
+        if "task" in answer:
+            return Task.of_document(answer["task"])
+        if "error" in answer:
+            raise getattr(errors, answer["kind"], RltError)(answer["error"])
+        raise BuildError(f"{source} cannot be played: {self._last_words()}")
+
+    def _last_words(self) -> str:
+        text = ending(self._process)
+        self._errors.seek(0)
+        if lines := self._errors.read().decode(errors="replace").strip().splitlines():
+            text += f' and wrote "{lines[-1][:200]}"'
+        return text
+
+    @property
+    def process_id(self) -> int:
+        """Number of the process, for tests that end it."""
+        return self._process.pid
+
+    def _ended(self) -> str:
+        if self._process.poll() is None:
+            return ""
+        return f"the process that plays {self.task.environment} is lost: {self._last_words()}"
+
+    def _break_off(self) -> None:
+        self._process.kill()
+
+    def _end(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):
+                pipe.close()
+        end_child(self._process)
+
+    def close(self) -> None:
+        self._opened.close()

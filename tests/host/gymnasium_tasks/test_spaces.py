@@ -1,0 +1,181 @@
+"""What a task is, from spaces and tables; what cannot be learnt is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
+
+from rltools_host.build import subjects
+from rltools_host.errors import UsageError
+from rltools_host.gymnasium_tasks.spaces import task_of
+from rltools_host.gymnasium_tasks.task import LONGEST_NAME, Task, TaskRequest
+
+INFINITE = np.inf
+
+
+def spaces(observation: Any, action: Any, **attributes: Any) -> Any:
+    return SimpleNamespace(observation_space=observation, action_space=action, **attributes)
+
+
+PLAIN = spaces(Box(-1.0, 1.0, (2,)), Box(-1.0, 1.0, (1,)))
+
+
+def task(environment: Any = PLAIN, **options: Any) -> Task:
+    return task_of(TaskRequest(**{"source": "gym:Servo-v0", **options}), environment)
+
+
+def test_channels_are_those_of_the_spaces() -> None:
+    environment = spaces(
+        Box(
+            np.array([[-1, 0], [-INFINITE, 5]], np.float32),
+            np.array([[1, INFINITE], [INFINITE, 5]], np.float32),
+        ),
+        Box(np.array([-2, 0.1]), np.array([3, 0.7]), dtype=np.float64),
+    )
+    found = task(environment)
+    assert found.observation_shape == (2, 2)
+    ranges = [(channel.minimum, channel.maximum) for channel in found.observations]
+    assert ranges == [(-1.0, 1.0), (0.0, 1e6), (-1e6, 1e6), (4.0, 6.0)]
+    assert [channel.name for channel in found.observations] == [
+        f"observation_{index}" for index in range(4)
+    ]
+    assert {channel.unit for channel in (*found.observations, *found.actions)} == {"1"}
+    assert (found.actions[0].minimum, found.actions[0].maximum) == (-2.0, 3.0)
+    assert found.actions[1].maximum == float(np.float32(0.7))
+
+
+def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
+    def interval(**attributes: Any) -> int:
+        return task(
+            spaces(PLAIN.observation_space, PLAIN.action_space, **attributes)
+        ).step_interval_us
+
+    assert interval() == 20_000
+    assert interval(metadata={"render_fps": 30}) == 33_333
+    assert interval(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == 50_000
+    assert interval(unwrapped=SimpleNamespace(dt=lambda: 1), metadata=None) == 20_000
+    assert task(channels={"step_interval_us": 123}).step_interval_us == 123
+
+
+def test_the_length_of_episodes_is_as_asked_or_as_registered() -> None:
+    registered = spaces(
+        PLAIN.observation_space,
+        PLAIN.action_space,
+        spec=SimpleNamespace(max_episode_steps=300, reward_threshold=12.5),
+    )
+    assert task(registered).episode_steps == 300
+    assert task(registered, episode_steps=77).episode_steps == 77
+    assert task().episode_steps == 1000
+    assert task(registered).solved_return == 12.5
+    assert task().solved_return is None
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "gym-servo-v0-sac"),
+        ({"source": "gym:my_module:Servo-v0", "algorithm": "td3"}, "gym-servo-v0-td3"),
+        ({"source": "gym:some/file.py:Servo", "algorithm": "ppo"}, "gym-servo-ppo"),
+        ({"source": "gym:ns/Servo-v0"}, "gym-ns-servo-v0-sac"),
+        ({"name": "My Servo"}, "gym-my-servo-sac"),
+        ({"source": "__main__:main.<locals>.Servo"}, "gym-main-locals-servo-sac"),
+        ({"hidden": (256, 256)}, "gym-servo-v0-sac-2520"),
+        ({"hidden": (256, 255)}, "gym-servo-v0-sac-5611"),
+        ({"environments": 2}, "gym-servo-v0-sac-e6e9"),
+        ({"source": "gym:InvertedDoublePendulum-v5"}, "gym-inverteddoublepe-852226-sac"),
+    ],
+)
+def test_an_experiment_is_named_after_its_task(options: dict[str, Any], name: str) -> None:
+    found = task(**options).experiment
+    assert found == name
+    assert len(found) <= LONGEST_NAME
+    assert subjects.GENERATED.fullmatch(found)
+
+
+def test_other_sizes_are_another_experiment_and_other_ranges_are_not() -> None:
+    names = {
+        task().experiment,
+        task(hidden=(256, 256)).experiment,
+        task(environments=2).experiment,
+        task(sizes={"batch_size": 100}).experiment,
+        task(episode_steps=50).experiment,
+        task(algorithm="ppo").experiment,
+        task(algorithm="ppo", environments=4).experiment,
+    }
+    assert len(names) == 7
+    assert task(channels={"actions": ["push"]}).experiment == task().experiment
+    assert task(environments=1).experiment == task().experiment
+    assert task(algorithm="ppo", environments=8).experiment == "gym-servo-v0-ppo"
+
+
+UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
+
+
+BOX = Box(-1.0, 1.0, (2,))
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        (spaces(BOX, Discrete(3)), "has a Discrete as its action space.*continuous, a Box"),
+        (spaces(BOX, MultiBinary(3)), "has a MultiBinary as its action space"),
+        (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
+        (spaces(Tuple([BOX]), BOX), "has a Tuple as its observation space"),
+        (spaces(Discrete(3), BOX), "has a Discrete as its observation space"),
+        (spaces(BOX, UNBOUNDED), r"no bounds for action 0 \(-inf to inf\): give its Box a finite"),
+        (spaces(BOX, Box(0.0, 0.0, (1,))), "has no range for action 0"),
+        (spaces(BOX, None), "has no action space: set it to a gymnasium.spaces.Box"),
+        (spaces(None, BOX), "has no observation space"),
+        (spaces(Box(-1, 1, (0,)), BOX), "has 0 elements in its observation space"),
+        (spaces(Box(-1, 1, (84, 84)), BOX), "has 7056 elements in its observation space: from 1"),
+    ],
+)
+def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"Servo-v0 .*{sentence}|Servo-v0 {sentence}"):
+        task(environment)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"algorithm": "sca"}, 'unknown algorithm "sca": did you mean sac'),
+        ({"hidden": ()}, "hidden layers"),
+        ({"hidden": (64, 0)}, 'hidden layers "64,0": give one to eight widths from 1 to 4096'),
+        ({"environments": 0}, "environments=0: give a whole number from 1 to 1024"),
+        ({"sizes": {"batch_size": 0}}, "batch_size=0: give a whole number from 1"),
+        (
+            {"algorithm": "ppo", "sizes": {"batch_size": 100}},
+            "batch_size=100 does not divide the 2048 rows",
+        ),
+        ({"episode_steps": -1}, "episode_steps=-1"),
+        ({"name": "..."}, 'name "...": letters, digits'),
+        ({"name": 'a"b'}, 'name "a"b": letters, digits'),
+        (
+            {"channels": {"observation": []}},
+            'unknown key "observation", and known are observations',
+        ),
+        ({"channels": []}, "channels: an object with"),
+        ({"channels": {"observations": ["a"]}}, "observations has 1 entries, .* 2 elements"),
+        ({"channels": {"observations": "ab"}}, "observations has no entries"),
+        ({"channels": {"observations": ["a", 3]}}, r"observations\[1\] is neither a name nor"),
+        ({"channels": {"observations": ["a", "b" * 24]}}, "plain text of 1 to 23"),
+        ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
+        ({"channels": {"actions": [{"unit": "newton metres per radian"}]}}, "text of 1 to 15"),
+        ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
+        ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
+        ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
+        ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
+        ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
+        ({"channels": {"step_interval_us": 600_000_001}}, "not a whole number from 1 to"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_one_sentence(
+    options: Mapping[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        task(**options)
