@@ -20,6 +20,7 @@ ORDER = (
     "project",
     "clock",
     "files",
+    "documents",
     "hints",
     "child_process",
     "toolchain",

@@ -15,6 +15,7 @@ import numpy as np
 
 from rltools_host.build.algorithms import algorithms
 from rltools_host.build.description import Channel
+from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
     DEFAULT_HIDDEN,
@@ -25,6 +26,7 @@ from rltools_host.gymnasium_tasks.task import (
     short,
     slug,
 )
+from rltools_host.runs.contents import MOST_ELEMENTS
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -33,7 +35,6 @@ from rltools_host.runs.policy_text import (
     described,
     is_policy_text,
 )
-from rltools_host.runs.schema import LARGEST_BOUND, MOST_ELEMENTS
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6

@@ -26,8 +26,8 @@ from rltools_host.build.description import Channel
 from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.files import write_atomically
+from rltools_host.runs.contents import MOST_ENVIRONMENTS, MOST_LAYERS, WIDEST_LAYER
 from rltools_host.runs.policy_text import LONGEST_NAME
-from rltools_host.runs.schema import MOST_ENVIRONMENTS, MOST_LAYERS, WIDEST_LAYER
 
 PREFIX = "gym:"  # of a task's name on the command line
 DEFAULT_ALGORITHM = "sac"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rltools_host.build.description import Channel
+from rltools_host.documents import shown
 from rltools_host.errors import DamagedFileError
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -17,7 +18,6 @@ from rltools_host.runs.policy_text import (
     is_policy_text,
     is_subject_name,
 )
-from rltools_host.runs.schema import shown
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions

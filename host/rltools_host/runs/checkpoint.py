@@ -15,12 +15,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
 
 from rltools_host.build.description import ExperimentDescription, Parameter, StateTensor
+from rltools_host.documents import Digest, Line, typed
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNameError
 from rltools_host.files import parse_json, write_atomically
-from rltools_host.runs import schema
+from rltools_host.runs.contents import Fingerprint, Hyperparameters
 from rltools_host.runs.learning import difference
 from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
 
@@ -136,21 +139,17 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
     return len(header).to_bytes(8, "little") + header + checkpoint.payload
 
 
-HEADER_METADATA = schema.record(
-    {
-        "experiment": schema.text(),
-        "fingerprint": schema.FINGERPRINT,
-        "step": schema.text(r"\d{1,10}", "the number of a step"),
-        "state_sha256": schema.DIGEST,
-        HEADER_HASH: schema.DIGEST,
-    },
-    required=True,
-)
-HEADER_DOCUMENTS = {
-    "hyperparameters": schema.HYPERPARAMETERS,
-    "versions": schema.VERSIONS,
-    "learning": schema.LEARNING,
-}
+class HeaderMetadata(Struct, frozen=True):
+    """What the header says beside the tensors; the last three are JSON."""
+
+    experiment: Line
+    fingerprint: Fingerprint
+    step: Annotated[str, Meta(pattern=r"^[0-9]{1,10}\Z", description="the number of a step")]
+    state_sha256: Digest
+    header_sha256: Digest
+    hyperparameters: str
+    versions: str
+    learning: str = "{}"  # older files have none
 
 
 def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[str, Any]]:
@@ -158,23 +157,21 @@ def from_safetensors(data: bytes, path: Path | str) -> tuple[Checkpoint, dict[st
     header, payload = split_file(data, path)
     try:
         entries, metadata = parse_header(header)
-        documents = {"learning": "{}", **metadata}  # older files have none
-        values = {name: parse_json(documents[name]) for name in HEADER_DOCUMENTS}
-        for name, check in HEADER_DOCUMENTS.items():
-            check(name, values[name])
-    except (ValueError, KeyError, TypeError):
+        checkpoint = Checkpoint(
+            experiment=metadata.experiment,
+            fingerprint=int(metadata.fingerprint, 16),
+            step=int(metadata.step),
+            payload=payload,
+            hyperparameters=typed(parse_json(metadata.hyperparameters), Hyperparameters),
+            versions=typed(parse_json(metadata.versions), dict[Line, Line]),
+            learning=typed(parse_json(metadata.learning), dict[Line, Any]),
+        )
+    except ValueError:
         raise damaged(path, "its header is no header of a checkpoint") from None
-    plain = header.replace(metadata[HEADER_HASH].encode(), HEADER_HASH_PLACE.encode(), 1)
-    if hashlib.sha256(plain).hexdigest() != metadata[HEADER_HASH]:
+    plain = header.replace(metadata.header_sha256.encode(), HEADER_HASH_PLACE.encode(), 1)
+    if hashlib.sha256(plain).hexdigest() != metadata.header_sha256:
         raise damaged(path, "its header does not match its SHA-256")
-    checkpoint = Checkpoint(
-        experiment=metadata["experiment"],
-        fingerprint=int(metadata["fingerprint"], 16),
-        step=int(metadata["step"]),
-        payload=payload,
-        **values,
-    )
-    if checkpoint.state_sha256 != metadata["state_sha256"]:
+    if checkpoint.state_sha256 != metadata.state_sha256:
         raise damaged(path, "its training state does not match its SHA-256")
     return checkpoint, entries
 
@@ -187,24 +184,19 @@ def split_file(data: bytes, path: Path | str) -> tuple[bytes, bytes]:
     return data[8 : 8 + header_bytes], data[8 + header_bytes :]
 
 
-def parse_header(header: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tensor entries and metadata. ValueError or TypeError where it is no checkpoint's header."""
-    entries = parse_json(header)
-    if not isinstance(entries, dict):
-        raise TypeError
-    metadata = entries.pop("__metadata__", None)
-    HEADER_METADATA("", metadata)
-    return entries, metadata
+def parse_header(header: bytes) -> tuple[dict[str, Any], HeaderMetadata]:
+    """Tensor entries and metadata. ValueError where it is no checkpoint's header."""
+    entries: dict[str, Any] = typed(parse_json(header), dict[str, Any])
+    return entries, typed(entries.pop("__metadata__", None), HeaderMetadata)
 
 
 def state_of_checkpoint(path: Path) -> str | None:
     """The state that a checkpoint's header states; None where there is none that can be read."""
     try:
         header, _ = split_file(path.read_bytes(), path)
-        state: str = parse_header(header)[1]["state_sha256"]
-    except (OSError, DamagedFileError, ValueError, TypeError):
+        return parse_header(header)[1].state_sha256
+    except (OSError, DamagedFileError, ValueError):
         return None
-    return state
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> None:

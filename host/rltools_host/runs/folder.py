@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, UsageError, VerificationError
 from rltools_host.files import (
     MOST_JSON_BYTES,
@@ -29,11 +30,12 @@ from rltools_host.files import (
     write_atomically,
 )
 from rltools_host.hints import command_line, near_path
-from rltools_host.runs import rows as row_schema
-from rltools_host.runs import saves, schema
+from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
+from rltools_host.runs.contents import Run
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import RUN_FILE, beginning_now, find_run, make_empty
+from rltools_host.runs.rows import check_row
 
 MOST_METRICS_BYTES = 1_000_000_000
 METRICS_FILE = "metrics.jsonl"
@@ -47,7 +49,8 @@ FORMAT = 2  # of run.json; 1 had checkpoint and policy beside it and named no sa
 
 
 class RunFolder:
-    """One run's folder; `metadata` is the content of run.json, written by `update`."""
+    """One run's folder; `metadata` is what is in run.json, with what newer tools may have
+    put there, and `content` what this one knows of it. `update` writes it."""
 
     def __init__(self, path: Path, metadata: dict[str, Any]) -> None:
         self.path = path
@@ -55,6 +58,10 @@ class RunFolder:
         self._metrics_descriptor: int | None = None
         self._lock = FolderLock(path)
         self._is_reserved = False  # this process holds the place of a save
+
+    @property
+    def content(self) -> Run:
+        return typed(self.metadata, Run)
 
     @property
     def name(self) -> str:
@@ -71,7 +78,7 @@ class RunFolder:
     @property
     def save_path(self) -> Path:
         """Where the newest checkpoint and policy lie; in format 1 beside run.json."""
-        return self.path / str(self.metadata.get("save", ""))
+        return self.path / (self.content.save or "")
 
     @property
     def checkpoint_path(self) -> Path:
@@ -88,7 +95,7 @@ class RunFolder:
     @property
     def state(self) -> str:
         """How the run stands: run.json of a run that was killed says that it trains."""
-        state = str(self.metadata.get("state", ""))
+        state = self.content.state
         if state in UNDER_WAY and not self._lock.is_taken():
             return f"{state}, until its process was ended"
         return state
@@ -104,10 +111,10 @@ class RunFolder:
         return self._count("observations_outside")
 
     def _count(self, what: str) -> int | None:
-        if "gymnasium" not in self.metadata:
+        content = self.content
+        if content.gymnasium is None:
             return None
-        sessions = self.metadata.get("sessions") or []
-        return sum(int(session.get(what, 0)) for session in sessions)
+        return sum(int(getattr(session, what)) for session in content.sessions)
 
     @classmethod
     def create(
@@ -192,8 +199,8 @@ class RunFolder:
 
     def update(self, changes: Mapping[str, Any]) -> None:
         """Writes run.json with these changes, which count when they are on the disk."""
-        metadata = {**self.metadata, **changes}
-        text = json.dumps(plain_json(metadata), indent=2) + "\n"
+        metadata = plain_json({**self.metadata, **changes})
+        text = json.dumps(metadata, indent=2) + "\n"
         write_atomically(self.run_path, text.encode())
         self.metadata = metadata
         if self._is_reserved:
@@ -216,8 +223,9 @@ class RunFolder:
 
     def require_state(self, policy_state: str) -> None:
         """VerificationError unless the policy is of the state that the run's other files name."""
-        stated = {self.run_path: self.metadata.get("state_sha256")}
-        if "save" not in self.metadata:  # format 1, which was not saved in one step
+        content = self.content
+        stated = {self.run_path: content.state_sha256}
+        if content.save is None:  # format 1, which was not saved in one step
             stated[self.checkpoint_path] = state_of_checkpoint(self.checkpoint_path)
         for path, state in stated.items():
             if state and state != policy_state:
@@ -274,7 +282,7 @@ class RunFolder:
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 row = parse_json(line)
-                row_schema.check_row(row)
+                check_row(row)
             except ValueError as error:
                 raise DamagedFileError(
                     f"{self.metrics_path} is damaged in line {number}{reason_of(error)}: "
@@ -320,7 +328,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
     """The content of a run.json, checked."""
     try:
         document = parse_json(read_limited(path, MOST_JSON_BYTES))
-        schema.check_run(document)
+        content: Run = typed(document, Run)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
@@ -328,9 +336,9 @@ def read_run_file(path: Path) -> dict[str, Any]:
             f"{path} is damaged{reason_of(error)}; restore it or start a new run"
         ) from None
     metadata: dict[str, Any] = document
-    if metadata.get("format", 1) > FORMAT:
+    if content.format > FORMAT:
         raise DamagedFileError(
-            f"{path} has format {metadata['format']}, this host reads {FORMAT}: "
+            f"{path} has format {content.format}, this host reads {FORMAT}: "
             "use the host tools that wrote it"
         )
     return metadata
@@ -338,7 +346,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
 
 def reason_of(error: ValueError) -> str:
     """A clause for what does not fit; nothing where it is no JSON at all."""
-    return f" ({error})" if isinstance(error, schema.Unfit) else ""
+    return f" ({error})" if isinstance(error, Unfit) else ""
 
 
 def cannot_read(path: Path, error: OSError) -> DamagedFileError:

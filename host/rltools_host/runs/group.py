@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rltools_host.documents import typed
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import (
     MOST_JSON_BYTES,
@@ -20,7 +21,7 @@ from rltools_host.files import (
     read_limited,
     write_atomically,
 )
-from rltools_host.runs import schema
+from rltools_host.runs.contents import Group
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
@@ -43,12 +44,17 @@ class RunName(NamedTuple):
 
 
 class GroupFolder:
-    """A group's folder; `metadata` is the content of group.json, written by `update`."""
+    """A group's folder; `metadata` is what is in group.json, with what newer tools may have put
+    there, and `content` what this one knows of it. `update` writes it."""
 
     def __init__(self, path: Path, metadata: Mapping[str, Any]) -> None:
         self.path = path
         self.metadata = dict(metadata)
         self._lock = FolderLock(path)
+
+    @property
+    def content(self) -> Group:
+        return typed(self.metadata, Group)
 
     @property
     def name(self) -> str:
@@ -64,7 +70,7 @@ class GroupFolder:
 
     @property
     def title(self) -> str:
-        return str(self.metadata["title"])
+        return self.content.title
 
     @property
     def variants(self) -> list[Mapping[str, Any]]:
@@ -72,9 +78,10 @@ class GroupFolder:
         return list(self.metadata["variants"])
 
     def run_names(self) -> Iterator[RunName]:
-        for variant in self.variants:
-            for seed in self.metadata["seeds"]:
-                yield RunName(variant["name"], seed)
+        content = self.content
+        for variant in content.variants:
+            for seed in content.seeds:
+                yield RunName(variant.name, seed)
 
     @classmethod
     def create(cls, path: Path, metadata: Mapping[str, Any]) -> GroupFolder:
@@ -100,8 +107,8 @@ class GroupFolder:
 
     def update(self, changes: Mapping[str, Any]) -> None:
         """Writes group.json with these changes."""
-        metadata = {**self.metadata, **changes}
-        text = json.dumps(plain_json(metadata), indent=2) + "\n"
+        metadata = plain_json({**self.metadata, **changes})
+        text = json.dumps(metadata, indent=2) + "\n"
         write_atomically(self.path / GROUP_FILE, text.encode())
         self.metadata = metadata
 
@@ -110,7 +117,7 @@ def read_group_file(path: Path) -> dict[str, Any]:
     """The content of a group.json, checked."""
     try:
         document = parse_json(read_limited(path, MOST_JSON_BYTES))
-        schema.check_group(document)
+        content: Group = typed(document, Group)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
@@ -119,9 +126,9 @@ def read_group_file(path: Path) -> dict[str, Any]:
             "folder alone"
         ) from None
     metadata: dict[str, Any] = document
-    if metadata["format"] > FORMAT:
+    if content.format > FORMAT:
         raise DamagedFileError(
-            f"{path} has format {metadata['format']}, this host reads {FORMAT}: "
+            f"{path} has format {content.format}, this host reads {FORMAT}: "
             "use the host tools that wrote it"
         )
     return metadata

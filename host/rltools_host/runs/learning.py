@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rltools_host.runs.schema import shown
+from rltools_host.documents import shown
 
 MOST_NAMED = 3
 # Items that are hashes over much: they are named where no other item says what has changed.

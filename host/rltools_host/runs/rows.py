@@ -1,59 +1,55 @@
-"""What a row of metrics.jsonl must look like to be read: see runs/schema.py."""
+"""A row of metrics.jsonl, of one of three kinds, and what it must be to be read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rltools_host.runs.schema import (
-    LARGEST_U64,
-    Keys,
-    Unfit,
-    number,
-    optional,
-    record,
-    string,
-    text,
-    unfit,
-    whole,
-)
+from msgspec import Meta, Struct
 
-RETURNS = ("return_mean", "return_std", "return_min", "return_max")
-AT = {"time_s": number(0), "step": whole()}
-PROGRESS: Keys = {
-    **AT,
-    "counter": whole(high=LARGEST_U64),
-    **dict.fromkeys(("steps", "updates", "episodes"), whole()),
-    **dict.fromkeys(("last_return", "best_return"), optional(number())),
-}
-EVERY_PROGRESS = record(PROGRESS, required=True)
+from rltools_host.documents import Count, Line, NotNegative, Number, Unfit, Whole, typed, unfit
+
+
+class Progress(Struct, frozen=True):
+    """What the board reported on its way; the row has the algorithm's metrics besides."""
+
+    kind: Literal["progress"]
+    time_s: NotNegative
+    step: Whole
+    counter: Count
+    steps: Whole
+    updates: Whole
+    episodes: Whole
+    last_return: Number | None
+    best_return: Number | None
+
+
+class Evaluation(Struct, frozen=True):
+    kind: Literal["evaluation"]
+    time_s: NotNegative
+    step: Whole
+    counter: Count
+    episodes: Whole
+    return_mean: Number | None
+    return_std: Number | None
+    return_min: Number | None
+    return_max: Number | None
+
+
+class Event(Struct, frozen=True):
+    kind: Literal["event"]
+    time_s: NotNegative
+    step: Whole
+    severity: Annotated[int, Meta(ge=0, le=255)]
+    text: str
+
+
+ROWS = {"progress": Progress, "evaluation": Evaluation, "event": Event}
 
 
 def metric_names(row: Mapping[str, Any]) -> list[str]:
-    """What a progress row has beside the keys of every one: the algorithm's metrics."""
-    return [name for name in row if name not in PROGRESS and name != "kind"]
-
-
-def progress(name: str, value: Any) -> None:
-    EVERY_PROGRESS(name, value)
-    for metric in metric_names(value):
-        text()("a metric's name", metric)
-        optional(number())(metric, value[metric])
-
-
-ROWS: Keys = {
-    "progress": progress,
-    "evaluation": record(
-        {
-            **AT,
-            "counter": whole(high=LARGEST_U64),
-            "episodes": whole(),
-            **dict.fromkeys(RETURNS, optional(number())),
-        },
-        required=True,
-    ),
-    "event": record({**AT, "severity": whole(high=255), "text": string}, required=True),
-}
+    """What a progress row has beside the fields of every one: the algorithm's metrics."""
+    return [name for name in row if name not in Progress.__struct_fields__]
 
 
 def check_row(row: Any) -> None:
@@ -63,4 +59,8 @@ def check_row(row: Any) -> None:
     kind = row.get("kind")
     if not isinstance(kind, str) or kind not in ROWS:
         raise unfit("kind", kind, f"one of {', '.join(ROWS)}")
-    ROWS[kind]("", row)
+    typed(row, ROWS[kind])
+    if kind == "progress":
+        for name in metric_names(row):
+            typed(name, Line, "a metric's name")
+            typed(row[name], Number | None, name)

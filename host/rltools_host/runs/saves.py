@@ -23,8 +23,8 @@ from rltools_host.files import (
     synchronise_folder,
     write_durably,
 )
+from rltools_host.runs.contents import SAVE_NAME
 from rltools_host.runs.policy_file import state_of_policy
-from rltools_host.runs.schema import SAVE_NAME
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"

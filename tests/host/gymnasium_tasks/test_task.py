@@ -13,6 +13,7 @@ import pytest
 
 from gymnasium_points import Point, WidePoint
 from rltools_host.build import subjects
+from rltools_host.documents import Unfit, typed
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import (
@@ -25,7 +26,7 @@ from rltools_host.gymnasium_tasks.task import (
 )
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.project import Project
-from rltools_host.runs import schema
+from rltools_host.runs.contents import Run
 
 
 def task(environment: Any = None, **options: Any) -> Task:
@@ -42,16 +43,16 @@ def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_task_is_the_same_from_a_run() -> None:
     found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
     document = json.loads(json.dumps({"gymnasium": found.document()}))
-    schema.check_run(document)
+    typed(document, Run)
     assert task_of_run(document) == found
     assert headers_of(Task.of_document(found.document())) == headers_of(found)
     assert task_of_run({}) is None
     for key in ("source", "hidden", "actions"):
         damaged = {key_: value for key_, value in found.document().items() if key_ != key}
-        with pytest.raises(schema.Unfit, match=f"gymnasium.{key} is missing"):
-            schema.check_run({"gymnasium": damaged})
-    with pytest.raises(schema.Unfit, match=r"gymnasium\.experiment is"):
-        schema.check_run({"gymnasium": {**found.document(), "experiment": "../../etc"}})
+        with pytest.raises(Unfit, match=f"gymnasium.{key} is missing"):
+            typed({"gymnasium": damaged}, Run)
+    with pytest.raises(Unfit, match=r"gymnasium\.experiment is"):
+        typed({"gymnasium": {**found.document(), "experiment": "../../etc"}}, Run)
 
 
 def test_a_header_has_what_the_task_says() -> None:
