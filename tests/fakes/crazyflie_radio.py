@@ -9,41 +9,17 @@ import ctypes
 import select
 import socket
 import struct
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from rltools_host.tree import TREE
-
-APP = TREE.root / "integrations/crazyflie/src"
-TESTS = TREE.root / "tests/integrations/crazyflie"
 MOST_TURNS = 50  # at once, where this machine was busy
 PARAMETER_TYPES = {1: 0x08, 2: 0x09}  # by bytes: of unsigned integers
 LOG_TYPES = {1: 1, 2: 2, 4: 3}
 FORMATS = {1: "<B", 2: "<H", 4: "<I"}
 # Ports of CRTP.
 PARAM, SETPOINT, MEM, LOG, PLATFORM, LINK = 2, 3, 4, 5, 13, 15
-
-
-def build_app(folder: Path) -> Path:
-    include = [f"-I{TESTS / 'interface'}", f"-I{APP}", f"-I{APP / 'policy'}"]
-    include.append(f"-I{TREE.include}")
-    flags = ("-O1", "-fPIC", "-ffp-contract=off", "-march=native")
-    sources = {
-        APP / "crazyflie_os.c": "gcc",
-        APP / "policy/policy_controller.cpp": "g++",
-        TESTS / "crazyflie_stand_in.cpp": "g++",
-    }
-    objects = []
-    for source, compiler in sources.items():
-        objects.append(folder / f"{source.stem}.o")
-        command = [compiler, *flags, *include, "-c", source, "-o", objects[-1]]
-        subprocess.run([str(word) for word in command], check=True, timeout=120)
-    library = folder / "crazyflie.so"
-    subprocess.run(["g++", "-shared", *map(str, objects), "-o", str(library)], check=True)
-    return library
 
 
 Change = Callable[[int, int, bytes], bytes | None]
@@ -87,7 +63,7 @@ class FakeCrazyflie(threading.Thread):
     def __init__(self, library: Path) -> None:
         super().__init__(daemon=True)
         self._app = ctypes.CDLL(str(library))
-        self._app.stand_in_boot()
+        self._app.flight_boot()
         self.supervisor = Variable("supervisor", "info", 2, None)
         self.log = [*self._table("logs_rlt"), self.supervisor]
         self.parameters = self._table("params_rlt")
@@ -140,7 +116,7 @@ class FakeCrazyflie(threading.Thread):
             turns = int((now - turned) * 1000)
             turned += turns / 1000
             for _ in range(min(turns, MOST_TURNS)):
-                self._app.stand_in_turn()
+                self._app.flight_hover()
             if now - sampled > 0.01:
                 sampled = now
                 self._sample()
@@ -212,16 +188,16 @@ class FakeCrazyflie(threading.Thread):
         if channel == 0 and data[0] == 1:
             self._send(MEM, 0, bytes([1, 1]))
         elif channel == 0:
-            size = self._app.stand_in_memory_bytes()
+            size = self._app.flight_memory_bytes()
             self._send(MEM, 0, struct.pack("<BBBI8x", 2, 0, 0x18, size))
         elif channel == 1:
             _, address, count = struct.unpack("<BIB", data)
             content = ctypes.create_string_buffer(count)
-            is_read = ctypes.c_bool(self._app.stand_in_read(address, content, count) & 0xFF)
+            is_read = ctypes.c_bool(self._app.flight_read(address, content, count) & 0xFF)
             status = bytes([0 if is_read else 5])
             self._send(MEM, 1, data[:5] + status + (content.raw if is_read else b""))
         elif channel == 2:
             _, address = struct.unpack_from("<BI", data)
             content = data[5:]
-            is_taken = self._app.stand_in_write(address, content, len(content)) & 0xFF
+            is_taken = self._app.flight_write(address, content, len(content)) & 0xFF
             self._send(MEM, 2, data[:5] + bytes([0 if is_taken else 5]))

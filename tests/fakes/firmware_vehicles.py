@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 
-from crazyflie_radio import APP, TESTS
 from firmware_frames import (
     AT_TARGET,
     CRAZYFLIE_MOTORS,
@@ -29,6 +28,8 @@ from px4_build import MODULE, interface, module_flags
 from px4_build import TESTS as PX4_TESTS
 from rltools_host.tree import TREE
 
+APP = TREE.root / "integrations/crazyflie/src"
+TESTS = TREE.root / "tests/integrations/crazyflie"
 LIBRARY = TREE.include
 FLAGS = ("-O0", "-fPIC", "-ffp-contract=off", "-march=native")  # no level changes a bit
 Spoil = Callable[[Floats], None]

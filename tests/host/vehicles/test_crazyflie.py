@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crazyflie_radio import APP, LOG, MEM, PARAM, TESTS, Change, FakeCrazyflie, build_app
+from crazyflie_radio import LOG, MEM, PARAM, Change, FakeCrazyflie
+from firmware_vehicles import APP, TESTS, build_crazyflie
 from policy_run import make_policy_run
 from rltools_host import cli
 from rltools_host.commands.policies import list_policies
@@ -46,7 +47,7 @@ def quadrotor_image(folder: Path, seed: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_app(tmp_path_factory.mktemp("app"))
+    return build_crazyflie(tmp_path_factory.mktemp("app"))
 
 
 @pytest.fixture(scope="module")

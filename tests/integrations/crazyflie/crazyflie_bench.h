@@ -1,5 +1,4 @@
-// The Crazyflie's controller on a bench: what the firmware would tell it, images to push, and a
-// rigid body to fly.
+// The Crazyflie's controller on a bench: what the firmware would tell it, and images to push.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -90,6 +89,14 @@ struct Bench {
   RltPilot turns(int count) {
     for (int i = 0; i < count; i++) turn();
     return decision.pilot;
+  }
+  void fly(int count) {
+    settings.enable = 1;
+    REQUIRE(turns(count) == RLT_PILOT_POLICY);
+  }
+  void land() {
+    settings.enable = 0;
+    REQUIRE(turn() == RLT_PILOT_STOCK);
   }
   bool send(const Bytes& image, std::uint32_t part = 25) {
     const auto bytes = static_cast<std::uint32_t>(image.size());

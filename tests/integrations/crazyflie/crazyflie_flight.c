@@ -213,3 +213,24 @@ bool flight_turn(const struct Measured* m, float* motors) {
   distribute(&control, motors);
   return rlt_report.pilot == RLT_PILOT_POLICY;
 }
+
+// A turn in which it hovers at its target; the app works each 20.
+void flight_hover(void) {
+  static uint32_t turns;
+  turns++;
+  struct Measured m = {.quaternion = {0, 0, 0, 1}, .target_m = {0, 0, 1}};
+  m.gyro_deg_s[2] = turns % 2 == 0 ? 0.01f : -0.01f;
+  m.position_m[2] = 1.0f + 1e-6f * (float)(turns / 10);
+  float motors[STABILIZER_NR_OF_MOTORS];
+  flight_turn(&m, motors);
+  if (turns % 20 == 0) rlt_work((uint32_t)now_us);
+}
+
+// -- the app's memory, for a radio
+uint32_t flight_memory_bytes(void) { return app_memory->getSize(0); }
+bool flight_read(uint32_t address, uint8_t* bytes, uint8_t count) {
+  return app_memory->read(0, address, count, bytes);
+}
+bool flight_write(uint32_t address, const uint8_t* bytes, uint8_t count) {
+  return app_memory->write(0, address, count, bytes);
+}

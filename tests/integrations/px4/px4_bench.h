@@ -63,8 +63,7 @@ struct Px4 {
     ticks(1);
   }
   ~Px4() {
-    set(false, kHold);
-    ticks(1);
+    set(false, kHold, 1);
     if (::px4::ScheduledWorkItem::scheduled != nullptr) command("stop");
     std::filesystem::remove_all(name);
   }
@@ -89,11 +88,15 @@ struct Px4 {
     const float rate = 1e-3f * static_cast<float>(noise % 1000);
     if (rates_come) publish(vehicle_angular_velocity_s{taken_us, taken_us, {rate, -rate, rate}});
     publish(vehicle_attitude_s{taken_us, taken_us, {1, 0, 0, 0}});
-    vehicle_local_position_s position{};
-    position.timestamp = taken_us;  // and no timestamp_sample
-    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
-    position.z = -2.0f;
-    publish(position);
+    publish(position());
+  }
+  // Where it hovers.
+  static vehicle_local_position_s position() {
+    vehicle_local_position_s result{};
+    result.timestamp = px4_test::now_us;  // and no timestamp_sample
+    result.xy_valid = result.z_valid = result.v_xy_valid = result.v_z_valid = true;
+    result.z = -2.0f;
+    return result;
   }
   // The commander's answer to a registration.
   void accept_registration(std::int8_t mode = kExternal1) {
@@ -117,24 +120,39 @@ struct Px4 {
     publish(vehicle_land_detected_s{px4_test::now_us, contact, maybe, landed});
   }
   // An armed vehicle is in the air here, if not said otherwise.
-  void set(bool armed, std::uint8_t mode) {
+  void set(bool armed, std::uint8_t mode, int ticks_after = 0) {
     ground(!armed, !armed, !armed);
-    set_on_ground(armed, mode);
+    set_on_ground(armed, mode, ticks_after);
   }
-  void set_on_ground(bool armed, std::uint8_t mode) {
+  void set_on_ground(bool armed, std::uint8_t mode, int ticks_after = 0) {
     status.arming_state =
         armed ? vehicle_status_s::ARMING_STATE_ARMED : vehicle_status_s::ARMING_STATE_DISARMED;
     status.nav_state = mode;
     publish(status);
+    ticks(ticks_after);
   }
-  void fly() {
+  void fly() { register_and_set(true, kExternal1, 5); }
+  void register_and_set(bool armed, std::uint8_t mode, int ticks_after) {
     accept_registration();
-    set(true, kExternal1);
-    ticks(5);
+    set(armed, mode, ticks_after);
+  }
+  // A tick with this message behind those of the sensors.
+  template <class Message>
+  void tick_with(const Message& message) {
+    measure();
+    publish(message);
+    px4_usleep(2000);
   }
 };
 
 unsigned motor_messages() { return Topic<actuator_motors_s>::generation; }
+std::array<float, 4> thrusts() {
+  const float* control = Topic<actuator_motors_s>::message.control;
+  return {control[0], control[1], control[2], control[3]};
+}
+unsigned fallbacks() { return Topic<vehicle_command_s>::generation; }
+unsigned registrations() { return Topic<register_ext_component_request_s>::generation; }
+unsigned answers() { return Topic<arming_check_reply_s>::generation; }
 bool log_has(const char* text) {
   return std::string(px4_test::log).find(text) != std::string::npos;
 }

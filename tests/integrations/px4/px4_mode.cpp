@@ -23,7 +23,6 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // "Generic Quadcopter" of PX4: airframe 4001.
 constexpr Rotor kGenericX[4] = {{1, 1, 0.05f}, {-1, -1, 0.05f}, {1, -1, -0.05f}, {-1, 1, -0.05f}};
 using Mode = PolicyMode<Generic>;
-using Quaternion = std::array<double, 4>;
 using Vector = std::array<double, 3>;
 
 void push(Mode& mode, const Image& image) {
@@ -77,6 +76,26 @@ struct Vehicle {
       REQUIRE(!command.asks_for_fallback);
     }
   }
+  void leave() {
+    in.is_selected = false;
+    CHECK(!tick().has_motors);
+  }
+  void enter(int ticks) {
+    in.is_selected = true;
+    fly(ticks);
+  }
+  void turn_to(double yaw) {
+    in.attitude.q[0] = static_cast<float>(std::cos(yaw / 2));
+    in.attitude.q[3] = static_cast<float>(std::sin(yaw / 2));
+    in.position.heading_rad = static_cast<float>(yaw);
+  }
+  // The next sample has the bits of the last one.
+  Command tick_frozen() {
+    const Rates rates = in.rates;
+    measure();
+    for (int axis = 0; axis < 3; axis++) in.rates.frd_rad_s[axis] = rates.frd_rad_s[axis];
+    return mode->update(in);
+  }
 };
 
 bool is_safe(const Command& command, float thrust = 0.4f) {
@@ -86,59 +105,14 @@ bool is_safe(const Command& command, float thrust = 0.4f) {
   return command.has_motors;
 }
 
-// Rotations in double precision, by their definition.
-Quaternion product(const Quaternion& a, const Quaternion& b) {
-  return {a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
-          a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
-          a[0] * b[2] - a[1] * b[3] + a[2] * b[0] + a[3] * b[1],
-          a[0] * b[3] + a[1] * b[2] - a[2] * b[1] + a[3] * b[0]};
-}
-Vector turned(const Quaternion& q, const Vector& v) {
-  const Quaternion conjugate{q[0], -q[1], -q[2], -q[3]};
-  const Quaternion result = product(product(q, {0, v[0], v[1], v[2]}), conjugate);
-  return {result[1], result[2], result[3]};
-}
-// Yaw, pitch, roll about z, y, x: the order of PX4's Euler angles.
-Quaternion attitude(double roll, double pitch, double yaw) {
-  const Quaternion z{std::cos(yaw / 2), 0, 0, std::sin(yaw / 2)};
-  const Quaternion y{std::cos(pitch / 2), 0, std::sin(pitch / 2), 0};
-  const Quaternion x{std::cos(roll / 2), std::sin(roll / 2), 0, 0};
-  return product(product(z, y), x);
-}
-Vector enu(const Vector& ned) { return {ned[1], ned[0], -ned[2]}; }
-Vector flu(const Vector& frd) { return {frd[0], -frd[1], -frd[2]}; }
-
 }  // namespace
 
 // -- frames ---------------------------------------------------------------------------------------
 
-TEST_CASE("the attitude turns body vectors into world vectors in both pairs of frames") {
-  const Vector axes[] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
-  for (double roll = -3; roll < 3.1; roll += 0.7) {
-    for (double pitch = -1.5; pitch < 1.6; pitch += 0.4) {
-      for (double yaw = -3; yaw < 3.1; yaw += 0.6) {
-        const Quaternion px4 = attitude(roll, pitch, yaw);
-        float q[4], ours[4];
-        for (std::size_t i = 0; i < 4; i++) q[i] = static_cast<float>(px4[i]);
-        vehicles::enu_flu_of_ned_frd(q, ours);
-        const Quaternion q_ours{ours[0], ours[1], ours[2], ours[3]};
-        for (const Vector& frd : axes) {
-          const Vector expected = enu(turned(px4, frd)), seen = turned(q_ours, flu(frd));
-          for (std::size_t i = 0; i < 3; i++) {
-            CHECK(seen[i] == doctest::Approx(expected[i]).epsilon(1e-5).scale(1));
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST_CASE("in the world along the heading a level vehicle has no rotation") {
   for (float heading = -3.0f; heading < 3.1f; heading += 0.5f) {
     Vehicle vehicle({{}, true, 0.4f});
-    const Quaternion q = attitude(0, 0, static_cast<double>(heading));
-    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
-    vehicle.in.position.heading_rad = heading;
+    vehicle.turn_to(static_cast<double>(heading));
     vehicle.in.position.ned_m_s[0] = std::cos(heading);  // forward
     vehicle.in.position.ned_m_s[1] = std::sin(heading);
     vehicle.fly(1);
@@ -148,9 +122,7 @@ TEST_CASE("in the world along the heading a level vehicle has no rotation") {
     CHECK(seen[6] == doctest::Approx(1.0).epsilon(1e-5));
     CHECK(seen[9] == doctest::Approx(0.0).scale(1).epsilon(1e-5));
     // and stays where it was at entry
-    const Quaternion later = attitude(0, 0, static_cast<double>(heading) - 0.3);
-    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(later[i]);
-    vehicle.in.position.heading_rad = heading - 0.3f;
+    vehicle.turn_to(static_cast<double>(heading) - 0.3);
     vehicle.fly(1);
     CHECK(seen[9] ==
           doctest::Approx(std::sin(0.15)).epsilon(1e-4));  // to the left, seen from above
@@ -178,34 +150,9 @@ TEST_CASE("what the policy sees: every channel with its sign") {
   }
 }
 
-TEST_CASE("both quaternions of an attitude are one observation, and within their range") {
-  const Quaternion q = attitude(0.3, -0.2, 2.5);
-  float first[4];
-  for (const double sign : {1.0, -1.0}) {
-    Vehicle vehicle;
-    for (std::size_t i = 0; i < 4; i++) {
-      vehicle.in.attitude.q[i] = static_cast<float>(sign * q[i] * 1.009);  // not quite a unit
-    }
-    vehicle.fly(1);
-    const float* seen = vehicle.mode->observation() + 6;
-    CHECK(seen[0] >= 0.0f);
-    for (int i = 0; i < 4; i++) {
-      CHECK(std::fabs(seen[i]) <= 1.0f);
-      if (sign > 0) first[i] = seen[i];
-      CHECK(seen[i] == first[i]);
-    }
-  }
-}
-
 // -- rotors ---------------------------------------------------------------------------------------
 
 TEST_CASE("the contract's rotors are PX4's motors of the same place and direction") {
-  std::uint8_t motors[4];
-  REQUIRE(find_motors(kGenericX, 4, motors));
-  CHECK(motors[0] == 0);  // front right
-  CHECK(motors[1] == 3);  // rear right
-  CHECK(motors[2] == 1);  // rear left
-  CHECK(motors[3] == 2);  // front left
   const float actions[4] = {-1.0f, -0.5f, 0.0f, 0.5f};
   Vehicle vehicle({}, constant_image(actions));
   const Command command = vehicle.tick();
@@ -216,19 +163,7 @@ TEST_CASE("the contract's rotors are PX4's motors of the same place and directio
 }
 
 TEST_CASE("airframes that are not the contract's are refused") {
-  std::uint8_t motors[4];
-  Rotor other[5] = {kGenericX[0], kGenericX[1], kGenericX[2], kGenericX[3], kGenericX[0]};
-  CHECK(!find_motors(other, 5, motors));
-  CHECK(!find_motors(other, 3, motors));
-  for (Rotor& rotor : other) rotor.moment = -rotor.moment;  // they turn the other way
-  CHECK(!find_motors(other, 4, motors));
-  for (int i = 0; i < 4; i++) other[i] = kGenericX[i];
-  other[1] = other[0];  // two at one place
-  CHECK(!find_motors(other, 4, motors));
   const Rotor plus[4] = {{1, 0, 0.05f}, {-1, 0, 0.05f}, {0, -1, -0.05f}, {0, 1, -0.05f}};
-  CHECK(!find_motors(plus, 4, motors));
-  other[1] = {kNan, -1, 0.05f};
-  CHECK(!find_motors(other, 4, motors));
   Vehicle vehicle;
   CHECK(!vehicle.mode->set_rotors(plus, 4, false));
   CHECK(is_safe(vehicle.tick()));
@@ -248,8 +183,7 @@ TEST_CASE("armed, the vehicle keeps the rotors that it had") {
     vehicle.tick();
     CHECK(mode.refusal() == Reason::rotors_differ);
     CHECK(mode.set_rotors(kGenericX, 4, true));
-    vehicle.in.is_selected = true;
-    vehicle.fly(1);
+    vehicle.enter(1);
     CHECK(!mode.set_rotors(other, 4, true));  // it acts: with those that it has
     const Command command = vehicle.tick();
     CHECK(mode.refusal() == Reason::none);
@@ -273,8 +207,7 @@ TEST_CASE("motors turn only while the vehicle is armed and the mode selected") {
   CHECK(!vehicle.tick().has_motors);
   CHECK(vehicle.mode->refusal() == Reason::none);
   vehicle.in.is_armed = true;
-  vehicle.in.is_selected = false;
-  CHECK(!vehicle.tick().has_motors);
+  vehicle.leave();
   vehicle.in.is_selected = true;
   CHECK(vehicle.tick().has_motors);
 }
@@ -321,11 +254,9 @@ TEST_CASE("on the ground no rotor turns, whatever else is wrong, until the mode 
     CHECK(vehicle.mode->fault() == (has_rates ? Reason::on_ground : Reason::rates_missing));
     vehicle.in.is_in_air = true;  // thrown
     for (int i = 0; i < 20; i++) CHECK(is_safe(vehicle.tick(), 0.0f));
-    vehicle.in.is_selected = false;
-    vehicle.tick();
+    vehicle.leave();
     CHECK(vehicle.mode->refusal() == Reason::none);
-    vehicle.in.is_selected = true;
-    vehicle.fly(10);
+    vehicle.enter(10);
     vehicle.in.position.is_valid = false;
     vehicle.in.hover = {vehicle.in.now_us, 0.5f};
     CHECK(is_safe(vehicle.tick(), 0.5f));
@@ -422,11 +353,9 @@ TEST_CASE("every fault: safe motors and the fallback in the tick that sees it, u
     CHECK(asked == 20);
     CHECK(vehicle.mode->refusal() == fault.reason);
     // PX4 leaves the mode: no motors of ours, and it may come back
-    vehicle.in.is_selected = false;
-    CHECK(!vehicle.tick().has_motors);
+    vehicle.leave();
     CHECK(vehicle.mode->refusal() == Reason::none);
-    vehicle.in.is_selected = true;
-    vehicle.fly(10);
+    vehicle.enter(10);
   }
 }
 
@@ -470,10 +399,7 @@ TEST_CASE("rates with the same bits are frozen; the same sample seen again is no
   }
   vehicle.fly(1);
   for (std::uint32_t i = 1; i <= kMostEqualRates; i++) {
-    const Rates rates = vehicle.in.rates;
-    vehicle.measure();
-    for (int axis = 0; axis < 3; axis++) vehicle.in.rates.frd_rad_s[axis] = rates.frd_rad_s[axis];
-    CHECK(vehicle.mode->update(vehicle.in).asks_for_fallback == (i == kMostEqualRates));
+    CHECK(vehicle.tick_frozen().asks_for_fallback == (i == kMostEqualRates));
   }
   CHECK(vehicle.mode->fault() == Reason::rates_frozen);
 }
@@ -481,12 +407,7 @@ TEST_CASE("rates with the same bits are frozen; the same sample seen again is no
 TEST_CASE("rates that were frozen and change again are well") {
   Vehicle vehicle;
   vehicle.in.is_selected = false;
-  for (std::uint32_t i = 0; i <= kMostEqualRates + 5; i++) {
-    const Rates rates = vehicle.in.rates;
-    vehicle.measure();
-    for (int axis = 0; axis < 3; axis++) vehicle.in.rates.frd_rad_s[axis] = rates.frd_rad_s[axis];
-    vehicle.mode->update(vehicle.in);
-  }
+  for (std::uint32_t i = 0; i <= kMostEqualRates + 5; i++) vehicle.tick_frozen();
   CHECK(vehicle.mode->refusal() == Reason::rates_frozen);
   vehicle.tick();
   CHECK(vehicle.mode->refusal() == Reason::none);
@@ -497,30 +418,18 @@ TEST_CASE("the mode that is entered anew begins as the first time") {
   vehicle.fly(10);
   vehicle.in.position.is_valid = false;
   CHECK(vehicle.tick().asks_for_fallback);
-  vehicle.in.is_selected = false;
-  vehicle.tick();
+  vehicle.leave();
   CHECK(vehicle.mode->fault() == Reason::none);
   vehicle.in.is_selected = true;
   CHECK(vehicle.tick().asks_for_fallback);  // at once, not 50 ms after the last time
   vehicle.in.position.is_valid = true;
   // The time in between is no tick that was missed.
-  vehicle.in.is_selected = false;
-  vehicle.tick();
-  vehicle.in.is_selected = true;
-  vehicle.fly(10);
+  vehicle.leave();
+  vehicle.enter(10);
   vehicle.in.is_selected = false;
   for (int i = 0; i < 5000; i++) vehicle.tick();
-  vehicle.in.is_selected = true;
-  vehicle.fly(10);
+  vehicle.enter(10);
   CHECK(vehicle.mode->deployment().executor().counts().missed == 0);
-}
-
-TEST_CASE("an attitude may be as far from a rotation as its limit on either side, and no further") {
-  for (const double norm : {0.979, 0.981, 1.019, 1.021}) {
-    Vehicle vehicle;
-    vehicle.in.attitude.q[0] = static_cast<float>(std::sqrt(norm));
-    CHECK(vehicle.tick().asks_for_fallback == (std::fabs(norm - 1.0) > 0.02));
-  }
 }
 
 TEST_CASE("without a policy there is no mode") {
@@ -556,8 +465,7 @@ TEST_CASE("a candidate that fails is dropped, and the policy before it may act")
   CHECK(is_safe(vehicle.tick()));
   CHECK(vehicle.mode->fault() == Reason::policy_failed);
   CHECK(vehicle.mode->deployment().slots().last_drop() == DropReason::fault);
-  vehicle.in.is_selected = false;
-  vehicle.tick();
+  vehicle.leave();
   CHECK(vehicle.mode->refusal() == Reason::none);
 }
 
@@ -622,7 +530,7 @@ TEST_CASE("a storm: motors are always finite and within 0 and 1") {
   Vehicle vehicle;
   std::uint32_t random = 7;
   int acted = 0, faults = 0;
-  for (int i = 0; i < 100000; i++) {
+  for (int i = 0; i < 20000; i++) {
     vehicle.measure();
     const Inputs well = vehicle.in;
     random = random * 1664525u + 1013904223u;
@@ -637,8 +545,8 @@ TEST_CASE("a storm: motors are always finite and within 0 and 1") {
     vehicle.in = well;
     vehicle.in.now_us = now_us;
   }
-  CHECK(acted > 10000);
-  CHECK(faults > 10000);
+  CHECK(acted > 2000);
+  CHECK(faults > 2000);
 }
 
 // -- the target -----------------------------------------------------------------------------------
@@ -672,12 +580,10 @@ TEST_CASE("an offset says where the next target is, seen from the vehicle, once"
     for (float heading = -3.0f; heading < 3.1f; heading += 0.7f) {
       Vehicle vehicle({{}, turns, 0.4f});
       vehicle.in.position.heading_rad = heading;
-      vehicle.in.is_selected = false;
-      vehicle.tick();
+      vehicle.leave();
       const float offset[3] = {1.25f, -0.504f, 2.0f};
       vehicle.mode->set_offset(EntryOffset::pack(offset), vehicle.in.now_us);
-      vehicle.in.is_selected = true;
-      vehicle.fly(1);
+      vehicle.enter(1);
       // The vehicle is where the target is not.
       const float* seen = vehicle.mode->observation();
       CHECK(seen[0] == doctest::Approx(-1.25).epsilon(1e-5));
@@ -695,11 +601,9 @@ TEST_CASE("an offset says where the next target is, seen from the vehicle, once"
       vehicle.fly(1);
       for (int i = 0; i < 3; i++) CHECK(std::abs(seen[i]) < 1e-5f);
       // Entered again, the target is where it is.
-      vehicle.in.is_selected = false;
-      vehicle.tick();
+      vehicle.leave();
       for (int i = 0; i < 3; i++) vehicle.in.position.ned_m[i] = here[i];
-      vehicle.in.is_selected = true;
-      vehicle.fly(1);
+      vehicle.enter(1);
       for (int i = 0; i < 3; i++) CHECK(seen[i] == 0.0f);
     }
   }
@@ -714,11 +618,9 @@ TEST_CASE("an offset waits ten seconds, and does not move the target that there 
     vehicle.fly(1);
     const float* seen = vehicle.mode->observation();
     CHECK(seen[0] == 0.0f);
-    vehicle.in.is_selected = false;
-    vehicle.tick();
+    vehicle.leave();
     vehicle.in.now_us += is_old ? 10000000 : 9900000;
-    vehicle.in.is_selected = true;
-    vehicle.fly(1);
+    vehicle.enter(1);
     CHECK(seen[0] == (is_old ? 0.0f : doctest::Approx(-1.0)));
   }
 }
@@ -789,15 +691,12 @@ TEST_CASE("a reset of the estimator shifts the target once, and one from before 
       position.ned_m[axis] += 0.5f;
     }
     position.delta_heading_rad = 0.25f;
-    position.heading_rad += 0.25f;
-    const Quaternion q = attitude(0, 0, static_cast<double>(position.heading_rad));
-    for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
+    vehicle.turn_to(static_cast<double>(position.heading_rad) + 0.25);
     position.xy_resets++;
     position.z_resets++;
     position.heading_resets++;
     vehicle.tick();
-    vehicle.in.is_selected = true;
-    vehicle.fly(3);
+    vehicle.enter(3);
     for (int i = 0; i < 3; i++) CHECK(std::fabs(vehicle.mode->observation()[i]) < 1e-6f);
     CHECK(std::fabs(vehicle.mode->observation()[9]) < 1e-6f);
   }
@@ -827,9 +726,7 @@ TEST_CASE("the world along the heading turns with the estimator's resets") {
   Vehicle vehicle({{}, true, 0.4f});
   vehicle.fly(2);
   const float w = vehicle.mode->observation()[6];
-  const Quaternion q = attitude(0, 0, 1.0);
-  for (std::size_t i = 0; i < 4; i++) vehicle.in.attitude.q[i] = static_cast<float>(q[i]);
-  vehicle.in.position.heading_rad = 1.0f;
+  vehicle.turn_to(1.0);
   vehicle.in.position.delta_heading_rad = 1.0f;
   vehicle.in.position.heading_resets++;
   vehicle.fly(1);

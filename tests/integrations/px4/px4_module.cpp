@@ -1,31 +1,38 @@
 // The module of integrations/px4 as PX4 sees it: topics in, topics out, files, commands. The test
-// is the commander, the sensors and the shell. How it starts and ends: px4_life.cpp.
+// is the commander, the sensors and the shell.
 #include "px4_bench.h"
 
+#include <new>
+
+namespace {
+
+#if RLT_TEST_SETPOINT_CONFIG
+using Configuration = setpoint_config_s;
+#else
+using Configuration = vehicle_control_mode_s;
+#endif
+
+}  // namespace
+
 TEST_CASE("the mode is registered, and again each second until the commander answers") {
-  const unsigned before = Topic<register_ext_component_request_s>::generation;
+  const unsigned before = registrations();
   Px4 px4;
-  CHECK(Topic<register_ext_component_request_s>::generation == before + 1);
+  CHECK(registrations() == before + 1);
   const auto& request = Topic<register_ext_component_request_s>::message;
   CHECK(std::string(request.name) == "RL Policy");
   CHECK(request.register_mode);
   CHECK(request.register_arming_check);
   px4.ticks(505);
-  CHECK(Topic<register_ext_component_request_s>::generation == before + 2);
+  CHECK(registrations() == before + 2);
   publish(register_ext_component_reply_s{0, request.request_id + 1, true, 0, 24});  // another's
   px4.ticks(505);
-  CHECK(Topic<register_ext_component_request_s>::generation == before + 3);
+  CHECK(registrations() == before + 3);
   px4.accept_registration();
   px4.ticks(1010);
-  CHECK(Topic<register_ext_component_request_s>::generation == before + 3);
+  CHECK(registrations() == before + 3);
 }
 
 TEST_CASE("PX4's controllers are told to rest at registration and whenever the mode is entered") {
-#if RLT_TEST_SETPOINT_CONFIG
-  using Configuration = setpoint_config_s;
-#else
-  using Configuration = vehicle_control_mode_s;
-#endif
   Px4 px4;
   const unsigned before = Topic<Configuration>::generation;
   px4.accept_registration();
@@ -39,17 +46,16 @@ TEST_CASE("PX4's controllers are told to rest at registration and whenever the m
   CHECK(Topic<Configuration>::message.flag_control_climb_rate_enabled);
 #endif
   for (const std::uint8_t mode : {kExternal1, kHold, kExternal1}) {
-    px4.set(false, mode);
-    px4.ticks(3);
+    px4.set(false, mode, 3);
   }
   CHECK(Topic<Configuration>::generation == before + 3);
 }
 
 TEST_CASE("arming checks are answered with what the mode needs, and refused with a reason") {
   Px4 px4;
-  const unsigned before = Topic<arming_check_reply_s>::generation;
+  const unsigned before = answers();
   px4.ask();
-  CHECK(Topic<arming_check_reply_s>::generation == before);  // not registered yet
+  CHECK(answers() == before);  // not registered yet
   px4.accept_registration();
   const arming_check_reply_s reply = px4.ask();
   CHECK(reply.can_arm_and_run);
@@ -72,12 +78,12 @@ TEST_CASE("a registration that is refused is none, and any ask's answer is taken
   const std::uint64_t id = Topic<register_ext_component_request_s>::message.request_id;
   publish(register_ext_component_reply_s{0, id, false, -1, -1});
   px4.ticks(1);
-  const unsigned replies = Topic<arming_check_reply_s>::generation;
+  const unsigned replies = answers();
   px4.ask();
-  CHECK(Topic<arming_check_reply_s>::generation == replies);
+  CHECK(answers() == replies);
   publish(register_ext_component_reply_s{0, id, false, 5, 25});
   px4.ask();
-  CHECK(Topic<arming_check_reply_s>::generation == replies);
+  CHECK(answers() == replies);
   px4.ticks(505);  // it has asked again
   publish(register_ext_component_reply_s{0, id, true, 2, kExternal1});
   px4.ticks(1);
@@ -90,8 +96,7 @@ TEST_CASE("each of the position's four flags, and the times of the samples, coun
     Px4 px4;
     px4.accept_registration();
     px4.ticks(2);
-    vehicle_local_position_s position{};
-    position.timestamp = px4_test::now_us;
+    vehicle_local_position_s position = Px4::position();
     position.xy_valid = flag != 0;
     position.z_valid = flag != 1;
     position.v_xy_valid = flag != 2;
@@ -108,11 +113,9 @@ TEST_CASE("each of the position's four flags, and the times of the samples, coun
   }
   Px4 px4;
   px4.fly();
-  const unsigned commands = Topic<vehicle_command_s>::generation;
-  px4.measure();
-  publish(vehicle_attitude_s{px4_test::now_us, px4_test::now_us - 40000, {1, 0, 0, 0}});
-  px4_usleep(2000);
-  CHECK(Topic<vehicle_command_s>::generation == commands + 1);
+  const unsigned commands = fallbacks();
+  px4.tick_with(vehicle_attitude_s{px4_test::now_us, px4_test::now_us - 40000, {1, 0, 0, 0}});
+  CHECK(fallbacks() == commands + 1);
   CHECK(log_has("attitude too old"));
 }
 
@@ -121,19 +124,14 @@ TEST_CASE("the estimator's resets and the setpoint reach the policy axis by axis
     Px4 px4;
     px4.fly();
     px4.measure();
-    vehicle_local_position_s position{};
-    position.timestamp = px4_test::now_us;
-    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
-    position.z = -2.0f;
+    vehicle_local_position_s position = Px4::position();
     change(position);
     publish(position);
     if (setpoint != nullptr) {
       publish(trajectory_setpoint_s{px4_test::now_us, {setpoint[0], setpoint[1], setpoint[2]}});
     }
     px4_usleep(2000);
-    std::array<float, 4> motors;
-    for (std::size_t i = 0; i < 4; i++) motors[i] = Topic<actuator_motors_s>::message.control[i];
-    return motors;
+    return thrusts();
   };
   const auto still = motors_after([](vehicle_local_position_s&) {}, nullptr);
   CHECK(still == motors_after(
@@ -180,28 +178,22 @@ TEST_CASE("parameters: each has its own meaning") {
   for (const std::uint32_t age_us : {20000u, 20001u}) {
     Px4 px4;
     px4.fly();
-    const unsigned commands = Topic<vehicle_command_s>::generation;
-    px4.measure();
+    const unsigned commands = fallbacks();
     const std::uint64_t then_us = px4_test::now_us + 2000 - age_us;
-    publish(vehicle_attitude_s{then_us, then_us, {1, 0, 0, 0}});
-    px4_usleep(2000);
-    CHECK((Topic<vehicle_command_s>::generation == commands + 1) == (age_us > 20000));
+    px4.tick_with(vehicle_attitude_s{then_us, then_us, {1, 0, 0, 0}});
+    CHECK((fallbacks() == commands + 1) == (age_us > 20000));
     if (age_us == 20000) continue;
     CHECK(Topic<vehicle_command_s>::message.param1 == 18.0f);
-    CHECK(Topic<actuator_motors_s>::message.control[0] == 0.3f);
+    CHECK(thrusts()[0] == 0.3f);
   }
   for (const std::uint32_t age_us : {60000u, 60001u}) {
     Px4 px4;
     px4.fly();
-    const unsigned commands = Topic<vehicle_command_s>::generation;
-    px4.measure();
-    vehicle_local_position_s position{};
+    const unsigned commands = fallbacks();
+    vehicle_local_position_s position = Px4::position();
     position.timestamp = px4_test::now_us + 2000 - age_us;
-    position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
-    position.z = -2.0f;
-    publish(position);
-    px4_usleep(2000);
-    CHECK((Topic<vehicle_command_s>::generation == commands + 1) == (age_us > 60000));
+    px4.tick_with(position);
+    CHECK((fallbacks() == commands + 1) == (age_us > 60000));
   }
   std::array<float, 4> motors[3];
   for (std::size_t i = 0; i < 3; i++) {  // a setpoint of 40 ms is followed, of 42 ms not; none
@@ -211,14 +203,14 @@ TEST_CASE("parameters: each has its own meaning") {
     const std::uint64_t then_us = px4_test::now_us + 2000 - (i == 0 ? 40000 : 40001);
     if (i < 2) publish(trajectory_setpoint_s{then_us, {0.5f, -0.25f, -1.25f}});
     px4_usleep(2000);
-    for (std::size_t k = 0; k < 4; k++) motors[i][k] = Topic<actuator_motors_s>::message.control[k];
+    motors[i] = thrusts();
   }
   CHECK(motors[0] != motors[2]);
   CHECK(motors[1] == motors[2]);
   ParamInt<params::RLT_HEADING>::value = 0;
   Px4 px4;  // nose to the north: by the heading there is no rotation
   px4.fly();
-  for (std::size_t k = 0; k < 4; k++) motors[0][k] = Topic<actuator_motors_s>::message.control[k];
+  motors[0] = thrusts();
   CHECK(motors[0] != motors[1]);
 }
 
@@ -231,10 +223,8 @@ TEST_CASE("a fault is said once, and the next one too") {
     px4.ticks(100);
     CHECK(px4_test::said_to_ground == 1);
     px4.rates_come = true;
-    px4.set(true, kHold);
-    px4.ticks(2);
-    px4.set(true, kExternal1);
-    px4.ticks(5);
+    px4.set(true, kHold, 2);
+    px4.set(true, kExternal1, 5);
   }
 }
 
@@ -256,8 +246,7 @@ TEST_CASE("motors: PX4's four in their order, no others, and the collective thru
   CHECK(Topic<vehicle_thrust_setpoint_s>::message.xyz[2] == doctest::Approx(-0.25f * sum));
   CHECK(motors.timestamp == px4_test::now_us);
   CHECK(motors.timestamp_sample == px4_test::now_us - 2000);
-  px4.set(true, kHold);
-  px4.ticks(5);
+  px4.set(true, kHold, 5);
   CHECK(motor_messages() == flying + 100);
 }
 
@@ -269,7 +258,7 @@ TEST_CASE("a fault is answered with PX4's estimate of hover's thrust, where it i
     px4.rates_come = false;
     px4.ticks(5);
     const float thrust = is_valid ? 0.47f : 0.4f;
-    for (int i = 0; i < 4; i++) CHECK(Topic<actuator_motors_s>::message.control[i] == thrust);
+    for (const float motor : thrusts()) CHECK(motor == thrust);
     CHECK(Topic<vehicle_thrust_setpoint_s>::message.xyz[2] == doctest::Approx(-thrust));
   }
 }
@@ -277,22 +266,21 @@ TEST_CASE("a fault is answered with PX4's estimate of hover's thrust, where it i
 TEST_CASE("rates stop: within two ticks of the limit safe motors and the fallback mode") {
   Px4 px4;
   px4.fly();
-  const unsigned commands = Topic<vehicle_command_s>::generation;
+  const unsigned commands = fallbacks();
   px4.rates_come = false;
   px4.ticks(4);  // 10 ms old: the limit
-  CHECK(Topic<vehicle_command_s>::generation == commands);
+  CHECK(fallbacks() == commands);
   px4.ticks(1);
-  CHECK(Topic<vehicle_command_s>::generation == commands + 1);
+  CHECK(fallbacks() == commands + 1);
   const auto& command = Topic<vehicle_command_s>::message;
   CHECK(command.command == vehicle_command_s::VEHICLE_CMD_SET_NAV_STATE);
   CHECK(command.param1 == kHold);
   CHECK(command.target_system == 7);
-  for (int i = 0; i < 4; i++) CHECK(Topic<actuator_motors_s>::message.control[i] == 0.4f);
+  for (const float motor : thrusts()) CHECK(motor == 0.4f);
   CHECK(log_has("RL Policy: angular velocity too old"));
   CHECK(!px4.ask().can_arm_and_run);
   px4.rates_come = true;
-  px4.set(true, kHold);
-  px4.ticks(2);
+  px4.set(true, kHold, 2);
   CHECK(px4.ask().can_arm_and_run);
 }
 
@@ -318,19 +306,15 @@ TEST_CASE("other rotors than the contract's are refused, also after a change of 
 TEST_CASE("other rotors are refused also where they became others in the air") {
   for (const bool is_told : {true, false}) {  // by parameter_update, or else found
     Px4 px4;
-    px4.accept_registration();
-    px4.set(true, kHold);
-    px4.ticks(2);
+    px4.register_and_set(true, kHold, 2);
     CHECK(px4.ask().can_arm_and_run);
     px4_test::rotor_sign = -1.0f;
     if (is_told) publish(parameter_update_s{1});
     px4.ticks(2);
     CHECK(!px4.ask().can_arm_and_run);
-    px4.set(false, kHold);
-    px4.ticks(2);
+    px4.set(false, kHold, 2);
     CHECK(!px4.ask().can_arm_and_run);
-    px4.set(true, kExternal1);
-    px4.ticks(1);
+    px4.set(true, kExternal1, 1);
     CHECK(log_has("rotors differ"));
     px4.set(false, kHold);
     px4_test::rotor_sign = 1.0f;
@@ -341,12 +325,9 @@ TEST_CASE("other rotors are refused also where they became others in the air") {
 
 TEST_CASE("rotors are looked at when the mode is entered, though nobody asked") {
   Px4 px4;
-  px4.accept_registration();
-  px4.set(true, kHold);
-  px4.ticks(2);
+  px4.register_and_set(true, kHold, 2);
   px4_test::rotor_count = 6;
-  px4.set(true, kExternal1);
-  px4.ticks(1);
+  px4.set(true, kExternal1, 1);
   px4_test::rotor_count = 4;
   CHECK(log_has("rotors differ"));
 }
@@ -354,21 +335,17 @@ TEST_CASE("rotors are looked at when the mode is entered, though nobody asked") 
 TEST_CASE("motors keep their numbers while the vehicle is armed") {
   for (const bool acts : {true, false}) {
     Px4 px4;
-    px4.accept_registration();
-    px4.set(true, acts ? kExternal1 : kHold);
-    px4.ticks(2);
+    px4.register_and_set(true, acts ? kExternal1 : kHold, 2);
     std::swap(px4_test::rotors[0], px4_test::rotors[1]);  // a contract's vehicle, too
     publish(parameter_update_s{1});
-    const unsigned commands = Topic<vehicle_command_s>::generation, motors = motor_messages();
+    const unsigned commands = fallbacks(), motors = motor_messages();
     px4.ticks(50);
     CHECK(px4.ask().can_arm_and_run == acts);  // it goes on with those that it has
-    CHECK(Topic<vehicle_command_s>::generation == commands);
+    CHECK(fallbacks() == commands);
     CHECK(motor_messages() == motors + (acts ? 51 : 0));
-    px4.set(true, kHold);
-    px4.ticks(2);
+    px4.set(true, kHold, 2);
     CHECK(!px4.ask().can_arm_and_run);
-    px4.set(false, kHold);
-    px4.ticks(2);
+    px4.set(false, kHold, 2);
     CHECK(px4.ask().can_arm_and_run);
     std::swap(px4_test::rotors[0], px4_test::rotors[1]);
   }
@@ -380,20 +357,17 @@ TEST_CASE("on the ground the mode is refused while the vehicle is armed, and no 
     px4.accept_registration();
     CHECK(px4.ask().can_arm_and_run);  // disarmed: PX4 does not arm in it
     px4.ground(flag == 0, flag == 1, flag == 2);
-    px4.set_on_ground(true, kHold);
-    px4.ticks(2);
+    px4.set_on_ground(true, kHold, 2);
     CHECK(!px4.ask().can_arm_and_run);
     px4.set_on_ground(true, kExternal1);  // nevertheless
     px4.ticks(1);
     CHECK(log_has("RL Policy: on the ground: take off first"));
-    const unsigned commands = Topic<vehicle_command_s>::generation;
+    const unsigned commands = fallbacks();
     for (int i = 0; i < 100; i++) {
       px4.ticks(1);
-      for (int motor = 0; motor < 4; motor++) {
-        REQUIRE(Topic<actuator_motors_s>::message.control[motor] == 0.0f);
-      }
+      for (const float motor : thrusts()) REQUIRE(motor == 0.0f);
     }
-    CHECK(Topic<vehicle_command_s>::generation == commands + 4);
+    CHECK(fallbacks() == commands + 4);
     px4.set(true, kHold);  // in the air
     px4.ticks(2);
     CHECK(px4.ask().can_arm_and_run);
@@ -401,7 +375,7 @@ TEST_CASE("on the ground the mode is refused while the vehicle is armed, and no 
     const unsigned motors = motor_messages();
     px4.ticks(5);
     CHECK(motor_messages() == motors + 5);
-    CHECK(Topic<actuator_motors_s>::message.control[0] > 0.0f);
+    CHECK(thrusts()[0] > 0.0f);
   }
 }
 
@@ -452,15 +426,12 @@ TEST_CASE("a trial that is not confirmed leaves files and policy as they were") 
 
 TEST_CASE("no policy is exchanged while the vehicle is armed") {
   Px4 px4({{"policy.rltp", image_of(1)}, {"candidate.rltp", image_of(2)}});
-  px4.accept_registration();
-  px4.set(true, kHold);
-  px4.ticks(1);
+  px4.register_and_set(true, kHold, 1);
   for (const char* word : {"try", "confirm", "rollback"}) {
     CHECK(command(word) != 0);
     CHECK(log_has("armed"));
   }
-  px4.set(false, kHold);
-  px4.ticks(1);
+  px4.set(false, kHold, 1);
   CHECK(px4.ask().can_arm_and_run);  // nobody waits at the door
   CHECK(command("try") == 0);
 }
@@ -485,16 +456,11 @@ TEST_CASE("a command that is refused leaves the trial and the policies as they a
 TEST_CASE("a policy that has failed stays refused where a candidate is refused") {
   Px4 px4({{"policy.rltp", overflowing_image()}});
   px4.fly();
-  px4.measure();
-  vehicle_local_position_s position{};
-  position.timestamp = px4_test::now_us;
-  position.xy_valid = position.z_valid = position.v_xy_valid = position.v_z_valid = true;
+  vehicle_local_position_s position = Px4::position();
   position.z = -6.95f;
-  publish(position);
-  px4_usleep(2000);
+  px4.tick_with(position);
   CHECK(log_has("not finite"));
-  px4.set(false, kHold);
-  px4.ticks(2);
+  px4.set(false, kHold, 2);
   CHECK(command("try") != 0);
   CHECK(!px4.ask().can_arm_and_run);
   px4.write("candidate.rltp", image_of(1));
@@ -525,24 +491,19 @@ TEST_CASE("an offset that is refused leaves the one before, and none is taken tw
   std::array<float, 4> motors[3];
   for (std::size_t entry = 0; entry < 2; entry++) {
     Px4 px4;
-    px4.accept_registration();
-    px4.set(true, kHold);
-    px4.ticks(1);
+    px4.register_and_set(true, kHold, 1);
     REQUIRE(command({"offset", "0.5", "-0.25", "1.5"}) == 0);
     if (entry == 1) CHECK(command({"offset", "9", "0", "0"}) != 0);
     px4.ticks(1);
     px4.set(true, kExternal1);
     px4.noise = 5;
     px4.ticks(1);
-    for (std::size_t i = 0; i < 4; i++) {
-      motors[entry][i] = Topic<actuator_motors_s>::message.control[i];
-    }
-    px4.set(true, kHold);
-    px4.ticks(5);
+    motors[entry] = thrusts();
+    px4.set(true, kHold, 5);
     px4.set(true, kExternal1);
     px4.noise = 5;
     px4.ticks(1);
-    for (std::size_t i = 0; i < 4; i++) motors[2][i] = Topic<actuator_motors_s>::message.control[i];
+    motors[2] = thrusts();
     CHECK(motors[2] != motors[entry]);
   }
   CHECK(motors[0] == motors[1]);
@@ -554,23 +515,16 @@ TEST_CASE("an offset is taken in the air, for the next time that the mode is ent
   std::array<float, 4> motors[2];
   for (const bool has_offset : {false, true}) {
     Px4 px4;
-    px4.accept_registration();
-    px4.set(true, kHold);
-    px4.ticks(1);
+    px4.register_and_set(true, kHold, 1);
     if (has_offset) CHECK(command({"offset", "0.5", "-0.25", "1.5"}) == 0);
     px4.ticks(1);
-    px4.set(true, kExternal1);
-    px4.ticks(1);
-    for (std::size_t i = 0; i < 4; i++) {
-      motors[has_offset][i] = Topic<actuator_motors_s>::message.control[i];
-    }
+    px4.set(true, kExternal1, 1);
+    motors[has_offset] = thrusts();
   }
   CHECK(motors[0] != motors[1]);
   CHECK(log_has("next target 0.50 -0.25 1.50"));
   Px4 px4;
-  px4.accept_registration();
-  px4.set(true, kHold);
-  px4.ticks(1);
+  px4.register_and_set(true, kHold, 1);
   for (const auto& words : std::vector<std::vector<std::string>>{{"offset"},
                                                                  {"offset", "1", "0"},
                                                                  {"offset", "1", "0", "0", "0"},
@@ -606,15 +560,15 @@ TEST_CASE("a mode that the commander has forgotten registers again") {
   px4.accept_registration();
   CHECK(px4.ask().can_arm_and_run);
   const std::uint64_t first = Topic<register_ext_component_request_s>::message.request_id;
-  const unsigned before = Topic<register_ext_component_request_s>::generation;
+  const unsigned before = registrations();
   px4.ask(1u << 3);
   px4.ticks(505);
-  CHECK(Topic<register_ext_component_request_s>::generation == before + 1);
+  CHECK(registrations() == before + 1);
   publish(register_ext_component_reply_s{0, first, true, 2, kExternal1});  // the answer of before
   px4.ticks(1);
-  const unsigned replies = Topic<arming_check_reply_s>::generation;
+  const unsigned replies = answers();
   px4.ask();
-  CHECK(Topic<arming_check_reply_s>::generation == replies);
+  CHECK(answers() == replies);
   px4.accept_registration(kExternal1 + 1);
   px4.set(true, kExternal1 + 1);
   const unsigned motors = motor_messages();
@@ -622,3 +576,189 @@ TEST_CASE("a mode that the commander has forgotten registers again") {
   CHECK(motor_messages() == motors + 5);
 }
 #endif
+
+// -- how it starts and ends, and what PX4 has of it afterwards ------------------------------------
+
+// The next allocation of so many bytes or more fails, as on a flight controller: with a null.
+void* operator new(std::size_t bytes) {
+  const std::size_t least = px4_test::fails_at_bytes;
+  if (least == 0 || bytes < least) return std::malloc(bytes);
+  px4_test::fails_at_bytes = 0;
+  return nullptr;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+// The commander's side: external modes by their names, as PX4's ModeManagement keeps them. It looks
+// each 50 ms, at what is new first and then at what has gone, and at neither while armed.
+struct Commander {
+  static inline Commander* only = nullptr;
+  uORB::Subscription requests{ORB_ID(register_ext_component_request)};
+  uORB::Subscription goings{ORB_ID(unregister_ext_component)};
+  std::array<std::string, 8> names;
+  int looks_in = 25, given = -1, removed = 0;
+  bool is_armed = false;
+
+  Commander() {
+    for (register_ext_component_request_s old; requests.update(&old);) {
+    }
+    for (unregister_ext_component_s old; goings.update(&old);) {
+    }
+    only = this;
+    px4_test::each_tick = [] { only->tick(); };
+  }
+  ~Commander() { px4_test::each_tick = nullptr; }
+
+  void tick() {
+    if (--looks_in > 0) return;
+    looks_in = 25;
+    if (is_armed) return;
+    for (register_ext_component_request_s request; requests.update(&request);) {
+      std::size_t free = 0;
+      while (!names[free].empty()) free++;
+      names[free] = request.name;
+      given = kExternal1 + static_cast<int>(free);
+      publish(register_ext_component_reply_s{0, request.request_id, true, 2,
+                                             static_cast<std::int8_t>(given)});
+    }
+    for (unregister_ext_component_s going; goings.update(&going);) {
+      std::string& name = names[static_cast<std::size_t>(going.mode_id - kExternal1)];
+      CHECK(name == going.name);
+      CHECK(going.arming_check_id == 2);
+      name.clear();
+      removed++;
+    }
+  }
+};
+
+template <class... Messages>
+bool all_are_alive() {
+  bool result = true;
+  const auto look = [&](const px4_test::Node& node) {
+    CHECK(node.is_ours);
+    result = result && node.is_advertised;
+  };
+  (look(Topic<Messages>::node), ...);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("after a stop PX4's own modules are heard on each topic that the module has published") {
+  publish(actuator_motors_s{});  // PX4's allocator has started
+  publish(vehicle_thrust_setpoint_s{});
+  uORB::Subscription outputs(ORB_ID(actuator_motors)), detector(ORB_ID(vehicle_thrust_setpoint));
+  actuator_motors_s motors;
+  vehicle_thrust_setpoint_s thrust;
+  for (int start = 0; start < 2; start++) {
+    {
+      Px4 px4;
+      px4.fly();
+      px4.ask();
+      px4.rates_come = false;  // a fault: it asks for the fallback
+      px4.ticks(10);
+    }
+    CHECK(::px4::ScheduledWorkItem::scheduled == nullptr);
+    CHECK((all_are_alive<actuator_motors_s, arming_check_reply_s, register_ext_component_request_s,
+                         unregister_ext_component_s, vehicle_command_s, vehicle_thrust_setpoint_s,
+                         Configuration>()));
+    outputs.update(&motors);
+    publish(actuator_motors_s{});
+    CHECK(outputs.update(&motors));
+    detector.update(&thrust);
+    publish(vehicle_thrust_setpoint_s{});
+    CHECK(detector.update(&thrust));
+  }
+}
+
+TEST_CASE("stop is refused while the vehicle is armed, and the policy goes on") {
+  Px4 px4;
+  px4.fly();
+  const unsigned motors = motor_messages(), goings = Topic<unregister_ext_component_s>::generation;
+  px4.ask();
+  CHECK(command("stop") != 0);
+  CHECK(log_has("not while the vehicle is armed"));
+  px4.ticks(10);
+  CHECK(motor_messages() > motors + 10);
+  px4.set(true, kHold, 1);
+  CHECK(command("stop") != 0);
+  CHECK(Topic<unregister_ext_component_s>::generation == goings);
+  px4.set(false, kHold, 1);
+  CHECK(command("stop") == 0);
+  CHECK(Topic<unregister_ext_component_s>::generation == goings + 1);
+}
+
+TEST_CASE("the commander hears that the mode is given back, and a start gets the same one again") {
+  Commander commander;
+  Px4 px4;
+  px4.ticks(60);
+  REQUIRE(commander.given == kExternal1);
+  for (int again = 1; again <= 3; again++) {
+    CHECK(command("stop") == 0);
+    CHECK(::px4::ScheduledWorkItem::scheduled == nullptr);
+    CHECK(commander.removed == again);
+    CHECK(command("try") != 0);
+    CHECK(log_has("not running"));
+    REQUIRE(command("start") == 0);
+    px4.ticks(60);
+    CHECK(commander.given == kExternal1);
+    CHECK(px4.ask().can_arm_and_run);
+  }
+}
+
+TEST_CASE("a mode that the commander gives while the module stops is given back") {
+  Commander commander;
+  Px4 px4;  // it has asked in its first tick
+  CHECK(commander.given == -1);
+  CHECK(command("stop") == 0);
+  CHECK(commander.given == kExternal1);
+  CHECK(commander.removed == 1);
+  CHECK(commander.names[0].empty());
+}
+
+TEST_CASE("a second start is refused and leaves the first as it was") {
+  Px4 px4;
+  px4.fly();
+  const unsigned motors = motor_messages();
+  const unsigned requests = registrations();
+  CHECK(command("start") != 0);
+  CHECK(log_has("already running"));
+  px4.ticks(5);
+  CHECK(motor_messages() == motors + 5);
+  CHECK(registrations() == requests);
+}
+
+TEST_CASE("a start without memory leaves nothing behind, and the next one has it") {
+  publish(actuator_motors_s{});
+  for (const std::size_t bytes : {sizeof(RltPolicy), std::size_t{60000}}) {
+    Px4 px4;
+    REQUIRE(command("stop") == 0);
+    px4_test::fails_at_bytes = bytes;
+    CHECK(command("start") != 0);
+    CHECK(px4_test::fails_at_bytes == 0);
+    CHECK(log_has("not enough memory"));
+    CHECK(::px4::ScheduledWorkItem::scheduled == nullptr);
+    CHECK(command("status") != 0);
+    CHECK(Topic<actuator_motors_s>::node.is_advertised);
+    CHECK(command("start") == 0);
+    px4.ticks(1);
+    px4.fly();
+    const unsigned motors = motor_messages();
+    px4.ticks(5);
+    CHECK(motor_messages() == motors + 5);
+  }
+}
+
+TEST_CASE("a start in the air acts only where the mode is given and entered") {
+  Px4 px4;
+  CHECK(command("stop") == 0);
+  px4.set(true, kExternal1);
+  const unsigned motors = motor_messages();
+  REQUIRE(command("start") == 0);
+  px4.ticks(20);
+  CHECK(motor_messages() == motors);
+  px4.register_and_set(true, kExternal1, 5);
+  CHECK(motor_messages() == motors + 5);
+}

@@ -49,16 +49,13 @@ def test_the_mode_on_the_host(doctest_main: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("source", ["px4_module.cpp", "px4_life.cpp"])
-def test_the_module_on_the_host(
-    source: str, version: str, doctest_main: Path, tmp_path: Path
-) -> None:
+def test_the_module_on_the_host(version: str, doctest_main: Path, tmp_path: Path) -> None:
     # doctest and the test compare floats, and use what the module must not
     allowed = ("-Wno-float-equal", "-Wno-double-promotion", "-Wno-shadow")
     flags = [*PX4_FLAGS, *allowed, *module_flags(), "-march=native", "-O0", "-g0"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     flags += interface(tmp_path, version)
-    build_and_run(source, doctest_main, tmp_path / "module", *flags)
+    build_and_run("px4_module.cpp", doctest_main, tmp_path / "module", *flags)
 
 
 def compile_module(folder: Path, version: str, compiler: list[str], *flags: str) -> None:
