@@ -28,6 +28,11 @@ class Client {
   FileMessage request(FileOperation operation, const char* path, std::uint8_t session = 0) {
     return request(operation, session, 0, bytes_of(path));
   }
+  // Whether a request is acknowledged.
+  template <class... Words>
+  bool acks(const Words&... words) {
+    return request(words...).operation == FileOperation::ack;
+  }
   // Asks for `count` bytes; such a request carries no data.
   FileMessage read(FileOperation operation, std::uint8_t session, std::uint32_t offset,
                    std::uint8_t count);
@@ -53,5 +58,18 @@ void check_error(const FileMessage& reply, FileError error);
 void train_and_pause(Board& board, std::uint32_t step);
 
 Bytes checkpoint_of(Board& board);
+
+// A board that is paused, its checkpoint, and three programs that are its clients.
+struct Paused {
+  Board board;
+  Client client{board}, other{board, {255, 230}}, third{board, {1, 190}};
+  Bytes checkpoint;
+
+  Paused();
+  // A request to write the checkpoint's bytes from there on, or as far as there are any.
+  FileMessage write_at(std::uint8_t session, std::uint32_t offset, std::uint32_t count = 200);
+  // All of them from there on; each is acknowledged.
+  void write_rest(std::uint8_t session, std::uint32_t offset = 0);
+};
 
 }  // namespace scripted

@@ -17,16 +17,29 @@ namespace scripted {
 using namespace rlt;
 using namespace board_in_memory;
 
-class Board : public HostSide {
+// Trains an experiment.
+template <class E>
+class BoardOf : public HostSide {
  public:
-  using Application = TrainApplication<TinyTd3, Generic>;
+  using Application = TrainApplication<E, Generic>;
 
-  training_run::Run<TinyTd3> run;
-  Application::PolicyImage policy_image{};
+  training_run::Run<E> run{7};
+  typename Application::PolicyImage policy_image{};
   const ArithmeticFault arithmetic;
-  Application application;
+  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
+                          run.training, policy_image};
 
-  explicit Board(ArithmeticFault fault = ArithmeticFault::none);
+  explicit BoardOf(ArithmeticFault fault = ArithmeticFault::none) : arithmetic(fault) {
+    to_board.clear();
+    from_board.clear();
+    idle_calls = 0;
+  }
+};
+extern template class BoardOf<TinyTd3>;  // compiled once, beside Board
+
+class Board : public BoardOf<TinyTd3> {
+ public:
+  using BoardOf::BoardOf;
 
   void turns(int count);
 
@@ -65,6 +78,11 @@ class Board : public HostSide {
 
   // Turns until training is over; the messages are in `received`.
   void train_to_rest(int at_most = 1000);
+};
+
+struct ShortRun {
+  Board board;
+  ShortRun() { board.set_short_run(60); }
 };
 
 }  // namespace scripted

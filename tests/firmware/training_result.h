@@ -12,6 +12,9 @@ std::string hash_of(const std::uint8_t (&sha256)[32]);
 // What a run without any application gives.
 std::string expected_sha256(std::uint32_t steps);
 
-mavlink_rlt_result_t result_in(const Board& board);
+// What a board has sent.
+mavlink_rlt_result_t result_in(const HostSide& board);
+std::vector<mavlink_rlt_progress_t> progress_in(const HostSide& board);
+std::vector<mavlink_rlt_evaluation_t> evaluations_in(const HostSide& board);
 
 }  // namespace scripted

@@ -5,14 +5,7 @@
 
 namespace scripted {
 
-Board::Board(ArithmeticFault fault)
-    : arithmetic(fault),
-      application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
-                  run.training, policy_image} {
-  to_board.clear();
-  from_board.clear();
-  idle_calls = 0;
-}
+template class BoardOf<TinyTd3>;
 
 void Board::turns(int count) {
   for (int i = 0; i < count; i++) application.poll();
@@ -118,10 +111,16 @@ std::string expected_sha256(std::uint32_t steps) {
   return run.state_sha256();
 }
 
-mavlink_rlt_result_t result_in(const Board& board) {
+mavlink_rlt_result_t result_in(const HostSide& board) {
   const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
   REQUIRE(results.size() == 1);
   return results[0];
+}
+std::vector<mavlink_rlt_progress_t> progress_in(const HostSide& board) {
+  return board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+}
+std::vector<mavlink_rlt_evaluation_t> evaluations_in(const HostSide& board) {
+  return board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
 }
 
 }  // namespace scripted

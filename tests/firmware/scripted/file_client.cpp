@@ -100,4 +100,21 @@ void train_and_pause(Board& board, std::uint32_t step) {
 
 Bytes checkpoint_of(Board& board) { return Client(board).download("/checkpoint.rltc"); }
 
+Paused::Paused() {
+  train_and_pause(board, 31);
+  checkpoint = checkpoint_of(board);
+}
+
+FileMessage Paused::write_at(std::uint8_t session, std::uint32_t offset, std::uint32_t count) {
+  const auto end = std::min<std::size_t>(offset + count, checkpoint.size());
+  return client.make(FileOperation::write_file, session, offset,
+                     Bytes(&checkpoint[offset], checkpoint.data() + end));
+}
+
+void Paused::write_rest(std::uint8_t session, std::uint32_t offset) {
+  for (; offset < checkpoint.size(); offset += 200) {
+    CHECK(client.request(write_at(session, offset)).operation == FileOperation::ack);
+  }
+}
+
 }  // namespace scripted

@@ -4,11 +4,7 @@
 
 using namespace scripted;
 
-TEST_CASE("a burst brings the rest of the file, its last packet marked") {
-  Board board;
-  train_and_pause(board, 31);
-  Client client(board);
-  const Bytes expected = checkpoint_of(board);
+TEST_CASE_FIXTURE(Paused, "a burst brings the rest of the file, its last packet marked") {
   const FileMessage opened = client.request(FileOperation::open_file_ro, "/checkpoint.rltc");
   for (const std::uint8_t size : {0, 80, 239}) {
     const std::uint32_t first = 1000;
@@ -24,44 +20,37 @@ TEST_CASE("a burst brings the rest of the file, its last packet marked") {
       CHECK(packet.session == opened.session);
       CHECK(packet.offset == first + content.size());
       content.insert(content.end(), packet.data, packet.data + packet.size);
-      CHECK(packet.burst_complete == (first + content.size() == expected.size() ? 1 : 0));
+      CHECK(packet.burst_complete == (first + content.size() == checkpoint.size() ? 1 : 0));
     }
-    CHECK(content == Bytes(expected.begin() + first, expected.end()));
+    CHECK(content == Bytes(checkpoint.begin() + first, checkpoint.end()));
   }
   const auto at_the_end =
       client.send(client.read(FileOperation::burst_read_file, opened.session,
-                              static_cast<std::uint32_t>(expected.size()), 239));
+                              static_cast<std::uint32_t>(checkpoint.size()), 239));
   REQUIRE(at_the_end.size() == 1);
   check_error(at_the_end[0], FileError::end_of_file);
 }
 
-TEST_CASE("any other request ends a burst") {
-  Board board;
-  train_and_pause(board, 31);
-  Client client(board);
+TEST_CASE_FIXTURE(Paused, "any other request ends a burst") {
   const FileMessage opened = client.request(FileOperation::open_file_ro, "/checkpoint.rltc");
   const auto first =
       client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80));
   CHECK(first.size() >= 1);
   CHECK(first.back().burst_complete == 0);
-  CHECK(client.request(FileOperation::list_directory, "/").operation == FileOperation::ack);
+  CHECK(client.acks(FileOperation::list_directory, "/"));
   board.received.clear();
   board.turns(10);
   CHECK(board.received.empty());
   // The session goes on, and so does another burst, until that is closed.
   CHECK(client.send(client.read(FileOperation::burst_read_file, opened.session, 0, 80)).size() >=
         1);
-  CHECK(client.request(FileOperation::terminate_session, opened.session).operation ==
-        FileOperation::ack);
+  CHECK(client.acks(FileOperation::terminate_session, opened.session));
   board.received.clear();
   board.turns(10);
   CHECK(board.received.empty());
 }
 
-TEST_CASE("the checksum is that of the whole file") {
-  Board board;
-  train_and_pause(board, 31);
-  Client client(board);
+TEST_CASE_FIXTURE(Paused, "the checksum is that of the whole file") {
   for (const char* path : {"/checkpoint.rltc", "/policy.rltp"}) {
     const Bytes content = client.download(path);
     const FileMessage reply = client.request(FileOperation::calc_file_crc32, path);

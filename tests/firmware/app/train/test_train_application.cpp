@@ -76,7 +76,7 @@ TEST_CASE("a run: reports fall due, and watching it changes nothing") {
   board.train_to_rest();
   CHECK(board.application.state() == RLT_STATE_FINISHED);
 
-  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  const auto progress = progress_in(board);
   std::vector<std::uint32_t> steps;
   std::uint64_t counter = 0;
   for (const auto& report : progress) {
@@ -91,8 +91,7 @@ TEST_CASE("a run: reports fall due, and watching it changes nothing") {
   }
   CHECK(steps == std::vector<std::uint32_t>{10, 20, 30, 40, 50, 60, 63});
 
-  const auto evaluations =
-      board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
+  const auto evaluations = evaluations_in(board);
   REQUIRE(evaluations.size() == 3);
   CHECK(evaluations[0].step == 25);
   CHECK(evaluations[1].step == 50);
@@ -108,10 +107,9 @@ TEST_CASE("a run: reports fall due, and watching it changes nothing") {
   CHECK(hash_of(result.state_sha256) == expected_sha256(63));
 }
 
-TEST_CASE("a run ends with the same bits, whatever comes over the link meanwhile") {
+TEST_CASE_FIXTURE(ShortRun,
+                  "a run ends with the same bits, whatever comes over the link meanwhile") {
   std::mt19937 random(1);
-  Board board;
-  board.set_short_run(60);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   while (board.application.state() == RLT_STATE_TRAINING) {
     for (int i = static_cast<int>(random() % 400); i > 0; i--) {
@@ -124,9 +122,8 @@ TEST_CASE("a run ends with the same bits, whatever comes over the link meanwhile
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE("pause and resume: the state rests in between, and the end is the same") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun,
+                  "pause and resume: the state rests in between, and the end is the same") {
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_DENIED);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_DENIED);
@@ -163,39 +160,32 @@ TEST_CASE("pause and resume: the state rests in between, and the end is the same
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(70));
 }
 
-TEST_CASE("an evaluation leaves the board time for messages and heartbeats") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "an evaluation leaves the board time for messages and heartbeats") {
   board.set("eval_episodes", 50);  // of 20 steps
   board.start_and_train(25);
   board.received.clear();
   int turns = 0;
-  const auto evaluations = [&board] {
-    return board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
-  };
-  for (; evaluations().empty() && turns < 1000; turns++) {
+  for (; evaluations_in(board).empty() && turns < 1000; turns++) {
     counter_us += 1'000'000;
     board.turns(1);
   }
   CHECK(turns >= 50);
-  CHECK(evaluations()[0].step == 25);
-  CHECK(evaluations()[0].episodes == 50);
+  CHECK(evaluations_in(board)[0].step == 25);
+  CHECK(evaluations_in(board)[0].episodes == 50);
   CHECK(board.all(MAVLINK_MSG_ID_HEARTBEAT, mavlink_msg_heartbeat_decode).size() >= 50);
   board.train_to_rest();
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE("a pause during an evaluation comes after it, unless the run is resumed meanwhile") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(
+    ShortRun, "a pause during an evaluation comes after it, unless the run is resumed meanwhile") {
   board.set("eval_episodes", 50);
   board.start_and_train(25);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   CHECK(board.application.state() == RLT_STATE_TRAINING);
   SUBCASE("pause") {
     board.train_to_rest();
-    const auto evaluations =
-        board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode);
+    const auto evaluations = evaluations_in(board);
     REQUIRE(evaluations.size() == 1);
     const auto result = result_in(board);
     CHECK(result.state == RLT_STATE_PAUSED);
@@ -208,9 +198,7 @@ TEST_CASE("a pause during an evaluation comes after it, unless the run is resume
   CHECK(result_in(board).step == 60);
 }
 
-TEST_CASE("a pause that a new start overtakes is none of the new run's") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "a pause that a new start overtakes is none of the new run's") {
   board.set("eval_episodes", 50);
   board.start_and_train(25);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);  // after the evaluation
@@ -252,7 +240,7 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
     board.run.learner->critic_1.values[3] = nan;
     board.train_to_rest(3);
     CHECK(board.texts() == std::vector<std::string>{"training stopped: a loss is not finite"});
-    const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+    const auto progress = progress_in(board);
     REQUIRE(progress.size() == 1);
     CHECK(progress[0].step == steps_done(board.run.training));  // where it happened
     CHECK(std::isnan(progress[0].metrics[kCritic1]));
@@ -263,7 +251,7 @@ TEST_CASE("a value that is not finite stops training with a named reason") {
         std::numeric_limits<float>::infinity();
     board.train_to_rest();
     CHECK(board.texts() == std::vector<std::string>{"training stopped: a weight is not finite"});
-    CHECK(board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode).empty());
+    CHECK(evaluations_in(board).empty());
     CHECK(steps_done(board.run.training) == 25);
   }
   SUBCASE("a moment that does not show in a loss yet") {
@@ -295,7 +283,7 @@ TEST_CASE("reported losses are means since the last report") {
   board.set_short_run(30);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   board.train_to_rest();
-  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  const auto progress = progress_in(board);
   REQUIRE(progress.size() == 3);
   training_run::Run<TinyTd3> run(7);
   run.training.hyperparameters.learning_starts = 10;
@@ -316,15 +304,13 @@ TEST_CASE("reported losses are means since the last report") {
   }
 }
 
-TEST_CASE("a new run reports no losses of the run before") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "a new run reports no losses of the run before") {
   board.start_and_train(15);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   board.received.clear();
   board.train_until(10);
-  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  const auto progress = progress_in(board);
   REQUIRE(progress.size() == 1);
   CHECK(progress[0].updates == 0);
   CHECK(std::isnan(progress[0].metrics[kCritic1]));
@@ -348,9 +334,7 @@ TEST_CASE("what evaluations took is counted apart, from the start of the run") {
   CHECK(after(1).evaluation_counter == few.evaluation_counter);
 }
 
-TEST_CASE("the counter counts training only, from the start of the run") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "the counter counts training only, from the start of the run") {
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   board.turns(10);
   CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);

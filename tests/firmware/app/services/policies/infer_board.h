@@ -196,10 +196,13 @@ class Board : public HostSide {
     return content;
   }
 
-  // A policy all the way to the active one.
-  void activate(const Bytes& image) {
+  // A policy to its trial, and all the way to the active one.
+  void begin_trial(const Bytes& image, float trial = 0.0f) {
     REQUIRE(stage(image) == FileError::none);
-    REQUIRE(accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+    REQUIRE(accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image), 0, trial));
+  }
+  void activate(const Bytes& image) {
+    begin_trial(image);
     REQUIRE(accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
   }
 
@@ -241,6 +244,14 @@ class Board : public HostSide {
   InferApplication<Contract, Generic, Storage, 512> application_;
   std::uint16_t sequence_ = 100;
   std::uint32_t tick_ = 0;
+};
+
+// A board that has just been switched on for the first time, and two policies for it.
+struct Fresh {
+  Storage storage{};
+  Board board{storage};
+  const Bytes first = image_of(1), second = image_of(2);
+  const float one = number_of(first), two = number_of(second);
 };
 
 }  // namespace infer_board

@@ -63,9 +63,7 @@ std::vector<float> observation_of(float value) {
 
 }  // namespace
 
-TEST_CASE("a network alone is given all that it takes") {
-  static Storage storage;
-  Board board(storage);
+TEST_CASE_FIXTURE(Fresh, "a network alone is given all that it takes") {
   board.activate(image_with_past_actions());
   std::vector<float> values = observation_of(0.25f);
   const std::vector<float> past = {0.5f, -1.0f, 0.125f};
@@ -81,9 +79,7 @@ TEST_CASE("a network alone is given all that it takes") {
   }
 }
 
-TEST_CASE("the executor gives it its last actions") {
-  static Storage storage;
-  Board board(storage);
+TEST_CASE_FIXTURE(Fresh, "the executor gives it its last actions") {
   board.activate(image_with_past_actions());
   for (int turn = 0; turn < 2; turn++) {  // BEGIN forgets
     const Outputs first = output_of(observation_of(0.25f), {0.0f, 0.0f, 0.0f});
@@ -109,12 +105,9 @@ TEST_CASE("the executor gives it its last actions") {
   }
 }
 
-TEST_CASE("a policy that is dropped while it is measured ends the measurement") {
-  static Storage storage;
-  Board board(storage);
+TEST_CASE_FIXTURE(Fresh, "a policy that is dropped while it is measured ends the measurement") {
   const Bytes image = image_with_past_actions();
-  REQUIRE(board.stage(image) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  board.begin_trial(image);
   REQUIRE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_TICK, 1000.0f));
   board.turns(1);
   REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image)));
@@ -125,9 +118,7 @@ TEST_CASE("a policy that is dropped while it is measured ends the measurement") 
   CHECK(samples.size() < 1000);
 }
 
-TEST_CASE("it is measured beside what acts") {
-  static Storage storage;
-  Board board(storage);
+TEST_CASE_FIXTURE(Fresh, "it is measured beside what acts") {
   board.activate(image_with_past_actions());
   const Outputs first = output_of(observation_of(0.25f), {0.0f, 0.0f, 0.0f});
   check(board.observe(observation_of(0.25f), RLT_OBSERVE_BEGIN, 1000), first);

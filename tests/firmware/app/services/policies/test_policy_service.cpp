@@ -12,11 +12,6 @@ constexpr int kStaged = RLT_SLOT_USE_STAGED, kTrial = RLT_SLOT_USE_TRIAL;
 constexpr int kPrevious = RLT_SLOT_USE_PREVIOUS;
 using Uses = std::vector<int>;
 
-struct Fresh {
-  Storage storage{};
-  Board board{storage};
-};
-
 std::vector<float> some_observation() {
   std::vector<float> values;
   for (int i = 0; i < Contract::kObservationDim; i++) {
@@ -27,9 +22,7 @@ std::vector<float> some_observation() {
 
 }  // namespace
 
-TEST_CASE("identity: the program, the contract's name and its checksum") {
-  Fresh fresh;
-  Board& board = fresh.board;
+TEST_CASE_FIXTURE(Fresh, "identity: the program, the contract's name and its checksum") {
   CHECK(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_IDENTITY));
   const auto all = board.all(MAVLINK_MSG_ID_RLT_IDENTITY, mavlink_msg_rlt_identity_decode);
   REQUIRE(all.size() == 1);
@@ -39,9 +32,8 @@ TEST_CASE("identity: the program, the contract's name and its checksum") {
   CHECK(all[0].scratch_bytes == 512 * sizeof(float));
 }
 
-TEST_CASE("the contract is a file whose checksum is the fingerprint") {
-  Fresh fresh;
-  const Bytes content = fresh.board.download("/contract.bin");
+TEST_CASE_FIXTURE(Fresh, "the contract is a file whose checksum is the fingerprint") {
+  const Bytes content = board.download("/contract.bin");
   REQUIRE(content.size() == 102 * sizeof(PolicyImageChannel) + 8);
   CHECK(crc32(content.data(), content.size() - 4) == contract_crc32(policy_contract<Contract>()));
   PolicyImageChannel last;
@@ -51,68 +43,57 @@ TEST_CASE("the contract is a file whose checksum is the fingerprint") {
   CHECK(last.minimum == 0.0f);
   const Bytes tail(content.end() - 8, content.end());
   CHECK(tail == Bytes{0xd0, 0x07, 0, 0, 100, 0, 2, 0});
-  CHECK(fresh.board.error_of(fresh.board.open(FileOperation::create_file, "/contract.bin")) ==
+  CHECK(board.error_of(board.open(FileOperation::create_file, "/contract.bin")) ==
         FileError::file_protected);
 }
 
-TEST_CASE("a policy is staged, tried and confirmed; the slots say so at each step") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
+TEST_CASE_FIXTURE(Fresh, "a policy is staged, tried and confirmed; the slots say so at each step") {
   CHECK(board.uses() == Uses{kEmpty, kEmpty});
   CHECK(board.download("/policy.rltp").empty());
   CHECK(board.download("/candidate.rltp").empty());
-  REQUIRE(board.stage(image) == FileError::none);
+  REQUIRE(board.stage(first) == FileError::none);
   CHECK(board.uses() == Uses{kStaged, kEmpty});
   const auto staged = board.slot(0);
   CHECK(staged.slots == 2);
   CHECK(staged.slot_bytes == kSlotBytes);
-  CHECK(staged.image_bytes == image.size());
+  CHECK(staged.image_bytes == first.size());
   CHECK(staged.step == 400);
   CHECK(staged.seed == 7);
   CHECK(std::string(staged.experiment) == "pushed");
   CHECK(std::string(staged.environment) == "somewhere");
   CHECK(std::memcmp(staged.state_sha256, kStateSha256, 32) == 0);
   CHECK(staged.sha256[0] * 65536 + staged.sha256[1] * 256 + staged.sha256[2] ==
-        static_cast<int>(number_of(image)));
+        static_cast<int>(one));
   CHECK(staged.trial_left_ms == 0);
-  CHECK(board.download("/candidate.rltp") == image);
+  CHECK(board.download("/candidate.rltp") == first);
   CHECK(board.download("/policy.rltp").empty());
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one));
   CHECK(board.uses() == Uses{kTrial, kEmpty});
   const std::uint32_t left = board.slot(0).trial_left_ms;
   CHECK(left > 9900);
   CHECK(left < 10000);
-  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one));
   CHECK(board.uses() == Uses{kActive, kEmpty});
-  CHECK(board.download("/policy.rltp") == image);
+  CHECK(board.download("/policy.rltp") == first);
   CHECK(board.slot(1).image_bytes == 0);
   CHECK(board.slot(1).experiment[0] == '\0');
 }
 
-TEST_CASE("the second policy keeps the first as the previous one") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh, "the second policy keeps the first as the previous one") {
   board.activate(first);
   board.activate(second);
   CHECK(board.uses() == Uses{kPrevious, kActive});
   CHECK(board.download("/policy.rltp") == second);
   CHECK(board.download("/candidate.rltp") == first);
-  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK(board.uses() == Uses{kActive, kEmpty});
   CHECK(board.slot(0).last_drop == static_cast<int>(DropReason::rolled_back));
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE("commands that are repeated are acknowledged, and done once") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
-  const float one = number_of(first), two = number_of(second);
+TEST_CASE_FIXTURE(Fresh, "commands that are repeated are acknowledged, and done once") {
   board.activate(first);
-  REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two));
+  board.begin_trial(second);
   const std::uint32_t left = board.slot(1).trial_left_ms;
   CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 1));
   CHECK(board.slot(1).trial_left_ms <= left);                  // it does not begin anew
@@ -131,11 +112,8 @@ TEST_CASE("commands that are repeated are acknowledged, and done once") {
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
-TEST_CASE("commands of an earlier trial change nothing in a later one, or after it") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
-  const float two = number_of(second);
+TEST_CASE_FIXTURE(Fresh,
+                  "commands of an earlier trial change nothing in a later one, or after it") {
   const auto check_that_the_earlier_trial_is_refused = [&] {
     for (const std::uint8_t confirmation : {0, 1}) {
       CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, confirmation, 11.0f));
@@ -143,8 +121,7 @@ TEST_CASE("commands of an earlier trial change nothing in a later one, or after 
     }
   };
   board.activate(first);
-  REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  board.begin_trial(second, 11.0f);
   REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 0, 11.0f));
   REQUIRE(board.stage(second) == FileError::none);
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 11.0f));
@@ -162,82 +139,63 @@ TEST_CASE("commands of an earlier trial change nothing in a later one, or after 
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
-TEST_CASE("a command that names no trial means any") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
-  const float two = number_of(second);
+TEST_CASE_FIXTURE(Fresh, "a command that names no trial means any") {
   board.activate(first);
-  REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  board.begin_trial(second, 11.0f);
   CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
   CHECK(board.uses() == Uses{kPrevious, kActive});
   CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
-TEST_CASE("a repeated roll-back does not take away the same image in the other slot") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
-  board.activate(image);
-  board.activate(image);
-  board.activate(image);
+TEST_CASE_FIXTURE(Fresh,
+                  "a repeated roll-back does not take away the same image in the other slot") {
+  board.activate(first);
+  board.activate(first);
+  board.activate(first);
   CHECK(board.uses() == Uses{kActive, kPrevious});
-  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image)));
-  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(image), 1));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one, 1));
   CHECK(board.uses() == Uses{kEmpty, kActive});
 }
 
-TEST_CASE("a roll-back of which only the repetition arrives is carried out, after another trial") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(
+    Fresh, "a roll-back of which only the repetition arrives is carried out, after another trial") {
   board.activate(first);
   board.activate(second);
-  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   board.activate(second);
-  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second), 1));
+  CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1));
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE("a roll-back ends a trial, and what acted before acts") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh, "a roll-back ends a trial, and what acted before acts") {
   board.activate(first);
-  REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(second)));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(first)));
-  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  board.begin_trial(second);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, one));
+  REQUIRE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK(board.uses() == Uses{kActive, kEmpty});
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
 }
 
-TEST_CASE("a trial takes the image that is meant, and a time that there is") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
+TEST_CASE_FIXTURE(Fresh, "a trial takes the image that is meant, and a time that there is") {
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, 0.0f));  // there is none
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, 0.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, 0.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, 0.0f, 1));
-  REQUIRE(board.stage(image) == FileError::none);
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image) + 1.0f));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 0.0f, number_of(image)));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, -1.0f, number_of(image)));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 2148.0f, number_of(image)));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, __builtin_nanf(""), number_of(image)));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  REQUIRE(board.stage(first) == FileError::none);
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one + 1.0f));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 0.0f, one));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, -1.0f, one));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 2148.0f, one));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, __builtin_nanf(""), one));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one));
   CHECK(board.uses() == Uses{kStaged, kEmpty});
-  CHECK(board.accepts(MAV_CMD_RLT_TRY, 2147.0f, number_of(image)));
+  CHECK(board.accepts(MAV_CMD_RLT_TRY, 2147.0f, one));
   CHECK(board.slot(0).trial_left_ms > 2146000);
 }
 
-TEST_CASE("a command that is refused breaks no upload off") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh, "a command that is refused breaks no upload off") {
   const auto refuse_all = [&](float number) {
     CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number));
     CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number));
@@ -249,23 +207,19 @@ TEST_CASE("a command that is refused breaks no upload off") {
   REQUIRE(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
   CHECK(board.uses() == Uses{kStaged, kEmpty});
   refuse_all(0.0f);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(first)));
-  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(first)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one));
+  REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one));
   REQUIRE(board.write_candidate(second) == FileError::none);
   refuse_all(0.0f);
-  refuse_all(number_of(first));  // it acts, and there is none before it
+  refuse_all(one);  // it acts, and there is none before it
   REQUIRE(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
   CHECK(board.uses() == Uses{kActive, kStaged});
 }
 
-TEST_CASE("a trial that is refused is none: commands of the last one are known still") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
-  const float one = number_of(first), two = number_of(second);
+TEST_CASE_FIXTURE(Fresh,
+                  "a trial that is refused is none: commands of the last one are known still") {
   board.activate(first);
-  REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 11.0f));
+  board.begin_trial(second, 11.0f);
   REQUIRE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 0, 11.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one, 0, 12.0f));  // it is the previous one
   CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two, 1, 11.0f));
@@ -273,20 +227,18 @@ TEST_CASE("a trial that is refused is none: commands of the last one are known s
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, 0.0f, 0, 12.0f));  // there is none
   CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1, 11.0f));
   REQUIRE(board.stage(second) == FileError::none);
-  fresh.storage.fails = true;
+  storage.fails = true;
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
   CHECK(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two, 1, 11.0f));
-  fresh.storage.fails = false;
+  storage.fails = false;
   CHECK(board.accepts(MAV_CMD_RLT_TRY, 10.0f, two, 0, 12.0f));
 }
 
-TEST_CASE("a storage that fails: the host is told, and the policy that acts goes on") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh,
+                  "a storage that fails: the host is told, and the policy that acts goes on") {
   board.activate(first);
   board.activate(second);
-  fresh.storage.fails = true;
+  storage.fails = true;
   const auto check_said = [&] {
     CHECK(board.slot(0).refused_error == static_cast<int>(SlotError::storage_failed));
   };
@@ -294,56 +246,52 @@ TEST_CASE("a storage that fails: the host is told, and the policy that acts goes
   CHECK(board.stage(image_of(3)) == FileError::fail);
   check_said();
   CHECK(board.uses() == Uses{kPrevious, kActive});
-  fresh.storage.fails = false;
+  storage.fails = false;
   REQUIRE(board.error_of(board.open(FileOperation::create_file, "/candidate.rltp")) ==
           FileError::none);
-  fresh.storage.fails = true;  // the image's bytes
+  storage.fails = true;  // the image's bytes
   const Bytes part(first.begin(), first.begin() + 239);
   CHECK(board.error_of(board.request(FileOperation::write_file, 0, part)) == FileError::fail);
   check_said();
-  fresh.storage.fails = false;
+  storage.fails = false;
   REQUIRE(board.write_candidate(first) == FileError::none);
-  fresh.storage.fails = true;  // the record that it is staged
+  storage.fails = true;  // the record that it is staged
   CHECK(board.error_of(board.request(FileOperation::terminate_session)) == FileError::none);
   CHECK(board.texts() == Texts{"policy refused"});
   check_said();
   CHECK(board.uses() == Uses{kEmpty, kActive});
   CHECK(board.download("/policy.rltp") == second);
-  fresh.storage.fails = false;
+  storage.fails = false;
   CHECK(board.stage(first) == FileError::none);
   CHECK(board.slot(0).refused_error == 0);
 }
 
-TEST_CASE("a roll-back that cannot be written down is refused, and holds until the next start") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(
+    Fresh, "a roll-back that cannot be written down is refused, and holds until the next start") {
   board.activate(first);
   board.activate(second);
-  fresh.storage.fails = true;
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  storage.fails = true;
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK(board.uses() == Uses{kActive, kEmpty});
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE("a trial that is not confirmed in time is dropped, and the board says so once") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh,
+                  "a trial that is not confirmed in time is dropped, and the board says so once") {
   board.activate(first);
   REQUIRE(board.stage(second) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 0.5f, number_of(second)));
+  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 0.5f, two));
   const Texts dropped{"policy dropped: it was not confirmed in time"};
   counter_us += 500'000;
   board.received.clear();
   SUBCASE("in a turn") {
     board.turns(2);
     CHECK(board.texts() == dropped);
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
     CHECK(board.texts().empty());
   }
   SUBCASE("when the confirmation comes") {
-    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(second)));
+    CHECK_FALSE(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, two));
     CHECK(board.texts() == dropped);
   }
   CHECK(board.uses() == Uses{kActive, kEmpty});
@@ -366,10 +314,7 @@ TEST_CASE("a reset in the trial leaves the last good policy") {
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE("armed: nothing that changes policies, until it is disarmed") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(Fresh, "armed: nothing that changes policies, until it is disarmed") {
   board.activate(first);
   board.activate(second);
   REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
@@ -383,7 +328,7 @@ TEST_CASE("armed: nothing that changes policies, until it is disarmed") {
   const FileMessage opened = board.open(FileOperation::create_file, "/candidate.rltp");
   CHECK(board.error_of(opened) == FileError::fail_errno);
   CHECK(opened.data[1] == 16);
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, number_of(second)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_ROLL_BACK, 0.0f, two));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_FORWARD, 10.0f));
   CHECK(board.download("/policy.rltp") == second);  // reading changes nothing
   CHECK(board.uses() == Uses{kPrevious, kActive});
@@ -391,53 +336,41 @@ TEST_CASE("armed: nothing that changes policies, until it is disarmed") {
   CHECK(board.executor().armed == 0);
   CHECK(board.stage(first) == FileError::none);
   REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
-  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(first)));
+  CHECK_FALSE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, one));
   CHECK(board.uses() == Uses{kStaged, kActive});
 }
 
-TEST_CASE("arming breaks an upload off, and the image is not checked") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  REQUIRE(board.write_candidate(image_of(1)) == FileError::none);
+TEST_CASE_FIXTURE(Fresh, "arming breaks an upload off, and the image is not checked") {
+  REQUIRE(board.write_candidate(first) == FileError::none);
   REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
   CHECK(board.error_of(board.request(FileOperation::terminate_session)) ==
         FileError::invalid_session);
   CHECK(board.uses() == Uses{kEmpty, kEmpty});
 }
 
-TEST_CASE("a trial that is armed can be confirmed") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
-  REQUIRE(board.stage(image) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+TEST_CASE_FIXTURE(Fresh, "a trial that is armed can be confirmed") {
+  board.begin_trial(first);
   REQUIRE(board.accepts(MAV_CMD_COMPONENT_ARM_DISARM, 1.0f));
-  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, number_of(image)));
+  CHECK(board.accepts(MAV_CMD_RLT_CONFIRM, 0.0f, one));
   CHECK(board.uses() == Uses{kActive, kEmpty});
 }
 
-TEST_CASE("files: what is not the candidate is protected, and in a trial that is as well") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
+TEST_CASE_FIXTURE(Fresh,
+                  "files: what is not the candidate is protected, and in a trial that is as well") {
   CHECK(board.error_of(board.open(FileOperation::create_file, "/policy.rltp")) ==
         FileError::file_protected);
   CHECK(board.error_of(board.open(FileOperation::create_file, "/samples.u32")) ==
         FileError::file_protected);
   CHECK(board.error_of(board.open(FileOperation::open_file_ro, "/samples.u32")) ==
         FileError::file_not_found);
-  REQUIRE(board.stage(image) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(image)));
+  board.begin_trial(first);
   CHECK(board.error_of(board.open(FileOperation::create_file, "/candidate.rltp")) ==
         FileError::fail_errno);
-  CHECK(board.download("/candidate.rltp") == image);
+  CHECK(board.download("/candidate.rltp") == first);
 }
 
-TEST_CASE("files: a damaged, cut or broken-off image is not staged") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes good = image_of(1);
-  Bytes image = good;
+TEST_CASE_FIXTURE(Fresh, "files: a damaged, cut or broken-off image is not staged") {
+  Bytes image = first;
   PolicyReason reason = PolicyReason::accepted;
   SUBCASE("a byte differs") {
     image[200] ^= 1;
@@ -457,15 +390,13 @@ TEST_CASE("files: a damaged, cut or broken-off image is not staged") {
   CHECK(board.slot(0).refused_error == 0);
   CHECK(board.uses() == Uses{kEmpty, kEmpty});
   // A good one takes its place, and the refusal back.
-  REQUIRE(board.stage(good) == FileError::none);
+  REQUIRE(board.stage(first) == FileError::none);
   CHECK(board.slot(0).refused_reason == 0);
   CHECK(board.uses() == Uses{kStaged, kEmpty});
 }
 
-TEST_CASE("files: an upload that is broken off leaves the active policy, and no candidate") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes first = image_of(1), second = image_of(2);
+TEST_CASE_FIXTURE(
+    Fresh, "files: an upload that is broken off leaves the active policy, and no candidate") {
   board.activate(first);
   REQUIRE(board.write_candidate(second) == FileError::none);
   CHECK(board.error_of(board.request(FileOperation::reset_sessions)) == FileError::none);
@@ -474,34 +405,28 @@ TEST_CASE("files: an upload that is broken off leaves the active policy, and no 
   CHECK(board.download("/policy.rltp") == first);
 }
 
-TEST_CASE("files: an image that exceeds the slot is refused while it comes") {
-  Fresh fresh;
-  CHECK(fresh.board.write_candidate(Bytes(kSlotBytes + 1, 1)) == FileError::invalid_data_size);
+TEST_CASE_FIXTURE(Fresh, "files: an image that exceeds the slot is refused while it comes") {
+  CHECK(board.write_candidate(Bytes(kSlotBytes + 1, 1)) == FileError::invalid_data_size);
 }
 
-TEST_CASE("files: parts out of order are not answered, parts that come twice are") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes image = image_of(1);
+TEST_CASE_FIXTURE(Fresh, "files: parts out of order are not answered, parts that come twice are") {
   REQUIRE(board.open(FileOperation::create_file, "/candidate.rltp").operation ==
           FileOperation::ack);
-  const Bytes part(image.begin(), image.begin() + 239);
-  const Bytes second(image.begin() + 239, image.begin() + 478);
-  CHECK(board.request(FileOperation::write_file, 239, second).operation == FileOperation::none);
+  const Bytes part(first.begin(), first.begin() + 239);
+  const Bytes next(first.begin() + 239, first.begin() + 478);
+  CHECK(board.request(FileOperation::write_file, 239, next).operation == FileOperation::none);
   CHECK(board.request(FileOperation::write_file, 0, part).operation == FileOperation::ack);
   CHECK(board.request(FileOperation::write_file, 0, part).operation == FileOperation::ack);
-  CHECK(board.request(FileOperation::write_file, 239, second).operation == FileOperation::ack);
+  CHECK(board.request(FileOperation::write_file, 239, next).operation == FileOperation::ack);
 }
 
-TEST_CASE("observations: the network's bits, by parts, with each layer's checksum") {
-  Fresh fresh;
-  Board& board = fresh.board;
+TEST_CASE_FIXTURE(Fresh, "observations: the network's bits, by parts, with each layer's checksum") {
   const std::vector<float> observation = some_observation();
   const auto none = board.observe(observation);
   CHECK(none.status == static_cast<int>(ExecutorStatus::no_policy));
   CHECK(none.action[0] == 0.5f);  // the safe one
   CHECK(none.action[1] == 0.25f);
-  board.activate(image_of(1));
+  board.activate(first);
   static Net network;
   static MlpBuffer<Net, 1> buffer;
   initialize_kaiming(Generic{}, network, 1, 0);
@@ -522,10 +447,8 @@ TEST_CASE("observations: the network's bits, by parts, with each layer's checksu
   CHECK(board.executor().ticks == 0);  // nothing has acted
 }
 
-TEST_CASE("observations: a missing part makes the whole count for nothing") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  board.activate(image_of(1));
+TEST_CASE_FIXTURE(Fresh, "observations: a missing part makes the whole count for nothing") {
+  board.activate(first);
   const std::vector<float> observation = some_observation();
   const auto whole = board.observe(observation);
   const int mode = RLT_OBSERVE_FORWARD;
@@ -549,10 +472,8 @@ TEST_CASE("observations: a missing part makes the whole count for nothing") {
   CHECK(board.actions().empty());
 }
 
-TEST_CASE("observations: steps go through the executor, and are counted") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  board.activate(image_of(1));
+TEST_CASE_FIXTURE(Fresh, "observations: steps go through the executor, and are counted") {
+  board.activate(first);
   std::vector<float> observation = some_observation();
   const auto forward = board.observe(observation);
   const auto first = board.observe(observation, RLT_OBSERVE_BEGIN, 1000);
@@ -575,15 +496,13 @@ TEST_CASE("observations: steps go through the executor, and are counted") {
   CHECK(counts.statuses[static_cast<int>(ExecutorStatus::observation_out_of_range)] == 1);
 }
 
-TEST_CASE("a policy in trial whose output is not finite is dropped, and the board says so") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  const Bytes good = image_of(1), bad = overflowing_image();
-  board.activate(good);
+TEST_CASE_FIXTURE(
+    Fresh, "a policy in trial whose output is not finite is dropped, and the board says so") {
+  const Bytes bad = overflowing_image();
+  board.activate(first);
   std::vector<float> observation = some_observation();
   const auto before = board.observe(observation);
-  REQUIRE(board.stage(bad) == FileError::none);
-  REQUIRE(board.accepts(MAV_CMD_RLT_TRY, 10.0f, number_of(bad)));
+  board.begin_trial(bad);
   std::vector<float> ones(Contract::kObservationDim, 1.0f);
   // The forward pass alone does not act, and drops nothing.
   CHECK(board.observe(ones).status == static_cast<int>(ExecutorStatus::output_not_finite));
@@ -597,11 +516,9 @@ TEST_CASE("a policy in trial whose output is not finite is dropped, and the boar
   CHECK(board.observe(observation).action[0] == before.action[0]);
 }
 
-TEST_CASE("a measurement gives the samples that were asked for, as a file") {
-  Fresh fresh;
-  Board& board = fresh.board;
+TEST_CASE_FIXTURE(Fresh, "a measurement gives the samples that were asked for, as a file") {
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, RLT_MEASURED_FORWARD, 20.0f));  // no policy
-  board.activate(image_of(1));
+  board.activate(first);
   CHECK_FALSE(board.accepts(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_MEASUREMENT));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, 3.0f, 20.0f));
   CHECK_FALSE(board.accepts(MAV_CMD_RLT_MEASURE, -1.0f, 20.0f));
@@ -631,16 +548,13 @@ TEST_CASE("a measurement gives the samples that were asked for, as a file") {
   CHECK(board.executor().ticks == 0);  // the executor that acts has seen nothing
 }
 
-TEST_CASE("commands of other services are not known here") {
-  Fresh fresh;
-  CHECK(fresh.board.command(MAV_CMD_RLT_START) == MAV_RESULT_UNSUPPORTED);
-  CHECK(fresh.board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_UNSUPPORTED);
+TEST_CASE_FIXTURE(Fresh, "commands of other services are not known here") {
+  CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_UNSUPPORTED);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_UNSUPPORTED);
 }
 
-TEST_CASE("another program's requests are answered to it, and change nothing") {
-  Fresh fresh;
-  Board& board = fresh.board;
-  REQUIRE(board.write_candidate(image_of(1)) == FileError::none);
+TEST_CASE_FIXTURE(Fresh, "another program's requests are answered to it, and change nothing") {
+  REQUIRE(board.write_candidate(first) == FileError::none);
   board.host = kOther;
   mavlink_param_request_list_t list{};
   board.send(mavlink_msg_param_request_list_encode, list);

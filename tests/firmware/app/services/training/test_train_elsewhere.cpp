@@ -17,17 +17,8 @@ struct ElsewhereTd3 : TinyTd3 {
   using Critic = Mlp<float, Dimensions<3, 4, 1>, Activation::relu, Activation::identity>;
 };
 
-struct ElsewhereBoard : HostSide {
-  using Application = TrainApplication<ElsewhereTd3, Generic>;
-  training_run::Run<ElsewhereTd3> run{7};
-  Application::PolicyImage policy_image{};
-  const ArithmeticFault arithmetic = ArithmeticFault::none;
-  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
-                          run.training, policy_image};
-
+struct ElsewhereBoard : BoardOf<ElsewhereTd3> {
   ElsewhereBoard() {
-    to_board.clear();
-    from_board.clear();
     script = {};
     auto& hyper = run.training.hyperparameters;
     hyper.steps = 100;
@@ -100,10 +91,9 @@ TEST_CASE("a board whose environment is lost is paused, with its state") {
   script.unavailable = "it has ended";
   board.poll_to_rest();
   CHECK(board.application.state() == RLT_STATE_PAUSED);
-  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
-  REQUIRE(results.size() == 1);
-  CHECK(results[0].step == 31);
-  CHECK(hash_of(results[0].state_sha256) == board.run.state_sha256());
+  const auto result = result_in(board);
+  CHECK(result.step == 31);
+  CHECK(hash_of(result.state_sha256) == board.run.state_sha256());
   CHECK(state_is_consistent(board.run.training));
   CHECK(state_is_finite(board.run.training));
   board.command(MAV_CMD_RLT_RESUME);  // refused as long as it is not there
@@ -121,7 +111,7 @@ TEST_CASE("an evaluation whose environment is lost has no result") {
   script.unavailable = "it has ended";
   board.poll_to_rest();
   CHECK(board.application.state() == RLT_STATE_PAUSED);
-  CHECK(board.all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode).empty());
+  CHECK(evaluations_in(board).empty());
 }
 
 TEST_CASE("a board does not start without its environment") {

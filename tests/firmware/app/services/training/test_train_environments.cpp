@@ -17,19 +17,7 @@ struct FourTd3 : TinyTd3 {
 };
 
 // A board that trains it, from hyperparameters that are set to its memory.
-struct FourBoard : HostSide {
-  using Application = TrainApplication<FourTd3, Generic>;
-  training_run::Run<FourTd3> run{7};
-  Application::PolicyImage policy_image{};
-  const ArithmeticFault arithmetic = ArithmeticFault::none;
-  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
-                          run.training, policy_image};
-
-  FourBoard() {
-    to_board.clear();
-    from_board.clear();
-  }
-
+struct FourBoard : BoardOf<FourTd3> {
   void train(std::uint32_t steps, std::uint32_t report_every, std::uint32_t eval_every) {
     auto& hyper = run.training.hyperparameters;
     hyper.steps = steps;
@@ -42,49 +30,40 @@ struct FourBoard : HostSide {
     REQUIRE(application.state() == RLT_STATE_FINISHED);
     parse();
   }
-
-  std::vector<std::uint32_t> progress_steps() const {
-    std::vector<std::uint32_t> steps;
-    for (const auto& report : all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode)) {
-      steps.push_back(report.step);
-    }
-    return steps;
-  }
-  std::vector<std::uint32_t> evaluation_steps() const {
-    std::vector<std::uint32_t> steps;
-    for (const auto& report :
-         all(MAVLINK_MSG_ID_RLT_EVALUATION, mavlink_msg_rlt_evaluation_decode)) {
-      steps.push_back(report.step);
-    }
-    return steps;
-  }
 };
+
+using Steps = std::vector<std::uint32_t>;
+template <class Reports>
+Steps steps_of(const Reports& reports) {
+  Steps steps;
+  for (const auto& report : reports) steps.push_back(report.step);
+  return steps;
+}
 
 }  // namespace
 
 TEST_CASE("reports fall due when a multiple is crossed, once for each turn") {
   FourBoard board;
   board.train(42, 10, 15);
-  CHECK(board.progress_steps() == std::vector<std::uint32_t>{12, 20, 32, 40, 44});
-  CHECK(board.evaluation_steps() == std::vector<std::uint32_t>{16, 32, 44});
+  CHECK(steps_of(progress_in(board)) == Steps{12, 20, 32, 40, 44});
+  CHECK(steps_of(evaluations_in(board)) == Steps{16, 32, 44});
   FourBoard often;
   often.train(12, 1, 3);
-  CHECK(often.progress_steps() == std::vector<std::uint32_t>{4, 8, 12});
-  CHECK(often.evaluation_steps() == std::vector<std::uint32_t>{4, 8, 12});
+  CHECK(steps_of(progress_in(often)) == Steps{4, 8, 12});
+  CHECK(steps_of(evaluations_in(often)) == Steps{4, 8, 12});
 }
 
 TEST_CASE("a run of many environments ends with the bits of one that nobody watched") {
   FourBoard board;
   board.train(102, 10, 15);
-  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
-  REQUIRE(results.size() == 1);
-  CHECK(results[0].step == 104);
+  const auto result = result_in(board);
+  CHECK(result.step == 104);
   training_run::Run<FourTd3> run(7);
   run.training.hyperparameters.learning_starts = 10;
   initialize(Generic{}, run.training);
   run.train(Generic{}, 104 / kEnvironments);
-  CHECK(hash_of(results[0].state_sha256) == run.state_sha256());
-  const auto progress = board.all(MAVLINK_MSG_ID_RLT_PROGRESS, mavlink_msg_rlt_progress_decode);
+  CHECK(hash_of(result.state_sha256) == run.state_sha256());
+  const auto progress = progress_in(board);
   CHECK(progress.back().updates == run.learner->progress.updates);
   CHECK(progress.back().episodes == kEnvironments);  // each has taken 26 steps, of episodes of 20
 }

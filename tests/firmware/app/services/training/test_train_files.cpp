@@ -8,6 +8,7 @@
 
 #include "app/services/training/checkpoint.h"
 #include "rltools/policy/runtime.h"
+#include "training_result.h"
 
 using namespace scripted;
 
@@ -34,11 +35,8 @@ void set_header(Bytes& checkpoint, CheckpointHeader header) {
 
 }  // namespace
 
-TEST_CASE("a paused board's checkpoint is its state, behind a header") {
-  Board board;
-  train_and_pause(board, 31);
+TEST_CASE_FIXTURE(Paused, "a paused board's checkpoint is its state, behind a header") {
   const Bytes state = board.run.state();
-  const Bytes checkpoint = checkpoint_of(board);
   REQUIRE(checkpoint.size() == 64 + state.size());
   CHECK(Bytes(checkpoint.begin() + 64, checkpoint.end()) == state);
   const CheckpointHeader header = header_of(checkpoint);
@@ -54,10 +52,7 @@ TEST_CASE("a paused board's checkpoint is its state, behind a header") {
   CHECK(std::memcmp(header.sha256, sha256_of(state).bytes, 32) == 0);
 }
 
-TEST_CASE("the policy image is one that a runtime accepts") {
-  Board board;
-  train_and_pause(board, 31);
-  Client client(board);
+TEST_CASE_FIXTURE(Paused, "the policy image is one that a runtime accepts") {
   const Bytes image = client.download("policy.rltp");  // the slash may be left out
   alignas(4) std::uint8_t aligned[kPolicyImageBytes<TinyTd3>];
   REQUIRE(image.size() == sizeof(aligned));
@@ -84,10 +79,9 @@ TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") 
     CHECK(Client(board).upload(checkpoint, part).operation == FileOperation::ack);
     CHECK(board.state() == RLT_STATE_PAUSED);
     CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
-    const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
-    REQUIRE(results.size() == 1);
-    CHECK(results[0].step == 31);
-    CHECK(std::memcmp(results[0].state_sha256, header_of(checkpoint).sha256, 32) == 0);
+    const auto result = result_in(board);
+    CHECK(result.step == 31);
+    CHECK(std::memcmp(result.state_sha256, header_of(checkpoint).sha256, 32) == 0);
     CHECK(checkpoint_of(board) == checkpoint);
     CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
     board.train_to_rest();
@@ -95,13 +89,11 @@ TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") 
   }
 }
 
-TEST_CASE("a header that does not fit is refused by name, and nothing is overwritten") {
-  Board board;
-  train_and_pause(board, 31);
-  const Bytes good = checkpoint_of(board);
+TEST_CASE_FIXTURE(Paused,
+                  "a header that does not fit is refused by name, and nothing is overwritten") {
   const std::string before = board.run.state_sha256();
-  Bytes bad = good;
-  CheckpointHeader header = header_of(good);
+  Bytes bad = checkpoint;
+  CheckpointHeader header = header_of(checkpoint);
   const char* reason = nullptr;
   SUBCASE("no checkpoint at all") {
     header.magic[0] = 'X';
@@ -141,20 +133,18 @@ TEST_CASE("a header that does not fit is refused by name, and nothing is overwri
     reason = "checkpoint refused: it was not sent whole";
   }
   for (const std::uint32_t part : {10u, 239u}) {
-    Client client(board);
     const FileMessage last = client.upload(bad, part);
     if (bad.size() > 64) check_error(last, FileError::fail);
     CHECK(client.texts == std::vector<std::string>{reason});
     CHECK(board.state() == RLT_STATE_PAUSED);
     CHECK(board.run.state_sha256() == before);
   }
-  CHECK(checkpoint_of(board) == good);
+  CHECK(checkpoint_of(board) == checkpoint);
 }
 
-TEST_CASE("a payload that does not fit is refused by name, and the board has no state") {
-  Board board;
-  train_and_pause(board, 31);
-  Bytes bad = checkpoint_of(board);
+TEST_CASE_FIXTURE(Paused,
+                  "a payload that does not fit is refused by name, and the board has no state") {
+  Bytes bad = checkpoint;
   CheckpointHeader header = header_of(bad);
   const char* reason = "checkpoint refused: its SHA-256 does not match";
   SUBCASE("one bit") { bad[bad.size() / 2] ^= 4; }
@@ -203,7 +193,6 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
     set_header(bad, header);
     reason = "checkpoint refused: its replay is inconsistent";
   }
-  Client client(board);
   CHECK(client.upload(bad).operation == FileOperation::ack);
   CHECK(client.texts == std::vector<std::string>{reason});
   CHECK(board.state() == RLT_STATE_IDLE);
@@ -212,29 +201,22 @@ TEST_CASE("a payload that does not fit is refused by name, and the board has no 
               FileError::fail_errno);
 }
 
-TEST_CASE("a checkpoint leads out of a fault") {
-  Board board;
-  train_and_pause(board, 31);
-  const Bytes good = checkpoint_of(board);
+TEST_CASE_FIXTURE(Paused, "a checkpoint leads out of a fault") {
   CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
   board.run.learner->critic_1.values[3] = std::numeric_limits<float>::quiet_NaN();
   board.train_to_rest();
   REQUIRE(board.application.state() == RLT_STATE_FAULT);
-  check_error(Client(board).request(FileOperation::open_file_ro, "/checkpoint.rltc"),
+  check_error(client.request(FileOperation::open_file_ro, "/checkpoint.rltc"),
               FileError::fail_errno);
-  CHECK(Client(board).upload(good).operation == FileOperation::ack);
+  CHECK(client.upload(checkpoint).operation == FileOperation::ack);
   CHECK(board.state() == RLT_STATE_PAUSED);
-  CHECK(checkpoint_of(board) == good);
+  CHECK(checkpoint_of(board) == checkpoint);
 }
 
-TEST_CASE("an upload that is broken off leaves no state behind") {
-  Board board;
-  train_and_pause(board, 31);
-  const Bytes good = checkpoint_of(board);
-  Client client(board);
+TEST_CASE_FIXTURE(Paused, "an upload that is broken off leaves no state behind") {
   const FileMessage opened = client.request(FileOperation::create_file, "/checkpoint.rltc");
   CHECK(board.state() == RLT_STATE_PAUSED);  // nothing written yet
-  client.request(FileOperation::write_file, opened.session, 0, Bytes(&good[0], &good[239]));
+  client.request(write_at(opened.session, 0));
   CHECK(board.state() == RLT_STATE_IDLE);
   SUBCASE("by the client") { client.request(FileOperation::reset_sessions); }
   SUBCASE("by a new run") { CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED); }
@@ -244,42 +226,26 @@ TEST_CASE("an upload that is broken off leaves no state behind") {
     CHECK(board.application.state() == RLT_STATE_FINISHED);
   }
   // The next upload is not disturbed by the first.
-  CHECK(Client(board).upload(good).operation == FileOperation::ack);
+  CHECK(client.upload(checkpoint).operation == FileOperation::ack);
   CHECK(board.state() == RLT_STATE_PAUSED);
 }
 
-TEST_CASE("an upload leaves no file open, and counts nothing of the run before") {
-  Board board;
-  train_and_pause(board, 31);
-  const Bytes good = checkpoint_of(board);
-  CHECK(Client(board).upload(good).operation == FileOperation::ack);
+TEST_CASE_FIXTURE(Paused, "an upload leaves no file open, and counts nothing of the run before") {
+  CHECK(client.upload(checkpoint).operation == FileOperation::ack);
   CHECK(board.command(MAV_CMD_REQUEST_MESSAGE, MAVLINK_MSG_ID_RLT_RESULT) == MAV_RESULT_ACCEPTED);
-  const auto results = board.all(MAVLINK_MSG_ID_RLT_RESULT, mavlink_msg_rlt_result_decode);
-  REQUIRE(results.size() == 1);
-  CHECK(results[0].counter == 0);
-  CHECK(results[0].evaluation_counter == 0);
+  const auto result = result_in(board);
+  CHECK(result.counter == 0);
+  CHECK(result.evaluation_counter == 0);
 }
 
-TEST_CASE("a second header is read as the first: all of its bytes are waited for") {
-  Board board;
-  train_and_pause(board, 31);
-  const Bytes good = checkpoint_of(board);
-  Client client(board);
+TEST_CASE_FIXTURE(Paused, "a second header is read as the first: all of its bytes are waited for") {
   for (int round = 0; round < 2; round++) {
     const FileMessage opened = client.request(FileOperation::create_file, "/checkpoint.rltc");
     // Bytes behind the header before it is whole are not answered.
-    const FileMessage early =
-        client.make(FileOperation::write_file, opened.session, 64, Bytes(&good[64], &good[80]));
-    CHECK(client.send(early).empty());
-    const FileMessage part =
-        client.request(FileOperation::write_file, opened.session, 0, Bytes(&good[0], &good[63]));
-    CHECK(part.operation == FileOperation::ack);
-    CHECK(client
-              .send(client.make(FileOperation::write_file, opened.session, 64,
-                                Bytes(&good[64], &good[80])))
-              .empty());
-    CHECK(client.request(FileOperation::write_file, opened.session, 63, Bytes(&good[63], &good[64]))
-              .operation == FileOperation::ack);
+    CHECK(client.send(write_at(opened.session, 64, 16)).empty());
+    CHECK(client.acks(write_at(opened.session, 0, 63)));
+    CHECK(client.send(write_at(opened.session, 64, 16)).empty());
+    CHECK(client.acks(write_at(opened.session, 63, 1)));
     CHECK(board.state() == RLT_STATE_PAUSED);
     client.request(FileOperation::reset_sessions);
   }
@@ -301,11 +267,8 @@ TEST_CASE("writes outside the file, or before the header, are refused") {
   CHECK(board.run.state_sha256() == before);
 }
 
-TEST_CASE("random requests do no harm") {
+TEST_CASE_FIXTURE(Paused, "random requests do no harm") {
   std::mt19937 random(5);
-  Board board;
-  train_and_pause(board, 31);
-  Client client(board);
   const std::uint8_t sessions[] = {0, 1, 2, 3, 255};
   const std::uint32_t offsets[] = {0, 1, 63, 64, 65, 1000, 0x7fffffff, 0xffffffff};
   for (int i = 0; i < 20000; i++) {

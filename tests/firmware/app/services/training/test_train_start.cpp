@@ -5,9 +5,7 @@
 
 using namespace scripted;
 
-TEST_CASE("start: refused while training, unless it is the same command again") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "start: refused while training, unless it is the same command again") {
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_ACCEPTED);
   board.turns(20);
   CHECK(board.command(MAV_CMD_RLT_START) == MAV_RESULT_DENIED);
@@ -22,9 +20,7 @@ TEST_CASE("start: refused while training, unless it is the same command again") 
   CHECK(hash_of(result_in(board).state_sha256) == expected_sha256(60));
 }
 
-TEST_CASE("start: repeated with its token it has no effect, even after the end") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "start: repeated with its token it has no effect, even after the end") {
   REQUIRE(board.command(MAV_CMD_RLT_START, 7.0f) == MAV_RESULT_ACCEPTED);
   board.train_to_rest();
   REQUIRE(board.application.state() == RLT_STATE_FINISHED);
@@ -35,9 +31,7 @@ TEST_CASE("start: repeated with its token it has no effect, even after the end")
   CHECK(board.application.state() == RLT_STATE_TRAINING);
 }
 
-TEST_CASE("start: without a token, or without a repetition, it is a new start") {
-  Board board;
-  board.set_short_run(60);
+TEST_CASE_FIXTURE(ShortRun, "start: without a token, or without a repetition, it is a new start") {
   float token = 0.0f;
   std::uint8_t confirmation = 1;
   SUBCASE("token 0 is none") {}
