@@ -16,9 +16,8 @@ import pytest
 
 from rltools_host.boards.description import load_board
 from rltools_host.boards.emulator import Emulator
-from rltools_host.build import experiments, firmware, protocol
+from rltools_host.build import firmware
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.clients.session import BoardSession
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
 from rltools_host.link import emulated
@@ -48,18 +47,6 @@ def wait_until_ended(process_id: int) -> None:
     wait_for(lambda: not is_running(process_id), 20)
 
 
-def test_identity_comes_over_the_pty(emulator: Emulator) -> None:
-    assert re.fullmatch(r"/dev/pts/\d+", emulator.port)
-    link = EmulatedLink(emulator, BOARD.name)
-    session, identity = BoardSession.connect(link, protocol.load_dialect())
-    description = experiments.describe("pendulum-td3")
-    session.node.require(identity, "pendulum-td3", description.fingerprint, "qemu-cortex-m7", "")
-    assert identity.counts_instructions
-    assert identity.device == "CortexM7"
-    session.close()
-    wait_until_ended(emulator.process_id)
-
-
 def test_killed_emulator_is_named(emulator: Emulator) -> None:
     link = EmulatedLink(emulator, BOARD.name)
     os.kill(emulator.process_id, signal.SIGKILL)
@@ -67,6 +54,7 @@ def test_killed_emulator_is_named(emulator: Emulator) -> None:
     with pytest.raises(LinkLostError, match=sentence):
         read_forever(link)
     link.close()
+    wait_until_ended(emulator.process_id)
 
 
 def read_forever(link: EmulatedLink) -> None:
@@ -178,30 +166,3 @@ def test_run_paused_on_the_emulated_board_goes_on_here_with_the_same_bits(
     resumed = train_here(board="host", resume=str(run))
     whole = train_here("pendulum-td3", "host", seed=2, steps=300, out=tmp_path / "whole")
     assert resumed["state_sha256"] == whole["state_sha256"]
-
-
-@pytest.mark.usefixtures("program")
-def test_emulator_killed_while_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    emulators: list[Emulator] = []
-    real = Emulator.__init__
-
-    def remember(self: Emulator, *arguments: Any) -> None:
-        real(self, *arguments)
-        emulators.append(self)
-
-    class KillingScreen(PlainScreen):
-        def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
-            super().take(event)
-            if self.view.step == 30:
-                os.kill(emulators[0].process_id, signal.SIGKILL)
-
-    monkeypatch.setattr(Emulator, "__init__", remember)
-    monkeypatch.setattr(train_command, "make_screen", KillingScreen)
-    run = tmp_path / "run"
-    with pytest.raises(
-        LinkLostError, match="it was ended by SIGKILL; the data received up to step"
-    ):
-        train_here("pendulum-td3", "qemu-cortex-m7", settings=["report_every=10"], out=run)
-    folder = RunFolder.open(run)
-    assert folder.metadata["state"] == "link lost"
-    assert [row["step"] for row in folder.read_metrics()][:3] == [10, 20, 30]

@@ -25,9 +25,6 @@ from rltools_host.link.emulated import Emulator
 from rltools_host.link.transport import SerialLink
 from rltools_host.project import PROJECT
 
-# An upload to the emulated board takes it a while: its UART holds one byte.
-EMULATED_SLOWLY = pytest.param(EMULATED, marks=pytest.mark.slow)
-BOARDS = ["host", EMULATED_SLOWLY]
 ADDRESS = load_board(EMULATED).address
 MAVPROXY = PROJECT.build / "mavproxy"
 MAVPROXY_LIMIT_S = 120.0
@@ -51,9 +48,9 @@ def terminal(board: str, program: Path) -> Iterator[str]:
         os.close(host_end)
 
 
-@pytest.fixture(params=BOARDS)
-def port(request: pytest.FixtureRequest, programs: Programs) -> Iterator[str]:
-    with terminal(request.param, programs[request.param]) as name:
+@pytest.fixture
+def port(programs: Programs) -> Iterator[str]:
+    with terminal("host", programs["host"]) as name:
         yield name
 
 
@@ -118,20 +115,16 @@ def test_pymavlink_gets_from_the_emulated_board(
 
 
 def test_a_client_that_is_ended_does_not_lock_the_server(
-    programs: Programs,
-    description: ExperimentDescription,
-    dialect: ModuleType,
-    tmp_path: Path,
+    port: str, description: ExperimentDescription, dialect: ModuleType, tmp_path: Path
 ) -> None:
-    with terminal("host", programs["host"]) as port:
-        checkpoint = trained(port, description, dialect)
-        client = pymavlink_client(port)
-        client.cmd_get(["/checkpoint.rltc", str(tmp_path / "file")])
-        client.master.recv_match(type="FILE_TRANSFER_PROTOCOL", blocking=True, timeout=5)
-        client.master.close()  # its session is open
-        session, _ = BoardSession.connect(SerialLink(port), dialect)
-        with session:
-            assert session.files.download("/checkpoint.rltc") == checkpoint
+    checkpoint = trained(port, description, dialect)
+    client = pymavlink_client(port)
+    client.cmd_get(["/checkpoint.rltc", str(tmp_path / "file")])
+    client.master.recv_match(type="FILE_TRANSFER_PROTOCOL", blocking=True, timeout=5)
+    client.master.close()  # its session is open
+    session, _ = BoardSession.connect(SerialLink(port), dialect)
+    with session:
+        assert session.files.download("/checkpoint.rltc") == checkpoint
 
 
 @pytest.fixture(scope="session")

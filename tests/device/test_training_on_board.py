@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import random
-import signal
 import time
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +13,6 @@ from boards_under_test import (
     EMULATED,
     EXPERIMENT,
     LIMIT_S,
-    LONG_RUN,
     RUNS,
     SHORT_RUN,
     TRAINING_BOARDS,
@@ -34,9 +30,8 @@ from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Evaluation, Event, Result, State, TrainingProgress
 from rltools_host.clients.node import PROTOCOL_VERSION
 from rltools_host.clients.session import BoardSession
-from rltools_host.errors import LinkLostError, TrainingFaultError, VerificationError
 from rltools_host.link.transport import ProcessLink, SerialLink
-from rltools_host.runs.checkpoint import build_image, parse_image
+from rltools_host.runs.checkpoint import parse_image
 from waiting import wait_for
 
 BOARDS = ["host", EMULATED]
@@ -72,22 +67,6 @@ def test_identity(board: str, connect: Connect, description: ExperimentDescripti
     whole_batch = "RLT_WHOLE_BATCH" in load_board(board).defines
     assert (identity.scratch_bytes == description.bytes_of["scratch"]) != whole_batch
     assert identity.scratch_bytes >= description.bytes_of["scratch"]
-
-
-@pytest.mark.parametrize("board", BOARDS)
-def test_hyperparameters_keep_their_bits(
-    board: str, connect: Connect, description: ExperimentDescription
-) -> None:
-    session = connect(board)
-    values = {
-        entry.name: entry.maximum if entry.type == "U32" else entry.default
-        for entry in description.hyperparameters
-    }
-    set_run(session, description, **values)  # reads each of them back, bit by bit
-    set_run(session, description, seed=0x7FA00001, gamma=0.25, tau=0.0)
-    with pytest.raises(VerificationError, match="out of bounds"):
-        set_run(session, description, gamma=1.5)
-    assert session.node.identity().state == State.IDLE
 
 
 def marks_of(board: str) -> list[pytest.MarkDecorator]:
@@ -154,12 +133,14 @@ def test_a_whole_run_gives_the_same_bits(
     assert sum(isinstance(event, Evaluation) for event in events) == 10
 
 
-def test_instructions_are_counted_alike_in_each_run(
+def test_instructions_are_counted_alike_in_each_run_and_the_stack_is_large_enough(
     connect: Connect, description: ExperimentDescription
 ) -> None:
     counts = []
     for _ in range(2):
-        _, events = train(connect(EMULATED), description, **SHORT_RUN)
+        session = connect(EMULATED)
+        _, events = train(session, description, **{**SHORT_RUN, "eval_every": 60})
+        assert sum(isinstance(event, Evaluation) for event in events) == 1
         reports = [event for event in events if isinstance(event, TrainingProgress)]
         assert [report.step for report in reports] == [10, 20, 30, 40, 50, 60]
         counts.append([report.counter for report in reports])
@@ -168,6 +149,10 @@ def test_instructions_are_counted_alike_in_each_run(
     assert all(abs(a - b) <= 2 for a, b in zip(first, second, strict=True)), counts
     per_step = (first[-1] - first[-2]) / 10
     assert 1e6 < per_step < 20e6
+    session.files.download("/policy.rltp")
+    use = session.node.stack_use()
+    assert set(use) == {"stack", "stack_peak"}
+    assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
 
 
 @pytest.mark.parametrize("board", ["host", pytest.param(EMULATED, marks=pytest.mark.all)])
@@ -205,25 +190,6 @@ def test_pause_checkpoint_and_resume_on_a_fresh_board(
     assert result.state_sha256 == expected.state_sha256
 
 
-@pytest.mark.parametrize("board", BOARDS)
-def test_garbage_does_not_disturb_training(
-    board: str, connect: Connect, description: ExperimentDescription
-) -> None:
-    run = RUNS[board]
-    expected, _ = train(connect("host"), description, **run)
-    session = connect(board)
-    set_run(session, description, **run)
-    noise = random.Random(4)
-    session.training.start()
-    for _ in range(20):
-        garbage = noise.randbytes(500) + b"\xfd" * 20 + b"\xfd\xfe\0\0" + noise.randbytes(6)
-        session.connection.link.write(garbage)
-        time.sleep(0.01)
-    result, _ = run_to_rest(session)
-    assert result.state_sha256 == expected.state_sha256
-    assert session.node.identity().state == State.FINISHED
-
-
 def test_training_goes_on_without_a_host(
     connect: Connect,
     description: ExperimentDescription,
@@ -249,47 +215,3 @@ def test_a_process_ends_with_its_host(programs: Programs, dialect: ModuleType) -
     session.close()
     process = Path(f"/proc/{link.process_id}")
     wait_for(lambda: not process.exists(), 60, "the program runs on without a host")
-
-
-def test_a_killed_process_is_a_lost_link(
-    connect: Connect, description: ExperimentDescription
-) -> None:
-    session = connect("host")
-    set_run(session, description, steps=1_000_000)
-    session.training.start()
-    assert isinstance(session.connection.link, ProcessLink)
-    os.kill(session.connection.link.process_id, signal.SIGKILL)
-    with pytest.raises(LinkLostError):
-        run_to_rest(session)
-
-
-def test_the_stack_is_large_enough(connect: Connect, description: ExperimentDescription) -> None:
-    session = connect(EMULATED)
-    _, events = train(session, description, **{**SHORT_RUN, "eval_every": 30})
-    assert sum(isinstance(event, Evaluation) for event in events) == 2
-    session.files.download("/policy.rltp")
-    use = session.node.stack_use()
-    assert set(use) == {"stack", "stack_peak"}
-    assert 512 < use["stack_peak"] <= use["stack"] * 3 // 4, use
-
-
-def test_a_value_that_is_not_finite_stops_training(
-    connect: Connect, description: ExperimentDescription
-) -> None:
-    session = connect("host")
-    set_run(session, description, **{**LONG_RUN, "report_every": 1})
-    session.training.start()
-    pause_after(session, 30)
-    image = parse_image(session.files.download("/checkpoint.rltc"), "host")
-    payload = bytearray(image.payload)
-    critic = next(t for t in description.tensors if t.name == "critic_1/2/weights")
-    for element in range(64):  # finite, but the output overflows
-        payload[critic.offset + 4 * element : critic.offset + 4 * element + 4] = b"\xff\xff\x7f\x7f"
-    session.training.upload_checkpoint(build_image(image.fingerprint, image.step, bytes(payload)))
-    session.training.resume()
-    with pytest.raises(TrainingFaultError, match="a loss is not finite"):
-        run_to_rest(session)
-    assert session.node.identity().state == State.FAULT
-    result, _ = train(session, description, **SHORT_RUN)  # a new run is the way out
-    assert result.finished
-    assert result.state_sha256 == short_run_on_host(connect, description)
