@@ -167,11 +167,6 @@ class Simulation:
         self._wrench = np.stack([*of_thrust, of_torque], axis=1).reshape(len(drones), 4, 12)
         self.hover = self.mass * GRAVITY_M_S2 / (4.0 * self.greatest)  # a fraction
 
-    def thrust_of(self, w: Array) -> Array:
-        a = self.thrust
-        result: Array = a[:, :1] + a[:, 1:2] * w + a[:, 2:] * w**2
-        return result
-
     def speed_for(self, fraction: Array) -> Array:
         """The flight controller's inverse of the thrust curve."""
         a0, a1, a2 = (self.thrust[:, i : i + 1] for i in range(3))

@@ -145,7 +145,7 @@ def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
     program = folder / "program"
     flags = ["-std=gnu++17", "-O0", "-Wall", "-Wextra", "-Werror"]
     includes = [f"-I{TREE.root / path}" for path in BUILD["include_directories"]]
-    includes.append(f"-I{HERE}")
+    includes += [f"-I{HERE}", f"-I{TREE.root / 'tests/lib/policy'}"]
     result = subprocess.run(
         ["g++", *flags, *includes, *map(str, arguments), "-o", str(program)],
         capture_output=True,

@@ -13,6 +13,7 @@
 #include <freertos/task.h>
 
 #include "board_api.h"
+#include "flash_model.h"
 #include "processors/sector_flash.h"
 #include "rltools/policy/slots.h"
 #include "slot_push.h"
@@ -25,10 +26,11 @@ namespace {
 constexpr std::uint32_t kOffset = 0x1f0000;
 
 struct World {
-  std::vector<std::uint8_t> flash = std::vector<std::uint8_t>(SectorFlash::kBytes, 0x5a);
+  flash_model::Flash<SectorFlash::kEraseBytes, SectorFlash::kProgramBytes> flash{
+      SectorFlash::kBytes / SectorFlash::kEraseBytes};
   esp_partition_t partition{ESP_PARTITION_TYPE_DATA, ESP_PARTITION_SUBTYPE_ANY, kOffset,
                             SectorFlash::kBytes};
-  bool is_there = false, fails = false;
+  bool is_there = false;
   int mapped = 0;
   std::vector<std::uint8_t> arrived, sent;
   unsigned long baud = 0;
@@ -88,19 +90,15 @@ const esp_partition_t* esp_partition_find_first(esp_partition_type_t type, esp_p
   const bool is_asked = type == ESP_PARTITION_TYPE_DATA && std::string(label) == "policies";
   return world.is_there && is_asked ? &world.partition : nullptr;
 }
-esp_err_t esp_partition_write(const esp_partition_t* partition, size_t offset, const void* source,
+esp_err_t esp_partition_write(const esp_partition_t*, size_t offset, const void* source,
                               size_t size) {
-  if (world.fails || partition != &world.partition || offset + size > world.flash.size()) return -1;
-  for (std::size_t i = 0; i < size; i++) {  // flash is programmed from 1 to 0
-    world.flash[offset + i] &= static_cast<const std::uint8_t*>(source)[i];
-  }
-  return ESP_OK;
+  const auto* bytes = static_cast<const std::uint8_t*>(source);
+  const auto place = static_cast<std::uint32_t>(offset), count = static_cast<std::uint32_t>(size);
+  return world.flash.program(place, bytes, count) ? ESP_OK : -1;
 }
-esp_err_t esp_partition_erase_range(const esp_partition_t* partition, size_t offset, size_t size) {
-  const bool is_block = offset % 4096 == 0 && size % 4096 == 0;
-  if (world.fails || partition != &world.partition || !is_block) return -1;
-  std::memset(world.flash.data() + offset, 0xff, size);
-  return ESP_OK;
+esp_err_t esp_partition_erase_range(const esp_partition_t*, size_t offset, size_t size) {
+  REQUIRE(size == SectorFlash::kEraseBytes);
+  return world.flash.erase(static_cast<std::uint32_t>(offset)) ? ESP_OK : -1;
 }
 esp_err_t esp_partition_mmap(const esp_partition_t* partition, size_t offset, size_t size,
                              spi_flash_mmap_memory_t memory, const void** out_ptr,
@@ -151,10 +149,10 @@ TEST_CASE("flash: a failure is told") {
   CHECK(storage.erase(4096));
   CHECK(storage.program(4096, bytes, 32));
   CHECK(storage.data()[4098] == 3);
-  world.fails = true;
+  world.flash.fail(true);
   CHECK_FALSE(storage.erase(4096));
-  CHECK_FALSE(storage.program(4096, bytes, 32));
-  world.fails = false;
+  CHECK_FALSE(storage.program(4096 + 32, bytes, 32));
+  world.flash.fail(false);
 }
 
 TEST_CASE("link: bytes arrive as far as there is room, and none without waiting") {

@@ -323,10 +323,10 @@ TEST_CASE("its functions in C, from the start to a roll-back") {
   CHECK(state.acting_crc32 == crc32_of(kNew));
   CHECK(state.ticks > 10);
 
-  flash.fails = true;
+  flash.fail(true);
   CHECK(rlt_policy_stage() == ESP_OK);
   CHECK(write(kOld) == RLT_POLICY_ERR_STORAGE_FAILED);
-  flash.fails = false;
+  flash.fail(false);
   CHECK(rlt_policy_roll_back() == ESP_OK);  // to the built-in one
   step(kGood);
   CHECK(action == action_of(kOlder));
