@@ -18,7 +18,7 @@ from rltools_host.build.description import Channel
 from rltools_host.environments.single import CompiledEnv, register
 from rltools_host.environments.vector import CompiledVectorEnv
 from rltools_host.errors import Interrupted, RltError
-from rltools_host.training.returns import evaluate, evaluate_gymnasium
+from rltools_host.training.gymnasium_runs import evaluate, evaluate_gymnasium
 
 __all__ = [
     "Channel",

@@ -26,8 +26,8 @@ from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, DEFAULT_HIDDEN,
 from rltools_host.runs.contents import MOST_ENVIRONMENTS, WIDEST_LAYER
 from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import Screen
 from rltools_host.training.run import train as train_quietly
-from rltools_host.training.view import Screen
 
 MOST_THREADS = 1024
 

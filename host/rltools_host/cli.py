@@ -7,12 +7,10 @@ import inspect
 import json
 import os
 import re
-import signal
 import stat
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from types import FrameType
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
@@ -23,6 +21,7 @@ import rltools_host
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
+from rltools_host.interruption import interrupt_by_ctrl_c
 from rltools_host.ui.output import (
     Output,
     drop_output,
@@ -246,9 +245,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with the command's exit code."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
-        if signal.getsignal(signal.SIGINT) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(signal.SIGINT, interrupt)
-        sys.unraisablehook = pass_interrupt_on
+        interrupt_by_ctrl_c()
         open_missing_streams()
         take_any_text()
         sys.stderr = Output(sys.stderr)  # what cannot be shown is dropped
@@ -256,20 +253,6 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         code = Interrupted.exit_code
     sys.exit(code)
-
-
-def interrupt(_number: int, _frame: FrameType | None) -> None:
-    """Ctrl-C, once: a second one ends the process at once, without a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    raise KeyboardInterrupt
-
-
-def pass_interrupt_on(unraisable: sys.UnraisableHookArgs) -> None:
-    """Python drops a Ctrl-C that comes in a destructor, and would show its traceback."""
-    if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        os.kill(os.getpid(), signal.SIGINT)
-    else:
-        sys.__unraisablehook__(unraisable)
 
 
 def deliver(code: int) -> int:

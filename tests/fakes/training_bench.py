@@ -27,7 +27,7 @@ from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training import run as training_run
 from rltools_host.training.plan import Plan
-from rltools_host.training.view import TrainingView
+from rltools_host.training.progress import TrainingView
 from rltools_host.ui.training_screen import (
     PlainScreen,
 )

@@ -15,7 +15,7 @@ OF_PROCESSES = {
     *("bench/board_forward.py", "bench/harness.py", "bench/peer_environment.py", "bench/turns.py"),
     *("bench/training_contenders.py", "build/experiments.py", "build/native.py"),
     *("gymnasium_tasks/server_start.py", "gymnasium_tasks/task.py"),
-    *("policies/evaluation.py", "training/crew.py", "training/set_file.py"),
+    *("policies/evaluation.py", "training/hyperparameters.py", "training/parallel_runs.py"),
 }
 
 

@@ -23,6 +23,7 @@ ORDER = (
     "documents",
     "hints",
     "child_process",
+    "interruption",
     "toolchain",
     "boards",
     "build",

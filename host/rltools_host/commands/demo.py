@@ -32,8 +32,8 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS
 from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import PausingScreen, Screen, TrainingView
 from rltools_host.training.run import train
-from rltools_host.training.view import PausingScreen, Screen, TrainingView
 from rltools_host.ui.training_screen import make_screen
 
 EXPERIMENT = "pendulum-td3"

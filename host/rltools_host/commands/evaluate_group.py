@@ -15,7 +15,7 @@ from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import is_run
-from rltools_host.ui.group_summary import summary_lines
+from rltools_host.ui.group_screen import summary_lines
 from rltools_host.ui.table import aligned
 
 

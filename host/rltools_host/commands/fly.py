@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import math
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +31,7 @@ from rltools_host.flight.px4_start import STARTS
 from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.flight.view import make_watcher, page
 from rltools_host.hints import near_path
+from rltools_host.interruption import Interruption
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
@@ -154,33 +153,6 @@ def command(
     fly_px4(run_name, px4, starts, settings or (), json_output, out)
 
 
-@contextlib.contextmanager
-def ending_as_by_ctrl_c() -> Iterator[None]:
-    """A terminal that closes, and SIGTERM, land the vehicle as Ctrl-C does: once, by the first of
-    them. Then a Ctrl-C ends the program at once, and the others, which may come together, do not
-    keep it from landing. What somebody lets pass (nohup) stays so."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        for number in before:
-            is_typed = number == signal.SIGINT
-            signal.signal(number, signal.SIG_DFL if is_typed else signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-    before = {
-        number: handler
-        for number in numbers
-        if (handler := signal.getsignal(number)) != signal.SIG_IGN
-    }
-    for number in before:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 # -- settings --------------------------------------------------------------------------------------
 
 
@@ -260,7 +232,7 @@ def fly_board(
         write_atomically(replay, page(result).encode())
         say(f"replay: {near_path(replay)}")
 
-    with ending_as_by_ctrl_c():
+    with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
         result = fly_over_board(request, say, make_watcher(sys.stdout), keep)
     say(f"kept: {request.place.board} has the policy now")
     if json_output:
@@ -301,7 +273,7 @@ def fly_px4(
             for path in (folder / FILE, *([out] if out is not None else [])):
                 write_atomically(path, text)
 
-    with ending_as_by_ctrl_c():
+    with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
         result = px4_flight.fly(request, line.say, keep, line.progress)
     if json_output:
         print(json.dumps(result.document(with_series=False)))

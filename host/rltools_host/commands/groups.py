@@ -19,8 +19,7 @@ from rltools_host.training.group import train_group
 from rltools_host.training.group_plan import GroupRequest
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.seeds import parse_seeds
-from rltools_host.ui.group_screen import make_group_screen
-from rltools_host.ui.group_summary import UNLIMITED, result_lines
+from rltools_host.ui.group_screen import UNLIMITED, make_group_screen, result_lines
 from rltools_host.ui.output import Output, lost
 
 

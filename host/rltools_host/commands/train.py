@@ -18,11 +18,11 @@ from rltools_host.errors import UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
+from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group
-from rltools_host.training.set_file import load_set_file
-from rltools_host.ui.group_summary import times
+from rltools_host.ui.group_screen import times
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
 

@@ -17,12 +17,12 @@ from rltools_host.clock import timestamp
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
+from rltools_host.interruption import Interruption
 from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
 from rltools_host.runs.saves import names_in, remove_partials
-from rltools_host.training.crew import Crew
 from rltools_host.training.group_plan import GroupRequest, create, go_on, planned, task_of_group
-from rltools_host.training.group_view import (
+from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
     PAUSED,
@@ -30,12 +30,11 @@ from rltools_host.training.group_view import (
     GroupScreen,
     GroupView,
     Member,
+    counted,
 )
-from rltools_host.training.interruption import Interruption
+from rltools_host.training.parallel_runs import Job, ParallelRuns
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 from rltools_host.training.seeds import jobs_on
-from rltools_host.training.standing import counted, stand
-from rltools_host.training.worker import Job
 
 SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
@@ -107,22 +106,22 @@ class GroupTraining:
     def _train(self, make_screen: MakeScreen) -> dict[str, Any]:
         remove_partials(self._group.path)  # of a command that was killed
         remove_scratch(self._group.path / SCRATCH, self._plan.program)
-        self._stand(self._members)
+        self._look(self._members)
         if all(member.state == FINISHED for member in self._members):
             return self._has_finished()
         try:
             with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
                 self._train_all(scratch, make_screen)
         except KeyboardInterrupt:
-            self._stand(m for m in self._members if m.is_running or m.state == WAITING)
+            self._look(m for m in self._members if m.is_running or m.state == WAITING)
             self._update("interrupted")
             raise self._interrupted("quit without saving the runs in training") from None
-        self._stand(member for member in self._members if member.state == WAITING)
+        self._look(member for member in self._members if member.state == WAITING)
         return self._result()
 
-    def _stand(self, members: Iterable[Member]) -> None:
+    def _look(self, members: Iterable[Member]) -> None:
         for member in members:
-            stand(member, self._group.metadata["steps"])
+            member.look(self._group.metadata["steps"])
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         program = self._copy_of_program(scratch)
@@ -137,7 +136,7 @@ class GroupTraining:
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            Crew(self._jobs, scratch, screen, self._interruption, self._ended).train(work)
+            ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended).train(work)
         finally:
             screen.close()
 
@@ -183,7 +182,7 @@ class GroupTraining:
 
     def _ended(self, member: Member) -> None:
         failed = member.state == FAILED
-        self._stand([member])
+        self._look([member])
         if failed:
             member.state = FAILED
         with contextlib.suppress(DiskError):  # the runs count: in the end it is written again

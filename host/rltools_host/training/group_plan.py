@@ -14,11 +14,11 @@ from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty
+from rltools_host.training.board import build_program
+from rltools_host.training.hyperparameters import OPTION
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
 from rltools_host.training.playing import named_in, playing
-from rltools_host.training.program import build_program
 from rltools_host.training.seeds import jobs_on
-from rltools_host.training.set_file import OPTION
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,25 @@
-"""Runs on an environment of the user's own program: what is asked for, and evaluating there what
-was learnt.
-"""
+"""Environments of the user's own program: a task to train on, and returns of policies there."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.arguments import LARGEST_SEED, callable_, shown, whole_number
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.imports import maker_of
+from rltools_host.gymnasium_tasks.imports import make_by_id, maker_of
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, TaskRequest, task_of_run
-from rltools_host.policies.evaluation import GYMNASIUM, Evaluation, evaluate_policy
+from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
+
+MOST_EPISODES = 1_000_000
 
 
 def task_request(make_env: MakeEnvironment | str, **asked: Any) -> TaskRequest:
@@ -25,23 +31,6 @@ def task_request(make_env: MakeEnvironment | str, **asked: Any) -> TaskRequest:
     if isinstance(make_env, str):
         return TaskRequest(f"{PREFIX}{make_env.removeprefix(PREFIX)}", **asked)
     return TaskRequest(named(maker_for(make_env)), make_env, **asked)
-
-
-def evaluate_gymnasium(
-    make_env: MakeEnvironment | str, run: str | Path, episodes: int = 100, seed: int = 0
-) -> Evaluation:
-    """Deterministic episodes of a run's policy in what `make_env` makes, or in Gymnasium's
-    environment of this id."""
-    make_env = maker_for(make_env)
-    folder = RunFolder.open(str(run))
-    task = task_of_run(folder.metadata)
-    if task is None:
-        raise UsageError(f"run {folder.name} was trained on no environment of Python's")
-    image = read_run_policy(folder)
-    image.verify()
-    make = flat_maker(task, make_env)
-    outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
-    return outcome.of_task(task)
 
 
 def maker_for(make_env: MakeEnvironment | str) -> MakeEnvironment:
@@ -56,3 +45,64 @@ def named(make_env: MakeEnvironment) -> str:
     """What the function is called; a lambda's task has a name of its own."""
     name = getattr(make_env, "__qualname__", type(make_env).__name__)
     return "task" if "lambda" in name else f"{getattr(make_env, '__module__', '')}:{name}"
+
+
+def evaluate(
+    policy: Callable[[Any], Any],
+    env: str | gymnasium.Env[Any, Any],
+    episodes: int = 100,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Returns of whole episodes, (episodes); episode i begins with reset(seed=seed + i).
+
+    policy: any function of an observation that gives an action, such as an rlt.Policy.
+    env: an environment, or a name that gymnasium.make knows. It must end its episodes.
+
+    RltError: Gymnasium has no environment of this name, or an argument is of another kind.
+    """
+    callable_("policy", policy, "a function of an observation")
+    episodes = whole_number("episodes", episodes, 1, MOST_EPISODES)
+    seed = whole_number("seed", seed, 0, LARGEST_SEED)
+    environment = make_by_id(env) if isinstance(env, str) else env
+    if not hasattr(environment, "reset") or not hasattr(environment, "step"):
+        raise UsageError(f"env={shown(env)}: give an environment, or a name that Gymnasium knows")
+    returns = np.zeros(episodes)
+    for i in range(episodes):
+        observation, _ = environment.reset(seed=seed + i)
+        ended = False
+        while not ended:
+            observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+            returns[i] += float(reward)
+            ended = terminated or truncated
+    if environment is not env:
+        environment.close()
+    return returns
+
+
+def evaluate_gymnasium(
+    make_env: Callable[[], gymnasium.Env[Any, Any]] | str,
+    run: str | PathLike[str] | Any,
+    episodes: int = 100,
+    seed: int = 0,
+) -> NDArray[np.float64]:
+    """Returns of a run's policy, (episodes), in what `make_env` makes, or Gymnasium's environment
+    of this id, which rlt.train_gymnasium trained it on; episode i begins with reset(seed=seed + i)
+    and ends as in training.
+
+    run: what rlt.train_gymnasium returned, or a run's folder or name.
+
+    RltError: the run is of no such environment, or this one has other observations or actions.
+    """
+    episodes = whole_number("episodes", episodes, 1, MOST_EPISODES)
+    seed = whole_number("seed", seed, 0, LARGEST_SEED)
+    make_env = maker_for(make_env)
+    folder = RunFolder.open(str(getattr(run, "path", run)))
+    task = task_of_run(folder.metadata)
+    if task is None:
+        raise UsageError(f"run {folder.name} was trained on no environment of Python's")
+    image = read_run_policy(folder)
+    image.verify()
+    make = flat_maker(task, make_env)
+    outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
+    outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
+    return np.array(outcome.returns)

@@ -19,8 +19,13 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.runs.sources import Sources
-from rltools_host.training.hyperparameters import Values, default_values, given_values
-from rltools_host.training.set_file import OPTION, SetFile
+from rltools_host.training.hyperparameters import (
+    OPTION,
+    SetFile,
+    Values,
+    default_values,
+    given_values,
+)
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.

@@ -26,27 +26,26 @@ from rltools_host.errors import (
     TrainingFaultError,
 )
 from rltools_host.hints import near_path
+from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import new_run_path
 from rltools_host.runs.provenance import checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.runs.sources import Sources
-from rltools_host.training.board_link import open_board
-from rltools_host.training.home import fetch, put_on_board
-from rltools_host.training.interruption import Interruption
-from rltools_host.training.plan import Plan, TrainingRequest, make_plan
-from rltools_host.training.playing import EpisodeNotes, playing
-from rltools_host.training.program import build_program
-from rltools_host.training.record import beginning, standing, summary
-from rltools_host.training.report_log import ReportLog
-from rltools_host.training.reports import last_evaluation
-from rltools_host.training.time_in_training import (
+from rltools_host.training.board import build_program, fetch, open_board, put_on_board
+from rltools_host.training.metadata import (
     TimeInTraining,
+    changes_of_state,
+    metadata_at_start,
     share_of_evaluations,
+    summary,
     train_s_before,
 )
-from rltools_host.training.view import Screen, TrainingView
+from rltools_host.training.metrics_log import ReportLog, last_evaluation
+from rltools_host.training.plan import Plan, TrainingRequest, make_plan
+from rltools_host.training.playing import EpisodeNotes, playing
+from rltools_host.training.progress import Screen, TrainingView
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
 SAVE_EVERY_S = 600.0
@@ -155,7 +154,7 @@ class TrainingRun:
             put_on_board(session, plan.checkpoint, self._transfer)
             self._screen.activity("")
         session.parameters.set(plan.table, plan.hyperparameters)
-        self._folder.update(self._standing("training"))
+        self._folder.update(self._changes("training"))
         if plan.checkpoint is not None:
             session.training.resume()
         else:
@@ -199,7 +198,7 @@ class TrainingRun:
         versions = checkpoint_versions(self._folder.metadata)
         home = fetch(self._session, self._plan, result, versions, self._transfer)
         self._screen.activity("")
-        changes = self._standing(state)
+        changes = self._changes(state)
         changes["checkpoint_train_s"] = changes["train_s"]
         self._folder.commit(home.step, home.state_sha256, home.files, changes)
 
@@ -281,7 +280,7 @@ class TrainingRun:
 
     def _beginning(self, earlier: dict[str, Any], sources: Sources) -> dict[str, Any]:
         port = self._session.description
-        return beginning(self._plan, self._identity, port, sources.name, earlier)
+        return metadata_at_start(self._plan, self._identity, port, sources.name, earlier)
 
     def _make_view(self) -> TrainingView:
         plan = self._plan
@@ -300,7 +299,7 @@ class TrainingRun:
                 view.take_row(row)
         return view
 
-    def _standing(self, state: str) -> dict[str, Any]:
+    def _changes(self, state: str) -> dict[str, Any]:
         """What run.json says of the state of training, with what is known by now."""
         connection = self._session.connection
         this_session: dict[str, Any] = {
@@ -316,7 +315,7 @@ class TrainingRun:
         if self._identity.counts_instructions:
             this_session["guest_instructions"] = self._counter
         this_session |= self._notes.of_session()
-        return standing(
+        return changes_of_state(
             self._folder.metadata,
             state,
             self._screen.view.step,
@@ -338,7 +337,7 @@ class TrainingRun:
         if not hasattr(self, "_screen"):
             return error
         with contextlib.suppress(DiskError):
-            self._folder.update(self._standing(state))
+            self._folder.update(self._changes(state))
         step = self._screen.view.step
         kept = f"the data received up to step {step:,} is in {near_path(self._folder.path)}"
         if isinstance(error, KeyboardInterrupt):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from rltools_host.training.view import Point, TrainingView
+from rltools_host.training.progress import Point, TrainingView
 
 if TYPE_CHECKING:
     from rich.text import Text

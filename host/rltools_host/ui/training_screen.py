@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.link.status_text import printable
-from rltools_host.training.reports import words
-from rltools_host.training.view import Screen, TrainingView
+from rltools_host.training.metrics_log import words
+from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.curve import chart
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rltools_host.errors import (
 )
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.view import Screen, TrainingView
+from rltools_host.training.progress import Screen, TrainingView
 
 BITS = "ab" * 32
 

@@ -16,8 +16,8 @@ import pytest
 from rltools_host import cli
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.training import crew
 from rltools_host.training import study as studies
+from rltools_host.training.parallel_runs import ParallelRuns, RunProcess
 from training_calls import train_here
 
 NAME = "pendulum-ppo-ablation"
@@ -166,16 +166,16 @@ def test_interrupted_study_goes_on(
 ) -> None:
     group = tmp_path / "group"
     ended = []
-    original = crew.Crew._end
+    original = ParallelRuns._end
 
-    def end(self: crew.Crew, heard: crew.Worker) -> None:
+    def end(self: ParallelRuns, heard: RunProcess) -> None:
         original(self, heard)
         ended.append(heard.member.name)
         if len(ended) == 3:
             os.kill(os.getpid(), signal.SIGINT)
 
     with monkeypatch.context() as patch:
-        patch.setattr(crew.Crew, "_end", end)
+        patch.setattr(ParallelRuns, "_end", end)
         words = ["study", NAME, "--seeds", "1", "--steps", "60000", "--out", str(group)]
         assert cli.run([*words, "--jobs", "1"]) == 130
     assert "paused: 3 of 4 runs have finished, 1 not begun" in capsys.readouterr().err

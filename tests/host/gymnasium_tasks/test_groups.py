@@ -36,10 +36,10 @@ from rltools_host.gymnasium_tasks.server_start import PROGRAM, open_task
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
-from rltools_host.training import worker
+from rltools_host.training import parallel_runs
+from rltools_host.training.parallel_runs import Job
 from rltools_host.training.plan import Built, TrainingRequest
 from rltools_host.training.playing import playing
-from rltools_host.training.worker import Job
 from waiting import is_running, wait_for
 
 SMALL = (
@@ -143,7 +143,7 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     job.write_bytes(
         pickle.dumps(Job(TrainingRequest(task=TaskRequest(f"gym:{file}:Point")), False))
     )
-    command = [sys.executable, "-I", str(worker.__file__), str(job)]
+    command = [sys.executable, "-I", parallel_runs.__file__, str(job)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_for(
         lambda: any(
@@ -153,7 +153,7 @@ def test_a_run_that_is_paused_before_it_trains_closes_what_it_opened(tmp_path: P
     (player,) = children_of(process.pid)
     process.send_signal(signal.SIGTERM)
     output, errors = process.communicate(timeout=60)
-    assert json.loads(output) == {"kind": "interrupted", "message": "interrupted"}
+    assert json.loads(output) == {"state": "waiting", "exit_code": 130}
     assert (process.returncode, errors) == (130, "")
     wait_for(lambda: not is_running(player), 10)  # where it had just begun, Linux ends it
 

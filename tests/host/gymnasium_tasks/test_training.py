@@ -46,7 +46,7 @@ from rltools_host.runs.sources import read_sources
 from rltools_host.training import run as training_run
 from rltools_host.training.gymnasium_runs import evaluate_gymnasium
 from rltools_host.training.plan import Built
-from rltools_host.training.view import Screen, TrainingView
+from rltools_host.training.progress import Screen, TrainingView
 from training_calls import train_here, train_task
 
 POINTS = Path(gymnasium_points.__file__)
@@ -211,7 +211,7 @@ def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Pat
     assert {task["actions"][0]["maximum"] for task in tasks} == {1.5, 150.0}
     alone = TRAIN(Point, steps=400, seed=1, out=tmp_path / "alone")
     assert alone["state_sha256"] == results["Point"]["state_sha256"]
-    assert evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2).episodes == 2
+    assert len(evaluate_gymnasium(WidePoint, tmp_path / "WidePoint", episodes=2)) == 2
 
 
 def test_a_program_of_another_task_is_refused(tmp_path: Path, dot: dict[str, Any]) -> None:
@@ -377,7 +377,7 @@ def test_an_evaluation_ends_an_episode_that_fails(
     whole = evaluate_gymnasium(Point, dot["run"], episodes=3)
     capsys.readouterr()
     failing = evaluate_gymnasium(RaisingPoint, dot["run"], episodes=3)
-    assert [a > b for a, b in zip(failing.returns, whole.returns, strict=True)] == [True] * 3
+    assert (failing > whole).all()
     note = "note: dot failed in an evaluation: step raised RuntimeError: the simulator diverged"
     assert capsys.readouterr().err.splitlines() == [note]
 
@@ -390,8 +390,7 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(
         evaluate.run(run)
     with pytest.raises(UsageError, match="--in core: dot is played by Gymnasium"):
         evaluate.run(run, simulator="core")
-    outcome = evaluate_gymnasium(Point, run, episodes=3)
-    assert (outcome.episodes, outcome.environment) == (3, "dot")
+    assert len(evaluate_gymnasium(Point, run, episodes=3)) == 3
     other = read_run_policy(run)
     assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
     assert other.step_interval_us == 10_000

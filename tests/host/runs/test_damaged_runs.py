@@ -23,11 +23,10 @@ from rltools_host.policies.image import parse_policy, read_run_policy
 from rltools_host.runs.checkpoint import load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.rows import metric_names
-from rltools_host.training import record
+from rltools_host.training.metadata import changes_of_state, metadata_at_start, train_s_before
+from rltools_host.training.metrics_log import last_evaluation
 from rltools_host.training.plan import TrainingRequest, make_plan
-from rltools_host.training.reports import last_evaluation
-from rltools_host.training.time_in_training import train_s_before
-from rltools_host.training.view import TrainingView
+from rltools_host.training.progress import TrainingView
 from training_bench import Bench, installed_bench
 
 EXPERIMENT = fake_experiment()
@@ -158,11 +157,11 @@ def go_on(path: Path) -> None:
         view.take_row(row)
     evaluation = last_evaluation(rows)
     before = train_s_before(folder.metadata, plan.first_step, rows)
-    begun = record.beginning(
+    begun = metadata_at_start(
         plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
     )
     folder.update(begun | plan.adopted_save)
-    folder.update(record.standing(folder.metadata, "paused", 150, before + 1.0, evaluation, {}))
+    folder.update(changes_of_state(folder.metadata, "paused", 150, before + 1.0, evaluation, {}))
     assert RunFolder.open(path).metadata["state"] == "paused"
     folder.close()
 

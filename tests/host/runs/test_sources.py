@@ -20,7 +20,7 @@ from rltools_host.runs import sources
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.sources import Sources, read_sources
 from rltools_host.toolchain import tools
-from rltools_host.training import program
+from rltools_host.training import board
 from rltools_host.training.plan import Built
 from rltools_host.tree import TREE
 from training_bench import installed_bench
@@ -192,7 +192,7 @@ def test_sources_are_those_from_before_the_build(
     """Who edits while the compiler runs, or while the board is started, changes the next run."""
     bench = installed_bench(monkeypatch)
     before = read_sources(tree)
-    monkeypatch.setattr(program, "read_sources", lambda generated: read_sources(tree, generated))
+    monkeypatch.setattr(board, "read_sources", lambda generated: read_sources(tree, generated))
 
     def build_firmware(*_: object) -> None:
         (tree / "lib/a.h").write_text("edited meanwhile\n")
@@ -230,14 +230,14 @@ def test_headers_of_a_task_of_gymnasiums_are_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(PROJECT, "root", tmp_path)
-    assert program.generated_headers("pendulum-td3") == []
+    assert board.generated_headers("pendulum-td3") == []
     name = "gym-servo-sac-0123456789abcdef"
     header = subjects.generated_header(name)
     contract = subjects.generated_header("gym-servo-fedcba9876543210", subjects.CONTRACT)
     for path, text in ((header, f'#include "../contracts/{contract.name}"\n'), (contract, "c\n")):
         path.parent.mkdir(parents=True)
         path.write_text(text)
-    names = program.generated_headers(name)
+    names = board.generated_headers(name)
     assert [tmp_path / name for name in names] == [header, contract]
     archive = unpack(read_sources(tmp_path, names), tmp_path / "unpacked")
     assert [(archive / name).is_file() for name in names] == [True, True]

@@ -17,18 +17,17 @@ from fake_experiment import FINGERPRINT, TENSORS, fake_experiment
 from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, DiskError, RltError, UsageError
 from rltools_host.hints import command_line
+from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import Checkpoint, to_safetensors
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.training import group as group_module
 from rltools_host.training import group_plan
-from rltools_host.training.crew import Worker
 from rltools_host.training.group import GroupTraining, scratch_folder
 from rltools_host.training.group_plan import GroupRequest
-from rltools_host.training.group_view import FINISHED, GroupScreen, Member
-from rltools_host.training.interruption import Interruption
+from rltools_host.training.group_progress import FINISHED, GroupScreen, Member
+from rltools_host.training.parallel_runs import Job, RunProcess
 from rltools_host.training.plan import Plan, TrainingRequest
-from rltools_host.training.worker import Job
 from training_bench import final_state
 
 STEPS = 40
@@ -69,7 +68,7 @@ def finish_run(path: Path, seed: int, anew: bool = False, resumed: bool = False)
         )
 
 
-class Crew:
+class EndedRuns:
     """In place of the processes: each run is at its end at once."""
 
     def __init__(self, *arguments: Any) -> None:
@@ -86,7 +85,7 @@ class Crew:
 
 @pytest.fixture(autouse=True)
 def _no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_module, "Crew", Crew)
+    monkeypatch.setattr(group_module, "ParallelRuns", EndedRuns)
 
 
 def created(path: Path) -> Path:
@@ -273,4 +272,4 @@ def test_full_disk_at_every_point(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_told_its_job_is_a_run_that_failed(tmp_path: Path) -> None:
     member = Member(next(GroupFolder.open(created(tmp_path / "g")).run_names()), "", tmp_path, 1)
     with pytest.raises(DiskError, match=r"cannot write .*s0\.job: No such file or directory"):
-        Worker(member, Job(None, False), tmp_path / "nowhere")  # type: ignore[arg-type]
+        RunProcess(member, Job(None, False), tmp_path / "nowhere")  # type: ignore[arg-type]

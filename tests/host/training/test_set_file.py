@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.group_plan import without_file
-from rltools_host.training.hyperparameters import given_values
+from rltools_host.training.hyperparameters import SetFile, given_values, load_set_file
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.set_file import SetFile, load_set_file
 from training_bench import EXPERIMENT, Bench
 
 

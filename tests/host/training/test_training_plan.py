@@ -20,7 +20,7 @@ from rltools_host.errors import (
     UsageError,
 )
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training import board_link
+from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import (
     as_float32,
     default_values,
@@ -171,19 +171,19 @@ def teensy_plan(port: str | None = None) -> Plan:
 def test_no_board_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery, "find_connected", lambda _: [])
     with pytest.raises(PortError, match=r"no teensy41 is connected: plug it in .*rlt flash teen"):
-        board_link.open_board(teensy_plan())
+        open_board(teensy_plan())
 
 
 def test_several_boards_connected(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = ["/dev/ttyACM0", "/dev/ttyACM1"]
     monkeypatch.setattr(discovery, "find_connected", lambda _: ports)
     with pytest.raises(PortError, match=r"\(/dev/ttyACM0, /dev/ttyACM1\): choose one with --port"):
-        board_link.open_board(teensy_plan())
+        open_board(teensy_plan())
 
 
 def test_port_that_does_not_exist() -> None:
     with pytest.raises(PortError, match="there is no port /dev/ttyACM99"):
-        board_link.open_board(teensy_plan("/dev/ttyACM99"))
+        open_board(teensy_plan("/dev/ttyACM99"))
 
 
 def test_board_on_a_pty_is_trained_as_on_a_serial_port(

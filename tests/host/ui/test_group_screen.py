@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.runs.group import RunName
-from rltools_host.training.group_view import (
+from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
     STARTING,

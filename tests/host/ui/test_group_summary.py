@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rltools_host.ui.group_summary import result_lines, summary_lines
+from rltools_host.ui.group_screen import result_lines, summary_lines
 
 LONG = "without observation normalisation"
 

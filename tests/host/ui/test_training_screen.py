@@ -18,8 +18,8 @@ import pytest
 from rltools_host.clients import training
 from rltools_host.clients.messages import Evaluation, Event, StatusText, TrainingProgress
 from rltools_host.files import plain_json
-from rltools_host.training.reports import row_of
-from rltools_host.training.view import TrainingView
+from rltools_host.training.metrics_log import row_of
+from rltools_host.training.progress import TrainingView
 from rltools_host.ui.curve import Canvas, nice_range
 from rltools_host.ui.training_screen import (
     LiveScreen,

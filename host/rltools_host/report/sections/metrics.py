@@ -9,7 +9,7 @@ from rltools_host.report.markup import Section, text
 from rltools_host.report.plot import Curve
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.rows import metric_names
-from rltools_host.training.reports import words
+from rltools_host.training.metrics_log import words
 
 HEIGHT = 150  # CSS pixels
 PAGE = 1020  # of a row of curves

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from rltools_host.runs.group import RunName
-from rltools_host.training.group_view import FAILED, WAITING, Member
-from rltools_host.training.record import standing
-from rltools_host.training.standing import stand
-from rltools_host.training.time_in_training import TimeInTraining
+from rltools_host.training.group_progress import FAILED, WAITING, Member
+from rltools_host.training.metadata import TimeInTraining, changes_of_state
 
 EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "ended": "then"}
 
@@ -19,7 +17,7 @@ EARLIER = {"evaluation_s": 2.0, "messages_lost": 3, "guest_instructions": 100, "
 def test_sessions_add_up() -> None:
     metadata = {"sessions": [EARLIER, {"board": "host"}]}
     own = {"evaluation_s": 0.5, "messages_lost": 4, "guest_instructions": 11}
-    changes = standing(metadata, "paused", 30, 12.5, None, own)
+    changes = changes_of_state(metadata, "paused", 30, 12.5, None, own)
     assert (changes["evaluation_s"], changes["messages_lost"]) == (2.5, 7)
     assert (changes["guest_instructions"], changes["steps_per_s"]) == (111, 3.0)
     assert changes["sessions"][0] == EARLIER
@@ -30,7 +28,7 @@ def test_sessions_add_up() -> None:
 
 def test_a_session_ends_when_it_trains_no_more() -> None:
     metadata = {"sessions": [EARLIER, {}]}
-    changes = standing(metadata, "training", 0, 0.0, None, {})
+    changes = changes_of_state(metadata, "training", 0, 0.0, None, {})
     assert "ended" not in changes
     assert "ended" not in changes["sessions"][1]
     assert changes["steps_per_s"] is None
@@ -48,7 +46,7 @@ def test_time_goes_on_where_it_rested(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (measured.seconds, measured.cpu_s) == (6.0, 4.0)
 
 
-def test_a_member_stands_by_its_folder_and_not_as_before(tmp_path: Path) -> None:
+def test_a_member_is_looked_up_by_its_folder_and_not_as_before(tmp_path: Path) -> None:
     member = Member(RunName("", 0), "", tmp_path / "s0", 10, FAILED)
-    stand(member, None)
+    member.look(None)
     assert member.state == WAITING

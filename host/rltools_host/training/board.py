@@ -1,18 +1,63 @@
-"""Brings a training state home: fetches checkpoint and policy from the board and verifies them."""
+"""The board of a plan: its program, the link to it, and its training state, sent and fetched."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from rltools_host.build import firmware, subjects
 from rltools_host.clients.files import CHECKPOINT_PATH, POLICY_PATH
 from rltools_host.clients.messages import Result
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, VerificationError
+from rltools_host.hints import command_line
+from rltools_host.link.board_link import open_board_link
+from rltools_host.link.transport import Link
+from rltools_host.project import PROJECT
 from rltools_host.runs.checkpoint import Checkpoint, build_image, parse_image, to_safetensors
 from rltools_host.runs.policy_file import state_of_policy
 from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
-from rltools_host.training.plan import Plan
+from rltools_host.runs.sources import read_sources
+from rltools_host.training.plan import DEFAULT_BOARD, Plan
+
+INCLUDE_BESIDE = re.compile(r'^#include "(\.\./[^"]+)"', re.MULTILINE)
+
+
+def build_program(plan: Plan) -> None:
+    """The sources are read first: what is written while the compiler runs is not in the program.
+
+    Nor is what was written while the experiment's description was compiled in a program that was
+    built beside it: Ninja goes by when a command began, and builds it again.
+
+    A board that is flashed, or that is behind --port, has its program already. Its sources are
+    taken to be those of now: what describes the experiment here has its fingerprint.
+    """
+    name = plan.subject
+    plan.sources = read_sources(generated=generated_headers(name))
+    if not plan.board.is_flashed:
+        plan.program = firmware.build_firmware(plan.board, name)
+
+
+def generated_headers(subject: str) -> list[str]:
+    """Of a task of Gymnasium's: its experiment and its contract, relative to the project."""
+    if not subjects.is_generated(subject):
+        return []
+    header = subjects.generated_header(subject)
+    beside = INCLUDE_BESIDE.findall(header.read_text(encoding="utf-8"))
+    headers = [header, *((header.parent / name).resolve() for name in beside)]
+    return [str(header.relative_to(PROJECT.root)) for header in headers]
+
+
+def open_board(plan: Plan) -> Link:
+    """A link to the given port, a new process or emulator, or the board that is connected."""
+    flash = command_line("flash", plan.board.name, plan.description.name)
+    remedy = f"plug it in and `{flash}`, or train on an emulated board with --board {DEFAULT_BOARD}"
+    socket = plan.server.address if plan.server is not None else None
+    return open_board_link(
+        plan.board, plan.port, plan.program, remedy, threads=plan.threads, environments=socket
+    )
+
 
 Transfer = Callable[[str], Callable[[int, int], None]]  # what is on its way -> its progress
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.link.status_text import printable
-from rltools_host.training.reports import evaluation_of, named, progress_of
+from rltools_host.training.metrics_log import evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
 

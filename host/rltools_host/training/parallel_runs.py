@@ -1,0 +1,275 @@
+"""Trains many runs, a few at once, each in a process of its own.
+
+The module is both ends. `ParallelRuns` starts the processes. Each runs `main()` of this file with a
+file of its `Job`, trains as `rlt train` does, and reports in lines of JSON on its standard output.
+The processes are in sessions of their own, so a signal reaches the command alone. The command sends
+each of them SIGTERM, which pauses a run, and SIGINT, which quits. They cannot outlive it
+(child_process.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rltools_host.child_process import ending, start_child
+from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
+from rltools_host.errors import DiskError, Interrupted, RltError
+from rltools_host.files import disk_error, plain_json
+from rltools_host.interruption import Interruption
+from rltools_host.project import PROJECT, VARIABLE
+from rltools_host.training.group_progress import (
+    FAILED,
+    FINISHED,
+    PAUSED,
+    STARTING,
+    WAITING,
+    GroupScreen,
+    Member,
+)
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.progress import Screen, TrainingView
+from rltools_host.training.run import train
+
+REPORT_S = 0.2  # between the lines of a process
+TURN_S = 0.2
+QUITTING_S = 10.0  # for a run that is told to end
+LONGEST_READ = 65536
+Say = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    request: TrainingRequest
+    tensorboard: bool
+
+
+# -- the process of a run --------------------------------------------------------------------------
+
+
+class ReportingScreen(Screen):
+    """What a group's screen shows of a run, a few times a second."""
+
+    def __init__(self, view: TrainingView, say: Say) -> None:
+        super().__init__(view)
+        self._say = say
+        self._due_at = 0.0
+        self.close()
+
+    def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
+        super().take(event)
+        if isinstance(event, Evaluation):
+            self._due_at = 0.0
+
+    def refresh(self) -> None:
+        if time.monotonic() >= self._due_at:
+            self.close()
+
+    def activity(self, text: str, share: float | None = None) -> None:
+        changed = text != self.view.activity
+        super().activity(text, share)
+        if changed:
+            self.close()
+
+    def close(self) -> None:
+        self._due_at = time.monotonic() + REPORT_S
+        view = self.view
+        names = ("step", "steps", "steps_per_s", "left_s", "activity")
+        report = {name: getattr(view, name) for name in names}
+        if view.evaluation is not None:
+            report["return_mean"] = view.evaluation.return_mean
+            report["return_std"] = view.evaluation.return_std
+        self._say(report)
+
+
+def train_job(job: Job, say: Say) -> int:
+    """Trains; the exit code is that of `rlt train`."""
+    code, end = 0, {"state": FINISHED}
+    try:
+        train(job.request, lambda view: ReportingScreen(view, say), job.tensorboard)
+    except (Interrupted, KeyboardInterrupt) as error:  # the latter where it has not begun to train
+        saved = getattr(error, "details", {}).get("state") == "paused"
+        code, end = Interrupted.exit_code, {"state": PAUSED if saved else WAITING}
+    except RltError as error:
+        code, end = error.exit_code, {"state": FAILED, "error": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        text = f"internal error ({type(error).__name__}: {error})"
+        code, end = 1, {"state": FAILED, "error": text}
+    say({**end, "exit_code": code})
+    return code
+
+
+def main() -> int:
+    """Standard output is for reports; what else is printed goes to the error stream."""
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def say(report: dict[str, Any]) -> None:
+        with contextlib.suppress(OSError):
+            print(json.dumps(plain_json(report)), file=stream, flush=True)
+
+    with Interruption((signal.SIGTERM,)):  # what was opened is closed
+        return train_job(pickle.loads(Path(sys.argv[1]).read_bytes()), say)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+class RunProcess:
+    """The process of one run, as the command sees it."""
+
+    def __init__(self, member: Member, job: Job, folder: Path) -> None:
+        self.member = member
+        self.end: dict[str, Any] | None = None  # as train_job() says it
+        job_path = folder / f"{'-'.join(member.name.folder.parts)}.job"
+        self._rest = b""
+        try:
+            job_path.write_bytes(pickle.dumps(job))
+            self._errors: IO[bytes] = open(job_path.with_suffix(".log"), "w+b")  # noqa: SIM115
+        except OSError as error:
+            raise disk_error(job_path, error) from None
+        self.process = start_child(
+            [sys.executable, "-I", __file__, str(job_path)],
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            environment={VARIABLE: str(PROJECT.root)},
+        )
+        assert self.process.stdout is not None
+        self.stream: IO[bytes] = self.process.stdout
+
+    def read(self) -> bool:
+        """Takes in the reports that have come; False when there will be no more."""
+        data = self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for report in map(json.loads, lines):
+            if "state" in report:
+                self.end = report
+            else:
+                self.member.take(report)
+        return bool(data)
+
+    def close(self) -> None:
+        """Says in the member how the process ended."""
+        how = ending(self.process)
+        self.stream.close()
+        with self._errors:
+            if self.end is None:
+                self._errors.seek(0)
+                said = self._errors.read().decode(errors="replace").strip().splitlines()
+                why = f"its process gave no result, {how}{': ' + said[-1] if said else ''}"
+                self.end = {"state": FAILED, "error": why, "exit_code": 1}
+        member, end = self.member, self.end
+        member.state, member.activity = end["state"], ""
+        if member.state == FAILED:
+            member.error, member.exit_code = end["error"], end["exit_code"]
+
+    def signal(self, number: int) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
+
+class ParallelRuns:
+    """Starts the processes, as many as go on at once, and hears them until all have ended."""
+
+    def __init__(
+        self,
+        jobs: int,
+        folder: Path,
+        screen: GroupScreen,
+        interruption: Interruption,
+        ended: Callable[[Member], None],
+    ) -> None:
+        self._jobs = jobs
+        self._folder = folder  # for what its processes are told
+        self._screen = screen
+        self._interruption = interruption
+        self._ended = ended
+        self._selector = selectors.DefaultSelector()
+        self._running: list[RunProcess] = []
+        self._is_pausing = False
+
+    def train(self, work: Iterable[tuple[Member, Job]]) -> None:
+        """Trains all, or to a pause; KeyboardInterrupt where somebody does not wait for it."""
+        waiting = deque(work)
+        try:
+            while self._running or (waiting and not self._interruption.requested):
+                while waiting and len(self._running) < self._jobs and not self._is_pausing:
+                    self._start(*waiting.popleft())
+                self._hear()
+                self._screen.refresh()
+                if self._interruption.requested and not self._is_pausing:
+                    self._pause()
+        except BaseException:
+            self._quit()
+            raise
+        finally:
+            self._selector.close()
+
+    def _start(self, member: Member, job: Job) -> None:
+        member.state = STARTING
+        try:
+            started = RunProcess(member, job, self._folder)
+        except DiskError as error:
+            member.fail(error)
+            self._ended(member)
+        else:
+            self._running.append(started)
+            self._selector.register(started.stream, selectors.EVENT_READ, started)
+        self._screen.changed(member)
+
+    def _hear(self) -> None:
+        for key, _ in self._selector.select(TURN_S):
+            heard: RunProcess = key.data
+            was = heard.member.state
+            if not heard.read():
+                self._end(heard)
+            if heard.member.state != was:
+                self._screen.changed(heard.member)
+
+    def _end(self, heard: RunProcess) -> None:
+        self._selector.unregister(heard.stream)
+        self._running.remove(heard)
+        has_said = heard.end is not None
+        heard.close()
+        if self._is_pausing and not has_said:  # it had not yet come to training
+            heard.member.state = WAITING
+        self._ended(heard.member)
+
+    def _pause(self) -> None:
+        self._is_pausing = True
+        self._screen.activity("pausing; Ctrl-C once more quits without saving")
+        for started in self._running:
+            started.signal(signal.SIGTERM)
+
+    def _quit(self) -> None:
+        """Ends all processes: the first signal pauses a run, SIGINT after that does not wait."""
+        for started in self._running:
+            started.signal(signal.SIGINT if self._is_pausing else signal.SIGTERM)
+        until = time.monotonic() + QUITTING_S
+        for started in self._running:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                started.process.wait(max(0.0, until - time.monotonic()))
+            started.process.kill()
+            started.process.wait()
+            started.stream.close()
+
+
+if __name__ == "__main__":
+    # By its own name, which the job's file has for it.
+    from rltools_host.training import parallel_runs
+
+    sys.exit(parallel_runs.main())
