@@ -16,6 +16,7 @@ RLT_ASSERT_DISPATCH(Generic, relu_forward, Generic);
 RLT_ASSERT_DISPATCH(Generic, relu_backward, Generic);
 RLT_ASSERT_DISPATCH(Generic, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Generic, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(Generic, Generic);
 
 TEST_CASE("a product by the reference device") {
   const float weights[] = {1, 2, 3, 4}, bias[] = {10, 20}, input[] = {1, -1};  // (in, out)

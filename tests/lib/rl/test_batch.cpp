@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "line_sac.h"
+#include "pendulum_td3.h"
+#include "point_ppo.h"
 #include "rltools/devices/generic.h"
 #include "training_run.h"
 
@@ -21,7 +23,65 @@ float action_of(int n, int i) { return static_cast<float>(-4 * n - i) / 1024; }
 float reward_of(int n) { return static_cast<float>(n) + 0.5f; }
 bool is_terminated(int n) { return n % 3 == 0; }
 
+struct LineTd3 : PendulumTd3 {
+  using Environment = Line;
+  using Actor = Mlp<float, Dimensions<1, 8, 2>, Activation::relu, Activation::tanh>;
+  using Critic = LineSac::Critic;
+  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
+};
+
+// A device that has some operations of its own.
+struct Own : Generic {};
+int own_calls = 0;
+
+template <class Buffer, class Batch>
+Own gather_transitions(Own device, const Buffer& replay, const std::uint32_t* number,
+                       Batch& batch) {
+  own_calls++;
+  rlt::gather_transitions(Generic{}, replay, number, batch);
+  return device;
+}
+template <int Count, class T>
+Own add_bounded_noise(Own device, T std, T most, const T* noise, T* action) {
+  own_calls += 100;
+  rlt::add_bounded_noise<Count>(Generic{}, std, most, noise, action);
+  return device;
+}
+template <int Count, class T>
+Own minimum_backward(Own device, const T* a, const T* b, T gradient, T* to_a, T* to_b) {
+  own_calls += 10000;
+  rlt::minimum_backward<Count>(Generic{}, a, b, gradient, to_a, to_b);
+  return device;
+}
+template <int Rows, class T, int D>
+Own normalise_rows(Own device, const Normaliser<T, D>& normaliser, const T* observations,
+                   const std::uint32_t* number, T* result) {
+  own_calls += 1000000;
+  rlt::normalise_rows<Rows>(Generic{}, normaliser, observations, number, result);
+  return device;
+}
+
+template <class E>
+int calls_of_own_operations(std::uint32_t steps) {
+  Run<E> reference(3), own(3);
+  own_calls = 0;
+  initialize(Generic{}, reference.training);
+  initialize(Own{}, own.training);
+  reference.train(Generic{}, steps);
+  own.train(Own{}, steps);
+  CHECK(own.state() == reference.state());
+  return own_calls;
+}
+
 }  // namespace
+
+TEST_CASE("a device's own operations on rows are the ones that algorithms call") {
+  const auto updates = static_cast<std::uint32_t>(Td3Hyperparameters{}.learning_starts);
+  CHECK(calls_of_own_operations<LineTd3>(updates + 3) == 3 + 3 * 2 * 100);  // two tiles a batch
+  CHECK(calls_of_own_operations<LineSac>(updates + 3) == 3 + 3 * 2 * 10000);
+  constexpr int kTiles = PointPpo::kBatchSize / PointPpo::kTileRows;
+  CHECK(calls_of_own_operations<PointPpo>(PointPpo::kRolloutSteps + 2) == 2 * kTiles * 1000000);
+}
 
 TEST_CASE("a batch's rows are transitions of the buffer, in every dimension") {
   Run<LineSac> run;
@@ -56,7 +116,7 @@ TEST_CASE("critics see an observation and every dimension of the action beside i
     observation(row, 0) = observation_of(row);
     for (int i = 0; i < 2; i++) run.scratch->action(row, i) = action_of(row, i);
   }
-  set_critic_input<LineSac>(observation, *run.scratch);
+  set_critic_input(Generic{}, run.training, observation);
   for (int row = 0; row < LineSac::kTileRows; row++) {
     CAPTURE(row);
     CHECK(run.scratch->critic_input(row, 0) == observation_of(row));

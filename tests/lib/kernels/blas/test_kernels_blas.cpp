@@ -24,6 +24,7 @@ RLT_ASSERT_DISPATCH(HostBlas, activation_forward, Generic);
 RLT_ASSERT_DISPATCH(HostBlas, activation_backward, Generic);
 RLT_ASSERT_DISPATCH(HostBlas, adam_update, Generic);
 RLT_ASSERT_DISPATCH(HostBlas, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(HostBlas, Generic);
 
 namespace {
 

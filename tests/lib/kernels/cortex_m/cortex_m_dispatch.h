@@ -14,5 +14,6 @@
   RLT_ASSERT_DISPATCH(Device, activation_backward, Generic);           \
   RLT_ASSERT_DISPATCH(Device, adam_update, CortexM);                   \
   RLT_ASSERT_DISPATCH(Device, polyak_update, Generic);                 \
+  RLT_ASSERT_BATCH_DISPATCH(Device, Generic);                          \
   RLT_ASSERT_DISPATCH(Device, run_tasks, Generic);                     \
   RLT_ASSERT_DISPATCH(Device, run_long_tasks, Generic)

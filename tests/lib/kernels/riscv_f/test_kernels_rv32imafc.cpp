@@ -17,6 +17,7 @@ RLT_ASSERT_DISPATCH(Rv32imafc, relu_forward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imafc, relu_backward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imafc, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Rv32imafc, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(Rv32imafc, Generic);
 RLT_ASSERT_DISPATCH(Rv32imafc, run_tasks, Generic);
 RLT_ASSERT_DISPATCH(Rv32imafc, run_long_tasks, Generic);
 

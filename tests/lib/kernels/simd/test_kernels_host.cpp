@@ -15,6 +15,7 @@ RLT_ASSERT_DISPATCH(Host, activation_forward, Generic);
 RLT_ASSERT_DISPATCH(Host, activation_backward, Generic);
 RLT_ASSERT_DISPATCH(Host, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Host, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(Host, Generic);
 RLT_ASSERT_DISPATCH(Host, run_tasks, Generic);
 RLT_ASSERT_DISPATCH(Host, run_long_tasks, Generic);
 

@@ -17,6 +17,7 @@ RLT_ASSERT_DISPATCH(Rv32imc, relu_forward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, relu_backward, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, adam_update, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(Rv32imc, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, run_tasks, Generic);
 RLT_ASSERT_DISPATCH(Rv32imc, run_long_tasks, Generic);
 

@@ -18,6 +18,7 @@ RLT_ASSERT_DISPATCH(HostThreads, activation_forward, Generic);
 RLT_ASSERT_DISPATCH(HostThreads, activation_backward, Generic);
 RLT_ASSERT_DISPATCH(HostThreads, adam_update, HostSimdThreads);
 RLT_ASSERT_DISPATCH(HostThreads, polyak_update, Generic);
+RLT_ASSERT_BATCH_DISPATCH(HostThreads, Generic);
 
 // The products are those of Host, whose test goes through more shapes; what is shared is not.
 TEST_CASE("two threads' kernels give the reference's bits") {

@@ -92,7 +92,7 @@ bool evaluate_step(Device device, Training<E>& training, Evaluation<E>& evaluati
     Matrix<T, 1, Environment::kActionDim> action;
     observe(device, environment, parameters, state, observation.data(),
             random(Purpose::evaluation_observation));
-    act(device, training, policy_part(observation, policy_rows), action);
+    act(device, training, policy_part(device, observation, policy_rows), action);
     bool ended = true;
     if (all_finite(action.data(), Environment::kActionDim)) {
       const auto result = step(device, environment, parameters, state, action.data(),

@@ -6,6 +6,7 @@
 // mean nor the number of observations costs digits, and no order of threads changes a bit.
 #pragma once
 
+#include "rltools/core/device.h"
 #include "rltools/core/math.h"
 
 namespace rlt {
@@ -79,6 +80,25 @@ void normalise_part(const Normaliser<T, D>& normaliser, const T* observation, T*
     normalised[i] = (observation[i] - normaliser.shift[i]) * normaliser.scale[i];
   }
 }
+// result (Rows, D) = the first Rows of `observations`, or those with these numbers, normalised. An
+// operation on rows, as those of rl/batch.h.
+template <int Rows, class T, int D>
+Generic normalise_rows(Generic device, const Normaliser<T, D>& normaliser, const T* observations,
+                       T* result) {
+  for (int row = 0; row < Rows; row++) {
+    normalise_part<D>(normaliser, observations + row * D, result + row * D);
+  }
+  return device;
+}
+template <int Rows, class T, int D>
+Generic normalise_rows(Generic device, const Normaliser<T, D>& normaliser, const T* observations,
+                       const std::uint32_t* number, T* result) {
+  for (int row = 0; row < Rows; row++) {
+    normalise_part<D>(normaliser, observations + number[row] * D, result + row * D);
+  }
+  return device;
+}
+
 // All of it.
 template <class T, int D>
 void normalise(const Normaliser<T, D>& normaliser, const T* observation, T* normalised) {

@@ -10,6 +10,7 @@
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/batch.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/rollout.h"
 #include "rltools/rl/state_tensors.h"
@@ -198,42 +199,19 @@ present_observations(const Training<E>& training) {
 // Draws a batch of transitions into the scratch memory.
 template <class Device, class E>
 void gather_batch(Device device, Training<E>& training) {
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
-  constexpr int kAction = E::Environment::kActionDim;
-  using T = typename E::Scalar;
-  const auto& replay = training.replay;
-  auto& scratch = training.scratch;
   const RandomStream random{training.hyperparameters.seed, Purpose::replay_sample,
                             training.learner.progress.updates};
   std::uint32_t numbers[E::kBatchSize];
-  sample_slots(device, replay, random, numbers, E::kBatchSize);
-  for (int sample = 0; sample < E::kBatchSize; sample++) {
-    const auto [buffer, slot] = slot_of(replay, numbers[sample]);
-    const T* next = next_observation(buffer, slot);
-    for (int i = 0; i < kObservation; i++) {
-      const T value = buffer.observation[slot * kObservation + i];
-      scratch.observation(sample, i) = value;
-      scratch.observation_action(sample, i) = value;
-      scratch.next_observation(sample, i) = next[i];
-    }
-    for (int i = 0; i < kAction; i++) {
-      scratch.observation_action(sample, kObservation + i) = buffer.action[slot * kAction + i];
-    }
-    scratch.reward(sample, 0) = buffer.reward[slot];
-    scratch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
-  }
+  sample_slots(device, training.replay, random, numbers, E::kBatchSize);
+  gather_transitions(device, training.replay, numbers, training.scratch);
 }
 
 // critic_input row = (observation row, action row), for a tile
-template <class E, class Observation>
-void set_critic_input(const Observation& observation, Scratch<E>& scratch) {
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
-  for (int row = 0; row < E::kTileRows; row++) {
-    for (int i = 0; i < kObservation; i++) scratch.critic_input(row, i) = observation(row, i);
-    for (int i = 0; i < E::Environment::kActionDim; i++) {
-      scratch.critic_input(row, kObservation + i) = scratch.action(row, i);
-    }
-  }
+template <class Device, class E, class Observation>
+void set_critic_input(Device device, Training<E>& training, const Observation& observation) {
+  auto& scratch = training.scratch;
+  join_columns<E::kTileRows, Scratch<E>::kObservation, Scratch<E>::kAction>(
+      device, observation.data(), scratch.action.data(), scratch.critic_input.data());
 }
 
 // A critic of the two, and the scratch memory that it uses.
@@ -298,23 +276,18 @@ void evaluate_target_critics(Device device, Training<E>& training) {
   for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
     forward(one_device, work.target, scratch.critic_input, work.value, work.buffer);
   });
-  for (int row = 0; row < E::kTileRows; row++) {
-    scratch.value[0](row, 0) = math::minimum(scratch.value[0](row, 0), scratch.value[1](row, 0));
-  }
+  take_minimum<E::kTileRows>(device, scratch.value[1].data(), scratch.value[0].data());
 }
 
 // target_value = reward + gamma (1 - terminated) value[0], for the tile that begins at row
 // `first`
-template <class E>
-void set_target_values(Training<E>& training, int first) {
-  using T = typename E::Scalar;
+template <class Device, class E>
+void set_target_values(Device device, Training<E>& training, int first) {
   auto& scratch = training.scratch;
-  const T gamma = static_cast<T>(training.hyperparameters.gamma);
-  for (int row = 0; row < E::kTileRows; row++) {
-    scratch.target_value(first + row, 0) =
-        math::fma(gamma * scratch.not_terminated(first + row, 0), scratch.value[0](row, 0),
-                  scratch.reward(first + row, 0));
-  }
+  discounted_targets<E::kTileRows>(device,
+                                   static_cast<typename E::Scalar>(training.hyperparameters.gamma),
+                                   scratch.reward.row(first), scratch.not_terminated.row(first),
+                                   scratch.value[0].data(), scratch.target_value.row(first));
 }
 
 template <class E>

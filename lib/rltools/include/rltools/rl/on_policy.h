@@ -206,14 +206,10 @@ void begin_anew_algorithm(Device device, OnPolicy, Training<E>& training) {
 template <class Device, class E>
 void compute_present_means(Device device, Training<E>& training) {
   auto& scratch = training.scratch;
-  for (int i = 0; i < kEnvironmentCount<E>; i++) {
-    normalise(
-        training.learner.normaliser,
-        training.replay.present_observation + i * kCriticObservationDim<typename E::Environment>,
-        scratch.present.row(i));
-  }
-  forward(device, training.learner.actor, policy_part(scratch.present, scratch), scratch.mean,
-          scratch.acting_buffer);
+  normalise_rows<kEnvironmentCount<E>>(device, training.learner.normaliser,
+                                       training.replay.present_observation, scratch.present.data());
+  forward(device, training.learner.actor, policy_part(device, scratch.present, scratch),
+          scratch.mean, scratch.acting_buffer);
 }
 
 // Draws actions into the rollout's next rows, and clamped into scratch.action.
@@ -275,19 +271,16 @@ void compute_values(Device device, Training<E>& training) {
   const auto& rollout = training.replay;
   auto& scratch = training.scratch;
   for (int first = 0; first < kRolloutRows<E>; first += E::kTileRows) {
-    for (int row = 0; row < E::kTileRows; row++) {
-      normalise(learner.normaliser, rollout.observation + (first + row) * kObservation,
-                scratch.observation.row(row));
-    }
+    normalise_rows<E::kTileRows>(device, learner.normaliser,
+                                 rollout.observation + first * kObservation,
+                                 scratch.observation.data());
     forward(device, learner.critic, scratch.observation, scratch.value, scratch.critic_buffer);
     for (int row = 0; row < E::kTileRows; row++) {
       scratch.value_of_row[first + row] = scratch.value(row, 0);
     }
   }
-  for (int i = 0; i < kEnvironmentCount<E>; i++) {
-    normalise(learner.normaliser, rollout.present_observation + i * kObservation,
-              scratch.present.row(i));
-  }
+  normalise_rows<kEnvironmentCount<E>>(device, learner.normaliser, rollout.present_observation,
+                                       scratch.present.data());
   forward(device, learner.critic, scratch.present, scratch.present_value,
           scratch.present_value_buffer);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "rltools/core/tensor.h"
+#include "rltools/rl/batch.h"
 #include "rltools/rl/environment.h"
 
 namespace rlt {
@@ -21,21 +22,18 @@ struct PolicyRows<Environment, Rows, true> {
 
 // What the policy sees of observations (rows, CriticObservationDim): (rows, ObservationDim), which
 // in `memory` are the last ones asked for.
-template <class Environment, int Rows, class Observations>
-const Observations& policy_part(const Observations& observations,
+template <class Device, class Environment, int Rows, class Observations>
+const Observations& policy_part(Device, const Observations& observations,
                                 PolicyRows<Environment, Rows, false>&) {
   return observations;
 }
-template <class Environment, int Rows, class Observations>
+template <class Device, class Environment, int Rows, class Observations>
 MatrixView<const typename Environment::Scalar, Observations::kRows, Environment::kObservationDim>
-policy_part(const Observations& observations, PolicyRows<Environment, Rows, true>& memory) {
-  constexpr int kObservation = Environment::kObservationDim;
+policy_part(Device device, const Observations& observations,
+            PolicyRows<Environment, Rows, true>& memory) {
   static_assert(Observations::kRows <= Rows, "more rows than there is memory for");
-  for (int row = 0; row < Observations::kRows; row++) {
-    for (int i = 0; i < kObservation; i++) {
-      memory.policy_rows[row * kObservation + i] = observations(row, i);
-    }
-  }
+  copy_columns<Observations::kRows, Observations::kColumns, 0, Environment::kObservationDim>(
+      device, observations.data(), memory.policy_rows);
   return {memory.policy_rows};
 }
 

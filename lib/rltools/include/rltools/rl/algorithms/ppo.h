@@ -19,6 +19,7 @@
 #include "rltools/nn/loss.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
+#include "rltools/rl/batch.h"
 #include "rltools/rl/clipped_objective.h"
 #include "rltools/rl/learning_rate.h"
 #include "rltools/rl/on_policy.h"
@@ -167,10 +168,8 @@ void gather_minibatch(Device device, Training<E>& training) {
   const RandomStream order{training.hyperparameters.seed, Purpose::shuffle, learner.iteration,
                            epoch};
   permuted_indices(device, order, first, scratch.row, kBatch, kRolloutRows<E>);
-  for (int i = 0; i < kBatch; i++) {
-    scratch.advantage[i] = rollout.advantage[scratch.row[i]];
-    scratch.target(i, 0) = rollout.target[scratch.row[i]];
-  }
+  gather<kBatch>(device, rollout.advantage, scratch.row, scratch.advantage);
+  gather<kBatch>(device, rollout.target, scratch.row, scratch.target.data());
   if (training.hyperparameters.normalise_adv == 0) return;
   const auto [mean, variance] = moments(scratch.advantage, kBatch);
   const T std = math::sqrt(variance) + static_cast<T>(1e-8f);
@@ -236,13 +235,9 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
   set_zero(scratch.critic_gradient);
   for (T& value : scratch.log_std_gradient.values) value = -static_cast<T>(hyper.entropy_weight);
   for (int first = 0; first < E::kBatchSize; first += kTile) {
-    for (int row = 0; row < kTile; row++) {
-      normalise(
-          learner.normaliser,
-          training.replay.observation + scratch.row[first + row] * training.replay.kObservationDim,
-          scratch.observation.row(row));
-    }
-    const auto& seen = policy_part(scratch.observation, scratch);
+    normalise_rows<kTile>(device, learner.normaliser, training.replay.observation,
+                          scratch.row + first, scratch.observation.data());
+    const auto& seen = policy_part(device, scratch.observation, scratch);
     forward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer);
     policy_loss_of_tile(training, of, first, sums);
     backward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,

@@ -235,15 +235,13 @@ void compute_target_values(Device device, Training<E>& training) {
       scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    sample_policy(device, training, policy_part(next_observation, scratch),
+    sample_policy(device, training, policy_part(device, next_observation, scratch),
                   scratch.target_noise.row(first));
-    set_critic_input<E>(next_observation, scratch);
+    set_critic_input(device, training, next_observation);
     evaluate_target_critics(device, training);
-    for (int row = 0; row < E::kTileRows; row++) {
-      scratch.value[0](row, 0) =
-          math::fma(-alpha, scratch.log_probability(row, 0), scratch.value[0](row, 0));
-    }
-    set_target_values(training, first);
+    add_scaled<E::kTileRows>(device, -alpha, scratch.log_probability.data(),
+                             scratch.value[0].data());
+    set_target_values(device, training, first);
   }
 }
 
@@ -259,24 +257,19 @@ struct ActorReport {
 template <class Device, class E>
 void compute_action_gradient(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+  constexpr int kObservation = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
   constexpr T kShare = T(-1) / static_cast<T>(E::kBatchSize);
   auto& scratch = training.scratch;
-  for (int row = 0; row < E::kTileRows; row++) {
-    const bool first_is_smaller = scratch.value[0](row, 0) <= scratch.value[1](row, 0);
-    scratch.value_gradient[0](row, 0) = first_is_smaller ? kShare : T(0);
-    scratch.value_gradient[1](row, 0) = first_is_smaller ? T(0) : kShare;
-  }
+  minimum_backward<E::kTileRows>(device, scratch.value[0].data(), scratch.value[1].data(), kShare,
+                                 scratch.value_gradient[0].data(),
+                                 scratch.value_gradient[1].data());
   for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
     backward_input(one_device, work.critic, scratch.critic_input, work.value, work.buffer,
                    work.value_gradient.data(), work.input_gradient.data(), work.gradient_buffer);
   });
-  for (int row = 0; row < E::kTileRows; row++) {
-    for (int i = 0; i < E::Environment::kActionDim; i++) {
-      scratch.action_gradient(row, i) = scratch.critic_input_gradient[0](row, kObservation + i) +
-                                        scratch.critic_input_gradient[1](row, kObservation + i);
-    }
-  }
+  add_columns<E::kTileRows, kObservation + kAction, kObservation, kAction>(
+      device, scratch.critic_input_gradient[0].data(), scratch.critic_input_gradient[1].data(),
+      scratch.action_gradient.data());
 }
 
 // One Adam step on the mean of alpha log pi(a | s) - min(Q1, Q2)(s, a), a ~ pi(s).
@@ -296,9 +289,9 @@ ActorReport<typename E::Scalar> update_actor(Device device, Training<E>& trainin
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto observation = rows<E::kTileRows>(scratch.observation, first);
     const T* noise = scratch.policy_noise.row(first);
-    const auto& seen = policy_part(observation, scratch);
+    const auto& seen = policy_part(device, observation, scratch);
     sample_policy(device, training, seen, noise);
-    set_critic_input<E>(observation, scratch);
+    set_critic_input(device, training, observation);
     for_both_critics(device, training, [&](auto one_device, CriticWork<E> work) {
       forward(one_device, work.critic, scratch.critic_input, work.value, work.buffer);
     });

@@ -131,10 +131,7 @@ void exploring_action(Device device, Training<E>& training, Actions<E>& action) 
   T noise[kCount];
   fill_standard_normal(device, {hyper.seed, Purpose::exploration, training.learner.progress.step},
                        noise, kCount);
-  for (int i = 0; i < kCount; i++) {
-    const T noisy = math::fma(static_cast<T>(hyper.action_noise), noise[i], action.data()[i]);
-    action.data()[i] = math::clamp(noisy, T(-1), T(1));
-  }
+  add_noise<kCount>(device, static_cast<T>(hyper.action_noise), noise, action.data());
 }
 
 // target_value = reward + gamma (1 - terminated) min(Q1', Q2')(s', clip(pi'(s') + clip(noise)))
@@ -144,23 +141,18 @@ void compute_target_values(Device device, Training<E>& training) {
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   const auto& hyper = training.hyperparameters;
-  const T clip = static_cast<T>(hyper.noise_clip);
   fill_standard_normal(device, {hyper.seed, Purpose::target_noise, learner.progress.updates},
                        scratch.target_noise.data(), E::kBatchSize * E::Environment::kActionDim);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto next_observation = rows<E::kTileRows>(scratch.next_observation, first);
-    forward(device, learner.actor_target, policy_part(next_observation, scratch), scratch.action,
-            scratch.actor_buffer);
-    for (int row = 0; row < E::kTileRows; row++) {
-      for (int i = 0; i < E::Environment::kActionDim; i++) {
-        const T noise = static_cast<T>(hyper.policy_noise) * scratch.target_noise(first + row, i);
-        scratch.action(row, i) =
-            math::clamp(scratch.action(row, i) + math::clamp(noise, -clip, clip), T(-1), T(1));
-      }
-    }
-    set_critic_input<E>(next_observation, scratch);
+    forward(device, learner.actor_target, policy_part(device, next_observation, scratch),
+            scratch.action, scratch.actor_buffer);
+    add_bounded_noise<E::kTileRows * E::Environment::kActionDim>(
+        device, static_cast<T>(hyper.policy_noise), static_cast<T>(hyper.noise_clip),
+        scratch.target_noise.row(first), scratch.action.data());
+    set_critic_input(device, training, next_observation);
     evaluate_target_critics(device, training);
-    set_target_values(training, first);
+    set_target_values(device, training, first);
   }
 }
 
@@ -168,7 +160,7 @@ void compute_target_values(Device device, Training<E>& training) {
 template <class Device, class E>
 typename E::Scalar update_actor(Device device, Training<E>& training) {
   using T = typename E::Scalar;
-  constexpr int kObservation = kCriticObservationDim<typename E::Environment>;
+  constexpr int kObservation = Scratch<E>::kObservation, kAction = Scratch<E>::kAction;
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
   auto& learner = training.learner;
   auto& scratch = training.scratch;
@@ -177,9 +169,9 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
   set_zero(scratch.actor_gradient);
   for (int first = 0; first < E::kBatchSize; first += E::kTileRows) {
     const auto observation = rows<E::kTileRows>(scratch.observation, first);
-    const auto& seen = policy_part(observation, scratch);
+    const auto& seen = policy_part(device, observation, scratch);
     forward(device, learner.actor, seen, scratch.action, scratch.actor_buffer);
-    set_critic_input<E>(observation, scratch);
+    set_critic_input(device, training, observation);
     forward(device, critic.critic, scratch.critic_input, critic.value, critic.buffer);
     for (int row = 0; row < E::kTileRows; row++) {
       loss -= critic.value(row, 0) / kBatch;
@@ -188,11 +180,8 @@ typename E::Scalar update_actor(Device device, Training<E>& training) {
     backward_input(device, critic.critic, scratch.critic_input, critic.value, critic.buffer,
                    critic.value_gradient.data(), critic.input_gradient.data(),
                    critic.gradient_buffer);
-    for (int row = 0; row < E::kTileRows; row++) {
-      for (int i = 0; i < E::Environment::kActionDim; i++) {
-        scratch.action_gradient(row, i) = critic.input_gradient(row, kObservation + i);
-      }
-    }
+    copy_columns<E::kTileRows, kObservation + kAction, kObservation, kAction>(
+        device, critic.input_gradient.data(), scratch.action_gradient.data());
     backward(device, learner.actor, seen, scratch.action, scratch.actor_buffer,
              scratch.action_gradient.data(), scratch.actor_gradient, nullptr,
              critic.gradient_buffer);

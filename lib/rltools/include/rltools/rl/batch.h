@@ -1,0 +1,134 @@
+// Operations on the rows of a batch: what updates do besides the passes of their networks. Rows are
+// independent of each other, so that a device with threads, or with memory of its own, may do these
+// in its own way: an overload for it is called, as with kernels. Here is the reference. Sums over
+// rows, as of losses, are none of these: their order is their bits.
+#pragma once
+
+#include <cstdint>
+
+#include "rltools/core/device.h"
+#include "rltools/core/math.h"
+
+namespace rlt {
+
+// result[i] = source[number[i]]
+template <int Count, class T>
+Generic gather(Generic device, const T* source, const std::uint32_t* number, T* result) {
+  for (int i = 0; i < Count; i++) result[i] = source[number[i]];
+  return device;
+}
+
+// The transitions of a replay buffer with these numbers (sample_slots()) become a batch: its
+// observation, next_observation, observation_action, reward and not_terminated, 1 or 0.
+template <class Replay, class Batch>
+Generic gather_transitions(Generic device, const Replay& replay, const std::uint32_t* number,
+                           Batch& batch) {
+  constexpr int kObservation = Batch::kObservation, kAction = Batch::kAction;
+  using T = typename Batch::T;
+  for (int sample = 0; sample < Batch::kBatch; sample++) {
+    const auto [buffer, slot] = slot_of(replay, number[sample]);
+    const T* next = next_observation(buffer, slot);
+    for (int i = 0; i < kObservation; i++) {
+      const T value = buffer.observation[slot * kObservation + i];
+      batch.observation(sample, i) = value;
+      batch.observation_action(sample, i) = value;
+      batch.next_observation(sample, i) = next[i];
+    }
+    for (int i = 0; i < kAction; i++) {
+      batch.observation_action(sample, kObservation + i) = buffer.action[slot * kAction + i];
+    }
+    batch.reward(sample, 0) = buffer.reward[slot];
+    batch.not_terminated(sample, 0) = buffer.flags[slot] & buffer.kTerminated ? T(0) : T(1);
+  }
+  return device;
+}
+
+// Rows of `result` (Rows, Left + Right) = (row of left, row of right)
+template <int Rows, int Left, int Right, class T>
+Generic join_columns(Generic device, const T* left, const T* right, T* result) {
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Left; i++) result[row * (Left + Right) + i] = left[row * Left + i];
+    for (int i = 0; i < Right; i++) {
+      result[row * (Left + Right) + Left + i] = right[row * Right + i];
+    }
+  }
+  return device;
+}
+
+// result (Rows, Count) = the columns from First on of source (Rows, Columns)
+template <int Rows, int Columns, int First, int Count, class T>
+Generic copy_columns(Generic device, const T* source, T* result) {
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Count; i++) result[row * Count + i] = source[row * Columns + First + i];
+  }
+  return device;
+}
+
+// The same, of the sum of two sources.
+template <int Rows, int Columns, int First, int Count, class T>
+Generic add_columns(Generic device, const T* a, const T* b, T* result) {
+  for (int row = 0; row < Rows; row++) {
+    for (int i = 0; i < Count; i++) {
+      const int from = row * Columns + First + i;
+      result[row * Count + i] = a[from] + b[from];
+    }
+  }
+  return device;
+}
+
+// action = clip(action + std noise)
+template <int Count, class T>
+Generic add_noise(Generic device, T std, const T* noise, T* action) {
+  for (int i = 0; i < Count; i++) {
+    action[i] = math::clamp(math::fma(std, noise[i], action[i]), T(-1), T(1));
+  }
+  return device;
+}
+
+// action = clip(action + clip(std noise, -most, most))
+template <int Count, class T>
+Generic add_bounded_noise(Generic device, T std, T most, const T* noise, T* action) {
+  for (int i = 0; i < Count; i++) {
+    const T added = math::clamp(std * noise[i], -most, most);
+    action[i] = math::clamp(action[i] + added, T(-1), T(1));
+  }
+  return device;
+}
+
+// value = min(value, other)
+template <int Count, class T>
+Generic take_minimum(Generic device, const T* other, T* value) {
+  for (int i = 0; i < Count; i++) value[i] = math::minimum(value[i], other[i]);
+  return device;
+}
+
+// value += factor x
+template <int Count, class T>
+Generic add_scaled(Generic device, T factor, const T* x, T* value) {
+  for (int i = 0; i < Count; i++) value[i] = math::fma(factor, x[i], value[i]);
+  return device;
+}
+
+// `gradient` goes to the smaller of two values, and to the first one of equals.
+template <int Count, class T>
+Generic minimum_backward(Generic device, const T* a, const T* b, T gradient, T* gradient_a,
+                         T* gradient_b) {
+  for (int i = 0; i < Count; i++) {
+    const bool first_is_smaller = a[i] <= b[i];
+    gradient_a[i] = first_is_smaller ? gradient : T(0);
+    gradient_b[i] = first_is_smaller ? T(0) : gradient;
+  }
+  return device;
+}
+
+// target = reward + gamma not_terminated value
+template <int Count, class T>
+Generic discounted_targets(Generic device, T gamma, const T* reward, const T* not_terminated,
+                           const T* value, T* target) {
+  for (int i = 0; i < Count; i++) {
+    target[i] = math::fma(gamma * not_terminated[i], value[i], reward[i]);
+  }
+  return device;
+}
+
+}  // namespace rlt
