@@ -23,6 +23,19 @@
     List(Visit)                                                           \
   }
 
+// The same in a struct that adds a field to those of its base.
+#define RLT_ADDED_FIELD_VISITS(Base, Name)                                      \
+  template <class Visitor>                                                      \
+  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {       \
+    Base::for_each_field(visit);                                                \
+    visit(#Name, Name);                                                         \
+  }                                                                             \
+  template <class Visitor>                                                      \
+  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const { \
+    Base::for_each_field(visit);                                                \
+    visit(#Name, Name);                                                         \
+  }
+
 // `struct Struct` with the fields of List, X(type, name) each.
 #define RLT_DEFINE_FIELDS(Struct, List)                             \
   struct Struct {                                                   \

@@ -102,6 +102,17 @@ struct OffPolicyScratch : PolicyRows<typename E::Environment, E::kTileRows> {
   MlpBuffer<typename E::Actor, kEnvironmentCount<E>> exploring_buffer;
 };
 
+// What they all learn, and where a run stands.
+template <class E>
+struct OffPolicyLearner {
+  typename E::Actor actor;
+  typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
+  AdamState<typename E::Actor> actor_optimizer;
+  AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
+  Environments<E> environments;
+  Progress<typename E::Scalar> progress;
+};
+
 // What these algorithms say of an experiment.
 struct OffPolicy {
   static constexpr bool kPolicyIsNormalised = false, kLearnsMirrored = false;
@@ -132,22 +143,20 @@ bool is_consistent_algorithm(OffPolicy, const Training<E>& training) {
 
 // ---- Beginning and acting -----------------------------------------------------------------------
 
-// Critics from the seed, their targets equal to them, and their optimisers.
+// Actor and critics from the seed, the critics' targets equal to them, and their optimisers; no
+// progress, an empty replay buffer, and first episodes.
 template <class Device, class E>
-void initialize_critics(Device device, Training<E>& training) {
+void initialize_off_policy(Device device, Training<E>& training) {
   auto& learner = training.learner;
   const std::uint32_t seed = training.hyperparameters.seed;
+  initialize_kaiming(device, learner.actor, seed, 0);
+  initialize(learner.actor_optimizer);
   initialize_kaiming(device, learner.critic_1, seed, 1);
   initialize_kaiming(device, learner.critic_2, seed, 2);
   learner.critic_1_target = learner.critic_1;
   learner.critic_2_target = learner.critic_2;
   initialize(learner.critic_1_optimizer);
   initialize(learner.critic_2_optimizer);
-}
-
-// No progress, an empty replay buffer, and first episodes.
-template <class Device, class E>
-void reset_run(Device device, Training<E>& training) {
   reset_progress(training);
   clear(training.replay);
   begin_episodes(device, training);
@@ -338,6 +347,21 @@ void update_critic_targets(Device device, Training<E>& training) {
     polyak_update<E::Critic::kParameterCount>(one_device, rate, work.critic.values,
                                               work.target.values);
   });
+}
+
+// A step of every environment with `action`; then, where learning has begun, update(report) with a
+// batch, which returns the sum of its losses.
+template <class Device, class E, class Update>
+StepReport<E> off_policy_step(Device device, Training<E>& training, const Actions<E>& action,
+                              Update&& update) {
+  StepReport<E> report;
+  collect(device, training, action.data(), report);
+  if (!report.finite || report.lost) return report;
+  if (training.learner.progress.step > training.hyperparameters.learning_starts) {
+    gather_batch(device, training);
+    report.finite = report.finite && is_finite(update(report));
+  }
+  return report;
 }
 
 // ---- The state's tensors ------------------------------------------------------------------------

@@ -119,16 +119,10 @@ struct Sac : OffPolicy {
                                                   Activation::tanh>::Type;
 
   template <class E>
-  struct Learner {
+  struct Learner : OffPolicyLearner<E> {
     using T = typename E::Scalar;
-    typename E::Actor actor;
-    typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
     sac::LogTemperature<T> log_temperature;
-    AdamState<typename E::Actor> actor_optimizer;
-    AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
     AdamState<sac::LogTemperature<T>> temperature_optimizer;
-    Environments<E> environments;
-    Progress<T> progress;
   };
 
   template <class E>
@@ -151,12 +145,9 @@ template <class Device, class E>
 void initialize_algorithm(Device device, Sac, Training<E>& training) {
   using T = typename E::Scalar;
   auto& learner = training.learner;
-  initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 0);
-  initialize(learner.actor_optimizer);
-  initialize_critics(device, training);
+  initialize_off_policy(device, training);
   learner.log_temperature.values[0] = math::log(static_cast<T>(training.hyperparameters.alpha));
   initialize(learner.temperature_optimizer);
-  reset_run(device, training);
 }
 
 // The most probable action before squashing: tanh(mean).
@@ -332,26 +323,18 @@ void update_temperature(Device device, Training<E>& training,
 
 template <class Device, class E>
 StepReport<E> train_step_algorithm(Device device, Sac, Training<E>& training) {
-  auto& learner = training.learner;
-  StepReport<E> report;
   Actions<E> action;
   sac::exploring_action(device, training, action);
-  collect(device, training, action.data(), report);
-  if (!report.finite || report.lost) return report;
-  auto sum = typename E::Scalar(0);
-  if (learner.progress.step > training.hyperparameters.learning_starts) {
-    gather_batch(device, training);
+  return off_policy_step(device, training, action, [&](StepReport<E>& report) {
     sac::compute_target_values(device, training);
-    sum += update_critics(device, training, report);
+    const auto critic_loss = update_critics(device, training, report);
     const auto actor = sac::update_actor(device, training);
     sac::update_temperature(device, training, actor.log_probability);
     update_critic_targets(device, training);
-    learner.progress.updates++;
+    training.learner.progress.updates++;
     report.metrics.actor_loss = static_cast<float>(actor.loss);
-    sum += actor.loss;
-  }
-  report.finite = report.finite && is_finite(sum);
-  return report;
+    return critic_loss + actor.loss;
+  });
 }
 
 // The documented order of the state (docs/protocol.md): networks, temperature, optimiser moments,

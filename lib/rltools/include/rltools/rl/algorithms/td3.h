@@ -78,14 +78,8 @@ struct Td3 : OffPolicy {
   using PolicyNetwork = typename E::Actor;
 
   template <class E>
-  struct Learner {
-    using T = typename E::Scalar;
-    typename E::Actor actor, actor_target;
-    typename E::Critic critic_1, critic_2, critic_1_target, critic_2_target;
-    AdamState<typename E::Actor> actor_optimizer;
-    AdamState<typename E::Critic> critic_1_optimizer, critic_2_optimizer;
-    Environments<E> environments;
-    Progress<T> progress;
+  struct Learner : OffPolicyLearner<E> {
+    typename E::Actor actor_target;
   };
 
   template <class E>
@@ -96,12 +90,8 @@ struct Td3 : OffPolicy {
 
 template <class Device, class E>
 void initialize_algorithm(Device device, Td3, Training<E>& training) {
-  auto& learner = training.learner;
-  initialize_kaiming(device, learner.actor, training.hyperparameters.seed, 0);
-  learner.actor_target = learner.actor;
-  initialize(learner.actor_optimizer);
-  initialize_critics(device, training);
-  reset_run(device, training);
+  initialize_off_policy(device, training);
+  training.learner.actor_target = training.learner.actor;
 }
 
 template <class Device, class E, class Observation, class Action>
@@ -204,28 +194,21 @@ void update_targets(Device device, Training<E>& training) {
 
 template <class Device, class E>
 StepReport<E> train_step_algorithm(Device device, Td3, Training<E>& training) {
-  using T = typename E::Scalar;
-  auto& learner = training.learner;
-  StepReport<E> report;
   Actions<E> action;
   td3::exploring_action(device, training, action);
-  collect(device, training, action.data(), report);
-  if (!report.finite || report.lost) return report;
-  T sum = T(0);
-  if (learner.progress.step > training.hyperparameters.learning_starts) {
-    gather_batch(device, training);
+  return off_policy_step(device, training, action, [&](StepReport<E>& report) {
+    auto& progress = training.learner.progress;
     td3::compute_target_values(device, training);
-    sum += update_critics(device, training, report);
-    learner.progress.updates++;
-    if (learner.progress.updates % training.hyperparameters.policy_delay == 0) {
-      const T actor_loss = td3::update_actor(device, training);
+    auto sum = update_critics(device, training, report);
+    progress.updates++;
+    if (progress.updates % training.hyperparameters.policy_delay == 0) {
+      const auto actor_loss = td3::update_actor(device, training);
       td3::update_targets(device, training);
       report.metrics.actor_loss = static_cast<float>(actor_loss);
       sum += actor_loss;
     }
-  }
-  report.finite = report.finite && is_finite(sum);
-  return report;
+    return sum;
+  });
 }
 
 // The documented order of the state (docs/protocol.md): networks, optimiser moments, progress,

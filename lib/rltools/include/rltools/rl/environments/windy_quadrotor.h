@@ -19,17 +19,7 @@ namespace quadrotor {
 template <class T>
 struct WindyParameters : EpisodeParameters<T> {
   Vector<T> wind_m_s2;  // in the world
-
-  template <class Visitor>
-  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {
-    EpisodeParameters<T>::for_each_field(visit);
-    visit("wind_m_s2", wind_m_s2);
-  }
-  template <class Visitor>
-  [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const {
-    EpisodeParameters<T>::for_each_field(visit);
-    visit("wind_m_s2", wind_m_s2);
-  }
+  RLT_ADDED_FIELD_VISITS(EpisodeParameters<T>, wind_m_s2)
 };
 
 // The numbers of an episode's stream that its wind takes.

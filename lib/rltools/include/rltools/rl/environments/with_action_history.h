@@ -92,17 +92,7 @@ struct WithActionHistory : E {
   struct State : E::State {
     using Actions = typename E::Scalar[kHistoryDim];
     Actions last_actions;
-
-    template <class Visitor>
-    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {
-      E::State::for_each_field(visit);
-      visit("last_actions", last_actions);
-    }
-    template <class Visitor>
-    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const {
-      E::State::for_each_field(visit);
-      visit("last_actions", last_actions);
-    }
+    RLT_ADDED_FIELD_VISITS(E::State, last_actions)
   };
 };
 

@@ -86,17 +86,7 @@ struct WithSums : E {
   struct State : E::State {
     using Sums = typename E::Scalar[K];
     Sums sums;
-
-    template <class Visitor>
-    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) {
-      E::State::for_each_field(visit);
-      visit("sums", sums);
-    }
-    template <class Visitor>
-    [[gnu::always_inline]] constexpr void for_each_field(Visitor&& visit) const {
-      E::State::for_each_field(visit);
-      visit("sums", sums);
-    }
+    RLT_ADDED_FIELD_VISITS(E::State, sums)
   };
 };
 
