@@ -1,12 +1,16 @@
-"""A run's folder with a policy and no more."""
+"""A run's folder with a policy and no more, and what a section of the report shows of it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from policy_samples import sample_images
-from rltools_host.policies.image import parse_policy
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.report.markup import Section
 
 
 def make_policy_run(path: Path, image: bytes | None = None) -> Path:
@@ -17,3 +21,11 @@ def make_policy_run(path: Path, image: bytes | None = None) -> Path:
     (path / "run.json").write_text(json.dumps({"state_sha256": state, "contract": "pendulum"}))
     (path / "policy.rltp").write_bytes(image)
     return path
+
+
+def section_html(
+    section: Callable[[Any], Section | None], folder: Path, image: PolicyImage | None
+) -> str:
+    """Of a run with this policy; empty where the page has no such section."""
+    found = section(SimpleNamespace(folder=SimpleNamespace(path=folder), image=image))
+    return "" if found is None else found.html()

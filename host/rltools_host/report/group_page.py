@@ -5,17 +5,25 @@ Everything comes from the folders of the group and of its runs.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.report import plot
-from rltools_host.report.curves import VariantCurve, as_csv, run_of, variant_curves
-from rltools_host.report.markup import Section, document, duration, number, text, tile
+from rltools_host.report.markup import Html, Section, document, duration, number, table, text, tile
+from rltools_host.report.plot import Values
+from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
-from rltools_host.runs.folder import REPORT_FILE
+from rltools_host.runs.folder import REPORT_FILE, RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.names import is_run
 from rltools_host.training.seeds import spoken
 
 if TYPE_CHECKING:
@@ -50,6 +58,92 @@ def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[
     write_atomically(group.curves_path, as_csv(curves).encode())
     write_atomically(path, page(group, curves).encode())
     return path, group.curves_path
+
+
+# -- curves ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VariantCurve:
+    """The evaluations of a variant's runs at the steps that all of them have."""
+
+    name: str
+    label: str
+    seeds: tuple[int, ...]
+    steps: Values  # (points)
+    returns: Values  # (runs, points): the mean return of each evaluation
+
+    @property
+    def mean(self) -> Values:
+        return np.asarray(self.returns.mean(axis=0))
+
+    @property
+    def std(self) -> Values:
+        """Between the runs; the population's, as boards report it."""
+        return np.asarray(self.returns.std(axis=0))
+
+
+def variant_curves(group: GroupFolder) -> list[VariantCurve]:
+    """Of each variant that has evaluations: of the runs that have finished, where any have."""
+    curves = []
+    for variant in group.variants:
+        runs = [(name, run) for name in group.run_names() if (run := run_of(group, name))]
+        runs = [(name, run) for name, run in runs if name.variant == variant["name"]]
+        finished = [entry for entry in runs if entry[1].metadata.get("state") == "finished"]
+        points = {name.seed: evaluations(run) for name, run in finished or runs}
+        points = {seed: values for seed, values in points.items() if values}
+        if not points:
+            continue
+        steps = sorted(set.intersection(*(set(values) for values in points.values())))
+        returns = [[values[step] for step in steps] for values in points.values()]
+        curves.append(
+            VariantCurve(
+                variant["name"],
+                variant["label"],
+                tuple(points),
+                np.array(steps, float),
+                np.array(returns, float).reshape(len(points), len(steps)),
+            )
+        )
+    return [curve for curve in curves if curve.steps.size]
+
+
+def run_of(group: GroupFolder, name: RunName) -> RunFolder | None:
+    """A run of the group, where it has begun and can be read."""
+    path = group.path / name.folder
+    try:
+        return RunFolder.open(path) if is_run(path) else None
+    except RltError:
+        return None
+
+
+def evaluations(run: RunFolder) -> Mapping[int, float]:
+    """Mean return by step; a null is left out."""
+    rows = [row for row in run.read_metrics() if row.get("kind") == "evaluation"]
+    values = values_of(rows, "return_mean")
+    return {
+        int(row["step"]): float(value)
+        for row, value in zip(rows, values, strict=True)
+        if np.isfinite(value)
+    }
+
+
+def as_csv(curves: Sequence[VariantCurve]) -> str:
+    """A row for each variant and step: mean and deviation, then each seed's return."""
+    seeds = sorted({seed for curve in curves for seed in curve.seeds})
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["variant", "step", "mean", "deviation", *(f"seed_{seed}" for seed in seeds)])
+    for curve in curves:
+        by_seed = dict(zip(curve.seeds, curve.returns, strict=True))
+        for index, step in enumerate(curve.steps):
+            each = [repr(float(by_seed[s][index])) if s in by_seed else "" for s in seeds]
+            row = [repr(float(value[index])) for value in (curve.mean, curve.std)]
+            writer.writerow([curve.name, int(step), *row, *each])
+    return stream.getvalue()
+
+
+# -- the page --------------------------------------------------------------------------------------
 
 
 def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
@@ -209,24 +303,13 @@ def final_returns(
         figures = statistics_of(returns_of(finished, variant["name"]))
         if figures["runs"]:
             cells = (figures[key] for key in ("mean", "std", "median", "worst"))
-            numbers = "".join(
-                f'<td class="number">{number(float(value or 0), 1)}</td>' for value in cells
-            )
-            label = text(variant["label"] or "all seeds")
-            rows.append(
-                f'<tr><th>{label}</th><td class="number">{figures["runs"]}</td>{numbers}</tr>'
-            )
+            numbers = [number(float(value or 0), 1) for value in cells]
+            rows.append((variant["label"] or "all seeds", str(figures["runs"]), *numbers))
     if not rows:
         return None
-    head = "".join(
-        f"<th>{name}</th>" for name in ("", "seeds", "mean", "deviation", "median", "worst")
-    )
+    heads = ("", "seeds", "mean", "deviation", "median", "worst")
     lead = "The last evaluation of each run's training; deviations are between the seeds."
-    body = (
-        f"<table class='figures'><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
-    return Section("Final returns", lead, body, NARROW_TABLE)
+    return Section("Final returns", lead, table(heads, rows, "figures"), NARROW_TABLE)
 
 
 def runs(group: GroupFolder) -> Section:
@@ -238,12 +321,15 @@ def runs(group: GroupFolder) -> Section:
         mean = metadata.get("return_mean")
         digest = str(metadata.get("state_sha256") or "")
         rows.append(
-            f"<tr><th>{text(name.folder)}</th><td>{text(metadata.get('state', 'not begun'))}</td>"
-            f'<td class="number">{number(float(metadata.get("step", 0)))}</td>'
-            f'<td class="number">{number(float("nan") if mean is None else float(mean), 1)}</td>'
-            f'<td class="mono" title="{text(digest)}">{text(digest[:12])}</td></tr>'
+            (
+                str(name.folder),
+                str(metadata.get("state", "not begun")),
+                number(float(metadata.get("step", 0))),
+                number(float("nan") if mean is None else float(mean), 1),
+                Html(f'<span class="mono" title="{text(digest)}">{text(digest[:12])}</span>'),
+            )
         )
-    head = "".join(f"<th>{name}</th>" for name in ("run", "", "steps", "return", "state SHA-256"))
+    heads = ("run", "", "steps", "return", "state SHA-256")
     lead = "Each is an ordinary run: <code>rlt report</code> and the others take its folder."
     shared = group.metadata["settings"]
     if shared:
@@ -255,9 +341,7 @@ def runs(group: GroupFolder) -> Section:
             for variant in group.variants
         ]
         lead += f" Of the variants, {', '.join(each)}."
-    return Section(
-        "Runs", lead, f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    )
+    return Section("Runs", lead, table(heads, rows, columns=("", "number", "number", "")))
 
 
 def settings_in_words(settings: Sequence[str]) -> str:

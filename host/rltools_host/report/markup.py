@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,14 @@ class Section:
         )
 
 
+class Html(str):
+    """What is HTML already."""
+
+
 def text(value: Any) -> str:
     """Any value as text that HTML cannot misread."""
+    if isinstance(value, Html):
+        return value
     return escape(str(value).encode(errors="replace").decode(), quote=True)
 
 
@@ -59,16 +66,27 @@ def tile(name: str, value: str, note: str) -> str:
     )
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Of texts; those of the first column are heads of their rows."""
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    style: str = "",
+    columns: Sequence[str] = (),
+) -> str:
+    """Of texts; those of the first column are heads of their rows. `columns`: the classes of the
+    others, which are numbers unless they say so."""
+    opening = f'<table class="{style}">' if style else "<table>"
     head = "".join(f"<th>{text(name)}</th>" for name in heads)
+    head = head and f"<thead><tr>{head}</tr></thead>"
     body = "".join(
         f"<tr><th>{text(row[0])}</th>"
-        + "".join(f'<td class="number">{text(cell)}</td>' for cell in row[1:])
+        + "".join(
+            f'<td class="{name}">{text(cell)}</td>' if name else f"<td>{text(cell)}</td>"
+            for cell, name in zip_longest(row[1:], columns, fillvalue="number")
+        )
         + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{opening}{head}<tbody>{body}</tbody></table>"
 
 
 def document(

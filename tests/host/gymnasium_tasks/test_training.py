@@ -245,7 +245,7 @@ def test_what_is_said_of_a_run_of_a_function_and_of_a_file(
     of_file = TRAIN(file_task("RaisingPoint"), steps=100, out=tmp_path / "file")
     pages = []
     for result in (raising, of_file):
-        page = provenance.section(run_data.collect(RunFolder.open(result["run"])))
+        page = provenance.provenance(run_data.collect(RunFolder.open(result["run"])))
         assert page is not None
         pages.append(page.body)
         assert re.search(r"[0-9]+; first: step raised RuntimeError: the simulator div", page.body)

@@ -9,8 +9,9 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,19 +25,20 @@ from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.project import Project
 from rltools_host.report import markup, picture, plot
-from rltools_host.report import memory_map as memory_map_module
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Section
-from rltools_host.report.memory_map import MemoryPart, memory_map, section_sizes
 from rltools_host.report.plot import Panel
 from rltools_host.report.run_data import collect
 from rltools_host.report.sections import (
     SECTIONS,
     benchmark,
-    episode,
-    metrics,
-    same_bits,
+    benchmark_ppo,
+    board,
+    episodes,
+    learning,
+    provenance,
 )
+from rltools_host.report.sections.board import MemoryPart, memory_map, section_sizes
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -304,7 +306,7 @@ def test_runs_on_other_boards_are_compared(finished: str) -> None:
 def test_a_run_with_another_state_is_shown_as_such(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "20260101-000000-a", sample_images()["pendulum"])
     make_run(tmp_path / "20260101-000001-b", None, board="host", state_sha256="11" * 32)
-    text = section_html(same_bits.section(collect(folder)))
+    text = section_html(provenance.same_bits(collect(folder)))
     assert "other bits" in text
     assert "same bits</span>" not in text
 
@@ -317,7 +319,7 @@ def test_runs_on_a_board_with_other_bits_are_not_compared(
     folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
     make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
     make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
-    companions = {run.metadata["board"] for run in same_bits.find_companions(folder)}
+    companions = {run.metadata["board"] for run in provenance.find_companions(folder)}
     assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
 
 
@@ -349,15 +351,15 @@ def test_metrics_of_any_algorithm_are_drawn(tmp_path: Path) -> None:
     for row in rows:
         row |= {"kl": row["step"] / 1000, "never": None, "entropy": 1.0, "actor_loss": -1.0}
     folder.metrics_path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    text = section_html(metrics.section(collect(folder)))
+    text = section_html(learning.metrics(collect(folder)))
     assert curves(text) == {"kl": "", "entropy": "", "actor loss": ""}
     assert "--columns: 3" in text
     folder.metrics_path.write_text(json.dumps({**rows[0], "kl": None}) + "\n")
-    assert set(curves(section_html(metrics.section(collect(folder))))) == {"entropy", "actor loss"}
+    assert set(curves(section_html(learning.metrics(collect(folder))))) == {"entropy", "actor loss"}
 
 
 def test_curves_of_metrics_fill_their_rows() -> None:
-    assert [metrics.columns(count) for count in range(1, 11)] == [3, 3, 3, 4, 3, 3, 4, 4, 3, 4]
+    assert [learning.columns(count) for count in range(1, 11)] == [3, 3, 3, 4, 3, 3, 4, 4, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -365,9 +367,9 @@ def test_curves_of_metrics_fill_their_rows() -> None:
     [([1.0, 101.0], True), ([1.0, 100.0], False), ([0.0, 1e9], False), ([-1.0, 1e9], False)],
 )
 def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
-    assert metrics.is_logarithmic(values) is expected
+    assert learning.is_logarithmic(values) is expected
     curve = plot.Curve(np.arange(2.0), np.array(values))
-    assert metrics.small_curve("x", curve, 240).startswith('<svg class="metric"')
+    assert learning.small_curve("x", curve, 240).startswith('<svg class="metric"')
 
 
 def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
@@ -420,7 +422,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
 
 def test_hostile_labels_stay_text_in_plots() -> None:
     values = np.linspace(0.0, 1.0, 20)
-    svg = episode.episode_panels([Panel(HOSTILE, values)], 0.05)
+    svg = episodes.episode_panels([Panel(HOSTILE, values)], 0.05)
     assert "<script" not in svg
     assert svg.count("&lt;script&gt;") == 2
 
@@ -494,7 +496,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     sections = {".text": 70_000, ".data": 4_000, ".stack": 8_192, ".bss": 294_104}
     monkeypatch.setattr(Project, "board_build", lambda _project, _board: tmp_path)
     monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
-    monkeypatch.setattr(memory_map_module, "section_sizes", lambda _program: sections)
+    monkeypatch.setattr(board, "section_sizes", lambda _program: sections)
     assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
     os.utime(program, (0, 0))
     parts = {part.name: part.bytes for part in memory_map(values, 18_476)[0].parts}
@@ -524,7 +526,7 @@ def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
 
 def test_angles_are_not_joined_across_their_wrap() -> None:
     panel = Panel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
-    times, values = episode.broken_at_wraps(np.arange(4.0), panel)
+    times, values = episodes.broken_at_wraps(np.arange(4.0), panel)
     assert np.isnan(values).tolist() == [False, False, True, False, False]
     assert np.isnan(times).tolist() == np.isnan(values).tolist()
 
@@ -533,8 +535,7 @@ def test_angles_are_not_joined_across_their_wrap() -> None:
 
 
 def test_every_module_of_sections_is_on_the_page() -> None:
-    """A section is one module and one line of the list."""
-    folder = Path(benchmark.__file__).parent
+    folder = Path(board.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert {section.__module__.rpartition(".")[2] for section in SECTIONS} == modules
     assert len(SECTIONS) == len(set(SECTIONS))
@@ -571,9 +572,9 @@ def test_of_many_observations_the_first_are_shown(
 ) -> None:
     data = collect(make_run(tmp_path / "run", sample_images()["pendulum"]))
     monkeypatch.setattr(picture, "PICTURES", tmp_path)
-    assert "are shown" not in section_html(episode.section(data))
-    monkeypatch.setattr(episode, "MOST_OBSERVATIONS", 2)
-    shown = section_html(episode.section(data))
+    assert "are shown" not in section_html(episodes.one_episode(data))
+    monkeypatch.setattr(episodes, "MOST_OBSERVATIONS", 2)
+    shown = section_html(episodes.one_episode(data))
     assert "Of the 3 observations the first 2 are shown." in shown
     for label, is_shown in (("cos angle", True), ("sin angle", True), ("velocity, rad/s", False)):
         assert (label in shown) == is_shown
@@ -584,11 +585,11 @@ def test_an_environment_without_a_picture_shows_its_channels(
 ) -> None:
     folder = make_run(tmp_path / "run", sample_images()["pendulum"])
     data = collect(folder)
-    shown = section_html(episode.section(data))
+    shown = section_html(episodes.one_episode(data))
     assert "<figure>" in shown
     assert "angle from upright, degrees" in shown
     monkeypatch.setattr(picture, "PICTURES", tmp_path)
-    shown = section_html(episode.section(data))
+    shown = section_html(episodes.one_episode(data))
     assert "<figure>" not in shown
     for label in ("cos angle", "sin angle", "velocity, rad/s", "torque", "reward"):
         assert label in shown
@@ -601,86 +602,58 @@ def test_only_the_picture_knows_of_pendulums() -> None:
     assert knowing == []
 
 
-# -- the benchmark against other libraries ---------------------------------------------------------
-
-HEADING = "Training time against other libraries"
+# -- benchmarks against other libraries ------------------------------------------------------------
 
 
-def test_newest_benchmark_is_on_the_page(tmp_path: Path, benchmark_results: Path) -> None:
+def benchmark_html(section: Callable[[Any], Section | None], **metadata: str) -> str:
+    data: Any = SimpleNamespace(metadata=metadata)
+    found = section(data)
+    return found.html() if found else ""
+
+
+def test_newest_benchmark_of_the_runs_algorithm(benchmark_results: Path) -> None:
     stored = bench_training.result_path("td3", benchmark_results)
+    for unusable in (
+        *("{", "[]", "{}"),
+        json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]}),
+    ):
+        assert not benchmark_html(benchmark.section, algorithm="TD3")
+        stored.write_text(unusable)
+    assert not benchmark_html(benchmark.section, algorithm="TD3")
     stored.write_text(json.dumps(BENCHMARK))
-    try:
-        page = page_module.write_report(make_run(tmp_path / "run", None)).read_text()
-        other = page_module.write_report(
-            make_run(tmp_path / "other", None, algorithm="SAC")
-        ).read_text()
-    finally:
-        stored.unlink()
-    assert HEADING in page
-    section = page[page.index(HEADING) :]
-    section = section[: section.index("</section>")]
+    shown = benchmark_html(benchmark.section, algorithm="TD3")
     for part in (
         *("TD3 on Pendulum-v1, 10,000 steps", "Some CPU &amp; Co.", "2026-02-03", "0.28.0"),
-        *(
-            "9.50 s",
-            "7.6 \N{MULTIPLICATION SIGN} ours",
-            "return \N{MINUS SIGN}165.2",
-            "setup 11.6 s",
-        ),
-        "not measured: no &lt;network&gt;",
+        *("9.50 s", "7.6 \N{MULTIPLICATION SIGN} ours", "return \N{MINUS SIGN}165.2"),
+        *("setup 11.6 s", "not measured: no &lt;network&gt;"),
     ):
-        assert part in section
-    assert section.count("<svg ") == 2
-    for svg in re.findall(r"<svg .*?</svg>", section, re.DOTALL):
+        assert part in shown
+    assert shown.count("<svg ") == 2
+    for svg in re.findall(r"<svg .*?</svg>", shown, re.DOTALL):
         assert "1.25 s" in svg
         assert svg.index("this repository") < svg.index(">sbx<") or "narrow" in svg
         assert "skrl" not in svg
-    assert HEADING not in other, "another algorithm's result"
+    assert not benchmark_html(benchmark.section, algorithm="SAC"), "another algorithm's result"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [None, "{", "[]", "{}", json.dumps({**BENCHMARK, "summary": BENCHMARK["summary"][2:]})],
-)
-def test_no_benchmark_no_section(text: str | None, tmp_path: Path, benchmark_results: Path) -> None:
-    stored = bench_training.result_path("td3", benchmark_results)
-    if text is not None:
-        stored.write_text(text)
-    try:
-        page = page_module.write_report(make_run(tmp_path / "run", None)).read_text()
-    finally:
-        stored.unlink(missing_ok=True)
-    assert HEADING not in page
-
-
-def test_newest_benchmark_of_ppo_is_on_its_experiment_s_page(
-    tmp_path: Path, benchmark_results: Path
-) -> None:
+def test_newest_benchmark_of_ppo_is_for_its_experiment(benchmark_results: Path) -> None:
     stored = benchmark_results / "ppo" / "result.json"
-    stored.parent.mkdir(exist_ok=True)
+    stored.parent.mkdir()
     entry = {"learns": True, "version": "0.1.0", "simulator": "MuJoCo & Co.", "cpu_us_a_step": 9.0}
     summary = [
         {**entry, "name": "ours", "title": "this", "steps_s": 8123.4, "of_rollout": 0.85},
         {"name": "lost", "title": "lost", "error": "no <network>"},
     ]
     summary[0]["ours_times"] = 1.0
-    kept = ("machine", "load_average", "date")
-    document = {key: BENCHMARK[key] for key in kept}
+    document = {key: BENCHMARK[key] for key in ("machine", "load_average", "date")}
     document.update(threads=2, rounds=7, turn_steps=20480, summary=summary)
     stored.write_text(json.dumps(document))
-    heading = "Steps a second against other libraries"
-    try:
-        run = make_run(tmp_path / "run", None, experiment="ant-ppo")
-        page = page_module.write_report(run).read_text()
-        other = page_module.write_report(make_run(tmp_path / "other", None)).read_text()
-        stored.write_text(json.dumps({**document, "summary": summary[1:]}))
-        empty = page_module.write_report(run).read_text()
-    finally:
-        stored.unlink()
-    section = page[page.index(heading) :]
-    section = section[: section.index("</section>")]
-    for part in ("8,123 steps/s", "85 % of mujoco.rollout", "MuJoCo &amp; Co.", "2026-02-03"):
-        assert part in section
-    assert "not measured: no &lt;network&gt;" in section
-    assert heading not in other
-    assert heading not in empty
+    shown = benchmark_html(benchmark_ppo.section, experiment="ant-ppo")
+    for part in (
+        *("8,123 steps/s", "85 % of mujoco.rollout", "MuJoCo &amp; Co.", "2026-02-03"),
+        "not measured: no &lt;network&gt;",
+    ):
+        assert part in shown
+    assert not benchmark_html(benchmark_ppo.section, experiment="pendulum-td3")
+    stored.write_text(json.dumps({**document, "summary": summary[1:]}))
+    assert not benchmark_html(benchmark_ppo.section, experiment="ant-ppo")

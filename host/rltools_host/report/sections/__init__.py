@@ -1,4 +1,4 @@
-"""The page's sections, one module each; a section is a function of a run's data.
+"""The page's sections; a section is a function of a run's data.
 
 Its order on the page is that of SECTIONS. A section without anything to show returns None.
 """
@@ -10,35 +10,29 @@ from rltools_host.report.run_data import RunData
 from rltools_host.report.sections import (
     benchmark,
     benchmark_ppo,
+    board,
     board_flights,
-    episode,
+    episodes,
     flights,
-    hardware_in_loop,
-    hyperparameters,
     learning,
-    memory,
-    metrics,
     provenance,
     px4_flight,
-    returns,
-    same_bits,
-    timings,
 )
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
-    learning.section,
-    episode.section,
-    returns.section,
+    learning.returns,
+    episodes.one_episode,
+    episodes.all_episodes,
     flights.section,
     board_flights.section,
     px4_flight.section,
-    same_bits.section,
-    memory.section,
-    timings.section,
-    hardware_in_loop.section,
+    provenance.same_bits,
+    board.memory,
+    board.timings,
+    board.hardware_in_loop,
     benchmark.section,
     benchmark_ppo.section,
-    metrics.section,
-    hyperparameters.section,
-    provenance.section,
+    learning.metrics,
+    provenance.hyperparameters,
+    provenance.provenance,
 )

@@ -2,19 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rltools_host.flight.gate_result import PATTERN, GateResult, percent, read_result, table_rows
-from rltools_host.flight.simulator import Cause, flight_library
+from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report.flight_plots import Drawn, flight_paths, flight_series, rate_plot
+from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, table, text
+from rltools_host.report.plot import Values
 from rltools_host.report.run_data import RunData
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_PATHS = 10
 STYLE = "section > figure + figure { margin-top: 20px; }\n"
+EVERY = 10  # ticks between two points of a curve
+ROTORS = ("front right", "rear right", "rear left", "front left")
+NEAREST_M = 0.005  # the lower end of the logarithmic axis
+MOST_REACH_M = 2.5  # what is farther away is not drawn
+COLOURS_OF_ROTORS = (plot.FIRST, plot.THIRD, plot.SECOND, plot.GOAL)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A flight, flown again for its picture; one without a name is drawn among the others only."""
+
+    name: str
+    episode: int
+    cause: Cause
+    table: str
+    trace: Array  # records of SAMPLE, one a tick
+
+    @property
+    def points(self) -> Array:
+        """Some of the readings, the last one too."""
+        last = len(self.trace) - 1
+        points: Array = self.trace["reading"][np.unique([*range(0, last, EVERY), last])]
+        return points
+
+    @property
+    def time_s(self) -> Values:
+        seconds: Values = self.points["tick"] * flight_library().tick_s
+        return seconds
+
+    @property
+    def target_moves(self) -> bool:
+        return bool(np.ptp(self.points["target_position_m"], axis=0).any())
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.table}, start {self.episode})"
 
 
 def section(data: RunData) -> Section | None:
@@ -112,3 +155,166 @@ def chosen(result: GateResult) -> list[tuple[str, int]]:
     taken = {episode for _, episode in named}
     others = [episode for episode in range(len(outcomes)) if episode not in taken]
     return named + [("", episode) for episode in others[: MOST_PATHS - len(named)]]
+
+
+# -- plots -----------------------------------------------------------------------------------------
+
+
+def rate_plot(result: GateResult) -> str:
+    """Each table's rate of success as a dot on its interval."""
+    shares = [*result.by_table, result.all]
+
+    def draw(figure: Figure, _is_wide: bool) -> None:
+        axes = figure.add_subplot()
+        for place, share in enumerate(reversed(shares)):
+            low, high = share.interval
+            colour = plot.INK if share is shares[-1] else plot.FIRST
+            axes.plot([100 * low, 100 * high], [place, place], color=colour, linewidth=2.4)
+            axes.plot(100 * share.rate, place, "o", color=colour, markersize=8, markeredgewidth=0)
+        axes.set_yticks(range(len(shares)), [share.name for share in reversed(shares)])
+        axes.set_ylim(-0.6, len(shares) - 0.4)
+        low_end = min(100 * share.interval[0] for share in shares)
+        axes.set_xlim(max(0.0, 10 * np.floor(low_end / 10)), 100.5)
+        axes.set_xlabel("successful flights, %")
+
+    height = 62 + 26 * len(shares)
+    return plot.responsive(
+        draw, (height, height), f"Rates of success by table, gate {result.gate.name}"
+    )
+
+
+def flight_paths(drawn: Sequence[Drawn], gate: str) -> str:
+    """Where they flew, in space."""
+
+    def draw(figure: Figure, is_wide: bool) -> None:
+        count = 2 if is_wide else 1
+        for column in range(count):
+            axes: Any = figure.add_subplot(1, count, column + 1, projection="3d")
+            draw_space(axes, drawn, is_seen_from_above=column == 1)
+        handles = [
+            figure.axes[0].plot([], [], [], color=colour, label=label)[0]
+            for colour, label in ((plot.FIRST, "success"), (plot.SECOND, "failure"))
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+
+    caption = (
+        f"The paths of {len(drawn)} flights, in metres. A dot is where one begins, the cross is "
+        "where the target is at first."
+    )
+    if any(flight.target_moves for flight in drawn):
+        caption += " Green: the target's way."
+    picture = plot.responsive(draw, (500, 430), f"Paths of flights in space, gate {gate}")
+    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
+
+
+def greatest_m(flight: Drawn) -> float:
+    """Along an axis, from the origin."""
+    return float(np.abs(flight.points["position_m"]).max())
+
+
+def draw_space(axes: Any, drawn: Sequence[Drawn], *, is_seen_from_above: bool) -> None:
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color(plot.CARD)
+        axis.line.set_color(plot.LINE)
+        axis.set_tick_params(labelsize=10)
+    reach = min(MOST_REACH_M, max(greatest_m(flight) for flight in drawn))
+    for flight in reversed(drawn):
+        path = flight.points["position_m"].astype(float)
+        path[np.abs(path).max(axis=1) > reach] = np.nan
+        x, y, z = path.T
+        colour = plot.FIRST if flight.cause == Cause.SUCCESS else plot.SECOND
+        width = 1.9 if flight.name else 0.9
+        axes.plot(x, y, z, color=colour, linewidth=width)
+        axes.plot(x[:1], y[:1], z[:1], "o", color=colour, markersize=4, markeredgewidth=0)
+        if flight.target_moves:
+            target = flight.points["target_position_m"].astype(float)
+            axes.plot(*target.T, color=plot.GOAL, linewidth=0.9)
+    axes.plot([0], [0], [0], "+", color=plot.INK, markersize=11, markeredgewidth=1.6)
+    for set_limits in (axes.set_xlim, axes.set_ylim, axes.set_zlim):
+        set_limits(-reach, reach)
+    axes.set_proj_type("ortho")
+    axes.set_xlabel("x")
+    axes.set_ylabel("y")
+    if is_seen_from_above:
+        axes.view_init(elev=90, azim=-90)
+        axes.set_box_aspect((1, 1, 1), zoom=1.2)
+        axes.set_zticks([])
+        axes.set_title("from above", color=plot.SOFT, y=0.98)
+    else:
+        axes.view_init(elev=22, azim=-58)
+        axes.set_box_aspect((1, 1, 1), zoom=1.05)
+        axes.set_zlabel("z")
+        axes.set_title("from the side", color=plot.SOFT, y=1.0)
+
+
+def flight_series(drawn: Sequence[Drawn], rule: Rule, gate: str) -> str:
+    """Distance, tilt and rotors of the flights that have a name, beside each other."""
+    flights = [flight for flight in drawn if flight.name]
+    if not flights:
+        return ""
+    rows: tuple[tuple[str, Callable[[Any, Drawn, Rule], None]], ...] = (
+        ("distance from the target, m", draw_distance),
+        ("tilt, degrees", draw_tilt),
+        ("thrust commanded, of the greatest", draw_thrust),
+    )
+
+    def draw(figure: Figure, is_wide: bool) -> None:
+        columns = len(flights) if is_wide else 1
+        count = len(rows) * len(flights)
+        grid = figure.subplots(count // columns, columns, squeeze=False, sharex=True)
+        for column, flight in enumerate(flights):
+            for row, (label, draw_row) in enumerate(rows):
+                axes = grid[row][column] if is_wide else grid[column * len(rows) + row][0]
+                draw_row(axes, flight, rule)
+                axes.set_xlim(0, rule.seconds)
+                plot.title(axes, f"{flight.title}\n{label}" if row == 0 else label)
+        for axes in grid[-1]:
+            axes.set_xlabel("time, s")
+        handles = [
+            grid[0][0].plot([], [], color=colour, label=name)[0]
+            for colour, name in zip(COLOURS_OF_ROTORS, ROTORS, strict=True)
+        ]
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=4 if is_wide else 2, frameon=False
+        )
+
+    heights = (150 * len(rows) + 60, 140 * len(rows) * len(flights) + 60)
+    picture = plot.responsive(draw, heights, f"Flights over time, gate {gate}")
+    caption = "Dashed: the radius of success. Shaded: the time in which it counts."
+    return f'<figure>{picture}<figcaption class="caption">{caption}</figcaption></figure>'
+
+
+def draw_distance(axes: Any, flight: Drawn, rule: Rule) -> None:
+    error = flight.points["position_m"].astype(float) - flight.points["target_position_m"]
+    distance = np.maximum(np.linalg.norm(error, axis=1), NEAREST_M)
+    distance_axes(axes, rule)
+    axes.plot(flight.time_s, distance, color=plot.FIRST, linewidth=1.6)
+
+
+def distance_axes(axes: Any, rule: Rule) -> None:
+    """With the radius of success, and the time in which it counts."""
+    axes.set_yscale("log")
+    axes.axhline(rule.radius_m, color=plot.GOAL, linewidth=1.4, linestyle=(0, (5, 4)))
+    axes.axvspan(
+        rule.seconds - rule.last_seconds, rule.seconds, color=plot.LINE, alpha=0.45, linewidth=0
+    )
+    axes.set_ylim(NEAREST_M, 10)
+    axes.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
+    axes.minorticks_off()
+
+
+def draw_tilt(axes: Any, flight: Drawn, _rule: Rule) -> None:
+    _, x, y, _ = flight.points["attitude"].T.astype(float)
+    tilt = np.degrees(np.arccos(np.clip(1 - 2 * (x * x + y * y), -1, 1)))
+    axes.plot(flight.time_s, tilt, color=plot.FIRST, linewidth=1.6)
+    axes.set_ylim(-4, 184)
+    axes.set_yticks([0, 90, 180])
+
+
+def draw_thrust(axes: Any, flight: Drawn, _rule: Rule) -> None:
+    thrusts = flight.trace["action"][::EVERY].astype(float)
+    time_s = np.arange(len(thrusts)) * EVERY * flight_library().tick_s
+    for rotor, colour in enumerate(COLOURS_OF_ROTORS):
+        axes.plot(time_s, thrusts[:, rotor], color=colour, linewidth=0.8)
+    axes.set_ylim(-0.04, 1.04)
+    axes.set_yticks([0, 0.5, 1])

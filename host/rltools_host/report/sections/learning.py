@@ -1,34 +1,36 @@
-"""Returns over training: each training episode, evaluations, the policy at the end."""
+"""What was learned over training: returns of episodes and evaluations, and what the algorithm
+reported of its learning."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rltools_host.report import plot
-from rltools_host.report.markup import Section, number
-from rltools_host.report.plot import Curve, Values, thousands
+from rltools_host.report.markup import Section, number, text
+from rltools_host.report.plot import Curve, thousands
 from rltools_host.report.run_data import RunData, values_of
+from rltools_host.runs.rows import metric_names
+from rltools_host.training.metrics_log import words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+HEIGHT = 150  # CSS pixels, of a metric
+PAGE = 1020  # of a row of curves
+GAP = 20
+DECADES = 2  # a positive metric that spans more has a logarithmic axis
+STYLE = """
+.metrics { display: grid; grid-template-columns: repeat(var(--columns), 1fr); gap: 18px 20px; }
+@media (max-width: 720px) { .metrics { grid-template-columns: repeat(2, 1fr); } }
+@media (max-width: 480px) { .metrics { grid-template-columns: 1fr; } }
+"""
 
-@dataclass(frozen=True)
-class LearningData:
-    training: Curve  # return of each training episode
-    evaluation: Curve  # mean return of each evaluation
-    evaluation_low: Values  # mean minus deviation, but no less than the smallest return
-    evaluation_high: Values
-    final: tuple[float, float, float] | None  # step, mean and deviation after training
-    final_label: str
-    goal: float | None
 
-
-def section(data: RunData) -> Section | None:
+def returns(data: RunData) -> Section | None:
     if not data.rows("progress") and not data.rows("evaluation"):
         return None
     evaluations = data.rows("evaluation")
@@ -42,37 +44,21 @@ def section(data: RunData) -> Section | None:
     lead += "."
     if data.goal is not None:
         lead += f" A return of {number(data.goal)} is what the environment calls solved."
-    return Section("Learning", lead, learning_curve(learning_data(data)))
+    return Section("Learning", lead, learning_curve(data))
 
 
-def learning_data(data: RunData) -> LearningData:
-    progress, evaluations = data.rows("progress"), data.rows("evaluation")
-    mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
-    episodes = values_of(progress, "episodes")
-    is_new = np.diff(episodes, prepend=0) > 0  # an episode ended since the row before
-    final, final_label = None, ""
-    if data.evaluation is not None:
-        final = (float(data.steps_done), data.evaluation.mean, data.evaluation.std)
-        final_label = f"{data.evaluation.episodes} episodes afterwards"
-    return LearningData(
-        training=Curve(
-            values_of(progress, "step")[is_new], values_of(progress, "last_return")[is_new]
-        ),
-        evaluation=Curve(values_of(evaluations, "step"), mean),
-        evaluation_low=np.maximum(mean - std, values_of(evaluations, "return_min")),
-        evaluation_high=np.minimum(mean + std, values_of(evaluations, "return_max")),
-        final=final,
-        final_label=final_label,
-        goal=data.goal,
-    )
-
-
-def learning_curve(data: LearningData) -> str:
+def learning_curve(data: RunData) -> str:
     """Returns over steps: training episodes, evaluations with a band of one deviation, the goal."""
+    progress, evaluations = data.rows("progress"), data.rows("evaluation")
+    # Where an episode ended since the row before.
+    is_new = np.diff(values_of(progress, "episodes"), prepend=0) > 0
+    training = Curve(values_of(progress, "step"), values_of(progress, "last_return"))
+    training = Curve(training.steps[is_new], training.values[is_new]).finite()
+    steps = values_of(evaluations, "step")
+    mean, std = values_of(evaluations, "return_mean"), values_of(evaluations, "return_std")
 
     def draw(figure: Figure, is_wide: bool) -> None:
         axes = figure.add_subplot()
-        training = data.training.finite()
         axes.plot(
             training.steps,
             training.values,
@@ -84,9 +70,9 @@ def learning_curve(data: LearningData) -> str:
             markeredgewidth=0,
             label="training episode",
         )
-        steps, mean = data.evaluation.steps, data.evaluation.values
         if steps.size:
-            low, high = data.evaluation_low, data.evaluation_high
+            low = np.maximum(mean - std, values_of(evaluations, "return_min"))
+            high = np.minimum(mean + std, values_of(evaluations, "return_max"))
             axes.fill_between(steps, low, high, color=plot.FIRST, alpha=0.16, linewidth=0)
             axes.plot(
                 steps,
@@ -97,19 +83,18 @@ def learning_curve(data: LearningData) -> str:
                 markersize=5,
                 label="evaluation, mean ± deviation",
             )
-        if data.final is not None:
-            step, value, deviation = data.final
+        if data.evaluation is not None:
             axes.errorbar(
-                [step],
-                [value],
-                [deviation],
+                [data.steps_done],
+                [data.evaluation.mean],
+                [data.evaluation.std],
                 color=plot.INK,
                 marker="D",
                 markersize=6,
                 linestyle="none",
                 elinewidth=1.6,
                 capsize=3,
-                label=data.final_label,
+                label=f"{data.evaluation.episodes} episodes afterwards",
                 zorder=5,
             )
         if data.goal is not None:
@@ -143,3 +128,52 @@ def legend(figure: Figure, axes: Axes, is_wide: bool) -> None:
         labelcolor=plot.INK,
         handletextpad=0.5,
     )
+
+
+# -- metrics ---------------------------------------------------------------------------------------
+
+
+def metrics(data: RunData) -> Section | None:
+    progress = data.rows("progress")
+    steps = values_of(progress, "step")
+    names = dict.fromkeys(name for row in progress for name in metric_names(row))
+    curves = {name: Curve(steps, values_of(progress, name)).finite() for name in names}
+    known = {name: curve for name, curve in curves.items() if curve.steps.size}
+    if not known:
+        return None
+    count = columns(len(known))
+    width = (PAGE - (count - 1) * GAP) // count
+    meanings = {metric.name: metric.description for metric in data.metrics_described}
+    figures = "".join(
+        f"<figure>{small_curve(words(name), curve, width)}"
+        f"<figcaption>{text(meanings.get(name, ''))}</figcaption></figure>\n"
+        for name, curve in known.items()
+    )
+    lead = "What the algorithm says of its learning: means between two reports."
+    body = f'<div class="metrics" style="--columns: {count}">\n{figures}</div>'
+    return Section("Metrics", lead, body, STYLE)
+
+
+def columns(count: int) -> int:
+    """Three or four: the number that leaves fewer places empty."""
+    return min((4, 3), key=lambda columns: -count % columns)
+
+
+def small_curve(name: str, curve: Curve, width: int) -> str:
+    """A metric over steps."""
+    with plot.figure_of(width, HEIGHT) as figure:
+        axes = figure.add_subplot()
+        axes.plot(curve.steps, curve.values, color=plot.FIRST, linewidth=1.3)
+        if is_logarithmic(curve.values.tolist()):
+            axes.set_yscale("log")
+            axes.yaxis.set_minor_formatter(lambda _value, _position: "")
+        axes.yaxis.set_major_formatter(plot.short_number)
+        plot.title(axes, name)
+        plot.use_thousands(axes, is_wide=False, both=False)
+        axes.set_xlabel("environment steps")
+        return plot.svg_of(figure, "metric", f"{name} over environment steps")
+
+
+def is_logarithmic(values: Sequence[float]) -> bool:
+    lowest, highest = min(values), max(values)
+    return lowest > 0 and highest > lowest * 10**DECADES

@@ -1,4 +1,5 @@
-"""Where the run comes from, and how to repeat it."""
+"""Where the run comes from: its training state on other boards, its hyperparameters against the
+experiment's defaults, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -6,14 +7,150 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
+from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.gymnasium_tasks.task import task_of_run
-from rltools_host.report.markup import Section, number, text
-from rltools_host.report.run_data import RunData, identity_of
-from rltools_host.report.sections.hyperparameters import is_default, plain
+from rltools_host.report.markup import Html, Section, number, table, text
+from rltools_host.report.run_data import RunData, identity_of, known_board
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import run_names
+
+# -- the same bits ---------------------------------------------------------------------------------
 
 
-def section(data: RunData) -> Section | None:
+def same_bits(data: RunData) -> Section | None:
+    digest = str(data.metadata.get("state_sha256") or "")
+    if not digest or data.image is None:
+        return None
+    rows = [same_bits_row(data.folder, digest, is_this=True)]
+    rows += [same_bits_row(other, digest, is_this=False) for other in find_companions(data.folder)]
+    lead = (
+        f"The policy's {len(data.image.examples)} examples, computed by the board, were replayed "
+        "on this machine: every bit of every layer agrees. The training state is all weights, "
+        "optimiser moments and the replay buffer."
+    )
+    heads = ("trained on", "SHA-256 of the training state", "")
+    return Section("The same bits", lead, table(heads, rows, "stacked", ("sentence", "")))
+
+
+def same_bits_row(folder: RunFolder, expected: str, *, is_this: bool) -> tuple[str, ...]:
+    digest = str(folder.metadata.get("state_sha256"))
+    if is_this:
+        badge = "this run"
+    elif digest == expected:
+        badge = '<span class="badge good">same bits</span>'
+    else:
+        badge = '<span class="badge bad">other bits</span>'
+    return (
+        str(folder.metadata.get("board")),
+        Html(f"<code>{text(digest)}</code>"),
+        Html(badge),
+    )
+
+
+def find_companions(folder: RunFolder) -> list[RunFolder]:
+    """Finished runs beside this one with the same training on another board."""
+    companions: dict[str, RunFolder] = {}
+    for name in run_names(folder.path.parent):
+        if name == folder.name:
+            continue
+        try:
+            other = RunFolder.open(folder.path.parent / name)
+        except RltError:
+            continue
+        same = ("experiment", "fingerprint", "seed", "steps")
+        if any(other.metadata.get(key) != folder.metadata.get(key) for key in same):
+            continue
+        if training_of(other.metadata) != training_of(folder.metadata):
+            continue
+        if other.metadata.get("board") == folder.metadata.get("board"):
+            continue
+        if not (gives_the_same_bits(folder) and gives_the_same_bits(other)):
+            continue
+        if other.metadata.get("state_sha256") and other.metadata.get("state") == "finished":
+            companions[str(other.metadata.get("board"))] = other
+    return list(companions.values())
+
+
+def gives_the_same_bits(folder: RunFolder) -> bool:
+    """Whether the run's board is meant to; one that is not described here any more is."""
+    board = known_board(folder.metadata)
+    return board is None or board.bit_identical
+
+
+def training_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyperparameters that influence the training state."""
+    watching = ("report_every", "eval_every", "eval_episodes")
+    values = metadata.get("hyperparameters") or {}
+    return {name: value for name, value in values.items() if name not in watching}
+
+
+# -- hyperparameters -------------------------------------------------------------------------------
+
+
+def hyperparameters(data: RunData) -> Section | None:
+    values = data.metadata.get("hyperparameters") or {}
+    if not values:
+        return None
+    described = {entry.name: entry for entry in data.hyperparameters}
+    changed = [name for name in values if name in described and not is_default(data, name)]
+    chosen = [name for name in changed if not is_the_boards(data, name)]
+    rows = []
+    for name, value in values.items():
+        entry = described.get(name)
+        mark, sentence, unit = "", "", ""
+        if entry is not None:
+            mark = "default" if is_default(data, name) else f"default {plain(entry.default)}"
+            if name in changed and is_the_boards(data, name):
+                mark += ", set by the board"
+            sentence, unit = entry.description, entry.unit
+        weight = "strong" if name in changed else "span"
+        shown = Html(f"<{weight}>{text(plain(value))}</{weight}> {text(unit)}")
+        rows.append((Html(f"<code>{text(name)}</code>"), shown, mark, sentence))
+    lead = "All are the experiment's defaults."
+    if chosen:
+        lead = f"Other than the experiment's defaults: <strong>{text(', '.join(chosen))}</strong>."
+    if not described:
+        lead = "The experiment has changed since, so its defaults are not shown."
+    heads = ("name", "value", "", "meaning")
+    columns = ("number", "soft", "soft sentence")
+    return Section("Hyperparameters", lead, table(heads, rows, "stacked", columns))
+
+
+def is_default(data: RunData, name: str) -> bool:
+    """Whether the run's value is the default, to the precision of a float."""
+    value = (data.metadata.get("hyperparameters") or {}).get(name)
+    for entry in data.hyperparameters:
+        if entry.name == name:
+            return bool(np.float32(entry.default) == np.float32(value))
+    return False
+
+
+def is_the_boards(data: RunData, name: str) -> bool:
+    """Whether the value is what the board's description gives; it does not influence training."""
+    values = data.metadata.get("hyperparameters") or {}
+    environments = (data.metadata.get("learning") or {}).get("environments", 1)
+    return (
+        name == "report_every"
+        and data.board is not None
+        and values.get(name) == data.board.report_every * environments
+    )
+
+
+def plain(value: Any) -> str:
+    """The shortest decimal that is the same float."""
+    if isinstance(value, float):
+        short = str(np.float32(value))
+        return short.removesuffix(".0")
+    return str(value)
+
+
+# -- provenance ------------------------------------------------------------------------------------
+
+
+def provenance(data: RunData) -> Section | None:
     metadata, identity = data.metadata, identity_of(data.metadata)
     rows: list[tuple[str, Any]] = [("run", data.folder.name)]
     rows.append(("state", data.folder.state))
@@ -35,16 +172,12 @@ def section(data: RunData) -> Section | None:
     rows.append(("observations outside their range", data.folder.observations_outside or ""))
     rows.append(("host", flat(metadata.get("host"))))
     rows.append(("versions", flat(metadata.get("versions"))))
-    body = "".join(
-        f"<tr><th>{text(name)}</th><td>{code_or_text(name, value)}</td></tr>"
-        for name, value in rows
-        if value not in (None, "", {})
-    )
+    known = [(name, code_or_text(name, value)) for name, value in rows if value not in (None, "")]
     command = ""
     if metadata.get("experiment"):
         command = f"<h3>To reproduce</h3><pre><code>{text(reproduction(data))}</code></pre>"
     lead = "Where this run comes from, and how to get the same bits again."
-    return Section("Provenance", lead, f"<table><tbody>{body}</tbody></table>{command}")
+    return Section("Provenance", lead, table((), known, columns=("",)) + command)
 
 
 def faults_of(data: RunData) -> str:
@@ -68,7 +201,7 @@ def readable_time(value: Any) -> str:
 
 def code_or_text(name: str, value: Any) -> str:
     is_code = name == "run" or "SHA-256" in name or "fingerprint" in name
-    return f"<code>{text(value)}</code>" if is_code else text(value)
+    return Html(f"<code>{text(value)}</code>") if is_code else str(value)
 
 
 def flat(value: Any) -> str:

@@ -21,7 +21,7 @@ from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report import picture
 from rltools_host.report.pictures import mujoco as movement
 from rltools_host.report.run_data import RunData, episodes_of, typical
-from rltools_host.report.sections import episode as episode_section
+from rltools_host.report.sections.episodes import one_episode
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -190,7 +190,7 @@ def test_the_section_has_the_movement_above_its_panels(
         hyperparameters=(),
         metrics_described=(),
     )
-    section = episode_section.section(data)
+    section = one_episode(data)
     assert section is not None
     html = section.html()
     assert "gymnasium's reset with seed 31" in html

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from policy_run import make_policy_run
+from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
 from rltools_host.commands import fly
 from rltools_host.errors import FlightError
@@ -23,11 +21,8 @@ from rltools_host.report.sections.board_flights import section
 FILE, REPLAY = "flight-host.json", "flight-host.html"
 
 
-def html_of(folder: Path) -> str | None:
-    image = read_run_policy(str(folder))
-    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=image)
-    found = section(data)
-    return None if found is None else found.html()
+def html_of(folder: Path) -> str:
+    return section_html(section, folder, read_run_policy(str(folder)))
 
 
 def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
@@ -43,21 +38,33 @@ def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:
     fly.fly_board(request)
 
 
-def test_a_flight_and_the_link_to_its_replay(
+def test_flights_of_this_policy_and_the_links_to_their_replays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_policy_run(tmp_path / "run", controller())
-    assert html_of(run) is None
+    assert not html_of(run)
     flown(run, monkeypatch)
     html = html_of(run)
-    assert html is not None
     assert "<tr><th>host</th>" in html
     assert ">success</td>" in html
     assert "µs</td>" in html
     assert f'<a href="{REPLAY}">Replay in 3-D</a>' in html
     assert "fail-safe" not in html
     (run / REPLAY).unlink()
-    assert "<a " not in (html_of(run) or "<a ")
+    assert html_of(run)
+    assert "<a " not in html_of(run)
+    other = make_policy_run(tmp_path / "other", constant_policy(0.5, 0.5, 0.5, 0.5))
+    document = json.loads((run / FILE).read_text())
+    (other / FILE).write_text(json.dumps(document))
+    (other / "flight-px4.json").write_text("{}")  # another section's
+    assert not html_of(other)
+    for key, value in (("board", 3), ("cause", "bored"), ("ticks", -1), ("cost", {})):
+        (run / FILE).write_text(json.dumps({**document, key: value}))
+        html = html_of(run)
+        assert f"{FILE} is damaged ({key}" in html
+        assert "<table>" not in html
+    (run / FILE).write_text("[]")
+    assert f"{FILE} is damaged" in html_of(run)
 
 
 def test_when_and_why_there_was_a_fail_safe(
@@ -67,27 +74,9 @@ def test_when_and_why_there_was_a_fail_safe(
     with pytest.raises(FlightError):
         flown(run, monkeypatch, "cut@1")
     html = html_of(run)
-    assert html is not None
     assert ">fault</td>" in html
     assert (
         '<strong class="bad">fail-safe</strong> at 1.004 s, tick 502, 2 ticks after the fault on '
         "purpose: the observation is too old. "
     ) in html
     assert f'href="{REPLAY}"' in html
-
-
-def test_another_policy_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = make_policy_run(tmp_path / "run", controller())
-    flown(run, monkeypatch)
-    other = make_policy_run(tmp_path / "other", constant_policy(0.5, 0.5, 0.5, 0.5))
-    document = json.loads((run / FILE).read_text())
-    (other / FILE).write_text(json.dumps(document))
-    (other / "flight-px4.json").write_text("{}")  # another section's
-    assert html_of(other) is None
-    for key, value in (("board", 3), ("cause", "bored"), ("ticks", -1), ("cost", {})):
-        (run / FILE).write_text(json.dumps({**document, key: value}))
-        html = html_of(run) or ""
-        assert f"{FILE} is damaged ({key}" in html
-        assert "<table>" not in html
-    (run / FILE).write_text("[]")
-    assert f"{FILE} is damaged" in (html_of(run) or "")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from policy_run import make_policy_run
+from policy_run import make_policy_run, section_html
 from policy_samples import sample_images
 from rltools_host.policies.image import parse_policy
-from rltools_host.report.sections.hardware_in_loop import section
+from rltools_host.report.sections.board import hardware_in_loop
 
 IMAGE = parse_policy(sample_images()["pendulum"])
 COST = {
@@ -54,20 +53,15 @@ def folder(tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "run")
 
 
-def html_of(folder: Path) -> str | None:
-    data: Any = SimpleNamespace(folder=SimpleNamespace(path=folder), image=IMAGE)
-    found = section(data)
-    return None if found is None else found.html()
-
-
-def test_nothing_was_tried(folder: Path) -> None:
-    assert html_of(folder) is None
+def html_of(folder: Path, *contents: str) -> str:
+    for number, content in enumerate(contents):
+        (folder / f"hil-{number}.json").write_text(content)
+    return section_html(hardware_in_loop, folder, IMAGE)
 
 
 def test_boards_and_the_paper(folder: Path) -> None:
-    (folder / "hil-one.json").write_text(json.dumps(result()))
-    html = html_of(folder)
-    assert html is not None
+    assert not html_of(folder)
+    html = html_of(folder, json.dumps(result()))
     for shown in ("qemu-&lt;m7&gt;", "1,007 of 1,009 inputs", "58,544", "5,023", "7,777"):
         assert shown in html
     assert "<strong>neither time nor cycles</strong>" in html
@@ -76,34 +70,22 @@ def test_boards_and_the_paper(folder: Path) -> None:
         assert shown in html
 
 
-def test_times_need_no_warning(folder: Path) -> None:
+def test_times_need_no_warning_and_what_was_not_measured_has_no_costs(folder: Path) -> None:
     timed = result(time_us=COST, tick={"time_us": COST})
     del timed["instructions"]
-    (folder / "hil-one.json").write_text(json.dumps(timed))
-    html = html_of(folder)
-    assert html is not None
+    html = html_of(folder, json.dumps(timed))
+    assert "p99.9" in html
     assert "instructions" not in html
-
-
-def test_what_was_not_measured_has_no_costs(folder: Path) -> None:
-    """The bits were wrong."""
-    (folder / "hil-one.json").write_text(json.dumps(result(instructions=None, tick={})))
-    html = html_of(folder)
-    assert html is not None
+    html = html_of(folder, json.dumps(result(instructions=None, tick={})))  # the bits were wrong
+    assert html
     assert "p99.9" not in html
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "{",
-        "[]",
-        "{}",
-        json.dumps(result(policy_sha256="00" * 32)),
-        json.dumps(result(outputs_sha256=None)),
-        json.dumps(result(instructions={"min": 1})),
-    ],
-)
-def test_what_does_not_belong_is_left_out(folder: Path, content: str) -> None:
-    (folder / "hil-one.json").write_text(content)
-    assert html_of(folder) is None
+def test_what_does_not_belong_is_left_out(folder: Path) -> None:
+    wrong: tuple[dict[str, Any], ...] = (
+        {"policy_sha256": "00" * 32},
+        {"outputs_sha256": None},
+        {"instructions": {"min": 1}},
+    )
+    results = [json.dumps(result(**changes)) for changes in wrong]
+    assert not html_of(folder, "{", "[]", "{}", *results)

@@ -1,0 +1,291 @@
+"""What a run takes of its board: memory, time, and what `rlt hil` found, with the paper's figures
+beside it.
+
+What lies in the memories is known from run.json, and part by part from the firmware's ELF.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rltools_host.boards.description import load_board
+from rltools_host.build import firmware
+from rltools_host.build import memory as elf_memory
+from rltools_host.clock import microseconds_of
+from rltools_host.errors import DamagedFileError, RltError
+from rltools_host.files import read_json
+from rltools_host.hil import result
+from rltools_host.report.markup import Section, duration, number, table, text
+from rltools_host.report.run_data import RunData, values_of
+
+STACK_SECTIONS = (".stack", ".handler_stack")
+DATA_SECTION = ".bss"  # learner, scratch and the little that the application keeps
+# Microseconds of one pass on real boards: arXiv 2306.03530, table 2.
+PAPER_NETWORK = "13-64-64-4, ReLU"
+PAPER_COLUMNS = ("generic", "DSP", "optimised")
+NOT_AS_WRITTEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+PAPER_INFERENCE_US = {
+    "Crazyflie": (743, 478, 293),
+    "Pixhawk 6C": (133, 93, 53),
+    "Teensy 4.1": (64, 45, 41),
+    "ESP32": (4282, 279, 333),
+    "ESP32-C3": (8716, 6950, 6645),
+}
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def memory(data: RunData) -> Section | None:
+    regions = memory_map(data.metadata, len(data.image.data) if data.image else 0)
+    if not regions:
+        return None
+    bars = []
+    for region in regions:
+        spans, items = [], []
+        for part in region.parts:
+            share = 100 * part.bytes / region.bytes
+            spans.append(
+                f'<span class="part-{text(part.kind)}" style="width:{share:.3f}%" '
+                f'title="{text(part.name)}: {number(part.bytes)} bytes"></span>'
+            )
+            items.append(
+                f'<li><i class="part-{text(part.kind)}"></i>{text(part.name)} '
+                f"<b>{number(part.bytes)}</b></li>"
+            )
+        used = region.bytes - sum(part.bytes for part in region.parts if part.kind == "free")
+        bars.append(
+            f"<h3>{text(region.name)} · {number(used)} of {number(region.bytes)} bytes "
+            f"({100 * used / region.bytes:.1f} %)</h3>"
+            f'<div class="bar">{"".join(spans)}</div><ul class="parts">{"".join(items)}</ul>'
+        )
+    lead = (
+        "What the linker placed where, in bytes. The board has no other memory: what does not fit "
+        "fails the build."
+    )
+    return Section("Memory", lead, "".join(bars))
+
+
+@dataclass(frozen=True)
+class MemoryPart:
+    """Bytes of one purpose; `kind` is free, code, learner and so on."""
+
+    kind: str
+    name: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class MemoryRegion:
+    """A memory of the board; its parts fill it."""
+
+    name: str
+    bytes: int
+    parts: tuple[MemoryPart, ...]
+
+
+def memory_map(metadata: Mapping[str, Any], policy_bytes: int = 0) -> list[MemoryRegion]:
+    """The memories of the board that a run was trained on, by its run.json; none for the host."""
+    regions_told = metadata.get("memory") or []
+    if not regions_told:
+        return []
+    identity = metadata.get("identity") or {}
+    sections = sections_of_run(metadata)
+    regions = []
+    for index, entry in enumerate(regions_told):
+        used = int(entry["used_bytes"])
+        if len(regions_told) > 1 and index == len(regions_told) - 1:  # holds the bulk
+            parts = [
+                MemoryPart("replay", "replay buffer", int(identity.get("replay_bytes") or 0)),
+                MemoryPart("policy", "policy image", policy_bytes),
+            ]
+        else:
+            parts = fast_parts(identity, sections, used)
+        regions.append(fill(str(entry["name"]), int(entry["bytes"]), used, parts))
+    return regions
+
+
+def fast_parts(
+    identity: Mapping[str, Any], sections: Mapping[str, int], used: int
+) -> list[MemoryPart]:
+    """Code, learner, scratch and stack; in finer parts where the ELF's sections are known."""
+    state = [
+        MemoryPart(kind, kind, int(identity.get(f"{kind}_bytes") or 0))
+        for kind in ("learner", "scratch")
+    ]
+    if not sections:
+        return state
+    code, constants = sections.get(".text", 0), sections.get(".data", 0)
+    stack = sum(sections.get(name, 0) for name in STACK_SECTIONS)
+    data = sections.get(DATA_SECTION, 0)
+    return [
+        MemoryPart("code", "code", code),
+        MemoryPart("padding", "rest of its banks", used - code - constants - stack - data),
+        MemoryPart("constants", "constants", constants),
+        *state,
+        MemoryPart("other", "other data", data - sum(part.bytes for part in state)),
+        MemoryPart("stack", "stack", stack),
+    ]
+
+
+def fill(name: str, size: int, used: int, named: Iterable[MemoryPart]) -> MemoryRegion:
+    """Adds what is used otherwise, and what is free."""
+    parts = [part for part in named if part.bytes != 0]
+    rest = used - sum(part.bytes for part in parts)
+    if rest < 0 or any(part.bytes < 0 for part in parts):  # not the sizes of this firmware
+        parts, rest = [], used
+    if rest > 0:
+        parts = [*parts, MemoryPart("other", "everything else" if parts else "in use", rest)]
+    return MemoryRegion(name, size, (*parts, MemoryPart("free", "free", size - used)))
+
+
+def sections_of_run(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes of the sections of the run's firmware, if it is still there as it was."""
+    board_name, experiment = str(metadata.get("board")), str(metadata.get("experiment"))
+    try:
+        board = load_board(board_name)
+        program = firmware.program_path(board, experiment)
+        if not program.is_file() or program.stat().st_mtime > latest_start_s(metadata):
+            return {}
+        if elf_memory.memory_usage(board, program) != metadata.get("memory"):
+            return {}
+        return section_sizes(program)
+    except (RltError, OSError):
+        return {}
+
+
+def latest_start_s(metadata: Mapping[str, Any]) -> float:
+    """When the run was last started or resumed, in seconds since 1970; firmware is older."""
+    sessions = metadata.get("sessions") or [metadata]
+    try:
+        started_us = microseconds_of(str(sessions[-1].get("started")))
+    except ValueError:
+        return -math.inf
+    return started_us / 1e6 + 1  # run.json has whole seconds
+
+
+def section_sizes(program: Path) -> dict[str, int]:
+    """Size of each section of a 32-bit little-endian ELF."""
+    elf = program.read_bytes()
+    table_offset, entry_size, count = elf_memory.table_of(elf, 32, 46)
+    (names_index,) = struct.unpack_from("<H", elf, 50)
+    headers = [
+        struct.unpack_from("<IIIIII", elf, table_offset + index * entry_size)
+        for index in range(count)
+    ]
+    names_offset = headers[names_index][4]
+    sizes = {}
+    for name_offset, _, _, _, _, size in headers:
+        start = names_offset + name_offset
+        sizes[elf[start : elf.index(b"\0", start)].decode()] = size
+    return sizes
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+def timings(data: RunData) -> Section | None:
+    rows = []
+    train_s = data.metadata.get("train_s")
+    if train_s:
+        rows.append(("wall clock of the host", duration(float(train_s))))
+        evaluation_s = float(data.metadata.get("evaluation_s") or 0.0)
+        if evaluation_s:
+            rows.append(("of that, in evaluations", duration(evaluation_s)))
+        if float(train_s) > evaluation_s:
+            rate = data.steps_done / (float(train_s) - evaluation_s)
+            told = f"{number(rate, 1)} steps per second"
+            rows.append(("training speed, seen from the host, without them", told))
+    progress = data.rows("progress")
+    counts = values_of(progress, "counter")
+    total = float(data.metadata.get("guest_instructions") or (counts[-1] if counts.size else 0))
+    if math.isfinite(total) and total > 0:
+        unit = "guest instructions" if data.is_emulated else "µs of the board's clock"
+        rows.append((f"{unit}, training and evaluations", number(total)))
+        share = number(total / max(data.steps_done, 1))
+        rows.append((f"{unit} per environment step, all included", share))
+        median = median_of_updates(progress)
+        if median is not None:
+            rows.append((f"{unit} per step with an update, median", number(median)))
+    if not rows:
+        return None
+    lead = "Evaluations on the board count as well, and so do its messages."
+    if data.is_emulated:
+        lead = (
+            "The board is emulated. Guest instructions are what the emulated processor executed, "
+            "its talk with the host included; they are <strong>neither time nor cycles</strong> "
+            "of a real board. Wall clock and steps per second say how fast this host emulates."
+        )
+    return Section("Timings", lead, table((), rows))
+
+
+def median_of_updates(progress: Sequence[Mapping[str, Any]]) -> float | None:
+    """Counts per step between two reports, where every step had an update."""
+    counts, steps = values_of(progress, "counter"), values_of(progress, "step")
+    updates = values_of(progress, "updates")
+    step_gains = np.diff(steps)
+    training_only = (np.diff(updates) == step_gains) & (step_gains > 0)
+    if not training_only.any():
+        return None
+    return float(np.median(np.diff(counts)[training_only] / step_gains[training_only]))
+
+
+# -- hardware in the loop --------------------------------------------------------------------------
+
+
+def hardware_in_loop(data: RunData) -> Section | None:
+    found = results(data)
+    if not found:
+        return None
+    units = {result.unit_of(document) for document in found}
+    lead = (
+        "By <code>rlt hil</code>: the policy on boards, each compared with this machine over "
+        "random and extreme observations. Equal outputs have equal checksums. A tick is a call of "
+        "the executor: its checks, the pass and the limits of the action."
+    )
+    if result.INSTRUCTIONS in units:
+        lead += (
+            " Guest instructions are what an emulated processor executed; they are <strong>neither "
+            "time nor cycles</strong>, and cannot be compared with microseconds."
+        )
+    rows = [row for document in found for row in result.cost_rows(document)]
+    body = table(result.PARITY_HEADER, [result.parity_row(document) for document in found])
+    if rows:
+        body += table(result.COST_HEADER, rows)
+    return Section("Hardware in the loop", lead, body + paper())
+
+
+def results(data: RunData) -> list[Mapping[str, Any]]:
+    """Of the run's folder, but what another version wrote and lacks what is shown here."""
+    found = []
+    for path in sorted(data.folder.path.glob("hil-*.json")):
+        try:
+            document = read_json(path)
+            result.lines([document])
+        except (DamagedFileError, *NOT_AS_WRITTEN):
+            continue
+        # A run that went on has another policy now.
+        is_of_policy = data.image and document.get("policy_sha256") == data.image.sha256
+        if is_of_policy and "parity" in document:
+            found.append(document)
+    return found
+
+
+def paper() -> str:
+    rows = [
+        (board, *map(result.number_text, values), "microseconds")
+        for board, values in PAPER_INFERENCE_US.items()
+    ]
+    return (
+        "<h3>For comparison: the paper's table 2, real boards</h3>"
+        f"<p>Of another network ({PAPER_NETWORK}), with the authors' library: microseconds of one "
+        "pass with generic code, with the vendor's DSP library, and with optimised code.</p>"
+        + table(("board", *PAPER_COLUMNS, "unit"), rows)
+    )
