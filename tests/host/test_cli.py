@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rltools_host import __version__, cli, errors
-from rltools_host.commands import boards, groups
+from rltools_host.commands import boards
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -140,7 +140,7 @@ def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_several_seeds_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(groups, "run_seeds", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(train_command, "run_seeds", lambda *arguments: called.append(arguments))
     assert cli.run(["train", "e", "--seeds", "0-3,7", "--jobs", "2", "--steps", "5", "--json"]) == 0
     assert called == [(TrainingRequest("e", steps=5), "0-3,7", 2, None, True)]
 

@@ -1,23 +1,36 @@
-"""`rlt evaluate`: deterministic episodes of a run's policy, or its flights through a gate."""
+"""`rlt evaluate`: deterministic episodes of a run's policy, or its flights through a gate; of a
+group of runs each one's, and what they come to."""
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import numpy as np
 import typer
 
-from rltools_host.commands.evaluate_group import evaluate_group
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, RunArgument
-from rltools_host.errors import UsageError
-from rltools_host.policies.evaluation import CORE, Evaluation
+from rltools_host.errors import DiskError, GateError, RltError, UsageError
+from rltools_host.hints import near_path
+from rltools_host.policies.evaluation import CORE, Evaluation, one_decimal
+from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import find_group
+from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.names import find_group, is_run
+from rltools_host.ui.group_screen import summary_lines
+from rltools_host.ui.table import aligned
+
+if TYPE_CHECKING:
+    from rltools_host.flight.gate import Gate
+    from rltools_host.flight.gate_result import GateResult
 
 USUAL_EPISODES, USUAL_SEED = 100, 0
+Found = TypeVar("Found", Evaluation, "GateResult")
 
 
 def run(
@@ -30,13 +43,184 @@ def run(
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
     evaluation, notes = evaluated(RunFolder.open(run_name), episodes, seed, simulator, task)
-    for note in notes:
-        print(f"note: {note}", file=sys.stderr)
-    if as_json:
-        print(json.dumps({**evaluation.document(), "notes": notes}))
-    else:
-        print("\n".join(evaluation.lines()))
+    show({**evaluation.document(), "notes": notes}, evaluation.lines(), as_json)
     return evaluation
+
+
+def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
+    for note in document["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+    print(json.dumps(document) if as_json else "\n".join(lines))
+
+
+def of_group(
+    group: GroupFolder, notes: list[str], evaluate: Callable[[RunFolder], tuple[Found, list[str]]]
+) -> dict[RunName, Found]:
+    """What is found of each run that has a policy; `notes` get what must be known of it."""
+    found: dict[RunName, Found] = {}
+    for name in group.run_names():
+        path = group.path / name.folder
+        folder = RunFolder.open(path) if is_run(path) else None
+        if folder is None or not folder.policy_path.is_file():
+            notes.append(f"{name.folder} has no policy yet")
+            continue
+        try:
+            found[name], own_notes = evaluate(folder)
+        except RltError as error:
+            raise type(error)(f"{name.folder}: {error}") from None
+        notes += [f"{name.folder}: {note}" for note in own_notes]
+    if not found:
+        raise UsageError(f"no run of {near_path(group.path)} has a policy yet: train them first")
+    return found
+
+
+def group_document(
+    group: GroupFolder, found: Mapping[RunName, Found], notes: list[str], **fields: Any
+) -> dict[str, Any]:
+    evaluations = [
+        {**each.document(), "variant": name.variant, "training_seed": name.seed}
+        for name, each in found.items()
+    ]
+    return {"group": str(group.path), "evaluations": evaluations, **fields, "notes": notes}
+
+
+def evaluate_group(
+    name: str,
+    episodes: int,
+    seed: int,
+    simulator: str | None,
+    as_json: bool,
+    task: str | None = None,
+) -> None:
+    """Evaluates the policy of each run that has one, and prints a table."""
+    group, notes = GroupFolder.open(name), list[str]()
+    found = of_group(
+        group, notes, lambda folder: evaluated(folder, episodes, seed, simulator, task)
+    )
+    summary = [
+        {
+            "variant": variant["name"],
+            "label": variant["label"],
+            **statistics_of(
+                [value.mean for key, value in found.items() if key.variant == variant["name"]]
+            ),
+        }
+        for variant in group.variants
+    ]
+    document = group_document(group, found, notes, summary=summary)
+    show(document, [*lines_of(found), "", *summary_lines(summary)], as_json)
+
+
+def lines_of(found: dict[RunName, Evaluation]) -> list[str]:
+    """A row for each run, over its episodes."""
+    first = next(iter(found.values()))
+    rows = [("run", "return", "median", "worst", "success")]
+    for name, evaluation in found.items():
+        rate = evaluation.success_rate
+        rows.append(
+            (
+                str(name.folder),
+                f"{one_decimal(evaluation.mean)} ± {evaluation.std:.1f}",
+                one_decimal(float(np.median(evaluation.returns))),
+                one_decimal(min(evaluation.returns)),
+                "-" if rate is None else f"{100 * rate:.0f} %",
+            )
+        )
+    heading = (
+        f"{first.episodes} deterministic episodes of each run's {first.experiment} in "
+        f"{first.environment} ({first.simulator}, from seed {first.seed})"
+    )
+    return [heading, *(f"  {line}" for line in aligned(rows))]
+
+
+# -- a gate ----------------------------------------------------------------------------------------
+
+
+def evaluate_gate(
+    name: str,
+    gate_name: str,
+    episodes: int | None,
+    seed: int | None,
+    least: float | None,
+    as_json: bool,
+) -> None:
+    """Flies, prints, and keeps the result beside run.json where the gate was flown as defined."""
+    from rltools_host.flight.gate import load_gate
+    from rltools_host.flight.gate_result import percent
+
+    if least is not None and not 0 <= least <= 1:
+        raise UsageError(f"--least {least:g}: a rate lies between 0 and 1")
+    defined = load_gate(gate_name)
+    gate = defined.with_starts(episodes, seed)
+    is_kept, notes = gate == defined, list[str]()
+    if not is_kept:
+        notes.append(
+            f"the gate {gate.name} is {defined.episodes:,} flights of seed {defined.seed}: these "
+            "are others, and are not kept"
+        )
+    if find_group(name) is not None:
+        group = GroupFolder.open(name)
+        found = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept))
+        rates = [result.all.rate for result in found.values()]
+        rate = statistics.fmean(rates)
+        fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
+        document = group_document(group, found, notes, **fields)
+        show(document, gate_lines(gate, found, rate), as_json)
+    else:
+        result, own_notes = fly_run(RunFolder.open(name), gate, is_kept)
+        document = {**result.document(), "notes": notes + own_notes}
+        show(document, result.lines(), as_json)
+        rate = result.all.rate
+    if least is not None and rate < least:
+        raise GateError(
+            f"{percent(rate)} of the flights through the gate {gate.name} succeed, and "
+            f"{percent(least)} were to"
+        )
+
+
+def fly_run(folder: RunFolder, gate: Gate, is_kept: bool) -> tuple[GateResult, list[str]]:
+    from rltools_host.flight.gate_result import fly_gate
+
+    image = read_run_policy(folder)
+    image.verify()
+    notes, steps = list[str](), int(folder.metadata.get("steps", 0))
+    if image.step < steps:
+        notes.append(
+            f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"
+        )
+    result = fly_gate(gate, image, str(folder.path))
+    if is_kept:
+        try:
+            result.write(folder.path)
+        except DiskError as error:
+            notes.append(f"the report will not have it: {error}")
+    return result, notes
+
+
+def gate_lines(gate: Gate, found: Mapping[RunName, GateResult], mean: float) -> list[str]:
+    """Each seed's rate, and their mean."""
+    from rltools_host.flight.gate_result import percent
+
+    rows: list[tuple[str, ...]] = [("run", "success", "95 % interval", "settled, median")]
+    for name, result in found.items():
+        low, high = result.all.interval
+        settled = "-"
+        if result.all.successes:
+            settled = f"{sorted(result.settling_s)[result.all.successes // 2]:.2f} s"
+        interval = f"{100 * low:.1f} to {100 * high:.1f}"
+        rows.append((str(name.folder), percent(result.all.rate), interval, settled))
+    worst = min(result.all.rate for result in found.values())
+    return [
+        f"{gate.episodes:,} flights of each run's policy through the gate {gate.name}: "
+        f"{gate.title} (seed {gate.seed})",
+        *(f"  {line}" for line in aligned(rows)),
+        "",
+        f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; a success is "
+        f"{gate.rule.text}",
+    ]
+
+
+# -- the command -----------------------------------------------------------------------------------
 
 
 EXAMPLE = "evaluate latest --in gymnasium"
@@ -92,8 +276,6 @@ def command(
     """For a group of runs it evaluates each policy, and sums up."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
-        from rltools_host.commands.evaluate_gate import evaluate_gate
-
         evaluate_gate(run_name, gate, episodes, seed, least, json_output)
         return
     if task is not None and simulator == CORE:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands import groups
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json
+from rltools_host.commands.train import run_group
 from rltools_host.hints import command_line
 from rltools_host.runs.group import STUDY
 from rltools_host.training.group_plan import GroupRequest
@@ -131,4 +131,4 @@ def command(
         return
     study = load_study(name)
     given = TrainingRequest(board=board, steps=steps, out=out, threads=threads)
-    groups.run(request_of(study, given, seeds, jobs, tensorboard), json_output)
+    run_group(request_of(study, given, seeds, jobs, tensorboard), json_output)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Annotated, Any, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from rltools_host.build.algorithms import listed
-from rltools_host.commands.next_command import evaluation_line
+from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands.options import Json
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
-from rltools_host.training.seeds import means_group
-from rltools_host.ui.group_screen import times
+from rltools_host.training.seeds import means_group, parse_seeds
+from rltools_host.ui.group_screen import UNLIMITED, make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
+
+if TYPE_CHECKING:
+    from rltools_host.training.group_plan import GroupRequest
 
 
 def run(
@@ -81,6 +86,90 @@ def fault_lines(document: Mapping[str, Any]) -> list[str]:
             f"space; first: {document['observation_outside']}"
         )
     return lines
+
+
+def evaluation_line(document: Mapping[str, Any], run_path: Path) -> str:
+    """What evaluates a run, or a group, as it must be typed; of a Python function, in Python."""
+    task = document.get("task")
+    if task is None:
+        options = evaluation_options(document["experiment"], document["environment"])
+        return command_line("evaluate", run_path, *options)
+    if is_task(task):
+        return command_line("evaluate", run_path)
+    return f"rlt.evaluate_gymnasium(make_env, {str(run_path)!r})"
+
+
+# -- groups of runs --------------------------------------------------------------------------------
+
+
+def run_seeds(
+    request: TrainingRequest,
+    seeds: str | None,
+    jobs: int | None,
+    tensorboard: bool | None = None,
+    json_output: bool = False,
+) -> dict[str, Any]:
+    """What `rlt train` does with several seeds, and with any group that it goes on with."""
+    if request.seed is not None:
+        raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
+    if seeds is not None and request.resume is not None:
+        raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
+    from rltools_host.training.group_plan import GroupRequest
+
+    parsed = () if seeds is None else parse_seeds(seeds)
+    return run_group(GroupRequest(request, parsed, jobs=jobs, tensorboard=tensorboard), json_output)
+
+
+def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any]:
+    """Trains a group, prints what happens and returns the keys that `--json` prints."""
+    from rltools_host.report.group_page import write_group_report
+    from rltools_host.runs.group import STUDY, GroupFolder
+    from rltools_host.training.group import train_group
+
+    output = Output(sys.stdout)
+    stream = Output(sys.stderr) if json_output else output
+    try:
+        document = train_group(request, lambda view: make_group_screen(view, cast(IO[str], stream)))
+    except RltError as error:
+        if "runs" in error.details:
+            lines = result_lines(error.details, columns(stream))
+            print("\n".join(lines), file=stream, flush=True)
+        raise
+    group = GroupFolder.open(document["group"])
+    if group.metadata["kind"] == STUDY:  # it ends with its page, and the curves as numbers
+        report, curves = write_group_report(group)
+        document |= {"report": str(report), "curves": str(curves)}
+    lines = [*result_lines(document, columns(stream)), *next_lines(document)]
+    print("\n".join(lines), file=stream, flush=True)
+    if json_output:
+        print(json.dumps(document), file=output, flush=True)
+    if output.error is not None:
+        raise lost(output.error, near_path(group.path))
+    return document
+
+
+def columns(stream: Output) -> int:
+    """Of a terminal."""
+    with contextlib.suppress(OSError, ValueError):
+        if stream.isatty():
+            return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
+    return UNLIMITED
+
+
+def next_lines(document: Mapping[str, Any]) -> list[str]:
+    """Where it all lies, and how to look at it."""
+    group = near_path(Path(document["group"]))
+    lines = ["", f"  runs  {group}"]
+    if "report" in document:
+        lines.append(f"  page  {near_path(Path(document['report']))}")
+        lines.append(f"        {near_path(Path(document['curves']))}")
+    else:
+        lines.append(f"  next  {command_line('report', group)}")
+    word = "next" if "report" in document else "    "
+    return [*lines, f"  {word}  {evaluation_line(document, group)}"]
+
+
+# -- the command -----------------------------------------------------------------------------------
 
 
 def task_request(
@@ -233,8 +322,6 @@ def command(
         task,
     )
     if means_group(resume, seeds, jobs):
-        from rltools_host.commands import groups
-
-        groups.run_seeds(request, seeds, jobs, tensorboard, json_output)
+        run_seeds(request, seeds, jobs, tensorboard, json_output)
     else:
         run(request, tensorboard, json_output)
