@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -12,16 +11,9 @@ import typer
 from rltools_host.commands.options import Json, Output, RunArgument
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
-from rltools_host.policies import arduino, esp_idf
 from rltools_host.policies.export import FORMATS, encode_array, identifier
-from rltools_host.policies.image import PolicyImage, read_run_policy
-from rltools_host.policies.library_folder import write_folder
-
-# What is a folder: its name and files, and a file by which an earlier one is known.
-FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
-    "arduino": (arduino.library_files, arduino.MARK),
-    "esp-idf": (esp_idf.component_files, esp_idf.MARK),
-}
+from rltools_host.policies.folders import FOLDERS, write_folder
+from rltools_host.policies.image import read_run_policy
 
 
 def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +18,9 @@ from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
 from rltools_host.policies.contract import ObservationSum, PastAction
 from rltools_host.policies.core_source import activations, core_math_source
-from rltools_host.policies.header_template import HEADER_TEMPLATE
-from rltools_host.policies.image import (
-    Example,
-    Float32Array,
-    Layer,
-    PolicyImage,
-)
+from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
+
+HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 
 
 def identifier(name: str) -> str:
@@ -176,9 +175,29 @@ def number_list(values: Float32Array) -> str:
     return ", ".join(map(float_literal, values.tolist()))
 
 
+def fields(image: PolicyImage) -> dict[str, Any]:
+    """What the texts of several exports say of a policy, and of the contract where it acts."""
+    return {
+        "name": identifier(image.experiment),
+        "title": comment_text(
+            f"Policy of {image.experiment} for {image.environment}: "
+            f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
+        ),
+        "step": image.step,
+        "seed": image.seed,
+        "step_interval_us": image.step_interval_us,
+        "observation_dim": len(image.contract.observations),
+        "action_dim": len(image.actions),
+        "observations": channel_rows(image.contract.observations),
+        "actions": channel_rows(image.actions),
+        "safe_action": number_list(image.runner.safe_action()[0]),
+        "size": len(image.data),
+        "bytes": byte_rows(image.data),
+    }
+
+
 def c_header(image: PolicyImage) -> str:
     """The policy as C++17 source."""
-    safe_action, safe_output = image.runner.safe_action()
     name = identifier(image.experiment) + "_policy"
     used = sorted({layer.activation for layer in image.layers})
     values = {activation: activations()[activation] for activation in used}
@@ -197,27 +216,20 @@ def c_header(image: PolicyImage) -> str:
         parameters = (
             f"{array('kMean', mean)}\n\n{array('kInverseStd', inverse_std)}\n\n{parameters}"
         )
-    return HEADER_TEMPLATE.format(
-        title=comment_text(
-            f"Policy of {image.experiment} for {image.environment}: "
-            f"{image.step:,} training steps, seed {image.seed}, network {image.shape}."
-        ),
-        step_interval_us=image.step_interval_us,
+    header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))
+    return header.substitute(
+        fields(image),
+        name=name,
+        step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),
-        name=name,
         experiment=string_literal(image.experiment),
         environment=string_literal(image.environment),
         state_sha256=image.state_sha256,
-        step=image.step,
-        seed=image.seed,
         observation_dim=len(image.observations),
-        action_dim=len(image.actions),
         example_count=len(image.examples),
         observations=channel_rows(image.observations),
-        actions=channel_rows(image.actions),
-        safe_action=number_list(safe_action),
-        safe_output=number_list(safe_output),
+        safe_output=number_list(image.runner.safe_action()[1]),
         examples=example_rows(image.examples),
         parameters=parameters,
         core_math=core_math_source(sorted({*functions, "fma", "clamp", "absolute"})),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, sample_images
-from rltools_host.policies import arduino, esp_idf, export
+from rltools_host.policies import export, folders
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 
@@ -118,10 +118,9 @@ def test_no_environment_has_a_safe_action_that_an_export_would_not_know() -> Non
 
 def test_folders_state_the_contracts_safe_action() -> None:
     image = parse_policy(sample_images()[QUADROTORS[0]])
-    _, files = arduino.library_files(image)
+    _, files = folders.arduino_library(image)
     zeros = "{0x0p0f, 0x0p0f, 0x0p0f, 0x0p0f}"
     (data,) = (text.decode() for path, text in files.items() if path.endswith("_data.h"))
     assert f"constexpr float kSafeAction[] = {zeros};" in data
-    assert f"static const float remembering_safe_action[] = {zeros};" in esp_idf.policy_header(
-        image
-    )
+    header = folders.policy_header(image)
+    assert f"static const float remembering_safe_action[] = {zeros};" in header

@@ -17,10 +17,9 @@ from policy_samples import NETWORKS, sample_images
 from rltools_host.build.platformio import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
-from rltools_host.policies import arduino, esp_idf, export
+from rltools_host.policies import export, folders
 from rltools_host.policies.history import History
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.policies.library_folder import write_folder
 from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
@@ -79,9 +78,9 @@ def sample(name: str) -> PolicyImage:
 
 def arduino_library(image: PolicyImage, folder: Path) -> Path:
     """Written to a path with a space, as Arduino's own folders have."""
-    name, files = arduino.library_files(image)
+    name, files = folders.arduino_library(image)
     library = folder / "My libraries" / name
-    write_folder(library, files, arduino.MARK)
+    folders.write_folder(library, files, folders.ARDUINO_MARK)
     return library
 
 
@@ -230,8 +229,8 @@ def test_platformio_packs_the_arduino_library(tmp_path: Path) -> None:
 
 
 def component(folder: Path, network: str = "pendulum") -> Path:
-    name, files = esp_idf.component_files(sample(network))
-    write_folder(folder / name, files, esp_idf.MARK)
+    name, files = folders.esp_idf_component(sample(network))
+    folders.write_folder(folder / name, files, folders.ESP_IDF_MARK)
     return folder / name
 
 
@@ -260,7 +259,7 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
         driver = "riscv64-unknown-elf-gcc" if suffix == "c" else "riscv64-unknown-elf-g++"
         strict = [flag for flag in STRICT if flag != "-Wextra"]  # {0} for all the limits
         run(driver, f"-std={standard}", *strict, *includes, "-c", program, "-o", tmp_path / "m.o")
-    assert (folder / esp_idf.EMBEDDED).read_bytes() == image.data
+    assert (folder / folders.EMBEDDED).read_bytes() == image.data
 
 
 def test_espressifs_component_manager_packs_it(tmp_path: Path) -> None:

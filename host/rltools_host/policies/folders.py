@@ -1,0 +1,305 @@
+"""A policy as a folder that needs nothing of this repository: a library for Arduino, or a component
+for ESP-IDF, each with the headers of the core that run the policy."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rltools_host.build.cpp_text import comment_text
+from rltools_host.build.description import Channel
+from rltools_host.errors import UsageError
+from rltools_host.files import disk_error, partial_path
+from rltools_host.policies import export
+from rltools_host.policies.contract import PastAction
+from rltools_host.policies.image import PolicyImage
+from rltools_host.tree import TREE
+
+LICENSE = TREE.root / "LICENSE"
+LIBRARY = "rltools"  # the folder of the core's headers, in each
+INTEGRATIONS = TREE.root / "integrations"
+ARDUINO, ARDUINO_MARK = INTEGRATIONS / "arduino" / "library", "library.properties"
+VERSION = "0.1.0"
+URL = "https://arxiv.org/abs/2306.03530"
+ESP_IDF, ESP_IDF_MARK = INTEGRATIONS / "esp_idf" / "rlt_policy", "idf_component.yml"
+EXAMPLE = "examples/policy_task"
+EMBEDDED = f"{EXAMPLE}/main/policy.rltp"
+# Not what a build leaves behind.
+ESP_IDF_PARTS = (
+    *("CMakeLists.txt", "Kconfig", ESP_IDF_MARK, "include", "src", f"{EXAMPLE}/CMakeLists.txt"),
+    *(f"{EXAMPLE}/partitions.csv", f"{EXAMPLE}/sdkconfig.defaults", f"{EXAMPLE}/main"),
+)
+
+
+def library_headers(sources: Iterable[bytes]) -> dict[str, bytes]:
+    """What these sources include of the library, and all that those include: name -> content.
+
+    What is included behind a condition counts as well: it is another processor's.
+    """
+    found: dict[str, bytes] = {}
+    waiting = list(sources)
+    while waiting:
+        for name in re.findall(r'#include "(rltools/[^"]+)"', waiting.pop().decode()):
+            if name not in found:
+                found[name] = (TREE.include / name).read_bytes()
+                waiting.append(found[name])
+    return dict(sorted(found.items()))
+
+
+def write_folder(folder: Path, files: Mapping[str, bytes], mark: str) -> None:
+    """The folder appears whole, in place of an earlier one; `mark` is a file that each has. What a
+    user has put into that stays, but for headers of the library's own folder."""
+    if folder.exists() and not (folder / mark).is_file():
+        raise UsageError(f"{folder} is there already and has no {mark}: choose another folder")
+    partial = partial_path(folder)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        for name, content in files.items():
+            path = partial / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        for path in sorted(folder.rglob("*")):
+            target = partial / path.relative_to(folder)
+            is_own = LIBRARY in target.relative_to(partial).parts
+            if path.is_file() and not target.exists() and not is_own:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(path, target)
+        if folder.exists():
+            shutil.rmtree(folder)
+        partial.rename(folder)
+    except OSError as error:
+        raise disk_error(folder, error) from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def folder_of(root: Path, *parts: str) -> dict[str, bytes]:
+    """Every file of these parts of it, of all of it where none is named."""
+    found = [path for part in parts or ("",) for path in ((root / part), *(root / part).rglob("*"))]
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(found)
+        if path.is_file()
+    }
+
+
+# -- Arduino ---------------------------------------------------------------------------------------
+
+
+def class_name(image: PolicyImage) -> str:
+    """ "pendulum-td3" is PendulumTd3Policy."""
+    words = export.identifier(image.experiment).split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Policy"
+
+
+def channel_comments(what: str, channels: Sequence[Channel]) -> str:
+    return f"// {what}:\n{export.channel_comment(channels)}"
+
+
+def interface_header(image: PolicyImage) -> str:
+    """What a sketch includes."""
+    return INTERFACE.format_map(
+        {
+            **export.fields(image),
+            "name": class_name(image),
+            "observations": channel_comments("Observations", image.contract.observations),
+            "actions": channel_comments("Actions", image.actions),
+            "safe_action": ", ".join(f"{value:.9g}" for value in image.runner.safe_action()[0]),
+        }
+    )
+
+
+def data_header(image: PolicyImage) -> str:
+    """What the library's source includes besides: contract and image."""
+    widest = max(len(image.observations), *(layer.bias.size for layer in image.layers))
+    added = image.place_inputs
+    ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
+    return DATA.format(
+        **export.fields(image),
+        scratch_floats=2 * widest + max(2 * len(image.actions), (len(added) + 1) // 2),
+        # Sums are kept where there is a history.
+        history_ticks=max(ages, default=1 if added else 0),
+    )
+
+
+def sensor_lines(image: PolicyImage) -> str:
+    """An observation in the middle of its ranges, which the user replaces."""
+    return "\n".join(
+        comment_text(
+            f"  observation[{index}] = "
+            f"{(channel.minimum + channel.maximum) / 2:.9g};  // {channel.name}, {channel.unit}"
+        )
+        for index, channel in enumerate(image.contract.observations)
+    )
+
+
+def motor_lines(image: PolicyImage) -> str:
+    return "\n".join(
+        comment_text(f"  // action[{index}]: {channel.name}, {channel.unit}")
+        for index, channel in enumerate(image.actions)
+    )
+
+
+def arduino_library(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
+    """The library's name and files."""
+    name = class_name(image)
+    replaced = {
+        "PolicyName": name,
+        "  // SENSORS": sensor_lines(image),
+        "  // MOTORS": motor_lines(image),
+    }
+    files = {}
+    for path, content in folder_of(ARDUINO).items():
+        text = content.decode()
+        for word, replacement in replaced.items():
+            text = text.replace(word, replacement)
+        files[path.replace("PolicyName", name)] = text.encode()
+    files[f"src/{name}.h"] = interface_header(image).encode()
+    files[f"src/{name}_data.h"] = data_header(image).encode()
+    for header, content in library_headers(files.values()).items():
+        files[f"src/{header}"] = content
+    sentence = f"Policy of {image.experiment}, trained for {image.environment}"
+    properties = {
+        "name": name,
+        "version": VERSION,
+        "author": "RLtools",
+        "maintainer": "RLtools",
+        "sentence": comment_text(f"{sentence}."),
+        "paragraph": comment_text(
+            f"Network {image.shape}, {image.step} training steps, seed {image.seed}, "
+            f"a step every {image.step_interval_us} us."
+        ),
+        "category": "Device Control",
+        "url": URL,
+        "architectures": "*",
+        "includes": f"{name}.h",
+    }
+    files[ARDUINO_MARK] = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
+    manifest = {
+        "name": name,
+        "version": VERSION,
+        "description": properties["sentence"],
+        "keywords": "reinforcement learning, control",
+        "homepage": URL,
+        "license": "MIT",
+        "frameworks": "arduino",
+        "platforms": "*",
+        "headers": f"{name}.h",
+        "build": {"flags": ["-ffp-contract=off"]},
+    }
+    files["library.json"] = (json.dumps(manifest, indent=2) + "\n").encode()
+    files["LICENSE"] = LICENSE.read_bytes()
+    return name, files
+
+
+INTERFACE = """\
+// {title}
+// Written by `rlt export RUN --to arduino`.
+//
+{observations}
+{actions}
+#pragma once
+
+#include <stdint.h>
+
+class {name}Class {{
+ public:
+  static constexpr int kObservationDim = {observation_dim};
+  static constexpr int kActionDim = {action_dim};
+  static constexpr uint32_t kStepInterval_us = {step_interval_us};
+
+  // Once, in setup(). False where this processor, compiler or a flag of it gives other bits than
+  // those of training: there is no policy then. `safe_action` (kActionDim) is what is done where
+  // something is wrong; null: {safe_action}, of the contract that the policy is made for.
+  bool begin(const float* safe_action = nullptr);
+
+  // At kStepInterval_us or faster, with micros(). The action is always set: finite and within its
+  // ranges. False: it is the safe one, and status() says why.
+  bool step(uint32_t now_us, const float* observation, float* action);
+
+  // What the last step did, in words.
+  const char* status() const;
+}};
+
+extern {name}Class {name};
+"""
+
+DATA = """\
+// The contract and the image of the policy: for the library's own source.
+#pragma once
+
+#include "rltools/policy/contract.h"
+
+namespace {{
+
+constexpr rlt::Channel kObservations[] = {{
+{observations}
+}};
+constexpr rlt::Channel kActions[] = {{
+{actions}
+}};
+constexpr float kSafeAction[] = {{{safe_action}}};
+constexpr int kScratchFloats = {scratch_floats};
+// Of its own last actions, which the library gives it.
+constexpr int kHistoryTicks = {history_ticks};
+
+alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
+{bytes}
+}};
+
+}}  // namespace
+"""
+
+
+# -- ESP-IDF ---------------------------------------------------------------------------------------
+
+
+def policy_header(image: PolicyImage) -> str:
+    """Contract and image for rlt_policy_init(), in C."""
+    return ESP_IDF_HEADER.format_map(export.fields(image))
+
+
+def esp_idf_component(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
+    """The component's name and files."""
+    files = folder_of(ESP_IDF, *ESP_IDF_PARTS)
+    sources = [content for path, content in files.items() if path.endswith((".h", ".cpp"))]
+    for header, content in library_headers(sources).items():
+        files[f"include/{header}"] = content
+    name = export.identifier(image.experiment)
+    files[f"include/{name}_policy.h"] = policy_header(image).encode()
+    files[EMBEDDED] = image.data
+    files["LICENSE"] = LICENSE.read_bytes()
+    return ESP_IDF.name, files
+
+
+ESP_IDF_HEADER = """\
+// The policy of {name}: step {step}, seed {seed}. Written by `rlt export RUN --to esp-idf`.
+#pragma once
+
+#include "rlt_policy.h"
+
+static const rlt_channel_t {name}_observations[] = {{
+{observations}
+}};
+static const rlt_channel_t {name}_actions[] = {{
+{actions}
+}};
+// What is done where something is wrong.
+static const float {name}_safe_action[] = {{{safe_action}}};
+static const rlt_contract_t {name}_contract = {{
+    {step_interval_us}, {observation_dim}, {action_dim}, {name}_observations, {name}_actions,
+    {name}_safe_action}};
+
+static const uint8_t {name}_image[{size}] __attribute__((aligned(4))) = {{
+{bytes}
+}};
+"""
+
+# Name and files of a folder, and a file by which an earlier one is known.
+FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
+    "arduino": (arduino_library, ARDUINO_MARK),
+    "esp-idf": (esp_idf_component, ESP_IDF_MARK),
+}
