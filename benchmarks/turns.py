@@ -2,7 +2,7 @@
 
 Orders are lines of words on standard input, answers lines of JSON on standard output; the first
 answer, before any order, says who it is. Whatever else a library prints goes to standard error.
-`rltools_host.bench.turns` has the other side, and measures the time from order to answer.
+`rltools_host.bench.harness` has the other side, and measures the time from order to answer.
 """
 
 from __future__ import annotations

@@ -94,18 +94,20 @@ COMMANDS = {
     "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
 }
 BENCHMARKS = {
-    "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench_roofline"),
-    "train": Command("Compares the training time with other libraries.", "bench_train"),
-    "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench_ppo"),
+    "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),
+    "train": Command("Compares the training time with other libraries.", "bench", "train"),
+    "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench", "ppo"),
     "environments": Command(
-        "Measures the steps a second of every environment.", "bench_environments"
+        "Measures the steps a second of every environment.", "bench", "environments"
     ),
-    "build": Command("Measures how long an experiment takes to build and to start.", "bench_build"),
+    "build": Command(
+        "Measures how long an experiment takes to build and to start.", "bench", "build"
+    ),
     "inference": Command(
-        "Measures latency and throughput of a 13-64-64-4 policy.", "bench_inference"
+        "Measures latency and throughput of a 13-64-64-4 policy.", "bench", "inference"
     ),
     "layers": Command(
-        "Compares our kernels for dense layers with OpenBLAS, by width.", "bench_layers"
+        "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
     ),
 }
 BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."

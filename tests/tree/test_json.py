@@ -12,8 +12,8 @@ HOST = TREE.root / "host"
 # started by, what a library that it has loaded says of itself, or a document that was parsed
 # already.
 OF_PROCESSES = {
-    *("bench/board_forward.py", "bench/harness.py", "bench/peer_environment.py", "bench/turns.py"),
-    *("bench/training_contenders.py", "build/experiments.py", "build/native.py"),
+    *("bench/board_forward.py", "bench/contenders.py", "bench/harness.py"),
+    *("build/experiments.py", "build/native.py"),
     *("gymnasium_tasks/server_start.py", "gymnasium_tasks/task.py"),
     *("policies/evaluation.py", "training/hyperparameters.py", "training/parallel_runs.py"),
 }

@@ -6,15 +6,20 @@ Instructions are counted, not time: a real processor issues up to two in a cycle
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rltools_host.bench import harness, peer_environment, static_estimate
+from rltools_host.bench import harness
+from rltools_host.bench.harness import MeasurementError, Row
 from rltools_host.boards.description import ALL_EMULATED, Board, emulated_boards, load_board
 from rltools_host.build import cmake
 from rltools_host.errors import RltError, UsageError
@@ -31,8 +36,6 @@ REQUIREMENTS = harness.BENCHMARKS_DIRECTORY / "cmsis_dsp.txt"
 # Where the multiply-adds of a pass are, by a part of the function's symbol.
 HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32"}
 OURS = ("generic", "optimised", "policy image")
-
-Row = dict[str, Any]
 
 
 def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[str, Any]:
@@ -85,7 +88,7 @@ def dsp_sources(directory: Path | None = None) -> Path:
         # pip asks a source distribution's build for its name and version, which needs no isolation
         # from what that build installs; a failure leaves the archive, whose hash was checked.
         command = [*pip, *options, "--dest", temporary, "-r", str(REQUIREMENTS)]
-        peer_environment.install("CMSIS-DSP", command)
+        harness.install("CMSIS-DSP", command)
         archives = list(Path(temporary).glob("*.tar.gz"))
         if len(archives) != 1:
             raise harness.MeasurementError("CMSIS-DSP came without its sources")
@@ -107,7 +110,7 @@ def program_of(board: Board) -> Path:
 def estimates(board: Board) -> list[dict[str, object]]:
     """Of the loops in the program that was measured."""
     objdump = f"{board.toolchain.prefix}objdump"
-    return static_estimate.estimates(objdump, program_of(board), HOT_LOOPS)
+    return loops_of(objdump, program_of(board), HOT_LOOPS)
 
 
 def measure(board: Board, sources: Path | None) -> list[Row]:
@@ -181,3 +184,144 @@ def estimate_lines(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         table.append((row["loop"], cell(row["cortex_m7_cycles"]), cell(row["cortex_m4_cycles"])))
     return aligned(table)
+
+
+INSTRUCTION = re.compile(r"\s*([0-9a-f]+):\s+([a-z][\w.]*)\s*(.*)")
+SYMBOL = re.compile(r"[0-9a-f]+ <(.*)>:")
+BRANCH = re.compile(r"b(eq|ne|cs|cc|mi|pl|vs|vc|hi|ls|ge|lt|gt|le)?(\.[nw])?$")
+FUSED = ("vfma.f32", "vmla.f32")
+TAKEN_BRANCH_CYCLES = 4  # 1 + P, and P is 1 to 3
+MCA = "llvm-mca"
+MCA_OPTIONS = (
+    "-mtriple=thumbv7em-none-eabihf",
+    "-mcpu=cortex-m7",
+    "-mattr=+vfp4,+fp-armv8d16",
+    "-iterations=100",
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    address: int
+    name: str
+    operands: str
+
+    @property
+    def is_branch(self) -> bool:
+        return BRANCH.match(self.name) is not None
+
+    @property
+    def target(self) -> int:
+        return int(self.operands.split()[0], 16)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The innermost loop of a function with the most multiply-adds, its branch included."""
+
+    instructions: tuple[Instruction, ...]
+
+    @property
+    def multiply_adds(self) -> int:
+        return sum(instruction.name in FUSED for instruction in self.instructions)
+
+
+def functions(disassembly: str) -> dict[str, list[Instruction]]:
+    """The instructions of each symbol, from `objdump -d --no-show-raw-insn`."""
+    found: dict[str, list[Instruction]] = {}
+    current: list[Instruction] = []
+    for line in disassembly.splitlines():
+        if match := SYMBOL.match(line):
+            current = found.setdefault(match[1], [])
+        elif match := INSTRUCTION.match(line):
+            operands = re.sub(r"\s*[@;].*", "", match[3]).strip()
+            current.append(Instruction(int(match[1], 16), match[2], operands))
+    return found
+
+
+def disassemble(objdump: str, program: Path) -> dict[str, list[Instruction]]:
+    command = [objdump, "-d", "--no-show-raw-insn", str(program)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if result.returncode != 0:
+        raise MeasurementError(f"{program} cannot be disassembled: {result.stderr.strip()}")
+    return functions(result.stdout)
+
+
+def hot_loop(instructions: Sequence[Instruction]) -> Loop:
+    loops = []
+    for end, instruction in enumerate(instructions):
+        if not instruction.is_branch or instruction.target >= instruction.address:
+            continue
+        body = [other for other in instructions[: end + 1] if other.address >= instruction.target]
+        if not any(other.is_branch for other in body[:-1]):
+            loops.append(Loop(tuple(body)))
+    if not loops:
+        raise MeasurementError("the disassembly has no loop to estimate")
+    return max(loops, key=lambda loop: loop.multiply_adds)
+
+
+def words_of(registers: str) -> int:
+    """How many words a list such as "{r4, r5-r7}" or "{d0-d3}" has."""
+    words = 0
+    for part in registers.strip("{}").split(","):
+        first, _, last = part.strip().partition("-")
+        count = int(last[1:]) - int(first[1:]) + 1 if last else 1
+        words += count * (2 if first.startswith("d") else 1)
+    return words
+
+
+def cortex_m4_cycles(loop: Loop) -> int:
+    return sum(cycles_of(instruction) for instruction in loop.instructions)
+
+
+def cycles_of(instruction: Instruction) -> int:
+    name = instruction.name.split(".")[0]
+    if instruction.name in FUSED:
+        return 3
+    if re.match(r"v?(ldm|stm)", name):
+        return 1 + words_of(instruction.operands[instruction.operands.index("{") :])
+    if re.match(r"v?(ldr|str)", name):
+        return 2
+    return TAKEN_BRANCH_CYCLES if instruction.is_branch else 1
+
+
+def cortex_m7_cycles(loop: Loop) -> float | None:
+    """Cycles of one turn in LLVM's model; None where llvm-mca is not installed."""
+    program = shutil.which(MCA)
+    if program is None:
+        return None
+    text = [".syntax unified", ".thumb"]
+    text += [f"{entry.name} {entry.operands}" for entry in loop.instructions if not entry.is_branch]
+    with tempfile.NamedTemporaryFile("w", suffix=".s") as file:
+        file.write("\n".join(text) + "\n")
+        file.flush()
+        command = [program, *MCA_OPTIONS, file.name]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    match = re.search(r"^Total Cycles:\s+(\d+)", result.stdout, re.MULTILINE)
+    if result.returncode != 0 or match is None:
+        raise MeasurementError(f"{MCA} does not know the loop: {result.stderr.strip()[:200]}")
+    return int(match[1]) / 100
+
+
+def loops_of(objdump: str, program: Path, symbols: dict[str, str]) -> list[dict[str, object]]:
+    """For each title the hot loop of the function whose symbol contains a text, where there is one.
+
+    Cycles are of one multiply-add.
+    """
+    by_symbol = disassemble(objdump, program)
+    rows: list[dict[str, object]] = []
+    for title, text in symbols.items():
+        matches = [name for name in by_symbol if text in name]
+        if not matches:
+            continue
+        loop = max((hot_loop(by_symbol[name]) for name in matches), key=lambda x: x.multiply_adds)
+        m7 = cortex_m7_cycles(loop)
+        rows.append(
+            {
+                "loop": title,
+                "multiply_adds": loop.multiply_adds,
+                "cortex_m4_cycles": cortex_m4_cycles(loop) / loop.multiply_adds,
+                "cortex_m7_cycles": None if m7 is None else m7 / loop.multiply_adds,
+            }
+        )
+    return rows

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import clock
-from rltools_host.bench import harness, peer_environment
+from rltools_host.bench import harness
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.files import read_json
@@ -130,9 +130,7 @@ def start(experiment: str) -> float:
         began = time.time()
         result = harness.run_to_end("rlt train", [str(LAUNCHER), "train", *words], LIMIT_S)
         if result.returncode != 0:
-            raise harness.MeasurementError(
-                f"rlt train: {peer_environment.last_line(result.stderr)}"
-            )
+            raise harness.MeasurementError(f"rlt train: {harness.last_line(result.stderr)}")
         metadata = read_json(run_path / "run.json")
     training_began_us = clock.microseconds_of(metadata["sessions"][-1]["training_began"])
     return training_began_us / 1e6 - began

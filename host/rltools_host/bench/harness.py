@@ -1,4 +1,10 @@
-"""What the benchmarks share: one core, one thread, the machine's name, and numbers that compare."""
+"""What the benchmarks share: one core, one thread, the machine's name, numbers that compare; peers'
+virtual environments; contenders that are processes and take turns.
+
+Environments are pinned, made on demand, and lie outside the package. A contender, whose side is
+benchmarks/turns.py, says who it is, then answers orders, a line each. While one works the others
+are stopped. The time from an order to its answer is measured here, for all of them alike.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +12,25 @@ import contextlib
 import json
 import os
 import platform
+import select
+import shutil
+import signal
 import statistics
 import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.errors import BuildError, RltError, UsageError
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
+Row = dict[str, Any]  # of a measurement
 BENCHMARKS_DIRECTORY = TREE.root / "benchmarks"
 PROGRAM_LIMIT_S = 600.0
 
@@ -143,3 +156,170 @@ def thread_variables(threads: int) -> dict[str, str]:
     """What holds numeric libraries to a number of threads."""
     counts = {name: str(threads) for name in ONE_THREAD if name.endswith("_NUM_THREADS")}
     return {**counts, "CUDA_VISIBLE_DEVICES": ""}
+
+
+INSTALL_LIMIT_S = 1800.0
+
+
+def python_of(name: str, requirements: Path, directory: Path | None = None) -> Path:
+    """The environment's interpreter; installs what requirements.txt pins where it is not there."""
+    environment = (directory or PROJECT.benchmarks) / name
+    python = environment / "bin" / "python"
+    stamp = environment / "rlt-requirements.txt"
+    wanted = requirements.read_bytes()
+    if python.exists() and stamp.is_file() and stamp.read_bytes() == wanted:
+        return python
+    print(f"Setting up {name} for comparison", file=sys.stderr, flush=True)
+    shutil.rmtree(environment, ignore_errors=True)
+    install(name, [sys.executable, "-I", "-m", "venv", str(environment)])
+    pip = [str(python), "-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install(name, [*pip, "-r", str(requirements)])
+    stamp.write_bytes(wanted)
+    return python
+
+
+def install(name: str, command: Sequence[str]) -> None:
+    result = run_to_end(f"installing {name}", command, INSTALL_LIMIT_S)
+    if result.returncode != 0:
+        raise MissingToolError(f"{name} cannot be installed: {last_line(result.stderr)}")
+
+
+def last_line(text: str) -> str:
+    """Of what a program complained about: the line that says what it was."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "it said nothing"
+
+
+def measure(
+    name: str,
+    python: Path,
+    script: Path,
+    arguments: Sequence[object],
+    limit_s: float,
+) -> dict[str, Any]:
+    """Runs a peer's script with one thread; the JSON object on the last line that has one."""
+    temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
+    temporary.mkdir(exist_ok=True)
+    environment = {"PYTHONPATH": str(BENCHMARKS_DIRECTORY), "TMPDIR": str(temporary)}
+    result = run_to_end(
+        name,
+        [str(python), str(script), *map(str, arguments)],
+        limit_s,
+        one_thread_environment(environment),
+        temporary,
+    )
+    if result.returncode != 0:
+        raise MeasurementError(
+            f"{name} ended with code {result.returncode}: {last_line(result.stderr)}"
+        )
+    for line in reversed(result.stdout.splitlines()):
+        if line.startswith("{"):
+            try:
+                document = json.loads(line)
+            except ValueError:
+                break
+            if isinstance(document, dict):
+                return document
+    raise MeasurementError(f"{name} printed no measurement")
+
+
+LONGEST_ANSWER = 1 << 24
+
+
+class TakesTurns(Protocol):
+    name: str
+    introduction: dict[str, Any]
+
+    def turn(self, order: str, limit_s: float) -> dict[str, Any]: ...
+    def end(self) -> None: ...
+
+
+class Contender:
+    """A process that is stopped whenever it is not its turn.
+
+    It runs where its log lies, so that what a library leaves behind lies there too.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        limit_s: float,
+    ) -> None:
+        self.name = name
+        self._log = log
+        self._rest = b""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as stream:
+            try:
+                self._process = start_child(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stream,
+                    environment=environment,
+                    directory=log.parent,
+                )
+            except OSError as error:
+                raise MeasurementError(f"{name} cannot be run: {error.strerror}") from None
+        try:
+            self.introduction = self._answer(limit_s)
+            self._process.send_signal(signal.SIGSTOP)
+        except BaseException:
+            self.end()
+            raise
+
+    def turn(self, order: str, limit_s: float) -> dict[str, Any]:
+        """The answer to an order, with the seconds that it took as `wall_s`."""
+        assert self._process.stdin is not None
+        self._process.send_signal(signal.SIGCONT)
+        began_s = time.perf_counter()
+        try:
+            self._process.stdin.write(order.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failed() from None
+        answer = self._answer(limit_s)
+        answer["wall_s"] = time.perf_counter() - began_s
+        self._process.send_signal(signal.SIGSTOP)
+        return answer
+
+    def end(self) -> None:
+        self._process.kill()
+        end_child(self._process)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    continue
+
+    def _answer(self, limit_s: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        pipe = self._process.stdout.fileno()
+        until_s = time.monotonic() + limit_s
+        while b"\n" not in self._rest:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0 or not select.select([pipe], [], [], left_s)[0]:
+                raise MeasurementError(f"{self.name} did not answer in {limit_s:.0f} s")
+            part = os.read(pipe, 1 << 16)
+            if not part:
+                raise self._failed()
+            self._rest += part
+            if len(self._rest) > LONGEST_ANSWER:
+                raise MeasurementError(f"{self.name} does not end its answer")
+        line, _, self._rest = self._rest.partition(b"\n")
+        try:
+            document = json.loads(line)
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise MeasurementError(f"{self.name} answered something else than JSON")
+        return document
+
+    def _failed(self) -> MeasurementError:
+        how = ending(self._process)
+        said = last_line(self._log.read_text(encoding="utf-8", errors="replace"))
+        return MeasurementError(f"{self.name}: {how}: {said}")

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rltools_host
-from rltools_host.bench import harness, peer_environment
+from rltools_host.bench import harness
+from rltools_host.bench.harness import Row
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.hints import command_line
@@ -37,8 +38,6 @@ TITLES = {
     "numpy": "NumPy",
     "onnxruntime": "onnxruntime",
 }
-
-Row = dict[str, Any]
 
 
 def case() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
@@ -83,14 +82,12 @@ def run(
             print(f"measuring {name}", file=sys.stderr, flush=True)
             try:
                 folder = peers_directory / name
-                python = peer_environment.python_of(
+                python = harness.python_of(
                     name, folder / "requirements.txt", environments_directory or PROJECT.benchmarks
                 )
                 arguments = [path, "--repetitions", repetitions]
                 with harness.pinned():
-                    row = peer_environment.measure(
-                        name, python, folder / "run.py", arguments, PEER_LIMIT_S
-                    )
+                    row = harness.measure(name, python, folder / "run.py", arguments, PEER_LIMIT_S)
                 rows.append(checked(name, row, expected))
             except RltError as error:
                 rows.append({"name": name, "error": str(error)})

@@ -16,17 +16,16 @@ from typing import Any
 
 from rltools_host import clock
 from rltools_host.bench import harness, ppo_result
-from rltools_host.bench.ppo_contenders import (
-    PEERS_DIRECTORY,
+from rltools_host.bench.contenders import (
+    PPO_PEERS_DIRECTORY,
     SIMULATORS,
     TRAIN,
     Setting,
     require_the_task,
     starters,
 )
-from rltools_host.bench.ppo_result import Row
+from rltools_host.bench.harness import Row, TakesTurns
 from rltools_host.bench.training import chosen_peers
-from rltools_host.bench.turns import TakesTurns
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
@@ -57,7 +56,7 @@ class PpoBenchmark:
     steps: int = RETURN_STEPS
     seed: int = 0
     chart: Path | None = None
-    peers_directory: Path = PEERS_DIRECTORY
+    peers_directory: Path = PPO_PEERS_DIRECTORY
     directory: Path = field(default_factory=lambda: PROJECT.benchmarks / "ppo")
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.bench import harness
-from rltools_host.bench.chart import Bar, draw_bars
-from rltools_host.bench.ppo_contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS, TRAIN
+from rltools_host.bench.contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS, TRAIN
+from rltools_host.bench.harness import Row
+from rltools_host.bench.training import Bar, draw_bars
 from rltools_host.ui.table import aligned
 
 TITLES = {
@@ -20,8 +21,6 @@ TITLES = {
     ENVPOOL: "EnvPool alone",
     ROLLOUT: "mujoco.rollout alone",
 }
-
-Row = dict[str, Any]
 
 
 def rate(row: Mapping[str, Any]) -> float:

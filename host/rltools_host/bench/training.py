@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rltools_host import clock
 from rltools_host.bench import build_times, harness
-from rltools_host.bench.training_contenders import peer, train_loop, train_ours
-from rltools_host.bench.training_result import LOOP, OURS, Row, draw_chart, lines, overhead, summary
+from rltools_host.bench.contenders import OURS, peer, train_loop, train_ours
+from rltools_host.bench.harness import Row
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
+from rltools_host.ui.table import aligned
 
 ALGORITHMS = ("td3", "sac")
 STEPS = 10_000
@@ -144,3 +145,173 @@ def take_turns(contenders: Mapping[str, Callable[[int], Row]], count: int) -> li
                 rows.append(row)
                 print(f"{name}, seed {seed}: {said}", file=sys.stderr, flush=True)
     return rows
+
+
+OUR_COLOUR, OTHER_COLOUR = "#c2410c", "#64748b"
+
+
+class Bar(NamedTuple):
+    title: str
+    value: float
+    label: str
+    is_ours: bool
+
+
+def draw_bars(bars: Sequence[Bar], title: str, unit: str, path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    drawn = bars[::-1]
+    style: Any = {"svg.fonttype": "none", "svg.hashsalt": "bench", "font.size": 11}
+    with matplotlib.rc_context(style):
+        figure, axes = pyplot.subplots(figsize=(8, 0.8 + 0.42 * len(drawn)), layout="constrained")
+        rectangles = axes.barh(
+            [bar.title for bar in drawn],
+            [bar.value for bar in drawn],
+            color=[OUR_COLOUR if bar.is_ours else OTHER_COLOUR for bar in drawn],
+        )
+        axes.bar_label(rectangles, [bar.label for bar in drawn], padding=4)
+        axes.margins(x=0.12)
+        axes.set_xlabel(unit)
+        figure.suptitle(title, fontsize=11)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, format="svg", metadata={"Date": None})
+        pyplot.close(figure)
+
+
+LOOP = "ours, loop alone"
+TITLES = {
+    OURS: "this repository, rlt train",
+    LOOP: "this repository, loop alone",
+    "pytorch": "PyTorch, single file",
+    "rltools": "PyPI rltools, MKL",
+    "sbx": "sbx",
+    "skrl": "skrl",
+    "stable_baselines3": "Stable-Baselines3",
+    "tianshou": "Tianshou",
+}
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """One entry for each contender, in the order of the first run: medians over the repetitions."""
+    entries: list[Row] = []
+    for name in dict.fromkeys(row["name"] for row in rows):
+        mine = [row for row in rows if row["name"] == name]
+        errors = [row["error"] for row in mine if "error" in row]
+        good = [row for row in mine if "error" not in row]
+        if not good:
+            entries.append({"name": name, "title": TITLES.get(name, name), "error": errors[0]})
+            continue
+        returns = [row["return_mean"] for row in good if row["return_mean"] is not None]
+        processor = [row["cpu_s"] for row in good if row.get("cpu_s") is not None]
+        entries.append(
+            {
+                "name": name,
+                "title": TITLES.get(name, name),
+                "version": good[0]["version"],
+                "runs": len(good),
+                "setup_s": harness.median([row["setup_s"] for row in good]),
+                "train_s": harness.median([row["train_s"] for row in good]),
+                "cpu_s": harness.median(processor) if processor else None,
+                "return_mean": harness.median(returns) if returns else None,
+            }
+        )
+    ours = next((entry.get("train_s") for entry in entries if entry["name"] == OURS), None)
+    for entry in entries:
+        if ours and "train_s" in entry:
+            entry["times_ours"] = entry["train_s"] / ours
+    return sorted(entries, key=lambda entry: entry.get("train_s", float("inf")))
+
+
+def overhead(rows: Sequence[Row]) -> dict[str, float] | None:
+    """What link, log and screen add to the loop, as shares of the loop's time.
+
+    "wall": the difference of the two times, which what else the machine does blurs. "host_cpu": the
+    processor time of the host tools meanwhile, which is what they take from a board that has to
+    share its core with them. The returns that a run reports on its way are training's, and do not
+    count.
+    """
+    ours = [row for row in rows if row["name"] == OURS and "error" not in row]
+    loops = [row for row in rows if row["name"] == LOOP and "error" not in row]
+    if not ours or not loops:
+        return None
+
+    def middle(of: Sequence[Row], key: str) -> float:
+        return harness.median([row[key] for row in of])
+
+    added_s = middle(ours, "train_s") - middle(loops, "train_s") - middle(loops, "evaluations_s")
+    return {
+        "wall": added_s / middle(loops, "train_s"),
+        "host_cpu": middle(ours, "host_cpu_s") / middle(loops, "cpu_s"),
+    }
+
+
+def title(document: Mapping[str, Any]) -> str:
+    return f"{document['algorithm'].upper()} on Pendulum-v1, {document['steps']:,} steps"
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a person reads."""
+    machine = document["machine"]
+    header = ("library", "version", "training", "processor", "times ours", "return", "setup")
+    table = [header]
+    reasons = []
+    for entry in document["summary"]:
+        if "error" in entry:
+            table.append((entry["title"], "-", "-", "-", "-", "-", "-"))
+            reasons.append(f"{entry['title']}: {entry['error']}")
+            continue
+        mean, cpu_s, ratio = entry["return_mean"], entry["cpu_s"], entry.get("times_ours")
+        table.append(
+            (
+                entry["title"],
+                str(entry["version"]),
+                f"{entry['train_s']:.2f} s",
+                "-" if cpu_s is None else f"{cpu_s:.2f} s",
+                "-" if ratio is None else f"{ratio:.1f}",
+                "-" if mean is None else f"{mean:.1f}",
+                f"{entry['setup_s']:.1f} s",
+            )
+        )
+    added = document["overhead"]
+    logging = []
+    if added is not None:
+        logging.append(
+            f"Link, log and screen add {100 * added['wall']:.1f} % to the loop's time; the host "
+            f"tools' processor time is {100 * added['host_cpu']:.1f} % of the loop's."
+        )
+    return [
+        f"{title(document)}, median of {document['repetitions']}, "
+        f"{document['episodes']} evaluation episodes; one core of {machine['processor']} "
+        f"({machine['cores']} cores, load average {document['load_average']})",
+        "",
+        *aligned(table),
+        *reasons,
+        "",
+        *logging,
+        *build_times.lines(document["build"]),
+    ]
+
+
+def bars(document: Mapping[str, Any]) -> list[Bar]:
+    """A bar for each contender, the fastest on top."""
+    return [
+        Bar(
+            entry["title"],
+            entry["train_s"],
+            f"{entry['train_s']:.2f} s",
+            entry["name"] in (OURS, LOOP),
+        )
+        for entry in document["summary"]
+        if "train_s" in entry
+    ]
+
+
+def draw_chart(document: Mapping[str, Any], path: Path) -> None:
+    processor, date = document["machine"]["processor"], document["date"]
+    heading = f"{title(document)}, one core of {processor}, {date}"
+    draw_bars(bars(document), heading, "seconds", path)

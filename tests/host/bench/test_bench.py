@@ -13,13 +13,7 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.bench import (
-    build_times,
-    harness,
-    ppo_result,
-    training_contenders,
-    training_result,
-)
+from rltools_host.bench import build_times, contenders, harness, ppo_result, training
 from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
@@ -227,14 +221,14 @@ def test_train_compares_and_goes_on_without_who_fails(
     assert entries["stub"]["version"] == "1.2"
     assert entries["stub"]["times_ours"] == 15 / entries["ours"]["train_s"]
     assert entries["ours"]["return_mean"] < 0
-    assert entries[training_result.LOOP]["train_s"] > 0
+    assert entries[training.LOOP]["train_s"] > 0
     assert "printed no measurement" in entries["silent"]["error"]
     assert "out of luck" in entries["broken"]["error"]
     assert "cannot be installed" in entries["missing"]["error"]
     names = [row["name"] for row in document["rows"] if "error" not in row]
-    assert names == 2 * ["ours", training_result.LOOP, "stub"], "they do not take turns"
+    assert names == 2 * ["ours", training.LOOP, "stub"], "they do not take turns"
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
-    assert "Pendulum-v1" in chart.read_text()
+    assert "Pendulum-v1" in training.read_text()
     assert document["build"] == BUILD_TIMES
     assert document["overhead"]["host_cpu"] > 0
     assert f"add {100 * document['overhead']['wall']:.1f} % to the loop's time" in out
@@ -260,7 +254,7 @@ def test_train_runs_the_other_algorithm_too(
             environments_directory=environments,
         )
     )
-    assert [row["name"] for row in document["rows"]] == ["ours", training_result.LOOP, "pytorch"]
+    assert [row["name"] for row in document["rows"]] == ["ours", training.LOOP, "pytorch"]
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
     assert bench_training.result_path("sac", environments).is_file()
     assert not bench_training.result_path("td3", environments).exists()
@@ -269,25 +263,24 @@ def test_train_runs_the_other_algorithm_too(
 
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
     rows: list[dict[str, Any]] = [
-        {"name": training_result.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
-        {"name": training_result.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
-        {"name": training_result.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
-        {"name": training_result.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
+        {"name": training.OURS, "train_s": 1.13, "host_cpu_s": 0.02},
+        {"name": training.OURS, "train_s": 1.19, "host_cpu_s": 0.5},
+        {"name": training.OURS, "train_s": 1.15, "host_cpu_s": 0.01},
+        {"name": training.LOOP, "train_s": 1.0, "evaluations_s": 0.12, "cpu_s": 0.8},
     ]
     expected = {"wall": 0.03, "host_cpu": 0.025}
-    assert training_result.overhead(rows) == pytest.approx(expected)
-    assert (
-        training_result.overhead([*rows[:3], {"name": training_result.LOOP, "error": "x"}]) is None
-    )
+    assert training.overhead(rows) == pytest.approx(expected)
+    assert training.overhead([*rows[:3], {"name": training.LOOP, "error": "x"}]) is None
 
 
 def test_screen_of_the_measured_run_is_a_terminal() -> None:
     script = "import sys, os; print(os.get_terminal_size(2).columns, file=sys.stderr); print(1)"
-    with training_contenders.terminal() as screen:
+    with contenders.terminal() as screen:
         result = harness.run_to_end("x", [sys.executable, "-c", script], 60, error_stream=screen)
     assert (result.returncode, result.stdout) == (0, "1\n")
 
 
+@pytest.mark.all
 def test_build_measures_what_a_user_waits_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,9 +293,7 @@ def test_build_measures_what_a_user_waits_for(
         "train_step.cpp.o",
     ]
     before = [path.stat().st_mtime_ns for path in objects]
-    stamp = (
-        protocol.generate_protocol() / "stamp"
-    )  # what it is for is compiled again when it is newer
+    stamp = protocol.generate_protocol() / "stamp"  # its users are compiled again when it is newer
     generated = stamp.stat().st_mtime_ns
     build_times.run(True, "pendulum-td3", 1, tmp_path / "build-time")
     assert stamp.stat().st_mtime_ns == generated
@@ -485,7 +476,7 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
         assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
-    assert folder.name in {**training_result.TITLES, **bench_inference.TITLES, **ppo_result.TITLES}
+    assert folder.name in {**training.TITLES, **bench_inference.TITLES, **ppo_result.TITLES}
 
 
 def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:

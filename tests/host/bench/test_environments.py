@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.bench import environments, environments_result, harness
-from rltools_host.bench.environments_result import ENVPOOL, GYMNASIUM, OURS, OURS_THREADS
-from rltools_host.bench.turns import Contender
+from rltools_host.bench import environments, harness
+from rltools_host.bench.environments import ENVPOOL, GYMNASIUM, OURS, OURS_THREADS
+from rltools_host.bench.harness import Contender
 
 
 def run_tiny(
@@ -124,7 +124,7 @@ def test_ratios_are_those_of_neighbours() -> None:
         for name, values in seconds.items()
         for turn, wall_s in enumerate(values)
     ]
-    (entry,) = environments_result.summary(rows)
+    (entry,) = environments.summary(rows)
     assert entry["steps_s"] == {OURS: 8.0, GYMNASIUM: 1.6}
     assert entry["ratios"] == {f"{OURS}/{GYMNASIUM}": 4.0}
     assert f"{OURS}/{ENVPOOL}" not in entry["ratios"]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
-from rltools_host.bench import harness, ppo, ppo_contenders, ppo_result
-from rltools_host.bench.ppo_contenders import OURS, ROLLOUT, TRAIN, Setting
-from rltools_host.bench.turns import Contender
+from rltools_host.bench import contenders, harness, ppo, ppo_result
+from rltools_host.bench.contenders import OURS, ROLLOUT, TRAIN, Setting
+from rltools_host.bench.harness import Contender
 from rltools_host.build import experiments
 
 # A peer that does 10 steps at once, whose returns are 40 times the number of the step.
@@ -62,13 +62,13 @@ def with_stubs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def starter(name: str) -> Any:
         def start(setting: Setting, _: Path) -> Contender:
             own = root / "own"
-            return ppo_contenders.start_peer(name, setting, own / "ppo", own / "peers")
+            return contenders.start_peer(name, setting, own / "ppo", own / "peers")
 
         return start
 
-    monkeypatch.setattr(ppo_contenders, "start_ours", starter(OURS))
-    monkeypatch.setattr(ppo_contenders, "start_train", starter(TRAIN))
-    monkeypatch.setattr(ppo_contenders, "start_rollout", starter(ROLLOUT))
+    monkeypatch.setattr(contenders, "start_ours", starter(OURS))
+    monkeypatch.setattr(contenders, "start_train", starter(TRAIN))
+    monkeypatch.setattr(contenders, "start_rollout", starter(ROLLOUT))
     monkeypatch.setattr(ppo, "ITERATION_STEPS", 30)
 
 
@@ -167,10 +167,10 @@ def test_threads_of_peers_sleep_unless_the_caller_says_otherwise(
 ) -> None:
     setting = Setting(threads=3, seed=0, steps=1, published=False)
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
-    variables = ppo_contenders.script_variables(setting)
+    variables = contenders.script_variables(setting)
     assert (variables["OMP_WAIT_POLICY"], variables["OMP_NUM_THREADS"]) == ("PASSIVE", "3")
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
-    assert ppo_contenders.script_variables(setting)["OMP_WAIT_POLICY"] == "ACTIVE"
+    assert contenders.script_variables(setting)["OMP_WAIT_POLICY"] == "ACTIVE"
 
 
 def rows_of(name: str, seconds: list[float]) -> list[dict[str, Any]]:
@@ -281,7 +281,7 @@ def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -
     for network in ("actor", "critic"):
         assert settings.hidden == tuple(document["networks"][network]["dimensions"][1:-1])
     assert settings.environments * settings.rollout_steps == ppo.ITERATION_STEPS
-    assert ppo_run.OBSERVATION_DIM == ppo_contenders.OBSERVATION_DIM
+    assert ppo_run.OBSERVATION_DIM == contenders.OBSERVATION_DIM
 
 
 @pytest.mark.all

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.bench import harness
-from rltools_host.bench.turns import Contender
+from rltools_host.bench.harness import Contender
 
 IMPORTS = """
 import os, sys, time

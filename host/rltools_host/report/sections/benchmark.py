@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.bench import training as bench_training
-from rltools_host.bench import training_result
-from rltools_host.bench.chart import Bar
+from rltools_host.bench import training
+from rltools_host.bench.training import Bar
 from rltools_host.errors import DamagedFileError
 from rltools_host.files import read_json
 from rltools_host.report import plot
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
 def newest_benchmark(algorithm: str) -> Mapping[str, Any] | None:
     """What `rlt bench train` measured last on this machine; None where it never did."""
-    if algorithm not in bench_training.ALGORITHMS:
+    if algorithm not in training.ALGORITHMS:
         return None
     try:
-        document = read_json(bench_training.result_path(algorithm))
-        training_result.lines(document)  # that of another version lacks what is shown here
+        document = read_json(training.result_path(algorithm))
+        training.lines(document)  # that of another version lacks what is shown here
     except (DamagedFileError, ValueError, LookupError, TypeError, AttributeError):
         return None
     return document if any("train_s" in entry for entry in document["summary"]) else None
@@ -37,11 +36,11 @@ def section(data: RunData) -> Section | None:
     if document is None:
         return None
     entries = document["summary"]
-    bars = training_result.bars(document)
+    bars = training.bars(document)
     rows = "".join(benchmark_row(entry) for entry in entries)
     machine, load = document["machine"], document["load_average"]
     lead = (
-        f"{text(training_result.title(document))}, by <code>rlt bench train</code> on "
+        f"{text(training.title(document))}, by <code>rlt bench train</code> on "
         f"{text(document['date'])}: one core of {text(machine['processor'])} "
         f"({text(machine['cores'])} cores, {text(machine['system'])}, load average {text(load)}), "
         f"median of {text(document['repetitions'])}; returns of {text(document['episodes'])} "

@@ -1,0 +1,214 @@
+"""`rlt bench`: each benchmark's options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rltools_host.bench import (
+    board_forward,
+    build_times,
+    environments,
+    inference,
+    layers,
+    ppo,
+    roofline,
+    training,
+)
+from rltools_host.commands.modes import mode, require
+from rltools_host.commands.options import Json
+
+# -- roofline --------------------------------------------------------------------------------------
+
+ROOFLINE_EXAMPLE = "bench roofline --json"
+
+
+def roofline_command(
+    steps: Annotated[int, typer.Option(metavar="N", help="Steps of a run.")] = 10_000,
+    repetitions: Annotated[int, typer.Option(metavar="N", help="Runs; the median counts.")] = 5,
+    buffer_mb: Annotated[
+        int | None,
+        typer.Option(
+            metavar="MB", help="Buffer for the memory bandwidth. [default: well beyond the caches]"
+        ),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    roofline.run(json_output, steps, repetitions, buffer_mb)
+
+
+# -- train -----------------------------------------------------------------------------------------
+
+TRAIN_EXAMPLE = "bench train --peers rltools,sbx --repetitions 5"
+
+
+def train_command(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Compare with plain PyTorch only, once.")
+    ] = False,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/peers. [default: all]"),
+    ] = None,
+    repetitions: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
+    ] = None,
+    steps: Annotated[int, typer.Option(metavar="N", help="Environment steps of a run.")] = 10_000,
+    chart: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="Draw bars into this SVG."),
+    ] = None,
+    algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
+    json_output: Json = False,
+) -> None:
+    request = training.TrainingBenchmark(
+        quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
+    )
+    training.run(request, json_output)
+
+
+# -- ppo -------------------------------------------------------------------------------------------
+
+PPO_EXAMPLE = "bench ppo --peers rl_games --threads 2"
+PPO_COMMON = ("peers", "threads", "turn_steps", "seed", "chart", "json_output")
+PPO_TURNS = mode("without --to-return", *PPO_COMMON, "rounds")
+PPO_TO_RETURN = mode("with --to-return", *PPO_COMMON, "to_return", "steps")
+PPO_MODES = (PPO_TURNS, PPO_TO_RETURN)
+
+
+def ppo_command(
+    context: typer.Context,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/ppo_peers. [default: all]"),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Threads and cores of each contender.")
+    ] = 2,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", help="Turns of each; the median counts.")
+    ] = ppo.ROUNDS,
+    turn_steps: Annotated[
+        int, typer.Option(metavar="N", help="Environment steps of a turn.")
+    ] = ppo.TURN_STEPS,
+    to_return: Annotated[
+        bool,
+        typer.Option(
+            "--to-return",
+            help="Measure the time to a mean return of 2,000 and 4,000, with each one's settings.",
+        ),
+    ] = False,
+    steps: Annotated[
+        int,
+        typer.Option(metavar="N", help="With --to-return: steps after which a contender gives up."),
+    ] = ppo.RETURN_STEPS,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of every contender.")] = 0,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    require(context, PPO_MODES, PPO_TO_RETURN if to_return else PPO_TURNS)
+    request = ppo.PpoBenchmark(
+        peers, threads, rounds, turn_steps, to_return, steps, seed, chart=chart
+    )
+    ppo.run(request, json_output)
+
+
+# -- environments ----------------------------------------------------------------------------------
+
+ENVIRONMENTS_EXAMPLE = "bench environments --tasks Ant-v4,Pendulum-v1"
+
+
+def environments_command(
+    tasks: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(metavar="N", help="Threads of the rows with more than one.")
+    ] = 2,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", help="Turns of each; the median counts.")
+    ] = environments.ROUNDS,
+    json_output: Json = False,
+) -> None:
+    environments.run(json_output, tasks, threads, rounds)
+
+
+# -- build -----------------------------------------------------------------------------------------
+
+BUILD_EXAMPLE = "bench build --json"
+
+
+def build_command(
+    experiment: Annotated[
+        str, typer.Argument(metavar="[EXPERIMENT]", help="The experiment to build and start.")
+    ] = "pendulum-td3",
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 3,
+    json_output: Json = False,
+) -> None:
+    build_times.run(json_output, experiment, repetitions)
+
+
+# -- inference -------------------------------------------------------------------------------------
+
+INFERENCE_EXAMPLE = "bench inference --peers onnxruntime,litert"
+INFERENCE_HERE = mode("without --board", "peers", "repetitions", "json_output")
+INFERENCE_BOARD = mode("with --board", "board", "json_output")
+INFERENCE_MODES = (INFERENCE_HERE, INFERENCE_BOARD)
+
+
+def inference_command(
+    context: typer.Context,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of benchmarks/inference_peers. [default: all]"),
+    ] = None,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 20,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="On an emulated board, or all-emulated: guest instructions of generic code, "
+            "CMSIS-DSP, the board's kernels and a policy image.",
+        ),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    require(context, INFERENCE_MODES, INFERENCE_HERE if board is None else INFERENCE_BOARD)
+    if board is not None:
+        board_forward.run(board, json_output)
+    else:
+        inference.run(json_output, peers, repetitions)
+
+
+# -- layers ----------------------------------------------------------------------------------------
+
+LAYERS_EXAMPLE = "bench layers --widths 512,1024 --batches 100"
+
+
+def layers_command(
+    widths: Annotated[
+        str, typer.Option(metavar="A,B", help="Widths, of 16, 32, 64, 128, 256, 512, 1024.")
+    ] = "64,128,256,512,1024",
+    batches: Annotated[
+        str, typer.Option(metavar="A,B", help="Batches, of 1, 32, 100, 256.")
+    ] = "100,256",
+    zeros: Annotated[
+        int,
+        typer.Option(
+            metavar="PERCENT", help="Zeros among inputs and gradients, as ReLU leaves them."
+        ),
+    ] = 0,
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
+    ] = 7,
+    json_output: Json = False,
+) -> None:
+    layers.run(json_output, widths, batches, zeros, repetitions)
