@@ -16,7 +16,7 @@ from rltools_host.build import cmake, firmware, protocol
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import Event, Result, TrainingProgress
 from rltools_host.clients.session import BoardSession
-from rltools_host.link.emulated import EmulatedLink
+from rltools_host.link.board_link import EmulatedLink
 from rltools_host.link.transport import Link, ProcessLink
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE

@@ -20,8 +20,8 @@ from rltools_host.build import firmware
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.commands import train as train_command
 from rltools_host.errors import BoardMismatchError, Interrupted, LinkLostError, PortError
-from rltools_host.link import emulated
-from rltools_host.link.emulated import EmulatedLink
+from rltools_host.link import board_link
+from rltools_host.link.board_link import EmulatedLink
 from rltools_host.runs.folder import RunFolder
 from rltools_host.tree import TREE
 from rltools_host.ui.training_screen import PlainScreen
@@ -87,7 +87,7 @@ def test_port_that_has_gone_with_its_emulator(tmp_path: Path) -> None:
 def test_port_that_cannot_be_opened_while_its_emulator_runs(
     program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(emulated, "END_LIMIT_S", 0.1)
+    monkeypatch.setattr(board_link, "END_LIMIT_S", 0.1)
     emulator = Emulator(BOARD, program, 20.0)
     emulator.port = "/dev/pts/nowhere"
     with pytest.raises(PortError, match="there is no port /dev/pts/nowhere"):

@@ -21,7 +21,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.clients.messages import State
 from rltools_host.clients.session import BoardSession
-from rltools_host.link.emulated import Emulator
+from rltools_host.link.board_link import Emulator
 from rltools_host.link.transport import SerialLink
 from rltools_host.project import PROJECT
 

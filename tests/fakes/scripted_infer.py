@@ -13,8 +13,8 @@ import numpy as np
 
 from fake_files import FakeFileServer
 from rltools_host.clients.files import FileClient
+from rltools_host.clients.messages import EXECUTOR_STATUSES
 from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
-from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.link.framing import payload_of
 from rltools_host.policies.image import Float32Array, PolicyImage
 from scripted_node import ScriptedNode

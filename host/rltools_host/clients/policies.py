@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from rltools_host.clients.file_packet import Progress, mavlink_crc32
 from rltools_host.clients.files import CANDIDATE_PATH, CONTRACT_PATH, SAMPLES_PATH, FileClient
 from rltools_host.clients.messages import (
+    DROP_REASONS,
+    PART_FLOATS,
     Action,
     ExecutorCounts,
     PolicySlot,
@@ -17,15 +19,15 @@ from rltools_host.clients.messages import (
     action_of,
     executor_counts_of,
     policy_slot_of,
+    refusal,
+    text_of_number,
 )
-from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY, Pipeline
-from rltools_host.clients.refusals import DROP_REASONS, refusal, text_of_number
+from rltools_host.clients.observations import MESSAGES_UNDER_WAY, Pipeline
 from rltools_host.errors import BoardMismatchError, RefusedError, VerificationError
 from rltools_host.link.connection import EVERYONE, Connection
 from rltools_host.link.exchange import Exchange
 from rltools_host.link.framing import Dialect, Message
 
-PART_FLOATS = 48  # of an observation that one RLT_OBSERVATION has
 MEASUREMENT_TIMEOUT_S = 5.0  # then its end is asked for: a question would disturb it
 MOST_SAMPLES = 1024  # of one measurement
 NUMBER_DIGITS = 6  # of an image's SHA-256, which commands name it by: as many as a float holds

@@ -23,8 +23,7 @@ from rltools_host.clients.node import NodeClient
 from rltools_host.errors import DamagedFileError, LinkLostError, TrainingFaultError
 from rltools_host.link.connection import Connection
 from rltools_host.link.exchange import Exchange
-from rltools_host.link.framing import Dialect, Message, payload_of
-from rltools_host.link.status_text import SEVERITY_CRITICAL
+from rltools_host.link.framing import SEVERITY_CRITICAL, Dialect, Message, payload_of
 
 QUIET_S = 2.0  # without a report: ask how the board stands
 GATHER_S = 0.1  # reports that come within this time are taken in together

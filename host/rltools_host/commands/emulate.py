@@ -18,8 +18,13 @@ from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, Program, leave
 from rltools_host.errors import LinkLostError, UsageError
 from rltools_host.hints import command_line
-from rltools_host.policies.board import DEFAULT_CONTRACT, load_remedy
-from rltools_host.policies.storage import PROGRAM, Firmware, require_kept
+from rltools_host.policies.board import (
+    DEFAULT_CONTRACT,
+    PROGRAM,
+    Firmware,
+    load_remedy,
+    require_kept,
+)
 
 
 def run(

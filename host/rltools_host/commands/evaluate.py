@@ -16,9 +16,8 @@ from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json, RunArgument
 from rltools_host.errors import DiskError, GateError, RltError, UsageError
 from rltools_host.hints import near_path
-from rltools_host.policies.evaluation import CORE, Evaluation, one_decimal
+from rltools_host.policies.evaluation import CORE, Evaluation, evaluated, one_decimal
 from rltools_host.policies.image import read_run_policy
-from rltools_host.policies.run_evaluation import evaluated
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import find_group, is_run

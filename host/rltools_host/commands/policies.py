@@ -9,8 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.clients.messages import PolicySlot, SlotUse
-from rltools_host.clients.refusals import DROP_REASONS, name_of, text_of_number
+from rltools_host.clients.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import numpy as np
 
+from rltools_host.clients.observations import TickLoop
 from rltools_host.clients.policies import PolicyClient
-from rltools_host.clients.ticks import TickLoop
 from rltools_host.errors import (
     FlightError,
     Interrupted,

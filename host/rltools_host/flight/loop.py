@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from rltools_host.build.native import host_library
-from rltools_host.clients.refusals import EXECUTOR_STATUSES, name_of, text_of_number
-from rltools_host.clients.ticks import TickLoop
+from rltools_host.clients.messages import EXECUTOR_STATUSES, name_of, text_of_number
+from rltools_host.clients.observations import TickLoop
 from rltools_host.errors import RltError
 from rltools_host.flight.disturbances import START_US, TICK_US, TICKS_A_S, DisturbedLink
 from rltools_host.flight.simulator import Array, Cause, Flight, flight_library

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.clients.refusals import EXECUTOR_STATUSES
+from rltools_host.clients.messages import EXECUTOR_STATUSES
 from rltools_host.files import plain_json
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances
 from rltools_host.flight.loop import Event, Trace

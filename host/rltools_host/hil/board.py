@@ -21,13 +21,11 @@ from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError
 from rltools_host.files import write_atomically
-from rltools_host.hil.cost import measure_cost
 from rltools_host.hil.parity import check_parity
-from rltools_host.hil.result import Result
-from rltools_host.policies.board import PolicyPlace, Storage, policy_session
+from rltools_host.hil.result import Result, measure_cost
+from rltools_host.policies.board import PROGRAM, PolicyPlace, Storage, policy_session
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.push import Outcome, Push, PushRequest
-from rltools_host.policies.storage import PROGRAM
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LATEST
 from rltools_host.toolchain import tools

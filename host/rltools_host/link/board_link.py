@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rltools_host.boards import discovery
 from rltools_host.boards.description import Board
-from rltools_host.errors import PortError
-from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, open_link
+from rltools_host.boards.emulator import Emulator
+from rltools_host.errors import LinkLostError, PortError
+from rltools_host.link.transport import DEFAULT_BAUD, Link, ProcessLink, SerialLink, open_link
 
 EMULATOR_LIMIT_S = 6 * 3600.0
 STORAGE_VARIABLE = "RLT_POLICY_STORAGE"  # firmware/host/file_storage.h
@@ -40,9 +41,6 @@ def open_board_link(
         }
         return ProcessLink([str(program)], f"the program of board {board.name}", environment)
     if program is not None and board.emulator is not None:
-        from rltools_host.boards.emulator import Emulator
-        from rltools_host.link.emulated import EmulatedLink
-
         return EmulatedLink(Emulator(board, program, EMULATOR_LIMIT_S, storage), board.name)
     ports = discovery.find_connected(board)
     if not ports:
@@ -53,3 +51,33 @@ def open_board_link(
             "choose one with --port"
         )
     return open_link(ports[0], board.link.baud or DEFAULT_BAUD)
+
+
+END_LIMIT_S = 5.0  # from its port's disappearance to the end of an emulator
+
+
+class EmulatedLink(SerialLink):
+    """The link to an emulated board, which ends with the link."""
+
+    def __init__(self, emulator: Emulator, name: str) -> None:
+        self.emulator = emulator
+        description = f"{name} (emulated, {emulator.port})"
+        try:
+            super().__init__(emulator.port)
+        except PortError as error:
+            # QEMU names its port before it loads the program; where it cannot, the port is gone.
+            self.description = description
+            failure = self._lost(None) if emulator.has_ended(END_LIMIT_S) else error
+            emulator.close()
+            raise failure from None
+        except BaseException:
+            emulator.close()
+            raise
+        self.description = description
+
+    def _close_descriptors(self) -> None:
+        super()._close_descriptors()
+        self.emulator.close()
+
+    def _lost(self, _: OSError | None) -> LinkLostError:
+        return LinkLostError(f"lost {self.description}: {self.emulator.ending()}")

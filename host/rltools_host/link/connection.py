@@ -15,8 +15,14 @@ from collections.abc import Callable
 
 from rltools_host.boards.description import Address as Address
 from rltools_host.errors import LinkLostError
-from rltools_host.link.framing import Dialect, FrameDecoder, FrameEncoder, Message
-from rltools_host.link.status_text import StatusText, TextAssembler
+from rltools_host.link.framing import (
+    Dialect,
+    FrameDecoder,
+    FrameEncoder,
+    Message,
+    StatusText,
+    TextAssembler,
+)
 from rltools_host.link.transport import Link
 
 SILENCE_LIMIT_S = 20.0  # without any message, heartbeats included

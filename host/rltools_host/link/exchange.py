@@ -7,8 +7,7 @@ from typing import TypeVar
 
 from rltools_host.errors import LinkLostError
 from rltools_host.link.connection import Connection
-from rltools_host.link.framing import Message
-from rltools_host.link.status_text import StatusText
+from rltools_host.link.framing import Message, StatusText
 
 ANSWER_TIMEOUT_S = 1.0  # then a request is sent again
 ANSWER_LIMIT_S = 15.0  # then the board is taken for lost; a step on an emulated board takes a while

@@ -12,14 +12,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import LinkLostError, PortError
 from rltools_host.hints import command_line
-from rltools_host.link.port_holder import holder_of
 
 CHUNK_BYTES = 65536
 WRITE_TIMEOUT_S = 10.0
@@ -307,3 +306,39 @@ def _permission_remedy(port: str) -> str:
     if status.st_mode & 0o060 != 0o060 or group == "root":
         return "ask the administrator for a udev rule"
     return f"run `sudo usermod -aG {group} $USER`, then log in again"
+
+
+PROC = Path("/proc")
+LOCAL, INODE = 1, 9  # columns of /proc/net/udp
+
+
+def holder_of(port: int, proc: Path = PROC) -> str | None:
+    """`python3 (process 123)`; None where nobody has it, or it is another user's, or not known."""
+    sockets = {f"socket:[{inode}]" for inode in inodes_of(port, proc)}
+    for process in sorted(proc.glob("[0-9]*")) if sockets else []:
+        with contextlib.suppress(OSError):  # another user's, or it has ended
+            if sockets & set(open_files(process)):
+                name = (process / "comm").read_text(errors="replace").strip()
+                return f"{name} (process {process.name})"
+    return None
+
+
+def open_files(process: Path) -> Iterator[str]:
+    """What the process has open; one may be closed while they are looked at."""
+    for entry in (process / "fd").iterdir():
+        with contextlib.suppress(OSError):
+            yield str(entry.readlink())
+
+
+def inodes_of(port: int, proc: Path) -> set[str]:
+    found = set()
+    for table in ("udp", "udp6"):
+        try:
+            rows = (proc / "net" / table).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            columns = row.split()
+            if len(columns) > INODE and columns[LOCAL].endswith(f":{port:04X}"):
+                found.add(columns[INODE])
+    return found

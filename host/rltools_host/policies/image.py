@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build.description import Channel
 from rltools_host.build.native import host_library
-from rltools_host.clients.refusals import POLICY_REASONS
+from rltools_host.clients.messages import POLICY_REASONS
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
 from rltools_host.hints import command_line, near_path
 from rltools_host.policies.contract import CHANNEL, Contract, PlaceInput, require_texts

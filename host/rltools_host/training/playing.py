@@ -13,7 +13,7 @@ from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import open_again, open_task
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of, task_of_run
-from rltools_host.link.status_text import SEVERITY_NOTICE, SEVERITY_WARNING
+from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.plan import Plan, TrainingRequest
 

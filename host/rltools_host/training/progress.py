@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
-from rltools_host.link.status_text import printable
+from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0

@@ -11,14 +11,15 @@ import math
 from collections.abc import Iterator, Mapping
 
 from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.messages import PolicySlot, SlotUse
-from rltools_host.clients.policies import Slots
-from rltools_host.clients.refusals import (
+from rltools_host.clients.messages import (
     DROP_REASONS,
     POLICY_REASONS,
+    PolicySlot,
+    SlotUse,
     name_of,
     text_of_number,
 )
+from rltools_host.clients.policies import Slots
 from rltools_host.errors import DamagedFileError, RefusedError, UsageError, VerificationError
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy

@@ -23,8 +23,13 @@ from rltools_host.errors import (
     RefusedError,
 )
 from rltools_host.link.connection import Address, Connection, sender_of
-from rltools_host.link.framing import FrameDecoder, Message, payload_of
-from rltools_host.link.status_text import SEVERITY_WARNING, StatusText
+from rltools_host.link.framing import (
+    SEVERITY_WARNING,
+    FrameDecoder,
+    Message,
+    StatusText,
+    payload_of,
+)
 from rltools_host.link.transport import Link
 from rltools_host.vehicles.px4_state import TERMINATION, GlobalPosition, Mode, Sample
 

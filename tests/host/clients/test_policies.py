@@ -10,7 +10,7 @@ import pytest
 
 from rltools_host.build.native import host_library
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients import refusals
+from rltools_host.clients import messages
 from rltools_host.clients.messages import SlotUse
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, LinkLostError, RefusedError, VerificationError
@@ -246,13 +246,13 @@ def test_a_command_that_is_never_acknowledged(
 
 
 @pytest.mark.parametrize(
-    ("number", "name"), list(enumerate(refusals.POLICY_REASONS))[1:], ids=lambda value: str(value)
+    ("number", "name"), list(enumerate(messages.POLICY_REASONS))[1:], ids=lambda value: str(value)
 )
 def test_a_refused_image_is_named(
     board: ScriptedPolicies, session: BoardSession, number: int, name: str
 ) -> None:
     board.refuses = (0, number)
-    text = refusals.POLICY_REASONS[name]
+    text = messages.POLICY_REASONS[name]
     with pytest.raises(RefusedError, match=re.escape(f"refuses the policy ({name}: {text})")):
         session.policies.upload(NEW, NEW_SHA)
 
@@ -348,14 +348,14 @@ def enumerators(name: str) -> list[str]:
 
 
 def test_names_are_those_of_the_boards() -> None:
-    assert list(refusals.POLICY_REASONS) == enumerators("PolicyReason")
-    assert list(refusals.SLOT_ERRORS) == enumerators("SlotError")
-    assert list(refusals.DROP_REASONS) == enumerators("DropReason")
+    assert list(messages.POLICY_REASONS) == enumerators("PolicyReason")
+    assert list(messages.SLOT_ERRORS) == enumerators("SlotError")
+    assert list(messages.DROP_REASONS) == enumerators("DropReason")
 
 
 def test_texts_are_those_of_the_boards() -> None:
     texts = host_library("policy").description["reasons"]
-    assert list(refusals.POLICY_REASONS.values()) == texts
+    assert list(messages.POLICY_REASONS.values()) == texts
     assert len(set(texts)) == len(texts)
 
 
@@ -363,10 +363,10 @@ def test_reasons_are_those_of_the_document() -> None:
     document = (TREE.root / "docs" / "policy_image.md").read_text()
     section = document.partition("## When an image is refused")[2]
     rows = re.findall(r"^\| (\d+) \| (\w+) \|", section, re.MULTILINE)
-    assert rows == [(str(n), name) for n, name in enumerate(refusals.POLICY_REASONS) if n]
+    assert rows == [(str(n), name) for n, name in enumerate(messages.POLICY_REASONS) if n]
 
 
 def test_numbers_of_later_versions_are_shown_as_numbers() -> None:
-    assert refusals.text_of_number(99, refusals.DROP_REASONS) == "number 99"
-    assert refusals.refusal(0, 99) == "number 99: number 99"
-    assert refusals.refusal(0, 0) == ""
+    assert messages.text_of_number(99, messages.DROP_REASONS) == "number 99"
+    assert messages.refusal(0, 99) == "number 99: number 99"
+    assert messages.refusal(0, 0) == ""

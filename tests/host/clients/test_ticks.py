@@ -9,9 +9,8 @@ import pytest
 
 from policy_samples import sample_images
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients.messages import Action
-from rltools_host.clients.refusals import EXECUTOR_STATUSES
-from rltools_host.clients.ticks import TickLoop
+from rltools_host.clients.messages import EXECUTOR_STATUSES, Action
+from rltools_host.clients.observations import TickLoop
 from rltools_host.errors import LinkLostError
 from rltools_host.link.framing import payload_of
 from rltools_host.policies.image import PolicyImage, parse_policy

@@ -16,7 +16,7 @@ from rltools_host import cli
 from rltools_host.boards.description import emulated_boards, load_board
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
-from rltools_host.hil import expectation
+from rltools_host.hil import parity
 from rltools_host.hil.board import HilRequest
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import sha256_of
@@ -89,7 +89,7 @@ def test_other_bits_fail_with_one_sentence(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As if this machine were right and the board wrong."""
-    real = expectation.forward
+    real = parity.forward
 
     def forward(*arguments: Any) -> Any:
         expected = real(*arguments)
@@ -98,7 +98,7 @@ def test_other_bits_fail_with_one_sentence(
         expected[4] = dataclasses.replace(expected[4], layers=(layers[0], 0, *layers[2:]))
         return expected
 
-    monkeypatch.setattr(expectation, "forward", forward)
+    monkeypatch.setattr(parity, "forward", forward)
     code = cli.run(["hil", "--board", "host", "--run", str(run), *SMALL, "--json"])
     assert code == VerificationError.exit_code
     captured = capsys.readouterr()

@@ -9,7 +9,7 @@ from policy_samples import sample_images
 from rltools_host.build.protocol import load_dialect
 from rltools_host.clients.policies import MOST_SAMPLES, Measured
 from rltools_host.errors import LinkLostError, RefusedError
-from rltools_host.hil.cost import Distribution, bars, measure_cost
+from rltools_host.hil.result import Distribution, bars, measure_cost
 from rltools_host.policies.image import parse_policy
 from scripted_infer import ScriptedInfer
 

@@ -12,15 +12,19 @@ import pytest
 
 from policy_samples import sample_images
 from rltools_host.build.protocol import load_dialect
-from rltools_host.clients.messages import Action
-from rltools_host.clients.pipeline import MESSAGES_UNDER_WAY
+from rltools_host.clients.messages import EXECUTOR_STATUSES, Action
+from rltools_host.clients.observations import MESSAGES_UNDER_WAY
 from rltools_host.clients.policies import Tick
-from rltools_host.clients.refusals import EXECUTOR_STATUSES
 from rltools_host.errors import LinkLostError
-from rltools_host.hil.expectation import Expected, safe_action
 from rltools_host.hil.inputs import make_inputs
-from rltools_host.hil.parity import Parity, check_parity
-from rltools_host.hil.ticks import Scenarios, check_ticks
+from rltools_host.hil.parity import (
+    Expected,
+    Parity,
+    Scenarios,
+    check_parity,
+    check_ticks,
+    safe_action,
+)
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
 from scripted_infer import ScriptedInfer

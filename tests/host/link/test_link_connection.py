@@ -14,7 +14,7 @@ from rltools_host.errors import LinkLostError
 from rltools_host.link import connection as connection_module
 from rltools_host.link.connection import HOST, SILENCE_LIMIT_S, Address, Connection, MessageQueue
 from rltools_host.link.exchange import ANSWER_LIMIT_S, Exchange
-from rltools_host.link.status_text import (
+from rltools_host.link.framing import (
     GAP,
     UNFINISHED_LIMIT,
     StatusText,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.link.port_holder import holder_of
-from rltools_host.link.transport import UdpLink
+from rltools_host.link.transport import UdpLink, holder_of
 
 
 @pytest.mark.parametrize(("family", "host"), [(socket.AF_INET, ""), (socket.AF_INET6, "::1")])

@@ -16,10 +16,9 @@ from rltools_host.build import firmware
 from rltools_host.errors import DiskError, PortError, UsageError
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.policies import board as policy_board
-from rltools_host.policies.board import PolicyPlace, policy_session
+from rltools_host.policies.board import Firmware, PolicyPlace, look, policy_session, require_kept
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.push import PushRequest, push, roll_back, standing
-from rltools_host.policies.storage import Firmware, look, require_kept
 from tcp_board import TcpBoard
 
 HERE = PolicyPlace("host")
