@@ -19,15 +19,11 @@ from rltools_host.commands.options import Json, Port, RunArgument
 from rltools_host.commands.policies import UploadLine
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
-from rltools_host.flight import px4_flight
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
 from rltools_host.flight.gate import hover_rule, load_gate
 from rltools_host.flight.in_the_loop import CONTRACT, USUAL_SEED, FlyRequest, fly_over_board
 from rltools_host.flight.loop_result import LoopResult
-from rltools_host.flight.prediction import predictor
-from rltools_host.flight.px4_flight import USUAL_STARTS, Px4Request
-from rltools_host.flight.px4_result import DONE, FILE, FlightResult, lines
-from rltools_host.flight.px4_start import STARTS
+from rltools_host.flight.series import predictor
 from rltools_host.flight.simulator import check_policy, flight_library
 from rltools_host.flight.view import make_watcher, page
 from rltools_host.hints import near_path
@@ -36,6 +32,10 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.hyperparameters import setting_texts
+from rltools_host.vehicles import px4_flight
+from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
+from rltools_host.vehicles.px4_result import DONE, FILE, FlightResult, lines
+from rltools_host.vehicles.px4_start import STARTS
 
 EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(

@@ -1,29 +1,38 @@
-"""What a vehicle did over time and what that amounts to, also when it was given back.
+"""What a vehicle did over time, what that amounts to, and what our simulator makes of its start.
 
-A hand-back is what a vehicle does when the policy has given it back to the stock controller
-(docs/flight.md). It is told by telemetry: of the motors only their mean signal, which is the
-collective thrust where thrust is proportional to it.
+A prediction has the same policy, from the same state. The policy is in the hands of what boards run
+(policy/deployment.h), 500 times a second. What is not known of the beginning is as in hover: the
+rotors turn at hover's speed, and the policy's past actions are those of its beginning. There is no
+wind and no noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rltools_host.flight.disturbances import TICKS_A_S, Disturbances, DisturbedLink
 from rltools_host.flight.gate import hover_rule
+from rltools_host.flight.loop import HostPilot, fly
 from rltools_host.flight.simulator import (
     ANGULAR_VELOCITY,
+    ATTITUDE,
     POSITION,
     VELOCITY,
+    Array,
+    Flight,
     flight_library,
     settled_from,
 )
-from rltools_host.vehicles.px4_state import FloatArray, Sample
+from rltools_host.policies.image import PolicyImage
 
+FloatArray = NDArray[np.float64]
+# From a row of 13 observations on, rows (n, 13) at these times; fewer where a limit was broken.
+Predict = Callable[[FloatArray, FloatArray], FloatArray]
 # What the contract bounds, by the observations that say it.
 BOUNDED = (
     ("position error", POSITION),
@@ -90,80 +99,46 @@ def measure(series: Series) -> Measures:
     )
 
 
-# -- a hand-back -----------------------------------------------------------------------------------
-
-LOOK_S, ATTITUDE_S, THRUST_S = 1.0, 0.5, 0.1  # after the hand-back
-MOMENTS_BEFORE = 3  # the mode is told a little later than it changes
-ROUNDING_S = 1e-6
-# Up to which it is bumpless.
-MOST_THRUST, MOST_ATTITUDE_DEG, MOST_HEIGHT_M = 0.1, 5.0, 0.1
+# -- a prediction ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What was told, and the motors' mean signal in [0, 1]; None: not told."""
-
-    sample: Sample
-    collective: float | None
-
-
-@dataclass(frozen=True)
-class HandBack:
-    """From the last moment of the policy's mode on."""
-
-    time_s: float  # since the policy took over
-    speed_m_s: float  # at that moment
-    thrust_change: float | None  # between two tellings, the greatest by 0.1 s after
-    attitude_deg: float  # the greatest rotation within 0.5 s
-    height_m: float  # the greatest change within 1 s
-    away_m: float  # ... of the place on the ground
-
-    @property
-    def is_bumpless(self) -> bool:
-        return (
-            (self.thrust_change is None or self.thrust_change <= MOST_THRUST)
-            and self.attitude_deg <= MOST_ATTITUDE_DEG
-            and self.height_m <= MOST_HEIGHT_M
-        )
-
-    def document(self) -> dict[str, Any]:
-        return {**asdict(self), "is_bumpless": self.is_bumpless}
+def undisturbed(settings: Mapping[str, float]) -> dict[str, float]:
+    """The settings with hover at the target as the beginning, and the contract's limits."""
+    contract = flight_library().contract
+    return {
+        "start_share": 0.0,
+        "limit_position": contract.observations[POSITION.start].maximum,
+        "limit_velocity": contract.observations[VELOCITY.start].maximum,
+        "limit_rate": contract.observations[ANGULAR_VELOCITY.start].maximum,
+        **settings,
+    }
 
 
-def measure_hand_back(
-    time_s: float, before: Sequence[Moment], after: Sequence[Moment]
-) -> HandBack | None:
-    """`before`: the last moments of the policy's mode. None where nothing sound was told before
-    or afterwards."""
-    after = [moment for moment in after if moment.sample.is_sound]
-    if not after or not before[-1].sample.is_sound:
-        return None
-    begin = before[-1].sample
+def predictor(image: PolicyImage, settings: Mapping[str, float]) -> Predict:
+    """With these settings of quadrotor/settings.h, which say what vehicle it is."""
+    given = undisturbed(settings)
+    flight_library().setting_bits(given)  # an error in a sentence, before anything flies
 
-    def within(limit_s: float) -> list[Moment]:
-        end_s = begin.time_s + limit_s + ROUNDING_S
-        return [moment for moment in after if moment.sample.time_s <= end_s]
+    def predict(first: FloatArray, times_s: FloatArray) -> FloatArray:
+        ticks = max(math.ceil(float(times_s[-1]) * TICKS_A_S), 1)
+        flight = Flight(0, 0, given)
+        flight.place(first)
+        link = DisturbedLink(Disturbances(), ticks)
+        trace = fly(flight, HostPilot(image, in_trial=False), link, ticks)
+        reached = rows_of(trace.states)
+        at = np.rint(times_s * TICKS_A_S).astype(int)
+        chosen: FloatArray = reached[at[at < len(reached)]]
+        return chosen
 
-    told = [
-        moment.collective
-        for moment in (*before, *within(THRUST_S))
-        if moment.collective is not None
-    ]
-    moved = [
-        np.subtract(moment.sample.position_ned, begin.position_ned) for moment in within(LOOK_S)
-    ]
-    return HandBack(
-        time_s,
-        begin.speed,
-        float(np.abs(np.diff(told)).max()) if len(told) > 1 else None,
-        max((angle_deg(begin, moment.sample) for moment in within(ATTITUDE_S)), default=0.0),
-        max((abs(float(down)) for _, _, down in moved), default=0.0),
-        max((math.hypot(north, east) for north, east, _ in moved), default=0.0),
-    )
+    return predict
 
 
-def angle_deg(first: Sample, second: Sample) -> float:
-    """Of the rotation from one attitude to the other."""
-    a, b = np.array(first.attitude), np.array(second.attitude)
-    cosine = abs(float(a @ b)) / float(np.linalg.norm(a) * np.linalg.norm(b))
-    return math.degrees(2.0 * math.acos(min(cosine, 1.0)))
+def rows_of(states: Array) -> FloatArray:
+    """Records of Reading as rows of the contract's observations."""
+    rows = np.empty((len(states), len(flight_library().contract.observations)))
+    rows[:, POSITION] = states["position_m"] - states["target_position_m"].astype(float)
+    rows[:, VELOCITY] = states["velocity_m_s"] - states["target_velocity_m_s"].astype(float)
+    attitude = states["attitude"].astype(float)
+    rows[:, ATTITUDE] = np.where(attitude[:, :1] < 0.0, -attitude, attitude)
+    rows[:, ANGULAR_VELOCITY] = states["angular_velocity_rad_s"]
+    return rows

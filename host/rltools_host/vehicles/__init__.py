@@ -1,1 +1,1 @@
-"""Vehicles with firmware of their own, as things that one connects to: PX4, a Crazyflie."""
+"""Vehicles with firmware of their own: PX4, connected to and flown; a Crazyflie."""

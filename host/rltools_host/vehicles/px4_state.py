@@ -4,18 +4,26 @@ A row has the 13 observations of policy/contracts/quadrotor.h, in their order: p
 velocity error, attitude (w, x, y, z), angular velocity. Its frames are those of that contract; what
 PX4 tells (north, east, down; forward, right, down) becomes that here, as in
 lib/rltools/include/rltools/policy/vehicles/quadrotor.h.
+
+PX4's simulator in hardware (SIH) becomes settings of ours by the parameters that the vehicle has:
+src/modules/simulation/simulator_sih of github.com/PX4/PX4-Autopilot. Its rotors' lag goes on only
+in those of its steps that see a new output, and the policy gives 500 a second: at 1,000 steps a
+second each counts for half.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from rltools_host.flight.disturbances import TICKS_A_S
+from rltools_host.flight.series import FloatArray as FloatArray
+from rltools_host.flight.simulator import flight_library
 
 
 class Mode(NamedTuple):
@@ -158,3 +166,39 @@ def yaw_of(attitude: ArrayLike) -> float:
     """The heading of PX4's attitude, as an angle anti-clockwise from east."""
     w, x, y, z = enu_flu(attitude)
     return math.atan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
+
+
+# -- PX4's simulator as settings -------------------------------------------------------------------
+
+SIH_TABLE = "px4-sih"  # of quadrotor/airframe.h: SIH with the parameters that it has at first
+# Of a parameter: the settings of quadrotor/settings.h that it is, and one of its unit in theirs.
+SIH_SETTINGS: Mapping[str, tuple[tuple[str, ...], float]] = {
+    "SIH_MASS": (("mass_kg",), 1.0),
+    "SIH_IXX": (("inertia_x",), 1e6),
+    "SIH_IYY": (("inertia_y",), 1e6),
+    "SIH_IZZ": (("inertia_z",), 1e6),
+    "SIH_L_PITCH": (("rotor_x_m",), 1.0),
+    "SIH_L_ROLL": (("rotor_y_m",), 1.0),
+    "SIH_T_MAX": (("thrust_1",), 1.0),
+    "SIH_Q_MAX": (("torque_1",), 1e3),
+    "SIH_T_TAU": (("lag_up_s", "lag_down_s"), 1.0),
+    "SIH_KDV": (("drag_x", "drag_y", "drag_z"), 1.0),
+    "SIH_KDW": (("drag_rotation",), 1e3),
+}
+SIH_RATE = "IMU_GYRO_RATEMAX"  # of its steps, Hz
+SIH_PARAMETERS = (*SIH_SETTINGS, SIH_RATE)
+SIH_NOT_THERE = ("thrust_0", "thrust_2", "torque_0", "torque_2", "sag_load", "sag_per_min")
+
+
+def settings_of_sih(parameters: Mapping[str, float]) -> dict[str, float]:
+    """The vehicle with these parameters; the published one where it does not tell them all."""
+    if any(name not in parameters for name in SIH_PARAMETERS):
+        return {"airframe": float(flight_library().tables.index(SIH_TABLE) + 1)}
+    settings = {"airframe": 0.0, **dict.fromkeys(SIH_NOT_THERE, 0.0)}
+    for parameter, (names, factor) in SIH_SETTINGS.items():
+        for name in names:
+            settings[name] = parameters[parameter] * factor
+    steps_an_output = max(parameters[SIH_RATE] / TICKS_A_S, 1.0)
+    for name in ("lag_up_s", "lag_down_s"):
+        settings[name] *= steps_an_output
+    return settings

@@ -25,7 +25,7 @@ from rltools_host.errors import (
     PortError,
     RefusedError,
 )
-from rltools_host.flight import px4_flight
+from rltools_host.vehicles import px4_flight
 
 FlyOver = Callable[[UdpPx4], None]
 

@@ -371,7 +371,7 @@ def test_a_board_that_dies_in_mid_flight(good: Path, monkeypatch: pytest.MonkeyP
     class Killing(Watcher):
         def ticked(self, trace: Trace) -> None:
             if trace.count == 30:
-                os.kill(links[0].process_id, signal.SIGKILL)
+                os.kill(links[-1].process_id, signal.SIGKILL)
 
     monkeypatch.setattr(policy_board, "open_board_link", remember)
     with pytest.raises(LinkLostError) as caught:

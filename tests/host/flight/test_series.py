@@ -1,77 +1,28 @@
-"""What PX4 tells, in the contract's frames; and what a flight amounts to."""
+"""What a flight amounts to; what our simulator makes of a start: from the same state, with the same
+policy."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from quadrotor_policies import constant_policy, controller
+from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.flight.disturbances import Disturbances, DisturbedLink
+from rltools_host.flight.loop import HostPilot, fly
 from rltools_host.flight.series import (
-    HandBack,
-    Moment,
+    FloatArray,
     Series,
-    angle_deg,
     limit_broken,
     measure,
-    measure_hand_back,
+    predictor,
+    rows_of,
 )
-from rltools_host.vehicles.px4_state import FloatArray, Sample, TargetFrame, enu_flu, yaw_of
-
-ENU_OF_NED = np.array(((0, 1, 0), (1, 0, 0), (0, 0, -1.0)))
-FLU_OF_FRD = np.diag((1.0, -1.0, -1.0))
-
-
-def matrix(q: FloatArray) -> FloatArray:
-    """Of a rotation, by its definition: v' = q v q*."""
-    w, x, y, z = q
-    columns = []
-    for v in np.eye(3):
-        t = 2.0 * np.cross((x, y, z), v)
-        columns.append(v + w * t + np.cross((x, y, z), t))
-    return np.array(columns).T
-
-
-def rotations(count: int) -> FloatArray:
-    values = np.random.default_rng(1).normal(size=(count, 4))
-    return np.asarray(values / np.linalg.norm(values, axis=1, keepdims=True))
-
-
-def test_an_attitude_turns_the_body_into_the_world_in_both_pairs_of_frames() -> None:
-    for q in rotations(200):
-        np.testing.assert_allclose(
-            matrix(enu_flu(q)), ENU_OF_NED @ matrix(q) @ FLU_OF_FRD, atol=1e-12
-        )
-
-
-def test_a_row_is_what_the_policy_sees() -> None:
-    random = np.random.default_rng(2)
-    for q in rotations(200):
-        yaw = random.uniform(-4.0, 4.0)
-        target, position, velocity, rates = random.normal(size=(4, 3))
-        frame = TargetFrame(tuple(target), yaw)
-        row = frame.row(Sample(1.0, tuple(position), tuple(velocity), tuple(q), tuple(rates)))
-        cosine, sine = math.cos(yaw), math.sin(yaw)
-        from_enu = np.array(((cosine, sine, 0), (-sine, cosine, 0), (0, 0, 1)))
-        world = from_enu @ ENU_OF_NED
-        np.testing.assert_allclose(row[:3], world @ (position - target), atol=1e-12)
-        np.testing.assert_allclose(row[3:6], world @ velocity, atol=1e-12)
-        np.testing.assert_allclose(matrix(row[6:10]), world @ matrix(q) @ FLU_OF_FRD, atol=1e-12)
-        assert row[6] >= 0.0
-        np.testing.assert_allclose(row[10:], FLU_OF_FRD @ rates)
-        np.testing.assert_allclose(frame.world(frame.vector(velocity)), velocity, atol=1e-12)
-
-
-def test_level_along_its_heading_is_no_rotation() -> None:
-    for heading in np.arange(-3.0, 3.1, 0.3):
-        q = (math.cos(heading / 2), 0.0, 0.0, math.sin(heading / 2))
-        yaw = yaw_of(q)
-        assert math.remainder(yaw - (math.pi / 2 - heading), 2 * math.pi) == pytest.approx(0)
-        nowhere = (0.0, 0.0, 0.0)
-        row = TargetFrame(nowhere, yaw).row(Sample(0.0, nowhere, nowhere, q, nowhere))
-        np.testing.assert_allclose(row[6:10], (1, 0, 0, 0), atol=1e-12)
+from rltools_host.flight.simulator import POSITION, Flight
+from rltools_host.policies.image import parse_policy
 
 
 def flight(errors: FloatArray, end_s: float = 10.0) -> Series:
@@ -110,99 +61,87 @@ def test_what_ends_early_or_breaks_a_limit_is_none() -> None:
     assert limit_broken(np.array((5.0, -5.0, 0, 5, 5, 5, 1, 0, 0, 0, 35, -35, 0))) == ""
 
 
-# -- what the stock controller makes of a vehicle that it has again --------------------------------
+# -- a prediction ---------------------------------------------------------------------------------
 
-LEVEL = Sample(20.0, (1.0, 2.0, -5.0), (0.3, 0.0, 0.4), (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
-
-
-def tilted(degrees: float) -> tuple[float, float, float, float]:
-    half = math.radians(degrees) / 2
-    return (math.cos(half), 0.0, math.sin(half), 0.0)
+L2F = {"airframe": 1.0}
+TIMES = np.arange(0.0, 10.02, 0.02)
+LEVEL = np.array((0.5, -0.3, 0.2, *(0, 0, 0), *(1, 0, 0, 0), *(0, 0, 0)), float)
 
 
-def moments(count: int = 51, **changes: Any) -> list[Moment]:
-    """Every 20 ms; what is a function is of the seconds since the hand-back."""
-    found = []
-    for number in range(1, count):
-        after_s = 0.02 * number
-        at = {name: change(after_s) for name, change in changes.items()}
-        thrust = at.pop("collective", 0.5)
-        found.append(Moment(replace(LEVEL, time_s=LEVEL.time_s + after_s, **at), thrust))
-    return found
+def falls(first: Any, settings: Any = L2F) -> Any:
+    """Rows of a flight without thrust."""
+    return predictor(parse_policy(constant_policy(0, 0, 0, 0)), settings)(first, TIMES)
 
 
-def test_what_stays_as_it_is_is_bumpless() -> None:
-    result = measure_hand_back(10.0, [Moment(LEVEL, 0.5)], moments())
-    assert result == HandBack(10.0, 0.5, 0.0, 0.0, 0.0, 0.0)
-    assert result.is_bumpless
-    assert measure_hand_back(10.0, [Moment(LEVEL, 0.5)], []) is None
+def test_a_controller_comes_to_its_target_from_where_the_flight_began() -> None:
+    rows = predictor(parse_policy(controller()), L2F)(LEVEL, TIMES)
+    np.testing.assert_allclose(rows[0], LEVEL, atol=1e-6)
+    assert rows.shape == (len(TIMES), 13)
+    measures = measure(Series(TIMES, rows))
+    assert measures.success
+    assert measures.greatest_error_m == pytest.approx(np.linalg.norm(LEVEL[POSITION]), abs=0.02)
+    assert measures.settling_s is not None
+    assert measures.settling_s > 0.3
 
 
-def test_the_motors_count_for_a_tenth_of_a_second() -> None:
-    for begins, change in ((0.02, 0.2), (0.1, 0.2), (0.12, 0.0)):
-        after = moments(collective=lambda t, at=begins: 0.5 if t < at - 1e-6 else 0.3)
-        result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], after)
-        assert result is not None
-        assert result.thrust_change == pytest.approx(change)
-        assert result.is_bumpless == (change == 0.0)
+def test_every_part_of_the_beginning_counts() -> None:
+    """What falls for a tenth of a second says how it began."""
+    first = np.array((0.5, -0.3, 0.2, 1, -2, 3, 0.8, 0.0, 0.6, 0.0, 0.5, -1, 2), float)
+    drag_free = {**L2F, "lag_up_s": 0.0}
+    rows = falls(first, drag_free)
+    np.testing.assert_allclose(rows[0], first, atol=1e-6)
+    later = rows[5]
+    np.testing.assert_allclose(later[:2], first[:2] + 0.1 * first[3:5], atol=0.06)
+    assert later[10] == pytest.approx(0.6, abs=0.05)  # its gyroscopic part, 1.1 rad/s^2
+    assert later[12] == pytest.approx(2.0, abs=0.1)
 
 
-def test_what_is_told_just_before_counts_for_the_motors_too() -> None:
-    """The mode is told a little later than it changes."""
-    before = [Moment(LEVEL, 0.7), Moment(LEVEL, 0.5)]
-    result = measure_hand_back(1.0, before, moments())
-    assert result is not None
-    assert result.thrust_change == pytest.approx(0.2)
+def test_the_rotors_turn_as_in_hover() -> None:
+    """So that a hand-over at rest stays at rest, and what falls does not fall at once."""
+    hover = parse_policy(constant_policy(*[0.44493] * 4))
+    rest = np.where(np.arange(13) == 6, 1.0, 0.0)
+    rows = predictor(hover, L2F)(rest, TIMES[:50])
+    assert np.abs(rows[:, POSITION]).max() < 0.001
+    assert falls(rest)[1][5] > -0.1  # of 0.2 m/s at once
 
 
-def test_motors_that_are_not_told_are_not_judged() -> None:
-    result = measure_hand_back(1.0, [Moment(LEVEL, None)], moments(collective=lambda _: None))
-    assert result is not None
-    assert result.thrust_change is None
-    assert result.is_bumpless
+def test_it_ends_where_a_limit_of_the_contract_is_broken() -> None:
+    rows = falls(LEVEL)
+    assert 0 < len(rows) < 0.3 * len(TIMES)
+    assert not limit_broken(rows[-2])
+    assert rows[-1][2] < -2.0  # farther than training's limits
 
 
-def test_attitude_counts_for_half_a_second_and_the_place_for_one() -> None:
-    after = moments(
-        80,
-        attitude=lambda t: tilted(3.0 if t < 0.51 else 40.0),
-        position_ned=lambda t: (1.0 + 3.0 * t, 2.0 - 4.0 * t, -5.0 + (0.05 if t < 1.001 else 9.0)),
+def test_an_attitude_is_the_one_of_the_two_with_w_above_zero() -> None:
+    spin = LEVEL.copy()
+    spin[12] = 20.0
+    rows = falls(spin)
+    assert (rows[:, 6] >= 0.0).all()
+    assert np.ptp(rows[:, 9]) > 1.5
+
+
+def test_it_is_the_flight_of_boards() -> None:
+    image = parse_policy(controller())
+    flight = Flight(0, 0, {**L2F, "start_share": 0.0})
+    flight.place(LEVEL)
+    trace = fly(flight, HostPilot(image, False), DisturbedLink(Disturbances(), 100), 100)
+    np.testing.assert_array_equal(
+        rows_of(trace.states)[::10], predictor(image, L2F)(LEVEL, TIMES[:11])
     )
-    result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], after)
-    assert result is not None
-    assert result.attitude_deg == pytest.approx(3.0)
-    assert result.height_m == pytest.approx(0.05)
-    assert result.away_m == pytest.approx(5.0, abs=0.01)
-    assert result.is_bumpless  # what flies on sideways is none
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"attitude": lambda _: tilted(5.2)},
-        {"position_ned": lambda t: (1.0, 2.0, -5.0 + 0.11 * t)},
-        {"position_ned": lambda t: (1.0, 2.0, -5.0 - 0.11 * t)},
-    ],
-)
-def test_a_bump(changes: Any) -> None:
-    result = measure_hand_back(1.0, [Moment(LEVEL, 0.5)], moments(**changes))
-    assert result is not None
-    assert not result.is_bumpless
+@pytest.mark.parametrize("wrong", [np.zeros(12), np.full(13, np.nan), np.zeros(13)])
+def test_what_is_no_state_is_refused(wrong: Any) -> None:
+    with pytest.raises(UsageError):
+        Flight(0, 0).place(wrong)
 
 
-def test_the_two_quaternions_of_an_attitude_are_one() -> None:
-    q = tilted(30.0)
-    other = replace(LEVEL, attitude=(-q[0], -q[1], -q[2], -q[3]))
-    assert angle_deg(replace(LEVEL, attitude=q), other) == pytest.approx(0.0, abs=1e-5)
-    assert angle_deg(LEVEL, other) == pytest.approx(30.0)
+def test_an_attitude_is_brought_to_unit_length() -> None:
+    flight = Flight(0, 0, {"start_share": 0.0})
+    flight.place((*LEVEL[:6], 2.0, 0.0, 0.0, 0.0, *LEVEL[10:]))
+    np.testing.assert_array_equal(flight.read()["attitude"], (1, 0, 0, 0))
 
 
-def test_what_is_not_a_number_is_left_out() -> None:
-    lost = Moment(replace(LEVEL, time_s=20.1, position_ned=(math.nan, 0.0, 0.0)), 0.5)
-    mute = Moment(replace(LEVEL, time_s=20.1, attitude=(0.0, 0.0, 0.0, 0.0)), 0.5)
-    last = [Moment(LEVEL, 0.5)]
-    assert measure_hand_back(1.0, last, [lost, mute]) is None
-    assert measure_hand_back(1.0, [lost], moments()) is None
-    result = measure_hand_back(1.0, last, [lost, *moments(), mute])
-    assert result is not None
-    assert result.is_bumpless
+def test_unknown_settings_are_refused_before_anything_flies() -> None:
+    with pytest.raises(UnknownNameError, match="gravity"):
+        predictor(parse_policy(controller()), {"gravity": 1.0})

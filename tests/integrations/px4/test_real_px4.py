@@ -16,7 +16,7 @@ import pytest
 
 from policy_run import make_policy_run
 from quadrotor_policies import Array, image_of
-from rltools_host.flight.px4_flight import Px4Request, fly
+from rltools_host.vehicles.px4_flight import Px4Request, fly
 
 BUILD = os.environ.get("RLT_PX4_SITL", "")
 pytestmark = pytest.mark.skipif(

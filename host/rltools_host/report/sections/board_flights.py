@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 from rltools_host.files import parse_json
-from rltools_host.flight.px4_result import FILE as PX4_FILE
 from rltools_host.flight.simulator import Cause
 from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.runs import schema
+from rltools_host.vehicles.px4_result import FILE as PX4_FILE
 
 STYLE = "section > table + p { margin-top: 12px; }\nsection a { color: var(--first); }\n"
 PATTERN = "flight-*.json"

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.px4_result import FILE, NOT_FLOWN, StartResult, read_flight
-from rltools_host.flight.series import MOST_ATTITUDE_DEG, MOST_HEIGHT_M, MOST_THRUST, Series
+from rltools_host.flight.series import Series
 from rltools_host.report import plot
 from rltools_host.report.markup import MINUS, Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.flights import NEAREST_M, distance_axes
+from rltools_host.vehicles.px4_result import (
+    FILE,
+    MOST_ATTITUDE_DEG,
+    MOST_HEIGHT_M,
+    MOST_THRUST,
+    NOT_FLOWN,
+    StartResult,
+    read_flight,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

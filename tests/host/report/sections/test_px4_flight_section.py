@@ -12,10 +12,17 @@ import pytest
 
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
-from rltools_host.flight.px4_result import FILE, FailSafe, FlightResult, StartResult, read_flight
-from rltools_host.flight.series import HandBack, Series, measure
+from rltools_host.flight.series import Series, measure
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections.px4_flight import section
+from rltools_host.vehicles.px4_result import (
+    FILE,
+    FailSafe,
+    FlightResult,
+    HandBack,
+    StartResult,
+    read_flight,
+)
 
 TIMES = np.arange(0.0, 10.02, 0.02)
 

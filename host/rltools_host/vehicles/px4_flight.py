@@ -16,17 +16,33 @@ from enum import Enum
 from rltools_host.clients.file_packet import Progress
 from rltools_host.errors import FlightError, Interrupted, RefusedError, RltError
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.prediction import SIH_PARAMETERS, Predict, settings_of_sih
-from rltools_host.flight.px4_air import HEIGHT_M, PX4_SILENCE_S, Air, CrashWatch, bring_down
-from rltools_host.flight.px4_result import DONE, FlightResult, StartResult
-from rltools_host.flight.px4_start import STARTS, StartFlight
+from rltools_host.flight.series import Predict
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.push import Say, headline
-from rltools_host.vehicles import px4_simulated
 from rltools_host.vehicles.px4 import NAN, Px4Vehicle
+from rltools_host.vehicles.px4_guard import (
+    HEIGHT_M,
+    PX4_SILENCE_S,
+    Air,
+    CrashWatch,
+    Simulation,
+    bring_down,
+    collect,
+    judge,
+    require_still,
+)
 from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
-from rltools_host.vehicles.px4_state import HOLD, TAKE_OFF, Mode, Sample
+from rltools_host.vehicles.px4_result import DONE, FlightResult, StartResult
+from rltools_host.vehicles.px4_start import STARTS, StartFlight
+from rltools_host.vehicles.px4_state import (
+    HOLD,
+    SIH_PARAMETERS,
+    TAKE_OFF,
+    Mode,
+    Sample,
+    settings_of_sih,
+)
 
 USUAL_STARTS = 5
 # A ground station's. PX4 goes on to send to the port that it has heard first.
@@ -77,7 +93,7 @@ class Px4Flight:
         self.say = say
         self._progress = progress
         # Known after the first steps.
-        self._simulation: px4_simulated.Simulation
+        self._simulation: Simulation
         self._policies: Px4Policies
         self._policy_mode: Mode
         self._turns_to_heading: bool
@@ -90,8 +106,7 @@ class Px4Flight:
         self.vehicle.find()
 
     def see_that_it_is_simulated(self) -> None:
-        evidence = px4_simulated.collect(self.vehicle)
-        self._simulation = px4_simulated.judge(evidence, self.vehicle.name)
+        self._simulation = judge(collect(self.vehicle), self.vehicle.name)
         self.result.simulated_by = self._simulation.by
         self.say(f"{self.vehicle.name} is simulated: {self._simulation.by}")
 
@@ -147,7 +162,7 @@ class Px4Flight:
         altitude = vehicle.place.altitude_m + HEIGHT_M
         nowhere = (NAN, NAN, NAN)  # yaw and place as they are
         vehicle.command("NAV_TAKEOFF", -1.0, 0.0, 0.0, *nowhere, altitude, what="to take off")
-        px4_simulated.require_still(vehicle, self._simulation)
+        require_still(vehicle, self._simulation)
         vehicle.command("COMPONENT_ARM_DISARM", 1.0, what="to arm")
         if not vehicle.wait(lambda: vehicle.is_armed, ARM_LIMIT_S):
             raise FlightError(f"{vehicle.name} acknowledged to arm, and does not{vehicle.reason()}")

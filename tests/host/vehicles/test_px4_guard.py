@@ -1,13 +1,62 @@
-"""What shows that a vehicle crashed: at the limits, and with what is no number."""
+"""Which vehicles are believed to be simulated; what shows that one crashed."""
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 
-from rltools_host.flight.px4_air import CrashWatch
+from rltools_host.errors import RefusedError
+from rltools_host.vehicles.px4_guard import OUTPUT_PARAMETERS, CrashWatch, Evidence, judge
 from rltools_host.vehicles.px4_state import Sample
+
+SITL = 5283920058631409231  # what PX4's program for a PC has said for years
+REAL = 0x0000003532385117
+
+
+def test_the_program_for_a_pc_is_believed_by_its_identity() -> None:
+    for system in (1, 2, 9, 254):
+        assert judge(Evidence(SITL + system - 1, system, has_flag=False), "it").is_sitl
+        for wrong in (-2, -1, 1, 2):
+            with pytest.raises(RefusedError, match="does not say that it is simulated"):
+                judge(Evidence(SITL + system - 1 + wrong, system, has_flag=False), "it")
+
+
+def test_a_flight_controller_needs_flag_and_parameter() -> None:
+    modes = (None, 0, 1, 2, 3, -1, 2.0)
+    for uid, mode, has_flag in itertools.product((0, REAL, SITL + 1), modes, (False, True)):
+        evidence = Evidence(uid, 1, has_flag, {} if mode is None else {"SYS_HITL": mode})
+        if has_flag and mode in (1, 2):
+            simulation = judge(evidence, "it")
+            assert not simulation.is_sitl
+            assert "SYS_HITL" in simulation.by
+            continue
+        with pytest.raises(RefusedError) as caught:
+            judge(evidence, "the vehicle")
+        sentence = str(caught.value)
+        assert sentence.startswith("the vehicle does not say that it is simulated: ")
+        assert ("heartbeat has" if has_flag else "heartbeat lacks") in sentence
+        assert ("does not tell" if mode is None else f"has {mode:g} for") in sentence
+
+
+def test_a_motor_on_a_real_output_is_refused() -> None:
+    for name in OUTPUT_PARAMETERS:
+        for function in (0, 100, 113):
+            judge(Evidence(REAL, 1, True, {"SYS_HITL": 2, name: function}), "it")
+        for motor in (101, 112):
+            with pytest.raises(RefusedError, match=name):
+                judge(Evidence(REAL, 1, True, {"SYS_HITL": 2, name: motor}), "it")
+
+
+def test_every_driver_of_outputs_is_looked_at() -> None:
+    assert len(set(OUTPUT_PARAMETERS)) == 80
+    for name in ("PWM_MAIN_FUNC1", "PWM_AUX_FUNC8", "UAVCAN_EC_FUNC8", "PCA9685_FUNC16"):
+        assert name in OUTPUT_PARAMETERS
+    assert all(len(name) <= 16 for name in OUTPUT_PARAMETERS)
+
+
+# -- whether it crashed ----------------------------------------------------------------------------
 
 LEVEL = (1.0, 0.0, 0.0, 0.0)
 NAN = math.nan

@@ -8,13 +8,20 @@ from collections import deque
 import numpy as np
 
 from rltools_host.errors import FlightError, RltError
-from rltools_host.flight import series
 from rltools_host.flight.gate import hover_rule
-from rltools_host.flight.px4_air import POLICY_SILENCE_S, Air
-from rltools_host.flight.px4_result import FailSafe, StartResult
+from rltools_host.flight.series import Series, limit_broken, measure
 from rltools_host.flight.simulator import POSITION
 from rltools_host.vehicles.px4 import Px4Vehicle
+from rltools_host.vehicles.px4_guard import POLICY_SILENCE_S, Air
 from rltools_host.vehicles.px4_module import MODE_NAME, Px4Policies
+from rltools_host.vehicles.px4_result import (
+    LOOK_S,
+    MOMENTS_BEFORE,
+    FailSafe,
+    Moment,
+    StartResult,
+    measure_hand_back,
+)
 from rltools_host.vehicles.px4_state import HOLD, TAKE_OFF, FloatArray, Mode, Sample, TargetFrame
 
 # Where the vehicle is when the policy takes over, from its target: forward, left, up.
@@ -56,8 +63,8 @@ class Record:
         self._frame = frame
         self._start = start
         self._has_begun = False
-        self._before = deque((self._moment(entry),), series.MOMENTS_BEFORE)
-        self._after: list[series.Moment] = []
+        self._before = deque((self._moment(entry),), MOMENTS_BEFORE)
+        self._after: list[Moment] = []
         self._next_mode: Mode | None = None
         self.is_over = False  # the second after the hand-back, too
         self.times_s: list[float] = [0.0]
@@ -84,7 +91,7 @@ class Record:
 
     def keep(self) -> None:
         """What there is by now."""
-        self._start.series = series.Series(np.array(self.times_s), np.array(self.rows))
+        self._start.series = Series(np.array(self.times_s), np.array(self.rows))
 
     def _take(self, sample: Sample) -> None:
         self._before.append(self._moment(sample))
@@ -93,13 +100,13 @@ class Record:
 
     def _take_after(self, sample: Sample) -> None:
         self._after.append(self._moment(sample))
-        self._start.hand_back = series.measure_hand_back(
+        self._start.hand_back = measure_hand_back(
             self.times_s[-1], tuple(self._before), self._after
         )
-        self.is_over = sample.time_s - self._before[-1].sample.time_s >= series.LOOK_S
+        self.is_over = sample.time_s - self._before[-1].sample.time_s >= LOOK_S
 
-    def _moment(self, sample: Sample) -> series.Moment:
-        return series.Moment(sample, self._vehicle.collective)
+    def _moment(self, sample: Sample) -> Moment:
+        return Moment(sample, self._vehicle.collective)
 
 
 class StartFlight:
@@ -128,7 +135,7 @@ class StartFlight:
             self._record.keep()
         self._take_back()
         assert self._start.series is not None
-        self._start.measures = series.measure(self._start.series)
+        self._start.measures = measure(self._start.series)
 
     def _go_there(self) -> None:
         """PX4 brings the vehicle to the start, and it is at rest."""
@@ -186,7 +193,7 @@ class StartFlight:
         self._air.watch(POLICY_SILENCE_S)
         self._watch_module()
         name, row = self._vehicle.name, self._record.rows[-1]
-        if broken := series.limit_broken(row):
+        if broken := limit_broken(row):
             raise FlightError(f"the policy of {name} broke a limit: {broken}")
         away = float(np.linalg.norm(row[POSITION]))
         if away > FURTHEST_M:
@@ -215,4 +222,4 @@ class StartFlight:
         air.allowed = {self._policy_mode, HOLD}
         vehicle.set_mode(HOLD, air.watch)
         air.allowed = {HOLD}
-        vehicle.wait(lambda: record.is_over, SLOWEST * series.LOOK_S, air.watch)
+        vehicle.wait(lambda: record.is_over, SLOWEST * LOOK_S, air.watch)
