@@ -38,7 +38,7 @@ HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32
 OURS = ("generic", "optimised", "policy image")
 
 
-def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[str, Any]:
+def run(board_name: str, dsp: bool = True) -> dict[str, Any]:
     """Measures on one board or all emulated ones; prints tables, returns what `--json` prints."""
     results = []
     for board in chosen_boards(board_name):
@@ -55,8 +55,6 @@ def run(board_name: str, json_output: bool = False, dsp: bool = True) -> dict[st
         results.append({"board": board.name, "rows": rows, "left_out": reason, "estimates": found})
     document = {"network": NETWORK, "unit": "guest instructions", "results": results}
     print("\n".join(lines(document)))
-    if json_output:
-        print(json.dumps(document))
     return document
 
 

@@ -7,7 +7,6 @@ of the core has. Beside it the build from nothing. Nothing is pinned: a build ta
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import subprocess
@@ -32,26 +31,14 @@ LAUNCHER = TREE.root / "rlt"
 DEPENDENCIES_OF = re.compile(r"^(\S+): #deps")
 
 
-def run(
-    json_output: bool = False,
-    experiment: str = "pendulum-td3",
-    repetitions: int = REPETITIONS,
-    directory: Path | None = None,
-) -> dict[str, Any]:
+def run(experiment: str, repetitions: int, directory: Path | None = None) -> dict[str, Any]:
     """Measures, prints it and returns what `--json` prints."""
     harness.require_positive(repetitions=repetitions)
     experiments.require_experiment(experiment)
     with without_compiler_cache():
         times = build_times(experiment, directory or PROJECT.benchmarks / "build-time", repetitions)
-    document = {
-        **times,
-        "machine": harness.machine(),
-        "load_average": harness.load_average(),
-        "date": clock.date(),
-    }
+    document = {**times, **harness.conditions()}
     print("\n".join(lines(document)))
-    if json_output:
-        print(json.dumps(document))
     return document
 
 

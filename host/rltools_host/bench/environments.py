@@ -6,19 +6,16 @@ an episode that ends is begun anew. MuJoCo's tasks are beside that compared with
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import rltools_host
-from rltools_host import clock
 from rltools_host.bench import harness
 from rltools_host.bench.contenders import PPO_PEERS_DIRECTORY
 from rltools_host.bench.harness import Contender, Row
 from rltools_host.errors import RltError, unknown_name
-from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
@@ -66,7 +63,6 @@ Starter = Callable[[], Contender]
 
 
 def run(
-    json_output: bool = False,
     tasks: str | None = None,
     threads: int = 2,
     rounds: int = ROUNDS,
@@ -94,15 +90,10 @@ def run(
         "versions": versions,
         "errors": failures,
         "summary": summary(rows),
-        "machine": harness.machine(),
-        "load_average": harness.load_average(),
-        "date": clock.date(),
+        **harness.conditions(),
     }
     print("\n".join(lines(document)))
-    content = json.dumps(document, indent=2) + "\n"
-    write_atomically(directory / "environments.json", content.encode())
-    if json_output:
-        print(json.dumps(document))
+    harness.store(document, directory / "environments.json")
     return document
 
 
@@ -276,7 +267,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    machine, threads = document["machine"], document["threads"]
+    threads = document["threads"]
     titles = {
         OURS: "this repository",
         GYMNASIUM: "Gymnasium",
@@ -315,8 +306,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     )
     return [
         f"Steps a second with observation, reward and new episodes, one thread where none is "
-        f"named, median of {document['rounds']} turns; {versions}; {machine['processor']} "
-        f"({machine['cores']} cores, load average {document['load_average']})",
+        f"named, median of {document['rounds']} turns; {versions}; "
+        f"{harness.machine_text(document)}",
         "",
         *aligned(table),
         *(f"{titles.get(name, name)}: {reason}" for name, reason in document["errors"].items()),

@@ -23,10 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.child_process import end_child, ending, start_child
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError
+from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
@@ -86,6 +88,22 @@ def load_average() -> float | None:
         return round(os.getloadavg()[0], 2)
     except OSError:
         return None
+
+
+def conditions() -> dict[str, Any]:
+    """What figures depend on, beside what is measured."""
+    return {"machine": machine(), "load_average": load_average(), "date": clock.date()}
+
+
+def machine_text(document: Mapping[str, Any], when: str = "") -> str:
+    """The machine of a document that has its conditions."""
+    of = document["machine"]
+    load = f"load average {when}{document['load_average']}"
+    return f"{of['processor']} ({of['cores']} cores, {load})"
+
+
+def store(document: Mapping[str, Any], path: Path) -> None:
+    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
 
 
 def median(values: Sequence[float]) -> float:

@@ -6,7 +6,6 @@ All compute the same network on the same inputs; whose outputs differ is not tim
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -58,9 +57,8 @@ def case() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 def run(
-    json_output: bool = False,
-    peers: str | None = None,
-    repetitions: int = 20,
+    peers: str | None,
+    repetitions: int,
     peers_directory: Path = PEERS_DIRECTORY,
     environments_directory: Path | None = None,
 ) -> dict[str, Any]:
@@ -97,12 +95,9 @@ def run(
         "batch": BATCH,
         "repetitions": repetitions,
         "core": core,
-        "machine": harness.machine(),
-        "load_average": harness.load_average(),
+        **harness.conditions(),
     }
     print("\n".join(lines(document)))
-    if json_output:
-        print(json.dumps(document))
     return document
 
 
@@ -127,7 +122,6 @@ def checked(name: str, raw: Mapping[str, Any], expected: NDArray[np.float32]) ->
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    machine = document["machine"]
     table = [("library", "version", "through", "one sample", "in batches", "million a second")]
     reasons = []
     for row in document["rows"]:
@@ -148,8 +142,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         )
     return [
         f"Forward pass of {document['network']} with ReLU, median of {document['repetitions']}, "
-        f"batches of {document['batch']}; one core of {machine['processor']} "
-        f"({machine['cores']} cores, load average {document['load_average']})",
+        f"batches of {document['batch']}; one core of "
+        f"{harness.machine_text(document)}",
         "",
         *aligned(table),
         *reasons,

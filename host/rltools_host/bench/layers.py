@@ -6,7 +6,6 @@ taking turns with the core's peak.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,8 +18,6 @@ from rltools_host.ui.table import aligned
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # benchmarks/layers.cpp lists them too
 BATCHES = (1, 32, 100, 256)
-DEFAULT_WIDTHS = "64,128,256,512,1024"
-DEFAULT_BATCHES = "100,256"
 OURS_BOARD = "host"
 BLAS_BOARD = "host-blas"
 # Of the largest element. Rounding is 2 n 2^-24 of the sum of absolute products for n = 1,024 terms
@@ -28,18 +25,7 @@ BLAS_BOARD = "host-blas"
 TOLERANCE = 1e-3
 
 
-def without_blas(missing: Sequence[str]) -> str | None:
-    """Why there are no figures of BLAS; None where there are."""
-    return f"{missing[0]} is not installed: see `{command_line('doctor')}`" if missing else None
-
-
-def run(
-    json_output: bool = False,
-    widths: str = DEFAULT_WIDTHS,
-    batches: str = DEFAULT_BATCHES,
-    zeros: int = 0,
-    repetitions: int = 7,
-) -> dict[str, Any]:
+def run(widths: str, batches: str, zeros: int, repetitions: int) -> dict[str, Any]:
     """Measures, prints the table and returns what `--json` prints."""
     harness.require_positive(repetitions=repetitions)
     if not 0 <= zeros <= 100:
@@ -48,7 +34,7 @@ def run(
     chosen_batches = chosen("batches", batches, BATCHES)
     missing = tools.missing_names(load_board(BLAS_BOARD).libraries)
     board = OURS_BOARD if missing else BLAS_BOARD
-    load = harness.load_average()
+    conditions = harness.conditions()
     rows: list[dict[str, Any]] = []
     core: int | None = None
     blas = None
@@ -70,12 +56,9 @@ def run(
         if missing
         else None,
         "core": core,
-        "load_average": load,
-        "machine": harness.machine(),
+        **conditions,
     }
     print("\n".join(lines(document)))
-    if json_output:
-        print(json.dumps(document))
     return document
 
 
@@ -129,7 +112,6 @@ def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    machine = document["machine"]
     table = [("batch", "width", "product", "ours", "of the peak", "BLAS", "of the peak", "BLAS's")]
     table.append(("", "", "", "GFLOP/s", "", "GFLOP/s", "", "time / ours"))
     for row in document["rows"]:
@@ -143,8 +125,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     zeros = document["zeros_percent"]
     return [
         "Products of a square dense layer, median of "
-        f"{document['repetitions']}, on one core of {machine['processor']} ({machine['cores']} "
-        f"cores, load average {document['load_average']})",
+        f"{document['repetitions']}, on one core of {harness.machine_text(document)}",
         f"  multiply-add peak   {document['peak_gflops']:.1f} GFLOP/s   "
         f"{document['vector_lanes']} lanes of 32 bits",
         f"  BLAS                {blas_line(document)}",

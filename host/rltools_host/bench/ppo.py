@@ -7,14 +7,12 @@ policy that has learnt nothing: what the simulator would give if nothing else to
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rltools_host import clock
 from rltools_host.bench import harness, ppo_result
 from rltools_host.bench.contenders import (
     PPO_PEERS_DIRECTORY,
@@ -27,7 +25,6 @@ from rltools_host.bench.contenders import (
 from rltools_host.bench.harness import Row, TakesTurns
 from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError
-from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 
 ITERATION_STEPS = 64 * 64
@@ -60,7 +57,7 @@ class PpoBenchmark:
     directory: Path = field(default_factory=lambda: PROJECT.benchmarks / "ppo")
 
 
-def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:
+def run(request: PpoBenchmark) -> dict[str, Any]:
     """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
     threads, rounds, turn_steps = request.threads, request.rounds, request.turn_steps
     to_return, steps, chart = request.to_return, request.steps, request.chart
@@ -73,13 +70,7 @@ def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:
     if to_return:
         left_out = (*SIMULATORS, TRAIN)
         known = {name: start for name, start in known.items() if name not in left_out}
-    common = {
-        "threads": threads,
-        "turn_steps": turn_steps,
-        "machine": harness.machine(),
-        "load_average": harness.load_average(),
-        "date": clock.date(),
-    }
+    common = {"threads": threads, "turn_steps": turn_steps, **harness.conditions()}
     with harness.pinned(threads):
         contenders, failures = started(known, setting)
         try:
@@ -103,13 +94,10 @@ def run(request: PpoBenchmark, json_output: bool = False) -> dict[str, Any]:
         document.update(rounds=rounds, rows=rows, summary=summary)
         lines = ppo_result.lines(document)
     print("\n".join(lines))
-    path = result_path(request.directory, to_return)
-    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
+    harness.store(document, result_path(request.directory, to_return))
     if chart is not None:
         draw = ppo_result.draw_returns if to_return else ppo_result.draw_chart
         print(f"wrote {chart}" if draw(document, chart) else "no chart: there is nothing to draw")
-    if json_output:
-        print(json.dumps(document))
     return document
 
 

@@ -87,11 +87,7 @@ def title(document: Mapping[str, Any]) -> str:
 
 
 def machine_line(document: Mapping[str, Any]) -> str:
-    machine = document["machine"]
-    return (
-        f"{machine['processor']} ({machine['cores']} cores, load average at the start "
-        f"{document['load_average']})"
-    )
+    return harness.machine_text(document, "at the start ")
 
 
 def reasons(entries: Sequence[Row]) -> list[str]:

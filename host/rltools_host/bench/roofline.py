@@ -7,7 +7,6 @@ benchmarks/two_threads.cpp compares the run with one that has a second thread.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -33,27 +32,19 @@ def buffer_mb() -> int:
     return max(SMALLEST_BUFFER_MB, min(LARGEST_BUFFER_MB, wanted))
 
 
-def run(
-    json_output: bool = False,
-    steps: int = 10_000,
-    repetitions: int = 5,
-    buffer: int | None = None,
-) -> dict[str, Any]:
+def run(steps: int, repetitions: int, buffer: int | None = None) -> dict[str, Any]:
     """Measures, prints the table and returns what `--json` prints."""
     harness.require_positive(steps=steps, repetitions=repetitions)
-    load = harness.load_average()
+    conditions = harness.conditions()
     raw, core = harness.run_program("roofline", steps, repetitions, buffer or buffer_mb())
     raw_two, _ = harness.run_program("two_threads", steps, repetitions, cores=2)
     document = {
         **evaluated(raw),
         "two_threads": two_threads(raw_two),
         "core": core,
-        "load_average": load,
-        "machine": harness.machine(),
+        **conditions,
     }
     print("\n".join(lines(document)))
-    if json_output:
-        print(json.dumps(document))
     return document
 
 
@@ -140,7 +131,6 @@ def two_threads_line(measured: Mapping[str, Any]) -> str:
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    machine = document["machine"]
     header = ("phase", "time", "us a step", "MFLOP a step", "GFLOP/s", "of the peak")
     rows = [
         (
@@ -163,8 +153,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     )
     return [
         f"TD3 on Pendulum-v1, {document['steps']:,} steps, median of {document['repetitions']} "
-        f"runs on one core of {machine['processor']} ({machine['cores']} cores, load average "
-        f"{document['load_average']})",
+        f"runs on one core of {harness.machine_text(document)}",
         f"  multiply-add peak   {document['peak_gflops']:.1f} GFLOP/s   "
         f"{document['vector_lanes']} lanes of 32 bits; kernels for a core with "
         f"{document['kind_of_core']}",

@@ -7,21 +7,18 @@ newest result of this machine stays in build/bench, from where a run's report ta
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rltools_host import clock
 from rltools_host.bench import build_times, harness
 from rltools_host.bench.contenders import OURS, peer, train_loop, train_ours
 from rltools_host.bench.harness import Row
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
-from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 from rltools_host.ui.table import aligned
 
@@ -69,7 +66,7 @@ class TrainingBenchmark:
     environments_directory: Path = field(default_factory=lambda: PROJECT.benchmarks)
 
 
-def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]:
+def run(request: TrainingBenchmark) -> dict[str, Any]:
     """Measures, prints the table, draws a chart where asked, returns what `--json` prints."""
     algorithm, steps, episodes = request.algorithm, request.steps, request.episodes
     environments_directory = request.environments_directory
@@ -111,18 +108,13 @@ def run(request: TrainingBenchmark, json_output: bool = False) -> dict[str, Any]
         "steps": steps,
         "episodes": episodes,
         "repetitions": count,
-        "machine": harness.machine(),
-        "load_average": harness.load_average(),
-        "date": clock.date(),
+        **harness.conditions(),
     }
     print("\n".join(lines(document)))
-    path = result_path(algorithm, environments_directory)
-    write_atomically(path, (json.dumps(document, indent=2) + "\n").encode())
+    harness.store(document, result_path(algorithm, environments_directory))
     if request.chart is not None:
         draw_chart(document, request.chart)
         print(f"wrote {request.chart}")
-    if json_output:
-        print(json.dumps(document))
     return document
 
 
@@ -256,7 +248,6 @@ def title(document: Mapping[str, Any]) -> str:
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    machine = document["machine"]
     header = ("library", "version", "training", "processor", "times ours", "return", "setup")
     table = [header]
     reasons = []
@@ -286,8 +277,8 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         )
     return [
         f"{title(document)}, median of {document['repetitions']}, "
-        f"{document['episodes']} evaluation episodes; one core of {machine['processor']} "
-        f"({machine['cores']} cores, load average {document['load_average']})",
+        f"{document['episodes']} evaluation episodes; one core of "
+        f"{harness.machine_text(document)}",
         "",
         *aligned(table),
         *reasons,

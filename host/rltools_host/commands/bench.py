@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +21,13 @@ from rltools_host.bench import (
 )
 from rltools_host.commands.modes import mode, require
 from rltools_host.commands.options import Json
+
+
+def told(document: Mapping[str, Any], json_output: bool) -> None:
+    """The last line, where it is asked for."""
+    if json_output:
+        print(json.dumps(document))
+
 
 # -- roofline --------------------------------------------------------------------------------------
 
@@ -36,7 +45,7 @@ def roofline_command(
     ] = None,
     json_output: Json = False,
 ) -> None:
-    roofline.run(json_output, steps, repetitions, buffer_mb)
+    told(roofline.run(steps, repetitions, buffer_mb), json_output)
 
 
 # -- train -----------------------------------------------------------------------------------------
@@ -66,7 +75,7 @@ def train_command(
     request = training.TrainingBenchmark(
         quick, peers, repetitions, steps, chart=chart, algorithm=algorithm.lower()
     )
-    training.run(request, json_output)
+    told(training.run(request), json_output)
 
 
 # -- ppo -------------------------------------------------------------------------------------------
@@ -114,7 +123,7 @@ def ppo_command(
     request = ppo.PpoBenchmark(
         peers, threads, rounds, turn_steps, to_return, steps, seed, chart=chart
     )
-    ppo.run(request, json_output)
+    told(ppo.run(request), json_output)
 
 
 # -- environments ----------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ def environments_command(
     ] = environments.ROUNDS,
     json_output: Json = False,
 ) -> None:
-    environments.run(json_output, tasks, threads, rounds)
+    told(environments.run(tasks, threads, rounds), json_output)
 
 
 # -- build -----------------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ def build_command(
     ] = 3,
     json_output: Json = False,
 ) -> None:
-    build_times.run(json_output, experiment, repetitions)
+    told(build_times.run(experiment, repetitions), json_output)
 
 
 # -- inference -------------------------------------------------------------------------------------
@@ -182,10 +191,10 @@ def inference_command(
     json_output: Json = False,
 ) -> None:
     require(context, INFERENCE_MODES, INFERENCE_HERE if board is None else INFERENCE_BOARD)
-    if board is not None:
-        board_forward.run(board, json_output)
-    else:
-        inference.run(json_output, peers, repetitions)
+    told(
+        board_forward.run(board) if board is not None else inference.run(peers, repetitions),
+        json_output,
+    )
 
 
 # -- layers ----------------------------------------------------------------------------------------
@@ -211,4 +220,4 @@ def layers_command(
     ] = 7,
     json_output: Json = False,
 ) -> None:
-    layers.run(json_output, widths, batches, zeros, repetitions)
+    told(layers.run(widths, batches, zeros, repetitions), json_output)

@@ -203,7 +203,7 @@ def test_train_compares_and_goes_on_without_who_fails(
     (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
-    bench_training.run(
+    document = bench_training.run(
         bench_training.TrainingBenchmark(
             repetitions=2,
             steps=120,
@@ -211,11 +211,9 @@ def test_train_compares_and_goes_on_without_who_fails(
             chart=chart,
             peers_directory=peers,
             environments_directory=environments,
-        ),
-        json_output=True,
+        )
     )
     out = capsys.readouterr().out
-    document = json.loads(out.splitlines()[-1])
     entries = {entry["name"]: entry for entry in document["summary"]}
     assert entries["stub"]["train_s"] == 15
     assert entries["stub"]["version"] == "1.2"
@@ -295,10 +293,9 @@ def test_build_measures_what_a_user_waits_for(
     before = [path.stat().st_mtime_ns for path in objects]
     stamp = protocol.generate_protocol() / "stamp"  # its users are compiled again when it is newer
     generated = stamp.stat().st_mtime_ns
-    build_times.run(True, "pendulum-td3", 1, tmp_path / "build-time")
+    document = build_times.run("pendulum-td3", 1, tmp_path / "build-time")
     assert stamp.stat().st_mtime_ns == generated
     out = capsys.readouterr().out
-    document = json.loads(out.splitlines()[-1])
     for name in ("unchanged_start_s", "changed_header_start_s", "from_nothing_s"):
         assert document[name] > 0
     assert f"built from nothing in {document['from_nothing_s']:.2f} s" in out
@@ -307,16 +304,13 @@ def test_build_measures_what_a_user_waits_for(
     assert all(a > b for a, b in zip(after, before, strict=True)), "nothing was built again"
 
 
-def test_inference_compares_and_refuses_another_network(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_inference_compares_and_refuses_another_network(tmp_path: Path) -> None:
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     script = (bench_inference.PEERS_DIRECTORY / "numpy" / "run.py").read_text()
     other = script.replace("np.float32(0)", "np.float32(-1)", 1)
     add_peer(peers, environments, "numpy", script, "run.py")
     add_peer(peers, environments, "other", other, "run.py")
-    bench_inference.run(True, None, 1, peers, environments)
-    document = json.loads(capsys.readouterr().out.splitlines()[-1])
+    document = bench_inference.run(None, 1, peers, environments)
     rows: dict[str, dict[str, Any]] = {row["name"]: row for row in document["rows"]}
     for name in ("ours", "numpy"):
         assert rows[name]["latency_ns"] > 0

@@ -20,7 +20,7 @@ def run_tiny(
     """Without EnvPool, which is not installed by tests."""
     monkeypatch.setattr(environments, "TURN_S", 0.001)
     monkeypatch.setattr(environments, "STEPS_OF_EACH", 2)
-    return environments.run(True, tasks, threads, 2, tmp_path, with_envpool=False)
+    return environments.run(tasks, threads, 2, tmp_path, with_envpool=False)
 
 
 def test_pendulum_is_compared_by_turns(
@@ -50,7 +50,6 @@ def test_pendulum_is_compared_by_turns(
         assert entry["ratios"][f"{OURS}/{GYMNASIUM}"] == pytest.approx(sum(ratios) / 2)
     assert document["loops"] == {}
     out = capsys.readouterr().out
-    assert json.loads(out.splitlines()[-1]) == json.loads(json.dumps(document))
     assert "Gymnasium 1." in out
     assert json.loads((tmp_path / "environments.json").read_text())["rounds"] == 2
 
