@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fake_files import FakeFileServer
-from rltools_host.clients.files import FileClient
+from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import EXECUTOR_STATUSES
 from rltools_host.clients.policies import MOST_SAMPLES, PolicyClient
 from rltools_host.link.framing import payload_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast
 
 from rltools_host.link.framing import Message, payload_of, printable
 from rltools_host.link.framing import StatusText as StatusText
@@ -142,23 +142,29 @@ class Action:
 
 Report = TrainingProgress | Evaluation
 Event = Report | Result | StatusText
+Value = TypeVar("Value")
+
+
+def value_of(kind: type[Value], message: Message, **given: object) -> Value:
+    """A value from the message's fields with the same names; `given` are those that differ."""
+    values = dict(given)
+    for field in fields(cast(Any, kind)):
+        if field.name not in given:
+            value = getattr(message, field.name)
+            is_text = field.type == "str"
+            values[field.name] = (
+                text_of(value) if is_text else tuple(value) if isinstance(value, list) else value
+            )
+    return kind(**values)
 
 
 def identity_of(message: Message) -> Identity | None:
     if message.get_type() != "RLT_IDENTITY":
         return None
-    return Identity(
-        experiment=text_of(message.experiment),
-        board=text_of(message.board),
-        device=text_of(message.device),
-        revision=text_of(message.revision),
-        fingerprint=message.fingerprint,
-        protocol_version=message.protocol_version,
-        state=message.state,
+    return value_of(
+        Identity,
+        message,
         counts_instructions=message.counter == 1,
-        learner_bytes=message.learner_bytes,
-        replay_bytes=message.replay_bytes,
-        scratch_bytes=message.scratch_bytes,
         unique_id=bytes(message.unique_id).hex(),
         program=text_of(message.program) or "train",
     )
@@ -166,62 +172,34 @@ def identity_of(message: Message) -> Identity | None:
 
 def report_of(message: Message) -> Report | None:
     if message.get_type() == "RLT_PROGRESS":
-        values = {name: getattr(message, name) for name in message.fieldnames}
-        return TrainingProgress(**{**values, "metrics": tuple(message.metrics)})
+        return value_of(TrainingProgress, message)
     if message.get_type() == "RLT_EVALUATION":
-        return Evaluation(*(getattr(message, name) for name in message.fieldnames))
+        return value_of(Evaluation, message)
     return None
 
 
 def result_of(message: Message) -> Result | None:
     if message.get_type() != "RLT_RESULT":
         return None
-    return Result(
-        counter=message.counter,
-        evaluation_counter=message.evaluation_counter,
-        step=message.step,
-        checkpoint_bytes=message.checkpoint_bytes,
-        policy_bytes=message.policy_bytes,
-        finished=message.state == State.FINISHED,
-        state_sha256=bytes(message.state_sha256).hex(),
-    )
+    state_sha256 = bytes(message.state_sha256).hex()
+    finished = message.state == State.FINISHED
+    return value_of(Result, message, finished=finished, state_sha256=state_sha256)
 
 
 def policy_slot_of(message: Message) -> PolicySlot | None:
     if message.get_type() != "RLT_POLICY_SLOT":
         return None
-    has_image = message.image_bytes > 0
-    return PolicySlot(
-        slot=message.slot,
-        slots=message.slots,
-        use=message.use,
-        slot_bytes=message.slot_bytes,
-        image_bytes=message.image_bytes,
-        sha256=bytes(message.sha256).hex() if has_image else "",
-        state_sha256=bytes(message.state_sha256).hex() if has_image else "",
-        experiment=text_of(message.experiment),
-        environment=text_of(message.environment),
-        seed=message.seed,
-        step=message.step,
-        trial_left_ms=message.trial_left_ms,
-        last_drop=message.last_drop,
-        refused_error=message.refused_error,
-        refused_reason=message.refused_reason,
-        refused_at=message.refused_at,
-    )
+    hashes = {
+        name: bytes(getattr(message, name)).hex() if message.image_bytes > 0 else ""
+        for name in ("sha256", "state_sha256")
+    }
+    return value_of(PolicySlot, message, **hashes)
 
 
 def executor_counts_of(message: Message) -> ExecutorCounts | None:
     if message.get_type() != "RLT_EXECUTOR":
         return None
-    return ExecutorCounts(
-        ticks=message.ticks,
-        early=message.early,
-        late=message.late,
-        missed=message.missed,
-        statuses=tuple(message.statuses),
-        armed=bool(message.armed),
-    )
+    return value_of(ExecutorCounts, message, armed=bool(message.armed))
 
 
 def action_of(message: Message) -> Action | None:

@@ -8,7 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rltools_host.clients.file_packet import Progress, mavlink_crc32
-from rltools_host.clients.files import CANDIDATE_PATH, CONTRACT_PATH, SAMPLES_PATH, FileClient
+from rltools_host.clients.file_transfer import (
+    CANDIDATE_PATH,
+    CONTRACT_PATH,
+    SAMPLES_PATH,
+    FileClient,
+)
 from rltools_host.clients.messages import (
     DROP_REASONS,
     PART_FLOATS,

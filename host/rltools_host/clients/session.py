@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rltools_host.clients.files import FileClient
+from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.node import NodeClient
 from rltools_host.clients.parameters import ParameterClient

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 from rltools_host.clients.file_packet import Progress
-from rltools_host.clients.files import CHECKPOINT_PATH, FileClient
+from rltools_host.clients.file_transfer import CHECKPOINT_PATH, FileClient
 from rltools_host.clients.messages import (
     Event,
     Identity,

@@ -16,7 +16,7 @@ from rltools_host.boards.description import (
 )
 from rltools_host.build import cmake, firmware
 from rltools_host.build.memory import Footprint, footprint
-from rltools_host.clients.files import POLICY_PATH
+from rltools_host.clients.file_transfer import POLICY_PATH
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, RefusedError, UsageError, VerificationError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rltools_host.build import firmware, subjects
-from rltools_host.clients.files import CHECKPOINT_PATH, POLICY_PATH
+from rltools_host.clients.file_transfer import CHECKPOINT_PATH, POLICY_PATH
 from rltools_host.clients.messages import Result
 from rltools_host.clients.session import BoardSession
 from rltools_host.errors import BoardMismatchError, VerificationError

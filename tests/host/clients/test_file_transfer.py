@@ -22,8 +22,13 @@ from rltools_host.clients.file_packet import (
     Packet,
     mavlink_crc32,
 )
-from rltools_host.clients.file_transfer import ATTEMPTS, REPLY_TIMEOUT_S, FileTransfer, _place
-from rltools_host.clients.files import FileClient
+from rltools_host.clients.file_transfer import (
+    ATTEMPTS,
+    REPLY_TIMEOUT_S,
+    FileClient,
+    FileTransfer,
+    _place,
+)
 from rltools_host.clients.messages import State
 from rltools_host.errors import BoardMismatchError, LinkLostError, VerificationError
 from rltools_host.link.connection import Connection

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltools_host.clients.files import FileClient
+from rltools_host.clients.file_transfer import FileClient
 from rltools_host.clients.messages import Result, State, TrainingProgress
 from rltools_host.clients.node import NodeClient
 from rltools_host.clients.training import TrainingClient
