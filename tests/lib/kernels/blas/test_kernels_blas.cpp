@@ -17,14 +17,7 @@ using kernel_agreement::kSizes;
 using kernel_agreement::random_values;
 
 // Small shapes keep the kernels and so the bits of the host (dispatch_assertions.h has 20, 3, 64).
-RLT_ASSERT_DISPATCH(HostBlas, dense_forward, HostSimd);
-RLT_ASSERT_DISPATCH(HostBlas, dense_backward_weights, HostSimd);
-RLT_ASSERT_DISPATCH(HostBlas, dense_backward_input, HostSimd);
-RLT_ASSERT_DISPATCH(HostBlas, activation_forward, Generic);
-RLT_ASSERT_DISPATCH(HostBlas, activation_backward, Generic);
-RLT_ASSERT_DISPATCH(HostBlas, adam_update, Generic);
-RLT_ASSERT_DISPATCH(HostBlas, polyak_update, Generic);
-RLT_ASSERT_BATCH_DISPATCH(HostBlas, Generic);
+RLT_ASSERT_DISPATCH(HostBlas, HostSimd, HostSimd, Generic, Generic, Generic);
 
 namespace {
 

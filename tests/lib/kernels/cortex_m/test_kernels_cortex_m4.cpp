@@ -1,20 +1,12 @@
-// Test: as-firmware
+// Test: as-firmware kernel_agreement
 // Device CortexM4 selects the kernels of device CortexM7, whose test compares their bits.
-#include <doctest/doctest.h>
-
-#include "cortex_m_dispatch.h"
+#include "dense_at_run_time_agreement.h"
+#include "dispatch_assertions.h"
 #include "rltools/devices/cortex_m4.h"
 
 using namespace rlt;
 
-RLT_ASSERT_CORTEX_M_DISPATCH(CortexM4);
+//                            products  weights  ReLU     Adam     tasks
+RLT_ASSERT_DISPATCH(CortexM4, CortexM, CortexM, CortexM, CortexM, Generic);
 
-TEST_CASE("a product by the device of a Cortex-M4") {
-  const float weights[] = {1, 2, 3, 4}, bias[] = {10, 20}, input[] = {1, -1};  // (in, out)
-  float output[2];
-  const CortexM selected =
-      dense_forward<Activation::identity, 1, 2, 2>(CortexM4{}, weights, bias, input, output);
-  (void)selected;
-  CHECK(output[0] == 8.0f);
-  CHECK(output[1] == 18.0f);
-}
+RLT_TEST_DENSE_AT_RUN_TIME(CortexM4, rlt::CortexM)

@@ -1,15 +1,17 @@
 // Test: as-firmware kernel_agreement more
 // The kernels that device CortexM7 selects: which one for each operation, and the same bits as the
-// reference.
+// reference, what it has in the processor's instructions apart.
 #include <cmath>
 
-#include "cortex_m_dispatch.h"
+#include "dense_at_run_time_agreement.h"
+#include "dispatch_assertions.h"
 #include "kernel_agreement.h"
 #include "rltools/devices/cortex_m7.h"
 
 using namespace rlt;
 
-RLT_ASSERT_CORTEX_M_DISPATCH(CortexM7);
+//                            products  weights  ReLU     Adam     tasks
+RLT_ASSERT_DISPATCH(CortexM7, CortexM, CortexM, CortexM, CortexM, Generic);
 
 TEST_CASE("the Cortex-M kernels give the reference's bits") { kernel_agreement::run<CortexM7>(); }
 
@@ -24,3 +26,5 @@ TEST_CASE("a factor of either zero is no term of a list, and a NaN is one") {
   CHECK(list.rows[3] == rows + 3);
   CHECK(list.rows[4] == rows + 4);
 }
+
+RLT_TEST_DENSE_AT_RUN_TIME(CortexM7, rlt::CortexM)

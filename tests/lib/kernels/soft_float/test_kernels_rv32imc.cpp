@@ -1,25 +1,14 @@
 // Test: as-firmware kernel_agreement
 // The kernels that device Rv32imc selects: which one for each operation, and the same bits as the
 // reference.
+#include "dense_at_run_time_agreement.h"
 #include "dispatch_assertions.h"
 #include "kernel_agreement.h"
 #include "rltools/devices/rv32imc.h"
 
 using namespace rlt;
 
-// A lost optimisation is a failed build.
-RLT_ASSERT_DISPATCH(Rv32imc, dense_forward, SoftFloat);
-RLT_ASSERT_DISPATCH(Rv32imc, dense_backward_weights, SoftFloat);
-RLT_ASSERT_DISPATCH(Rv32imc, dense_backward_input, SoftFloat);
-RLT_ASSERT_DISPATCH(Rv32imc, activation_forward, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, activation_backward, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, relu_forward, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, relu_backward, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, adam_update, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, polyak_update, Generic);
-RLT_ASSERT_BATCH_DISPATCH(Rv32imc, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, run_tasks, Generic);
-RLT_ASSERT_DISPATCH(Rv32imc, run_long_tasks, Generic);
+RLT_ASSERT_DISPATCH(Rv32imc, SoftFloat, SoftFloat, Generic, Generic, Generic);
 
 TEST_CASE("the kernels on integers give the reference's bits") {
   kernel_agreement::run_briefly<Rv32imc>();
@@ -81,3 +70,5 @@ TEST_CASE("rare numbers in every place give the reference's bits") {
   check_rare_numbers<Activation::relu, 3>();
   check_rare_numbers<Activation::identity, 130>();
 }
+
+RLT_TEST_DENSE_AT_RUN_TIME(Rv32imc, rlt::SoftFloat)

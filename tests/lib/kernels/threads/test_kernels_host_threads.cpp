@@ -9,16 +9,8 @@ using namespace rlt;
 
 // A lost optimisation is a failed build. The forward product and the input gradient are split by
 // rows before they come to a kernel.
-RLT_ASSERT_DISPATCH(HostThreads, run_tasks, HostSimdThreads);
-RLT_ASSERT_DISPATCH(HostThreads, run_long_tasks, HostSimdThreads);
-RLT_ASSERT_DISPATCH(HostThreads, dense_forward, HostSimd);
-RLT_ASSERT_DISPATCH(HostThreads, dense_backward_weights, HostSimdThreads);
-RLT_ASSERT_DISPATCH(HostThreads, dense_backward_input, HostSimd);
-RLT_ASSERT_DISPATCH(HostThreads, activation_forward, Generic);
-RLT_ASSERT_DISPATCH(HostThreads, activation_backward, Generic);
-RLT_ASSERT_DISPATCH(HostThreads, adam_update, HostSimdThreads);
-RLT_ASSERT_DISPATCH(HostThreads, polyak_update, Generic);
-RLT_ASSERT_BATCH_DISPATCH(HostThreads, Generic);
+RLT_ASSERT_DISPATCH(HostThreads, HostSimd, HostSimdThreads, Generic, HostSimdThreads,
+                    HostSimdThreads);
 
 // The products are those of Host, whose test goes through more shapes; what is shared is not.
 TEST_CASE("two threads' kernels give the reference's bits") {

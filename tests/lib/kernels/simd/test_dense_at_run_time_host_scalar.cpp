@@ -1,7 +1,0 @@
-// Test: as-firmware kernel_agreement all
-// Layers of run-time shape on device Host without vectors.
-#define RLT_VECTOR_BITS 32
-#include "dense_at_run_time_agreement.h"
-#include "rltools/devices/host.h"
-
-RLT_TEST_DENSE_AT_RUN_TIME(Host, rlt::HostSimd)
