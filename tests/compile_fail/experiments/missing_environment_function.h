@@ -13,6 +13,8 @@
 // says: the environment does not list its constants
 // variant: RLT_WITHOUT_DEFAULTS
 // says: the environment does not derive from EnvironmentDefaults
+// variant: RLT_SETTINGS_WITHOUT_PROBES
+// says: the environment has settings and does not state with which of them the fingerprint tries it
 #pragma once
 
 #include "pendulum_td3.h"
@@ -21,24 +23,30 @@ namespace rlt {
 
 #define RLT_LINE_STATE(X) X(float, position)
 #define RLT_LINE_CONSTANTS(X) X(float, gain, 0.25f)
+#define RLT_LINE_SETTINGS(X) X(float, start, 0, -1, 1, "m", "Where an episode begins.")
+RLT_DEFINE_HYPERPARAMETERS(LineSettings, RLT_LINE_SETTINGS)
 
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_DEFAULTS)
+#if !defined(RLT_WITHOUT_DEFAULTS)
 struct Line : EnvironmentDefaults {
 #else
 struct Line {
 #endif
   using Scalar = float;
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STATE_FIELDS)
+#if !defined(RLT_WITHOUT_STATE_FIELDS)
   RLT_DEFINE_FIELDS(State, RLT_LINE_STATE)
 #else
   struct State {
     float position;
   };
 #endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_CONSTANTS)
+#if !defined(RLT_WITHOUT_CONSTANTS)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_LINE_CONSTANTS)
 #else
   struct Parameters {};
+#endif
+#if defined(RLT_SETTINGS_WITHOUT_PROBES)
+  using Settings = LineSettings;
+  Settings settings;
 #endif
   static constexpr const char* kName = "line";
   static constexpr int kObservationDim = 1, kActionDim = 1;
@@ -47,24 +55,24 @@ struct Line {
   static constexpr Channel kActions[] = {{"force", "N", -1.0f, 1.0f}};
 };
 
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_RESET)
+#if !defined(RLT_WITHOUT_RESET)
 inline void reset(Generic, const Line&, const Line::Parameters&, Line::State& state, RandomStream) {
   state.position = 0;
 }
 #endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITH_REWARD_ALONE)
+#if !defined(RLT_WITH_REWARD_ALONE)
 inline StepResult<float> result_of(float reward) { return {reward, false}; }
 #else
 inline float result_of(float reward) { return reward; }
 #endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_STEP)
+#if !defined(RLT_WITHOUT_STEP)
 inline auto step(Generic, const Line&, const Line::Parameters&, Line::State& state,
                  const float* action, RandomStream) {
   state.position += 0.25f * action[0];
   return result_of(-math::absolute(state.position));
 }
 #endif
-#if defined(RLT_CORRECTED) || !defined(RLT_WITHOUT_OBSERVE)
+#if !defined(RLT_WITHOUT_OBSERVE)
 inline void observe(Generic, const Line&, const Line::Parameters&, const Line::State& state,
                     float* observation, RandomStream) {
   observation[0] = state.position;

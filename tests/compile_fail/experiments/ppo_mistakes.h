@@ -1,0 +1,27 @@
+// What an experiment of PPO may get wrong.
+#pragma once
+
+#include "pendulum_ppo.h"
+
+namespace rlt {
+
+struct PpoMistakes : PendulumPpo {
+  // variant: RLT_ACTOR_BOUNDS
+  // says: the actor's last activation must be identity, because PPO clamps the action
+#if defined(RLT_ACTOR_BOUNDS)
+  using Actor = Mlp<float, Dimensions<3, 64, 64, 1>, Activation::relu, Activation::tanh>;
+#endif
+  // variant: RLT_BATCHES_DO_NOT_DIVIDE_A_ROLLOUT
+  // says: kBatchSize does not divide kRolloutSteps times kEnvironments
+  // says: Size<128>::kIs<0>
+#if defined(RLT_BATCHES_DO_NOT_DIVIDE_A_ROLLOUT)
+  static constexpr int kBatchSize = 320;
+#endif
+  // variant: RLT_ENVIRONMENT_WITHOUT_MIRRORS
+  // says: the experiment is kMirrored, and its environment states no mirrors: kMirrors
+#if defined(RLT_ENVIRONMENT_WITHOUT_MIRRORS)
+  static constexpr bool kMirrored = true;
+#endif
+};
+
+}  // namespace rlt
