@@ -1,7 +1,6 @@
 """Pushes over a lossy link to a board that is reset at any moment: the client, and the service.
 
-The board is the application's own, on flash whose power fails (lossy_world.h);
-test_lossy_transfers.cpp does the same 10,000 times with a client in C++.
+The board is the application's own, on flash whose power fails (lossy_world.h).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import Push, PushRequest, reported
 
-TRANSFERS = 300
+TRANSFERS = 600
 ALL_TRANSFERS = 10_000
 
 
