@@ -5,6 +5,7 @@
 #pragma once
 
 #include "board.h"
+#include "run_checkpoint.h"
 
 namespace fuzz {
 
@@ -16,15 +17,7 @@ template <class E>
 Bytes checkpoint_after(std::uint32_t step) {
   BoardOf<E> board;
   board.train_and_pause(step);
-  std::uint8_t sha256[32];
-  hash_state(board.run.training, sha256);
-  const Bytes state = board.run.state();
-  const CheckpointHeader header = make_checkpoint_header(
-      fingerprint(board.run.training), static_cast<std::uint32_t>(state.size()), step, sha256);
-  Bytes checkpoint(sizeof(header));
-  std::memcpy(checkpoint.data(), &header, sizeof(header));
-  checkpoint.insert(checkpoint.end(), state.begin(), state.end());
-  return checkpoint;
+  return run_checkpoint::checkpoint_of(board.run);
 }
 
 // Of three steps of a run.

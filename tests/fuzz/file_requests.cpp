@@ -2,6 +2,7 @@
 // training behind it, and the node's commands and parameters between the requests. The input is a
 // script: requests of two clients, one at a time or pipelined, commands, parameters, noise, time.
 #include "board.h"
+#include "run_checkpoint.h"
 
 namespace {
 
@@ -79,15 +80,7 @@ class Script {
 
   // What an upload of the present checkpoint writes here.
   void set_state_bytes(FileMessage& request) {
-    const Bytes state = board_.run.state();
-    std::uint8_t sha256[32];
-    hash_state(board_.run.training, sha256);
-    const CheckpointHeader header = make_checkpoint_header(fingerprint(board_.run.training),
-                                                           static_cast<std::uint32_t>(state.size()),
-                                                           steps_done(board_.run.training), sha256);
-    Bytes checkpoint(sizeof(header));
-    std::memcpy(checkpoint.data(), &header, sizeof(header));
-    checkpoint.insert(checkpoint.end(), state.begin(), state.end());
+    const Bytes checkpoint = run_checkpoint::checkpoint_of(board_.run);
     for (std::uint32_t i = 0; i < request.size && i < kFileDataBytes; i++) {
       const std::uint64_t position = std::uint64_t{request.offset} + i;
       if (position < checkpoint.size()) request.data[i] = checkpoint[position];

@@ -7,44 +7,34 @@
 #include <vector>
 
 #include "app/link/frame_receiver.h"
+#include "host_messages.h"
 
 namespace {
 
 using namespace rlt::link;
-using Bytes = std::vector<std::uint8_t>;
+using board_in_memory::Bytes;
 
-constexpr Address kSelf{1, 191};
+constexpr Address kSelf{1, 191}, kHost{255, 190};
 constexpr auto kAccepted =
     join(accept(RLT_ACCEPTED_MESSAGE(COMMAND_LONG, command_long)),
          accept(RLT_ACCEPTED_MESSAGE(FILE_TRANSFER_PROTOCOL, file_transfer_protocol)));
 
-// A message whose content follows from its number.
-struct Sent {
-  std::uint32_t number;
-  Bytes frame;
-};
-
 constexpr std::uint32_t kFileMessage = 0x80000000u;  // in numbers: a long message
 
+// A message whose content follows from its number.
 Bytes frame_of(std::uint32_t number) {
-  static mavlink_status_t status{};
-  mavlink_message_t message;
   if (number & kFileMessage) {
     mavlink_file_transfer_protocol_t content{};
     std::mt19937 random(number);
     for (auto& byte : content.payload) byte = static_cast<std::uint8_t>(random());
     __builtin_memcpy(content.payload, &number, 4);
     content.payload[250] = 1;  // no trailing zeros
-    mavlink_msg_file_transfer_protocol_encode_status(255, 190, &status, &message, &content);
-  } else {
-    mavlink_command_long_t content{};
-    content.command = static_cast<std::uint16_t>(number);
-    content.param1 = static_cast<float>(number);
-    mavlink_msg_command_long_encode_status(255, 190, &status, &message, &content);
+    return board_in_memory::frame_of(kHost, mavlink_msg_file_transfer_protocol_encode, content);
   }
-  Bytes frame(MAVLINK_MAX_PACKET_LEN);
-  frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
-  return frame;
+  mavlink_command_long_t content{};
+  content.command = static_cast<std::uint16_t>(number);
+  content.param1 = static_cast<float>(number);
+  return board_in_memory::frame_of(kHost, mavlink_msg_command_long_encode, content);
 }
 
 std::uint32_t number_of(const mavlink_message_t& message) {
@@ -190,32 +180,20 @@ TEST_CASE("dropped, doubled and flipped bytes: nothing wrong is accepted, good m
 
 namespace {
 
-// A command from one address to another; as a frame.
-Bytes addressed(Address sender, Address target) {
-  mavlink_status_t status{};
-  mavlink_message_t message;
+// A command from one address to another.
+bool is_taken(Address sender, Address target) {
   mavlink_command_long_t content{};
   content.command = 9;
   content.param1 = 9.0f;
-  content.target_system = target.system;
-  content.target_component = target.component;
-  mavlink_msg_command_long_encode_status(sender.system, sender.component, &status, &message,
-                                         &content);
-  Bytes frame(MAVLINK_MAX_PACKET_LEN);
-  frame.resize(mavlink_msg_to_send_buffer(frame.data(), &message));
-  return frame;
-}
-
-bool is_taken(Address sender, Address target) {
+  const auto addressed = board_in_memory::addressed_to(target, content);
   Collector collector;
-  collector.feed(addressed(sender, target));
+  collector.feed(board_in_memory::frame_of(sender, mavlink_msg_command_long_encode, addressed));
   return collector.numbers == std::vector<std::uint32_t>{9};
 }
 
 }  // namespace
 
 TEST_CASE("messages are taken that are addressed to this component, or to all") {
-  constexpr Address kHost{255, 190};
   CHECK(is_taken(kHost, kSelf));
   CHECK(is_taken(kHost, {0, 0}));
   CHECK(is_taken(kHost, {1, 0}));
@@ -232,14 +210,10 @@ TEST_CASE("our own messages, sent back by the line, are ignored; those of our ve
 }
 
 TEST_CASE("messages of no service are rejected, and cost no other") {
-  mavlink_status_t status{};
-  mavlink_message_t message;
   mavlink_param_set_t content{};
   content.target_system = kSelf.system;
   content.param_type = 9;
-  mavlink_msg_param_set_encode_status(255, 190, &status, &message, &content);
-  Bytes stream(MAVLINK_MAX_PACKET_LEN);
-  stream.resize(mavlink_msg_to_send_buffer(stream.data(), &message));
+  Bytes stream = board_in_memory::frame_of(kHost, mavlink_msg_param_set_encode, content);
   append(stream, frame_of(9));
   Collector collector;
   collector.feed(stream);

@@ -89,55 +89,38 @@ TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") 
   }
 }
 
-TEST_CASE_FIXTURE(Paused,
-                  "a header that does not fit is refused by name, and nothing is overwritten") {
+TEST_CASE_FIXTURE(Paused, "a header that does not fit is refused by name, nothing is overwritten") {
   const std::string before = board.run.state_sha256();
-  Bytes bad = checkpoint;
-  CheckpointHeader header = header_of(checkpoint);
-  const char* reason = nullptr;
-  SUBCASE("no checkpoint at all") {
-    header.magic[0] = 'X';
-    set_header(bad, header);
-    reason = "checkpoint refused: it does not begin as one";
-  }
-  SUBCASE("damaged") {
-    bad[30] ^= 1;
-    reason = "checkpoint refused: its header is damaged";
-  }
-  SUBCASE("another version") {
-    header.version = 2;
-    set_header(bad, header);
-    reason = "checkpoint refused: unknown format version";
-  }
-  SUBCASE("another size of the header") {
-    header.header_bytes = 60;
-    set_header(bad, header);
-    reason = "checkpoint refused: unknown format version";
-  }
-  SUBCASE("another experiment") {
-    header.fingerprint ^= 1;
-    set_header(bad, header);
-    reason = "checkpoint refused: of another experiment";
-  }
-  SUBCASE("another size") {
-    header.payload_bytes--;
-    set_header(bad, header);
-    reason = "checkpoint refused: of another size";
-  }
-  SUBCASE("only a part of the header") {
-    bad.resize(40);
-    reason = "checkpoint refused: it was not sent whole";
-  }
-  SUBCASE("only the header") {
-    bad.resize(64);
-    reason = "checkpoint refused: it was not sent whole";
-  }
-  for (const std::uint32_t part : {10u, 239u}) {
-    const FileMessage last = client.upload(bad, part);
-    if (bad.size() > 64) check_error(last, FileError::fail);
-    CHECK(client.texts == std::vector<std::string>{reason});
-    CHECK(board.state() == RLT_STATE_PAUSED);
-    CHECK(board.run.state_sha256() == before);
+  const struct {
+    const char* reason;
+    void (*change)(CheckpointHeader&);
+    std::size_t bytes = 0;  // of what is sent, where that is not all
+    bool is_sealed = true;  // with the header's checksum
+  } cases[] = {
+      {"checkpoint refused: it does not begin as one", [](auto& h) { h.magic[0] = 'X'; }},
+      {"checkpoint refused: its header is damaged", [](auto& h) { h.sha256[6] ^= 1; }, 0, false},
+      {"checkpoint refused: unknown format version", [](auto& h) { h.version = 2; }},
+      {"checkpoint refused: unknown format version", [](auto& h) { h.header_bytes = 60; }},
+      {"checkpoint refused: of another experiment", [](auto& h) { h.fingerprint ^= 1; }},
+      {"checkpoint refused: of another size", [](auto& h) { h.payload_bytes--; }},
+      {"checkpoint refused: it was not sent whole", [](auto&) {}, 40},
+      {"checkpoint refused: it was not sent whole", [](auto&) {}, 64},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(&c - cases);
+    Bytes bad = checkpoint;
+    CheckpointHeader header = header_of(checkpoint);
+    c.change(header);
+    if (c.is_sealed) header.crc32 = header_checksum(header);
+    std::memcpy(bad.data(), &header, sizeof(header));
+    if (c.bytes != 0) bad.resize(c.bytes);
+    for (const std::uint32_t part : {10u, 239u}) {
+      const FileMessage last = client.upload(bad, part);
+      if (bad.size() > 64) check_error(last, FileError::fail);
+      CHECK(client.texts == std::vector<std::string>{c.reason});
+      CHECK(board.state() == RLT_STATE_PAUSED);
+      CHECK(board.run.state_sha256() == before);
+    }
   }
   CHECK(checkpoint_of(board) == checkpoint);
 }
