@@ -34,12 +34,12 @@ def request_of(
             study.experiment,
             given.board or study.board,
             steps=study.steps if given.steps is None else given.steps,
-            settings=study.settings,
+            settings=study.shared_settings,
             out=given.out,
             threads=own_threads if given.threads is None else given.threads,
         ),
-        study.seeds if seeds is None else parse_seeds(seeds),
-        study.variants,
+        study.all_seeds if seeds is None else parse_seeds(seeds),
+        study.trained_variants,
         jobs,
         tensorboard,
         {
@@ -62,7 +62,7 @@ def list_studies(json_output: bool) -> None:
                 "title": study.title,
                 "experiment": study.experiment,
                 "variants": [variant.name for variant in study.variants],
-                "seeds": list(study.seeds),
+                "seeds": list(study.all_seeds),
             }
             for study in studies
         ]
@@ -72,7 +72,7 @@ def list_studies(json_output: bool) -> None:
         (
             study.name,
             study.experiment,
-            f"{len(study.variants)} variants, seeds {spoken(study.seeds)}",
+            f"{len(study.variants)} variants, seeds {spoken(study.all_seeds)}",
             study.title,
         )
         for study in studies

@@ -1,67 +1,64 @@
-"""Gates as data: experiments/gates/<name>.json, a published test that a policy passes or not.
-
-A file has `title`, `episodes`, `seed` of the held-out starts, the rule of success (`seconds`,
-`last_seconds`, `radius_m`, `share`: outcome.Rule), `settings` by the names of
-quadrotor/settings.h, and may have `about`, a sentence, and `executor`, limits of
-policy/executor.h. `like` names another gate: what this one does not say, it takes from there.
-docs/gate.md is for readers.
-"""
+"""Gates as data: experiments/gates/<name>.json, a published test that a policy passes or not."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct, structs
+
+from rltools_host.documents import Line, NotNegative, Title, Unfit, Value, Whole, typed
 from rltools_host.errors import DamagedFileError, RltError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.flight.simulator import Array, ExecutorLimits, Rule, flight_library, fly
 from rltools_host.policies.image import PolicyImage
 from rltools_host.project import PROJECT
-from rltools_host.runs import schema
-from rltools_host.runs.schema import Unfit
 from rltools_host.tree import TREE
 
 MOST_EPISODES = 100_000
 MOST_SECONDS = 600.0
-LIMITS: schema.Keys = {
-    field.name: schema.number(0) if field.name == "range_margin" else schema.whole()
-    for field in fields(ExecutorLimits)
-}
-REQUIRED: schema.Keys = {
-    "title": schema.text(r".+", "a text in one line"),
-    "episodes": schema.whole(1, MOST_EPISODES),
-    "seed": schema.whole(),
-    **dict.fromkeys(("seconds", "last_seconds", "radius_m", "share"), schema.number(0)),
-    "settings": schema.values_of(schema.number()),
-}
-OPTIONAL: schema.Keys = {
-    "about": schema.text(),
-    "executor": schema.record(LIMITS),
-}
-DEFINITION: schema.Keys = {**REQUIRED, **OPTIONAL}
+Settings = dict[Line, Value]  # by the names of quadrotor/settings.h
 
 
-@dataclass(frozen=True)
-class Gate:
-    """What a gate's file says."""
+class Definition(Struct, frozen=True, forbid_unknown_fields=True):
+    """A gate's file, whole: docs/gate.md is for readers."""
+
+    title: Title
+    episodes: Annotated[int, Meta(ge=1, le=MOST_EPISODES)]
+    seed: Whole  # of the held-out starts
+    seconds: NotNegative  # these four are the Rule
+    last_seconds: NotNegative
+    radius_m: NotNegative
+    share: NotNegative
+    settings: Settings
+    about: Line = ""  # a sentence
+    executor: ExecutorLimits = ExecutorLimits()
+
+
+class Likeness(Struct, frozen=True):
+    """A gate's file that takes from another, which is like no other, what it does not say."""
+
+    like: Line
+    settings: dict[Line, Any] = {}
+    executor: dict[Line, Any] = {}
+
+
+class Gate(Definition, frozen=True, kw_only=True):
+    """What a gate's file says, by its name."""
 
     name: str
-    title: str
-    about: str
-    episodes: int
-    seed: int
-    rule: Rule
-    settings: Mapping[str, float]
-    limits: ExecutorLimits
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(self.seconds, self.last_seconds, self.radius_m, self.share)
 
     def with_starts(self, episodes: int | None, seed: int | None) -> Gate:
         """The same with fewer or other starts, where these are given."""
-        changed = replace(
+        changed: Gate = structs.replace(
             self,
             episodes=self.episodes if episodes is None else episodes,
             seed=self.seed if seed is None else seed,
@@ -73,16 +70,9 @@ class Gate:
         return changed
 
     def document(self) -> dict[str, Any]:
-        """Its definition, as parse_gate() reads it."""
-        return {
-            "title": self.title,
-            "about": self.about,
-            "episodes": self.episodes,
-            "seed": self.seed,
-            **asdict(self.rule),
-            "settings": dict(self.settings),
-            "executor": asdict(self.limits),
-        }
+        """Its definition, as a gate's file has it."""
+        stated = {name: getattr(self, name) for name in Definition.__struct_fields__}
+        return {**stated, "executor": structs.asdict(self.executor)}
 
     def fly(self, image: PolicyImage) -> Array:
         """The outcome of each flight, on all processors that the process may use."""
@@ -92,7 +82,7 @@ class Gate:
             self.settings,
             self.seed,
             count=self.episodes,
-            limits=self.limits,
+            limits=self.executor,
             threads=len(os.sched_getaffinity(0)),
         )
         return outcomes
@@ -105,7 +95,7 @@ class Gate:
             self.settings,
             self.seed,
             first_episode=episode,
-            limits=self.limits,
+            limits=self.executor,
             traced=True,
         )
         return outcome, trace
@@ -134,7 +124,7 @@ def load_gate(name: str) -> Gate:
         document = parse_json(path.read_bytes())
         if isinstance(document, dict) and "like" in document:
             document = completed(document)
-        return parse_gate(name, document)
+        return gate_of(name, typed(document, Definition))
     except json.JSONDecodeError as error:
         reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, RltError) as error:
@@ -151,44 +141,26 @@ def hover_rule() -> Rule:
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition with what it takes from the gate that it is `like`, which is like no other."""
+    """The definition with what it takes from the gate that it is `like`."""
+    likeness: Likeness = typed(document, Likeness)
     known = gate_files()
-    schema.text()("like", document["like"])
-    if document["like"] not in known:
-        raise unknown_name("gate", document["like"], known)
-    base = parse_json(known[document["like"]].read_bytes())
+    if likeness.like not in known:
+        raise unknown_name("gate", likeness.like, known)
+    base = parse_json(known[likeness.like].read_bytes())
     if not isinstance(base, dict) or "like" in base:
-        raise Unfit(f"like is {document['like']}, which is no whole definition itself")
+        raise Unfit(f"like is {likeness.like}, which is no whole definition itself")
     whole = {**base, **{key: value for key, value in document.items() if key != "like"}}
     for key in ("settings", "executor"):
-        inner = document.get(key, {})
-        schema.values_of(schema.number())(key, inner)
-        whole[key] = {**base.get(key, {}), **inner}
+        whole[key] = {**base.get(key, {}), **getattr(likeness, key)}
     return whole
 
 
-def parse_gate(name: str, document: Mapping[str, Any]) -> Gate:
-    """Unfit, or a UsageError, with the place where this is no definition."""
-    if not isinstance(document, dict):
-        raise Unfit("it is not one object")
-    schema.known_keys(document, DEFINITION)
-    schema.record(REQUIRED, required=True)("", document)
-    schema.record(OPTIONAL)("", document)
-    executor = document.get("executor", {})
-    schema.known_keys(executor, LIMITS, "executor.")
-    rule = Rule(*(float(document[field.name]) for field in fields(Rule)))
-    check_rule(rule)
-    flight_library().setting_bits(document["settings"])
-    return Gate(
-        name,
-        document["title"],
-        document.get("about", ""),
-        document["episodes"],
-        document["seed"],
-        rule,
-        document["settings"],
-        ExecutorLimits(**executor),
-    )
+def gate_of(name: str, stated: Definition) -> Gate:
+    """Unfit, or a UsageError, with the place where it makes no sense."""
+    gate = Gate(name=name, **structs.asdict(stated))
+    check_rule(gate.rule)
+    flight_library().setting_bits(gate.settings)
+    return gate
 
 
 def check_rule(rule: Rule) -> None:

@@ -7,17 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from rltools_host.documents import Digest, FromOne, Line, NotNegative, Number, Unfit, Whole, typed
 from rltools_host.files import parse_json, plain_json, write_atomically
-from rltools_host.flight.gate import DEFINITION, Gate, parse_gate
+from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
-from rltools_host.runs import schema
-from rltools_host.runs.schema import Unfit
 from rltools_host.ui.table import aligned
 
 FORMAT = 1
@@ -225,36 +225,35 @@ def cause_lines(share: Share, faults: Mapping[str, int]) -> list[str]:
 
 # -- read back ---------------------------------------------------------------------------------
 
-RESULT: schema.Keys = {
-    "format": schema.whole(1),
-    "gate": schema.text(r"[\w.-]{1,100}", "the name of a gate"),
-    "definition": schema.record(DEFINITION),
-    **dict.fromkeys(("experiment", "environment"), schema.text()),
-    "policy_sha256": schema.DIGEST,
-    "flights": lambda name, value: flights_record()(name, value),
-}
+
+class StoredResult(Struct, frozen=True):
+    format: FromOne
+    gate: Annotated[str, Meta(pattern=r"^[\w.-]{1,100}\Z", description="the name of a gate")]
+    definition: Definition
+    experiment: Line
+    environment: Line
+    policy_sha256: Digest
+    flights: dict[str, Any]  # by columns()
 
 
-def flights_record() -> schema.Check:
-    return schema.record(
-        {
-            **dict.fromkeys(columns(), schema.list_of(schema.whole())),
-            "error_m": schema.list_of(schema.optional(schema.number(0))),
-            "episode_return": schema.list_of(schema.number()),
-        },
-        required=True,
-    )
+def column_type(name: str) -> Any:
+    kinds = {"error_m": NotNegative | None, "episode_return": Number}
+    return list[kinds.get(name, Whole)]  # type: ignore[misc]
 
 
 def read_result(path: Path) -> GateResult:
     """ValueError (Unfit, with the place) or OSError where the file is not what write() writes."""
-    document = parse_json(path.read_bytes())
-    schema.record(RESULT, required=True)("", document)
-    if document["format"] != FORMAT:
-        raise Unfit(f"format is {document['format']}, not {FORMAT}")
-    gate = parse_gate(document["gate"], document["definition"])
+    stored: StoredResult = typed(parse_json(path.read_bytes()), StoredResult)
+    if stored.format != FORMAT:
+        raise Unfit(f"format is {stored.format}, not {FORMAT}")
+    gate = gate_of(stored.gate, stored.definition)
     outcomes = np.zeros(gate.episodes, flight_library().records["Outcome"])
-    for name, values in document["flights"].items():
+    for name in columns():
+        if name not in stored.flights:
+            raise Unfit(f"flights.{name} is missing")
+        values: list[float | None] = typed(
+            stored.flights[name], column_type(name), f"flights.{name}"
+        )
         if len(values) != gate.episodes:
             raise Unfit(f"flights.{name} has {len(values)} values, not {gate.episodes}")
         outcomes[name] = [np.nan if value is None else value for value in values]
@@ -269,8 +268,8 @@ def read_result(path: Path) -> GateResult:
     return GateResult(
         gate,
         str(path.parent),
-        document["experiment"],
-        document["environment"],
-        document["policy_sha256"],
+        stored.experiment,
+        stored.environment,
+        stored.policy_sha256,
         outcomes,
     )

@@ -11,16 +11,18 @@ import ctypes
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 from numpy.typing import ArrayLike, NDArray
 
 from rltools_host.build import description
 from rltools_host.build.description import Parameter
 from rltools_host.build.native import host_library
+from rltools_host.documents import NotNegative, Whole
 from rltools_host.environments.library import checked_seed, setting_bits
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.policies.contract import Contract
@@ -106,16 +108,15 @@ POSITION, VELOCITY = slice(0, 3), slice(3, 6)
 ATTITUDE, ANGULAR_VELOCITY = slice(6, 10), slice(10, 13)
 
 
-@dataclass(frozen=True)
-class ExecutorLimits:
+class ExecutorLimits(Struct, frozen=True, forbid_unknown_fields=True):
     """What the executor puts up with: ExecutorLimits of policy/executor.h, and its defaults."""
 
-    most_age_us: int = 0
-    jitter_us: int = 0
-    most_equal: int = 0
-    range_margin: float = 0.0
-    recovery_ticks: int = 1
-    give_up_ticks: int = 0
+    most_age_us: Whole = 0
+    jitter_us: Whole = 0
+    most_equal: Whole = 0
+    range_margin: NotNegative = 0.0
+    recovery_ticks: Whole = 1
+    give_up_ticks: Whole = 0
 
 
 @dataclass(frozen=True)
@@ -281,7 +282,7 @@ def fly(
     }
     for name, value in asked.items():
         order[name] = value
-    for name, value in asdict(limits or ExecutorLimits()).items():
+    for name, value in structs.asdict(limits or ExecutorLimits()).items():
         order["limits"][name] = value
     library.functions.rlt_flight_fly(order.ctypes.data)
     return outcomes, [

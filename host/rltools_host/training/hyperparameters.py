@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.build.description import ExperimentDescription, Parameter
+from rltools_host.documents import Line, Unfit, Value, shown, typed
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import parse_json
-from rltools_host.runs import schema
-from rltools_host.runs.schema import Unfit
 
 OPTION = "--set-file"
 LARGEST = 1_000_000  # bytes
@@ -42,20 +41,20 @@ def load_set_file(path: Path) -> SetFile:
         if not isinstance(document, dict):
             raise Unfit('it is not one object, such as {"learning_rate": 0.001}')
         json.loads(data, object_pairs_hook=each_once)
-        schema.values_of(schema.number())("the file", document)
+        settings: dict[str, int | float] = typed(document, dict[Line, Value])
     except json.JSONDecodeError as error:
         reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
     except ValueError as error:
-        reason = str(error).replace("the file.", "")
+        reason = str(error)
     else:
-        return SetFile(path, {name: str(value) for name, value in document.items()})
+        return SetFile(path, {name: str(value) for name, value in settings.items()})
     raise DamagedFileError(f"{OPTION} {path} has no hyperparameters: {reason}")
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
-        raise Unfit(f"{schema.shown(twice[0])} is there twice")
+        raise Unfit(f"{shown(twice[0])} is there twice")
 
 
 SMALLEST_POSITIVE = 2.0**-149  # float of 32 bits

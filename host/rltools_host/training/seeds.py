@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 
 from rltools_host.boards.description import Board
+from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import UsageError
 from rltools_host.runs.names import find_group
-from rltools_host.runs.schema import LARGEST_U32
 
 MOST_SEEDS = 1000
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from quadrotor_policies import HOVER_FRACTION_L2F, POSITION_GAIN, constant_policy, controller
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
@@ -24,7 +25,9 @@ RULE = Rule(seconds=6, last_seconds=1, radius_m=0.2)
 
 
 def gate_of(settings: dict[str, float], rule: Rule = RULE, episodes: int = 40) -> Gate:
-    return Gate("own", "Own", "", episodes, 7, rule, settings, ExecutorLimits())
+    return Gate(
+        name="own", title="Own", episodes=episodes, seed=7, settings=settings, **asdict(rule)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +144,7 @@ def test_one_with_a_sum_holds_its_place(pilot: PolicyImage) -> None:
     assert fly_gate(gate, summing, "").all.rate == 1
     assert fly_gate(gate, pilot, "").all.rate < 0.3
     together = gate.fly(summing)
-    alone = replace(gate, episodes=1).fly(summing)
+    alone = structs.replace(gate, episodes=1).fly(summing)
     assert together[:1].tobytes() == alone.tobytes()
     outcome, trace = gate.trace(summing, 17)  # a lane of its own, and the same bits
     assert outcome.tobytes() == together[17].tobytes()
@@ -167,7 +170,7 @@ def test_policies_that_fail_for_each_cause(pilot: PolicyImage) -> None:
     # Constant thrusts: it drifts off; with none it falls, until it is too fast.
     drifts = parse_policy(constant_policy(*[hover] * 4))
     drifting = gate_of({**NEAR, "limit_velocity": 20})
-    wide = replace(drifting, limits=ExecutorLimits(range_margin=1))
+    wide = structs.replace(drifting, executor=ExecutorLimits(range_margin=1))
     assert causes_of(wide, drifts) == {Cause.POSITION_LIMIT}
     falls = parse_policy(constant_policy(0, 0, 0, 0))
     assert causes_of(gate_of({**NEAR, "limit_velocity": 4}), falls) == {Cause.VELOCITY_LIMIT}
@@ -193,7 +196,7 @@ def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> N
     rule = Rule(seconds=3, last_seconds=1.5, radius_m=0.3, share=0.9)
     settings = {**NEAR, "gust_m_s2": 3, "noise": 1, "task": 2, "target_s": 4, "airframe": 8}
     wide = ExecutorLimits(range_margin=1)
-    gate = replace(gate_of(settings, rule, episodes=12), limits=wide)
+    gate = structs.replace(gate_of(settings, rule, episodes=12), executor=wide)
     outcomes = gate.fly(pilot)
     for episode, outcome in enumerate(outcomes):
         flight = Flight(gate.seed, episode, settings)
@@ -218,7 +221,7 @@ def test_the_figures_of_a_flight_are_those_of_its_ticks(pilot: PolicyImage) -> N
 
 
 def test_the_same_gate_twice_is_the_same(pilot: PolicyImage) -> None:
-    gate = replace(load_gate("hover"), episodes=60)
+    gate = structs.replace(load_gate("hover"), episodes=60)
     first, second = gate.fly(pilot), gate.fly(pilot)
     assert first.tobytes() == second.tobytes()
     other = gate.with_starts(60, 1).fly(pilot)

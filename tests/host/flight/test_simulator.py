@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from policy_samples import sample_images
 from quadrotor_policies import constant_policy, controller, image_of
@@ -41,7 +42,7 @@ SHORT = Rule(seconds=0.5, last_seconds=0.1, radius_m=0.2)
 
 
 def test_a_gates_limits_are_the_executors() -> None:
-    assert asdict(ExecutorLimits()) == host_library("flight").description["limits"]
+    assert structs.asdict(ExecutorLimits()) == host_library("flight").description["limits"]
 
 
 def same_bits(first: Any, second: Any) -> bool:

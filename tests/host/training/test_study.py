@@ -42,10 +42,15 @@ def test_what_a_file_says(studies: Path) -> None:
     assert "a-study" in study_names()
     study = load_study("a-study")
     assert (study.name, study.title, study.experiment) == ("a-study", "A title", "pendulum-ppo")
-    assert study.seeds == (0, 1, 2, 7)
-    assert (study.board, study.steps, study.threads, study.settings) == (None, None, None, ())
+    assert study.all_seeds == (0, 1, 2, 7)
+    assert (study.board, study.steps, study.threads, study.shared_settings) == (
+        None,
+        None,
+        None,
+        (),
+    )
     assert (study.x_axis, study.y_axis) == ("environment steps", "return")
-    assert [variant.settings for variant in study.variants] == [
+    assert [variant.settings for variant in study.trained_variants] == [
         (),
         ("adapt_rate=0", "gamma=0.9"),
     ]
@@ -53,7 +58,7 @@ def test_what_a_file_says(studies: Path) -> None:
     written(studies, json.dumps({**STUDY, **given}))
     study = load_study("a-study")
     assert (study.board, study.steps, study.threads) == ("host", 5, 2)
-    assert study.settings == ("eval_every=7",)
+    assert study.shared_settings == ("eval_every=7",)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +69,7 @@ def test_what_a_file_says(studies: Path) -> None:
         ({"seeds": [1]}, "seeds is [1], not a text in one line"),
         ({"seeds": "5-3"}, "--seeds: the range 5-3 runs backwards"),
         ({"steps": 0}, "steps is 0, not a whole number from 1"),
-        ({"variants": []}, "variants is empty"),
+        ({"variants": []}, "variants has 0 entries, not 1 or more"),
         ({"variants": {}}, "variants is {}, not a list"),
         ({"variants": [1]}, "variants[0] is 1, not an object"),
         ({"variants": [{"name": "A", "label": "a", "settings": {}}]}, 'variants[0].name is "A"'),
@@ -122,7 +127,7 @@ def test_our_studies(name: str) -> None:
     """Each can be read, is of an experiment that there is, and has the four of an ablation."""
     study = load_study(name)
     assert study.experiment in experiments.list_experiments()
-    switches = {variant.name: set(variant.settings) for variant in study.variants}
+    switches = {variant.name: set(variant.settings) for variant in study.trained_variants}
     assert switches == {
         "both": set(),
         "no-adaptive-rate": {"adapt_rate=0"},

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
 from rltools_host.flight.gate import Gate, load_gate
 from rltools_host.flight.gate_result import GateResult, fly_gate
-from rltools_host.flight.simulator import Cause, Rule
+from rltools_host.flight.simulator import Cause
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.report.sections.flights import MOST_PATHS, chosen, section
 
@@ -28,8 +28,8 @@ def gate() -> Gate:
     hover = load_gate("hover")
     settings = {**hover.settings, "latency_ms": 0, "gust_m_s2": 0, "start_tilt": 30}
     easy = {**settings, "start_position": 0.2, "start_velocity": 0.1, "start_rate": 0}
-    rule = Rule(seconds=2, last_seconds=0.5, radius_m=0.25)
-    return replace(hover, name="e", title="<Easy>", rule=rule, settings=easy, episodes=40)
+    rule = {"seconds": 2.0, "last_seconds": 0.5, "radius_m": 0.25}
+    return structs.replace(hover, name="e", title="<Easy>", settings=easy, episodes=40, **rule)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_damaged_result_is_a_sentence(
     path = result.write(folder)
     for content, reason in (
         ("{", ""),
-        ("[]", "[]"),
+        ("[]", "it is not one object"),
         (path.read_text().replace('"format": 1', '"format": 9'), "format is 9, not 1"),
         ("[" * 10_000, "nested too deeply"),
     ):
