@@ -17,7 +17,7 @@ from rltools_host.fitting.log import (
     VELOCITY,
     FlightLog,
 )
-from rltools_host.fitting.model import GRAVITY_M_S2, turn
+from rltools_host.fitting.model import GRAVITY_M_S2, integral, rotation, turn
 
 Array = NDArray[np.float64]
 
@@ -125,10 +125,7 @@ def check_attitude(log: FlightLog) -> None:
         )
     q = log.attitude / lengths[:, None]
     length = max(round(TURNING_WINDOW_S / log.step_s), 1)
-    middle = 0.5 * (log.angular_velocity[1:] + log.angular_velocity[:-1])
-    turned = np.concatenate(
-        [np.zeros((1, 3)), np.cumsum(middle * np.diff(log.time_s)[:, None], axis=0)]
-    )
+    turned = integral(log.angular_velocity, log.time_s)
     by_gyro = turned[length::length] - turned[:-length:length]
     moving = float(by_gyro.std(axis=0).max())
     best, why, fit = "", "", -np.inf
@@ -184,13 +181,10 @@ FRAMES = (
 
 def turning(q: Array, length: int, conjugated: bool) -> Array:
     """Rotation vectors from window to window, in the body's frame: [window, 3]."""
+    rotations = rotation(q[::length])
     if conjugated:
-        q = q * np.array([1.0, -1.0, -1.0, -1.0])
-    a, b = q[:-length:length], q[length::length]
-    aw, av, bw, bv = a[:, :1], -a[:, 1:], b[:, :1], b[:, 1:]
-    w = aw * bw - (av * bv).sum(axis=1, keepdims=True)
-    v = aw * bv + bw * av + np.cross(av, bv)
-    result: Array = 2.0 * np.where(w < 0.0, -v, v)
+        rotations = rotations.inv()
+    result: Array = (rotations[:-1].inv() * rotations[1:]).as_rotvec()
     return result
 
 
@@ -253,8 +247,7 @@ def check_velocity(log: FlightLog) -> None:
         return
     length = max(round(VELOCITY_WINDOW_S / log.step_s), 1)
     force = turn(log.attitude, log.acceleration) - np.array([0.0, 0.0, GRAVITY_M_S2])
-    steps = 0.5 * (force[1:] + force[:-1]) * np.diff(log.time_s)[:, None]
-    gained = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+    gained = integral(force, log.time_s)
     predicted = gained[length::length] - gained[:-length:length]
     predicted -= predicted.mean(axis=0)  # a small tilt of the attitude
     measured = log.velocity[length::length] - log.velocity[:-length:length]

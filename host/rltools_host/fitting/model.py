@@ -15,6 +15,8 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import cumulative_trapezoid
+from scipy.spatial.transform import Rotation
 
 from rltools_host.fitting.gusts import Filter
 from rltools_host.fitting.log import FlightLog
@@ -117,7 +119,6 @@ class Model:
         self.log, self.gusts = log, gusts
         self.rotor_x_m, self.rotor_y_m = rotor_x_m, rotor_y_m
         self._x, self._y = rotor_x_m * X_SIGNS, rotor_y_m * Y_SIGNS
-        self._dt = np.diff(log.time_s)
         block_s = max(log.duration_s / BLOCKS, SHORTEST_BLOCK_S)
         self.windows = Windows(log, RATE_WINDOW_S, block_s)
         long = Windows(log, VELOCITY_WINDOW_S, block_s)
@@ -142,10 +143,9 @@ class Model:
         if log.acceleration is None:
             assert log.velocity is not None
             assert self._air is not None
-            halves = unit(log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude))
-            self._up = turn(halves, np.broadcast_to([0.0, 0.0, 1.0], (len(halves), 3)))
-            still = np.cumsum(np.r_[0.0, self._dt]) * -GRAVITY_M_S2
-            self._fallen = np.stack([0.0 * still, 0.0 * still, still], axis=1)
+            halves = log.attitude[1:] + log.attitude[:-1] * signs_alike(log.attitude)
+            self._up = turn(halves, np.array([0.0, 0.0, 1.0]))
+            self._fallen = np.outer(self._time, [0.0, 0.0, -GRAVITY_M_S2])
             axes = np.eye(3)[:, None, :] * self._air[None, :, :]
             self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
 
@@ -155,8 +155,7 @@ class Model:
 
     def _integral(self, values: Array) -> Array:
         """From the first row to each, of [row, n] values."""
-        steps = 0.5 * (values[1:] + values[:-1]) * self._dt[:, None]
-        return np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(steps, axis=0)])
+        return integral(values, self.log.time_s)
 
     def motions(self, sets: list[Array]) -> list[RotorMotion]:
         """What the rotors did, for each vector of parameters."""
@@ -166,11 +165,7 @@ class Model:
 
     def turning(self, motion: RotorMotion) -> Array:
         """Integrals of the rotors' torques, of parts of the greatest thrust: [row, 3]."""
-        steps = np.stack(
-            [motion.impulse @ self._y, -motion.impulse @ self._x, motion.impulse @ YAW_SIGNS],
-            axis=1,
-        )
-        return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+        return summed(motion.impulse @ np.stack([self._y, -self._x, YAW_SIGNS], axis=1))
 
     def rates(self, theta: Array, motion: RotorMotion) -> Array:
         """Angular velocity but for its start, which is each window's own: [row, 3]."""
@@ -205,7 +200,7 @@ class Model:
             other = log.acceleration - force
         else:
             lifted = theta[P.THRUST] * motion.impulse.sum(axis=1, keepdims=True) * self._up
-            speed = np.concatenate([np.zeros((1, 3)), np.cumsum(lifted, axis=0)]) + self._fallen
+            speed = summed(lifted) + self._fallen
             for value, resisted in zip(drag, self._resisted, strict=True):
                 speed -= value * resisted
             assert log.velocity is not None
@@ -261,9 +256,15 @@ def stepped(theta: Array, place: int) -> Array:
     return moved
 
 
-def unit(q: Array) -> Array:
-    result: Array = q / np.linalg.norm(q, axis=-1, keepdims=True)
+def integral(values: Array, time_s: Array) -> Array:
+    """From the first row to each, of [row, n] values."""
+    result: Array = cumulative_trapezoid(values, time_s, axis=0, initial=0.0)
     return result
+
+
+def summed(steps: Array) -> Array:
+    """Before the first and after each of [step, n] steps."""
+    return np.pad(np.cumsum(steps, axis=0), ((1, 0), (0, 0)))
 
 
 def signs_alike(q: Array) -> Array:
@@ -273,11 +274,16 @@ def signs_alike(q: Array) -> Array:
 
 def turn(q: Array, v: Array) -> Array:
     """Body vectors in the world, [row, 3]."""
-    t = 2.0 * np.cross(q[:, 1:], v)
-    result: Array = v + q[:, :1] * t + np.cross(q[:, 1:], t)
+    result: Array = rotation(q).apply(v)
     return result
 
 
 def back(q: Array, v: Array) -> Array:
     """World vectors in the body's frame, [row, 3]."""
-    return turn(q * np.array([1.0, -1.0, -1.0, -1.0]), v)
+    result: Array = rotation(q).inv().apply(v)
+    return result
+
+
+def rotation(q: Array) -> Rotation:
+    """Of quaternions w x y z, which may be of any length."""
+    return Rotation.from_quat(q[:, [1, 2, 3, 0]])

@@ -17,6 +17,7 @@ from rltools_host.fitting.model import (
     YAW_SIGNS,
     Model,
     P,
+    summed,
 )
 
 Array = NDArray[np.float64]
@@ -94,10 +95,7 @@ def impulses(model: Model, lags_s: tuple[float, ...]) -> list[Array]:
         theta = np.zeros(COUNT)
         theta[[P.LAG_UP, P.LAG_DOWN]] = np.log(lag_s)
         sets.append(theta)
-    return [
-        np.concatenate([np.zeros((1, 4)), np.cumsum(motion.impulse, axis=0)])
-        for motion in model.motions(sets)
-    ]
+    return [summed(motion.impulse) for motion in model.motions(sets)]
 
 
 def answers_of_rotors(model: Model) -> tuple[float, Array, Array]:

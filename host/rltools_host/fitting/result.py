@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,6 @@ class Value:
     def note(self) -> str:
         """Where it is from, if that is not the log."""
         return "" if self.source == FITTED else self.source
-
-    def document(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "source": self.source,
-        }
 
 
 class Result:
@@ -202,8 +192,8 @@ class Result:
             "log": str(fit.log.path),
             "rows": len(fit.log.time_s),
             "duration_s": fit.log.duration_s,
-            "per_mass": [value.document() for value in self.per_mass()],
-            "settings": [value.document() for value in self.settings()] if self.is_whole else None,
+            "per_mass": [asdict(value) for value in self.per_mass()],
+            "settings": [asdict(value) for value in self.settings()] if self.is_whole else None,
             "residuals": {
                 name: {"left": left, "noise": noise}
                 for name, (left, noise) in fit.residuals.items()
