@@ -33,24 +33,11 @@ from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
 CPP_FOLDERS = (
-    "lib",
-    "firmware",
-    "integrations",
-    "experiments",
-    "host/native",
-    "tests",
-    "benchmarks",
+    *("lib", "firmware", "integrations", "experiments", "host/native", "tests", "benchmarks"),
     "examples",
 )
 PYTHON_FOLDERS = (
-    "host",
-    "lib",
-    "cmake",
-    "firmware",
-    "platforms",
-    "tests",
-    "benchmarks",
-    "examples",
+    *("host", "lib", "cmake", "firmware", "platforms", "tests", "benchmarks", "examples"),
 )
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4

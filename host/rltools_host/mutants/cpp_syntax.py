@@ -32,33 +32,10 @@ NUMBER = re.compile(r"(0[xX][\da-fA-F]+|\d+)([uUlL]*)|(\d*\.?\d*(?:[eE][+-]?\d+)
 SCOPES = {"namespace", "class", "struct", "union", "enum", "extern"}
 NOT_NAMES = {"__attribute__", "alignas", "decltype", "noexcept", "requires", "explicit", "if"}
 # What begins no expression statement.
-KEYWORDS = {
-    *(
-        "return",
-        "break",
-        "continue",
-        "goto",
-        "using",
-        "typedef",
-        "static_assert",
-        "case",
-        "default",
-    ),
-    *(
-        "if",
-        "else",
-        "for",
-        "while",
-        "do",
-        "switch",
-        "delete",
-        "throw",
-        "try",
-        "static",
-        "constexpr",
-    ),
-    *("const", "auto", "asm", "__asm__", "template", "typename", "struct", "volatile", "extern"),
-}
+KEYWORD = re.compile(
+    "return|break|continue|goto|using|typedef|static_assert|case|default|if|else|for|while|do|switch|"
+    "delete|throw|try|static|constexpr|const|auto|asm|__asm__|template|typename|struct|volatile|extern"
+)
 OPENING = {"(": ")", "[": "]", "{": "}"}
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 SIMPLE_SIGNS = {".", "->", "::", "[", "]", "&", "*", "-"}
@@ -244,7 +221,7 @@ class Finder:
     def dropped(self, name: str, begin: int, end: int) -> Iterator[Fault]:
         """A statement that calls or assigns; what declares something has two words in a row."""
         first = self.tokens[begin]
-        is_word = first.kind == "word" and first.text not in KEYWORDS
+        is_word = first.kind == "word" and not KEYWORD.fullmatch(first.text)
         if begin >= end or not (is_word or first.text in ("*", "++", "--")):
             return
         index, token = begin, ""

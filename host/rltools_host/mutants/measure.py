@@ -26,12 +26,15 @@ from rltools_host.mutants.faults import (
     KEPT,
     Fault,
     FaultListError,
+    Verdict,
+    document,
     kept_faults,
+    print_result,
     shuffled,
+    table,
     without_dead,
 )
 from rltools_host.mutants.python_syntax import python_faults
-from rltools_host.mutants.verdicts import Verdict, document, print_result, table
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_names
@@ -170,18 +173,8 @@ class Copy:
             "RLT_PYTHON": str(self.root / ENVIRONMENT_LINK / "bin" / "python"),
             "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
         }
-        command = [
-            *(
-                tools.program("cmake"),
-                "-S",
-                str(self.root),
-                "-B",
-                str(self.build),
-                "-G",
-                "Ninja",
-            ),
-            *(f"-D{name}={value}" for name, value in definitions.items()),
-        ]
+        command = [tools.program("cmake"), "-S", str(self.root), "-B", str(self.build), "-GNinja"]
+        command += [f"-D{name}={value}" for name, value in definitions.items()]
         code, output = self.run(command)
         if code != 0:
             raise BuildError(f"configuring the copy failed:\n{output}")
