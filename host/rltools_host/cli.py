@@ -89,8 +89,12 @@ COMMANDS = {
         "Compares a board's policy with this machine bit by bit; measures its cost.", "hil"
     ),
     "fly": Command("Lets a policy fly a simulated vehicle, and judges the flight.", "fly"),
-    "flash": Command("Builds an experiment's firmware and flashes a board with it.", "flash"),
-    "emulate": Command("Starts an emulated board and prints its port; Ctrl-C ends it.", "emulate"),
+    "flash": Command(
+        "Builds an experiment's firmware and flashes a board with it.", "firmware", "flash"
+    ),
+    "emulate": Command(
+        "Starts an emulated board and prints its port; Ctrl-C ends it.", "firmware", "emulate"
+    ),
     "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
 }
 BENCHMARKS = {

@@ -19,8 +19,7 @@ from rltools_host.bench import (
     roofline,
     training,
 )
-from rltools_host.commands.modes import mode, require
-from rltools_host.commands.options import Json
+from rltools_host.commands.options import Json, mode, require
 
 
 def told(document: Mapping[str, Any], json_output: bool) -> None:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import numpy as np
 import typer
 
-from rltools_host.commands.modes import mode, require
-from rltools_host.commands.options import Json, RunArgument
+from rltools_host.commands.options import Json, RunArgument, mode, require
 from rltools_host.errors import DiskError, GateError, RltError, UsageError
 from rltools_host.hints import near_path
-from rltools_host.policies.evaluation import CORE, Evaluation, evaluated, one_decimal
+from rltools_host.policies.evaluation import CORE, Evaluation, evaluated, one_decimal, unfinished
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
@@ -182,11 +181,7 @@ def fly_run(folder: RunFolder, gate: Gate, is_kept: bool) -> tuple[GateResult, l
 
     image = read_run_policy(folder)
     image.verify()
-    notes, steps = list[str](), int(folder.metadata.get("steps", 0))
-    if image.step < steps:
-        notes.append(
-            f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"
-        )
+    notes = unfinished(folder, image)
     result = fly_gate(gate, image, str(folder.path))
     if is_kept:
         try:

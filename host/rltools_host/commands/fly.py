@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.commands.modes import mode, require
-from rltools_host.commands.options import Json, Port, RunArgument
+from rltools_host.commands.options import Json, Port, RunArgument, mode, require
 from rltools_host.commands.policies import UploadLine
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically

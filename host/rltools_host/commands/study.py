@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.modes import mode, require
-from rltools_host.commands.options import Json
+from rltools_host.commands.options import Json, mode, require
 from rltools_host.commands.train import run_group
 from rltools_host.hints import command_line
 from rltools_host.runs.group import STUDY

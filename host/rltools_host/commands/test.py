@@ -24,8 +24,7 @@ from typing import Annotated
 import typer
 
 from rltools_host.build import cpp_tests, platformio, tested_boards
-from rltools_host.commands.modes import mode, require
-from rltools_host.commands.options import Json, leave
+from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
 from rltools_host.project import PROJECT

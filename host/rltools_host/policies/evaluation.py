@@ -351,14 +351,17 @@ def evaluated(
     return evaluation.of_task(task), notes_on(folder, image, simulator)
 
 
+def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
+    """A note on a policy from before the end of its training."""
+    steps = int(folder.metadata.get("steps", 0))
+    if image.step >= steps:
+        return []
+    return [f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"]
+
+
 def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]:
     """What must be known of the policy to read the figures: unfinished, or of other sources."""
-    notes = []
-    steps = int(folder.metadata.get("steps", 0))
-    if image.step < steps:
-        notes.append(
-            f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"
-        )
+    notes = unfinished(folder, image)
     try:
         present = experiments.describe(subject_of_run(folder.metadata))
     except RltError:  # which matters to the core's simulator only, and that has said so

@@ -12,7 +12,8 @@ from serial.tools import list_ports
 from rltools_host.boards import discovery
 from rltools_host.boards.description import board_names, list_boards, load_board
 from rltools_host.build import platformio
-from rltools_host.commands import boards, flash
+from rltools_host.commands import boards
+from rltools_host.commands.firmware import flash
 from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
 from rltools_host.tree import TREE
 
@@ -159,7 +160,7 @@ def test_flashing_without_the_board_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     connect(monkeypatch)
     monkeypatch.setattr(discovery, "usb_ids_present", lambda: {"1D6B:0002"})
     with pytest.raises(PortError, match=r"no teensy41 found on USB \(ids 16C0:0478, 16C0:0483\)"):
-        flash.run("teensy41", "pendulum-td3")
+        flash("teensy41", "pendulum-td3")
 
 
 def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +171,7 @@ def test_a_board_in_its_bootloader_counts_as_connected(monkeypatch: pytest.Monke
 
 def test_an_emulated_board_is_not_flashed() -> None:
     with pytest.raises(UsageError, match=r"--board qemu-cortex-m7.*flashed: esp32, .*teensy41"):
-        flash.run("qemu-cortex-m7", "pendulum-td3")
+        flash("qemu-cortex-m7", "pendulum-td3")
 
 
 @pytest.fixture
@@ -192,8 +193,8 @@ def test_flashing_builds_uploads_and_waits_for_the_port(
     calls: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     connect(monkeypatch, port("/dev/ttyACM0", "16C0:0483"))
-    assert flash.run("teensy41", "pendulum-td3", json_output=True) == 0
-    assert flash.run("teensy41", "pendulum", program="infer") == 0
+    assert flash("teensy41", "pendulum-td3", json_output=True) == 0
+    assert flash("teensy41", "pendulum", program="infer") == 0
     assert calls == [
         ["run", "-e", "teensy41", "pendulum-td3", "train", "False"],
         ["run", "-e", "teensy41", "-t", "upload", "pendulum-td3", "train", "True"],
@@ -215,16 +216,16 @@ def test_esp32_boards_are_flashed_with_infer(
     usb_id: str,
 ) -> None:
     connect(monkeypatch, port("/dev/ttyUSB0", usb_id))
-    assert flash.run(name, "pendulum", program="infer") == 0
+    assert flash(name, "pendulum", program="infer") == 0
     assert calls == [
         ["run", "-e", name, "pendulum", "infer", "False"],
         ["run", "-e", name, "-t", "upload", "pendulum", "infer", "True"],
     ]
     assert capsys.readouterr().out.endswith(f"push RUN --board {name}\n")
     with pytest.raises(UsageError, match=f"{name} is not built with the program train"):
-        flash.run(name, "pendulum-td3")
+        flash(name, "pendulum-td3")
 
 
 def test_a_program_that_there_is_not() -> None:
     with pytest.raises(UnknownNameError, match='unknown program "infre": did you mean infer'):
-        flash.run("teensy41", "pendulum", program="infre")
+        flash("teensy41", "pendulum", program="infre")

@@ -9,7 +9,6 @@ from rltools_host.report.markup import Section
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections import (
     benchmark,
-    benchmark_ppo,
     board,
     board_flights,
     episodes,
@@ -30,8 +29,8 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     board.memory,
     board.timings,
     board.hardware_in_loop,
-    benchmark.section,
-    benchmark_ppo.section,
+    benchmark.times,
+    benchmark.rates_of_ppo,
     learning.metrics,
     provenance.hyperparameters,
     provenance.provenance,
