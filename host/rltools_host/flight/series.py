@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.documents import NotNegative
 from rltools_host.flight.disturbances import TICKS_A_S, Disturbances, DisturbedLink
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.loop import HostPilot, fly
@@ -65,9 +66,9 @@ class Measures:
     """What the gate asks of a flight, and what people ask of it."""
 
     success: bool
-    last_second_error_m: float  # the greatest
-    greatest_error_m: float
-    settling_s: float | None  # after that it stayed near; None: it did not
+    last_second_error_m: NotNegative  # the greatest
+    greatest_error_m: NotNegative
+    settling_s: NotNegative | None  # after that it stayed near; None: it did not
 
 
 def limit_broken(row: FloatArray) -> str:

@@ -8,19 +8,19 @@ collective thrust where thrust is proportional to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
+from rltools_host.documents import Digest, Line, NotNegative, Number, Unfit, typed
 from rltools_host.files import parse_json, plain_json
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.series import Measures, Predict, Series, measure
 from rltools_host.flight.simulator import flight_library
-from rltools_host.runs import schema
-from rltools_host.runs.schema import Check, Unfit
 from rltools_host.ui.table import aligned
 from rltools_host.vehicles.px4_state import Sample
 
@@ -54,12 +54,12 @@ class Moment:
 class HandBack:
     """From the last moment of the policy's mode on."""
 
-    time_s: float  # since the policy took over
-    speed_m_s: float  # at that moment
-    thrust_change: float | None  # between two tellings, the greatest by 0.1 s after
-    attitude_deg: float  # the greatest rotation within 0.5 s
-    height_m: float  # the greatest change within 1 s
-    away_m: float  # ... of the place on the ground
+    time_s: NotNegative  # since the policy took over
+    speed_m_s: NotNegative  # at that moment
+    thrust_change: NotNegative | None  # between two tellings, the greatest by 0.1 s after
+    attitude_deg: NotNegative  # the greatest rotation within 0.5 s
+    height_m: NotNegative  # the greatest change within 1 s
+    away_m: NotNegative  # ... of the place on the ground
 
     @property
     def is_bumpless(self) -> bool:
@@ -119,8 +119,8 @@ def angle_deg(first: Sample, second: Sample) -> float:
 class FailSafe:
     """The module gave the vehicle to its fallback."""
 
-    time_s: float  # since the policy took over
-    text: str  # why, in the module's words
+    time_s: NotNegative  # since the policy took over
+    text: Line  # why, in the module's words
 
 
 @dataclass
@@ -261,89 +261,58 @@ def _figures(measures: Measures) -> tuple[str, str, str]:
 
 # -- flight-px4.json, read back --------------------------------------------------------------------
 
-MEASURES: schema.Keys = {
-    "success": schema.flag,
-    "last_second_error_m": schema.number(0),
-    "greatest_error_m": schema.number(0),
-    "settling_s": schema.optional(schema.number(0)),
-}
-HAND_BACK: schema.Keys = {
-    **dict.fromkeys(
-        ("time_s", "speed_m_s", "attitude_deg", "height_m", "away_m"), schema.number(0)
-    ),
-    "thrust_change": schema.optional(schema.number(0)),
-}
-FAIL_SAFE: schema.Keys = {"time_s": schema.number(0), "text": schema.text()}
-SERIES: schema.Keys = {
-    "time_s": schema.list_of(schema.number()),
-    # null: what was told was not a number
-    "rows": schema.list_of(schema.list_of(schema.optional(schema.number()))),
-}
+
+class StoredSeries(Struct, frozen=True):
+    time_s: list[Number]
+    rows: list[list[Number | None]]  # null: what was told was not a number
+
+    def read(self) -> Series:
+        columns = len(flight_library().contract.observations)
+        whole = all(len(row) == columns for row in self.rows)
+        if not self.rows or len(self.time_s) != len(self.rows) or not whole:
+            raise Unfit(f"a series is not rows of {columns} numbers, each with its time")
+        return Series(np.array(self.time_s, float), np.array(self.rows, float))
 
 
-def given(keys: schema.Keys) -> Check:
-    """An object with all of these keys, or null."""
-    return schema.optional(schema.record(keys, required=True))
+class StoredStart(Struct, frozen=True):
+    offset_m: tuple[Number, Number, Number]
+    cause: str
+    failsafe: FailSafe | None
+    measures: Measures | None
+    hand_back: HandBack | None
+    predicted: Measures | None
+    series: StoredSeries | None
+    prediction: StoredSeries | None
+
+    def result(self) -> StartResult:
+        return StartResult(
+            self.offset_m,
+            self.series.read() if self.series else None,
+            self.measures,
+            self.cause,
+            self.failsafe,
+            self.hand_back,
+            self.prediction.read() if self.prediction else None,
+            self.predicted,
+        )
 
 
-START: schema.Keys = {
-    "offset_m": schema.list_of(schema.number()),
-    "cause": schema.string,
-    "failsafe": given(FAIL_SAFE),
-    "measures": given(MEASURES),
-    "hand_back": given(HAND_BACK),
-    "predicted": given(MEASURES),
-    "series": given(SERIES),
-    "prediction": given(SERIES),
-}
-FLIGHT: schema.Keys = {
-    "vehicle": schema.string,
-    "policy_sha256": schema.DIGEST,
-    "simulated_by": schema.string,
-    "state": schema.string,
-    "ended": schema.string,
-    "kept": schema.flag,
-    "predicted_with": schema.values_of(schema.number()),
-    "starts": schema.list_of(schema.record(START, required=True)),
-    "notes": schema.list_of(schema.string),
-}
+class StoredFlight(Struct, frozen=True):
+    vehicle: str
+    policy_sha256: Digest
+    simulated_by: str
+    state: str
+    ended: str
+    kept: bool
+    predicted_with: dict[Line, Number]
+    starts: list[StoredStart]
+    notes: list[str]
+    crash: str = ""  # older ones have none
 
 
-def read_flight(path: Path) -> tuple[Mapping[str, Any], list[StartResult]]:
-    """The document and its starts. ValueError (Unfit, with the place) or OSError where the file is
-    not what `rlt fly` with a PX4 writes."""
-    document = parse_json(path.read_bytes())
-    schema.record(FLIGHT, required=True)("", document)
-    return document, [start_of(start) for start in document["starts"]]
-
-
-def start_of(document: Mapping[str, Any]) -> StartResult:
-    if len(document["offset_m"]) != 3:
-        raise Unfit(f"offset_m has {len(document['offset_m'])} values, not 3")
-    x, y, z = document["offset_m"]
-
-    def read(name: str, keys: schema.Keys, make: Any) -> Any:
-        """Where the document has it."""
-        values = document[name]
-        return None if values is None else make(**{key: values[key] for key in keys})
-
-    return StartResult(
-        (x, y, z),
-        series_of(document["series"]),
-        read("measures", MEASURES, Measures),
-        document["cause"],
-        read("failsafe", FAIL_SAFE, FailSafe),
-        read("hand_back", HAND_BACK, HandBack),
-        series_of(document["prediction"]),
-        read("predicted", MEASURES, Measures),
-    )
-
-
-def series_of(document: Mapping[str, Any] | None) -> Series | None:
-    if document is None:
-        return None
-    columns = len(flight_library().contract.observations)
-    times, rows = document["time_s"], document["rows"]
-    if not rows or len(times) != len(rows) or any(len(row) != columns for row in rows):
-        raise Unfit(f"a series is not rows of {columns} numbers, each with its time")
-    return Series(np.array(times, float), np.array(rows, float))
+def read_flight(path: Path) -> FlightResult:
+    """ValueError (Unfit, with the place) or OSError where the file is not what `rlt fly` with a PX4
+    writes."""
+    stored: StoredFlight = typed(parse_json(path.read_bytes()), StoredFlight)
+    starts = [start.result() for start in stored.starts]
+    return FlightResult(**{**structs.asdict(stored), "starts": starts})

@@ -3,7 +3,7 @@ and when and why the module gave the vehicle back by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from rltools_host.vehicles.px4_result import (
     MOST_HEIGHT_M,
     MOST_THRUST,
     NOT_FLOWN,
+    FlightResult,
     StartResult,
     read_flight,
 )
@@ -36,44 +37,45 @@ def section(data: RunData) -> Section | None:
     if data.image is None or not path.is_file():
         return None
     try:
-        document, starts = read_flight(path)
+        flight = read_flight(path)
     except (OSError, ValueError) as error:
         damaged = f"<p>{text(path.name)} is damaged ({text(error)}): fly again.</p>"
         return Section("Flight with PX4", "", damaged)
-    if document["policy_sha256"] != data.image.sha256 or not starts:
+    starts = flight.starts
+    if flight.policy_sha256 != data.image.sha256 or not starts:
         return None  # a run that went on has another policy now
     lead = (
         "By <code>rlt fly RUN --px4 udp:HOST:PORT</code>: PX4 in simulation "
-        f"({text(document['simulated_by'])}) takes off, brings the vehicle to each start and gives "
+        f"({text(flight.simulated_by)}) takes off, brings the vehicle to each start and gives "
         "it to the policy. What is measured is PX4's own estimate, by telemetry; what is predicted "
         "is our simulator's flight from the same state. <code>docs/flight.md</code> defines all."
     )
     body = (
-        f"<p>{verdict(document, starts)}</p>"
+        f"<p>{verdict(flight)}</p>"
         + "".join(f"<p>{fail_safe(start)}</p>" for start in starts if start.fail_safe)
         + starts_table(starts)
         + distance_plot(starts)
         + hand_backs(starts)
-        + "".join(f"<p>Note: {text(note)}.</p>" for note in document["notes"])
+        + "".join(f"<p>Note: {text(note)}.</p>" for note in flight.notes)
         + "".join(f"<p>Not flown: {text(what)}.</p>" for what in NOT_FLOWN)
     )
     return Section("Flight with PX4", lead, body, STYLE)
 
 
-def verdict(document: Mapping[str, Any], starts: Sequence[StartResult]) -> str:
-    successes = sum(start.success for start in starts)
+def verdict(flight: FlightResult) -> str:
+    starts, successes = flight.starts, flight.successes
     css = "good" if successes == len(starts) else "bad"
     flown = (
         f'<strong class="{css}">{successes} of {len(starts)}</strong> starts were '
         f"{text(hover_rule().text)}, with no limit broken"
     )
-    kept = "PX4 keeps the policy" if document["kept"] else "PX4 gave the policy up again"
-    if document["state"] == "done":
+    kept = "PX4 keeps the policy" if flight.kept else "PX4 gave the policy up again"
+    if flight.state == "done":
         return f"{flown}; {kept}."
     cause = next((start.cause for start in starts if start.cause), "")
     because = f": {text(cause)}" if cause else ""
-    ended = f"; {text(document['ended'])}" if document["ended"] else ""
-    return f"{flown}. It ended at the step “{text(document['state'])}”{because}{ended}. {kept}."
+    ended = f"; {text(flight.ended)}" if flight.ended else ""
+    return f"{flown}. It ended at the step “{text(flight.state)}”{because}{ended}. {kept}."
 
 
 def fail_safe(start: StartResult) -> str:

@@ -126,9 +126,9 @@ def test_one_that_stayed_away(folder: Path, image: PolicyImage) -> None:
 
 def test_what_was_written_is_read(folder: Path, image: PolicyImage) -> None:
     write(folder, image, flown(), broken_off())
-    document, starts = read_flight(folder / FILE)
-    assert document["vehicle"] == "udp:script"
-    for start, original in zip(starts, (flown(), broken_off()), strict=True):
+    flight = read_flight(folder / FILE)
+    assert flight.vehicle == "udp:script"
+    for start, original in zip(flight.starts, (flown(), broken_off()), strict=True):
         read, written = (each.document(with_series=False) for each in (start, original))
         # A series is rounded to micrometres.
         apart = written.pop("most_apart_m")
@@ -141,7 +141,7 @@ def test_what_was_not_a_number_is_a_gap(folder: Path, image: PolicyImage) -> Non
     assert start.series is not None
     start.series.rows[100:200] = np.nan
     write(folder, image, start)
-    _, (read,) = read_flight(folder / FILE)
+    (read,) = read_flight(folder / FILE).starts
     assert read.series is not None
     assert np.isnan(read.series.rows[100:200]).all()
     assert html_of(folder, image) is not None
