@@ -108,17 +108,24 @@ class Model:
         if self.is_tipped:
             half = math.radians(0.5 * self.wrong.tip_deg)
             return (math.cos(half), math.sin(half), 0.0, 0.0)
-        thrust = (
-            self.acceleration - (0.0, 0.0, GRAVITY) if self._is_flown else np.array((0, 0, -1.0))
+        x, y, z = self.acceleration.tolist() if self._is_flown else (0.0, 0.0, 0.0)
+        length = math.hypot(x, y, GRAVITY - z)
+        down = (-x / length, -y / length, (GRAVITY - z) / length)
+        # right = down x forward, and forward = right x down, where the heading is level
+        across = math.hypot(down[2], down[0] * math.sin(HEADING) - down[1] * math.cos(HEADING))
+        right = (
+            -down[2] * math.sin(HEADING) / across,
+            down[2] * math.cos(HEADING) / across,
+            (down[0] * math.sin(HEADING) - down[1] * math.cos(HEADING)) / across,
         )
-        down = -thrust / np.linalg.norm(thrust)
-        forward = np.array((math.cos(HEADING), math.sin(HEADING), 0.0))
-        right = np.cross(down, forward)
-        right /= np.linalg.norm(right)
-        matrix = np.stack((np.cross(right, down), right, down), axis=1)
-        w = math.sqrt(max(0.0, 1.0 + np.trace(matrix))) / 2.0
-        x, y, z = ((matrix[i, j] - matrix[j, i]) / (4.0 * w) for i, j in ((2, 1), (0, 2), (1, 0)))
-        return (w, x, y, z)
+        forward = (
+            right[1] * down[2] - right[2] * down[1],
+            right[2] * down[0] - right[0] * down[2],
+            right[0] * down[1] - right[1] * down[0],
+        )
+        w = math.sqrt(max(0.0, 1.0 + forward[0] + right[1] + down[2])) / 2.0
+        x, y, z = right[2] - down[1], down[0] - forward[2], forward[1] - right[0]
+        return (w, x / (4.0 * w), y / (4.0 * w), z / (4.0 * w))
 
     def set_mode(self, mode: Mode) -> None:
         if mode != self.mode:
