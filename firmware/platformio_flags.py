@@ -22,7 +22,7 @@ sys.path.insert(0, str(repository / "host"))
 
 from rltools_host.boards.description import load_board  # noqa: E402
 from rltools_host.build.cmake import require_program  # noqa: E402
-from rltools_host.build.subjects import header_of, is_generated, require_subject  # noqa: E402
+from rltools_host.build.experiments import header_of, is_generated, require_subject  # noqa: E402
 from rltools_host.errors import RltError  # noqa: E402
 from rltools_host.project import PROJECT  # noqa: E402
 

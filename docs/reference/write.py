@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host import cli
-from rltools_host.build.algorithms import algorithms
+from rltools_host.build.catalogue import algorithms
 from rltools_host.tree import TREE
 
 FOLDER = Path(__file__).resolve().parent

@@ -15,8 +15,7 @@ from rlt.policy import Policy
 from rlt.training import Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
 from rltools_host.build.description import Channel
-from rltools_host.environments.single import CompiledEnv, register
-from rltools_host.environments.vector import CompiledVectorEnv
+from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
 from rltools_host.errors import Interrupted, RltError
 from rltools_host.training.gymnasium_runs import evaluate, evaluate_gymnasium
 

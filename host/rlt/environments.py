@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gymnasium.vector import AutoresetMode
 
-from rltools_host.environments import catalogue
-from rltools_host.environments.vector import CompiledVectorEnv
+from rltools_host.build import catalogue
+from rltools_host.environments.compiled import CompiledVectorEnv
 
 
 def list_environments() -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import board_names, load_board
-from rltools_host.build import subjects
+from rltools_host.build import experiments
+from rltools_host.build.catalogue import environments_in, find_environment
 from rltools_host.commands import boards
-from rltools_host.environments.catalogue import environments_in, find_environment
 from rltools_host.errors import UnknownNameError, UsageError
 from rltools_host.flight.gate import gate_names
 from rltools_host.project import MARKER, VARIABLE, find_project
@@ -117,9 +117,9 @@ def own_project(project: Path) -> Path:
 
 
 def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
-    assert {"mover-td3", "pendulum-td3"} <= set(subjects.names(subjects.EXPERIMENT))
-    assert {"mover", "pendulum"} <= set(subjects.names(subjects.CONTRACT))
-    assert subjects.header_of("mover", subjects.CONTRACT) == own_project / "contracts/mover.h"
+    assert {"mover-td3", "pendulum-td3"} <= set(experiments.names(experiments.EXPERIMENT))
+    assert {"mover", "pendulum"} <= set(experiments.names(experiments.CONTRACT))
+    assert experiments.header_of("mover", experiments.CONTRACT) == own_project / "contracts/mover.h"
     assert find_environment("Mover-v0").header == own_project / "environments/mover.h"
     assert load_board("bench").file == own_project / "boards/bench.json"
     assert {"hover", "push"} < set(gate_names())
@@ -132,7 +132,7 @@ def test_a_name_is_looked_for_in_the_project_first(own_project: Path) -> None:
         board = (OWN / "boards/bench.json").read_text()
         (own_project / folder / name).write_text(board if name == "host.json" else text)
     environments_in.cache_clear()
-    assert subjects.header_of("pendulum-td3") == own_project / "experiments/pendulum_td3.h"
+    assert experiments.header_of("pendulum-td3") == own_project / "experiments/pendulum_td3.h"
     assert find_environment("Pendulum-v1").header == own_project / "environments/pendulum.h"
     assert load_board("host").file == own_project / "boards/host.json"
     assert len(board_names()) == len(set(board_names()))
@@ -155,6 +155,6 @@ def test_no_name_leads_out_of_the_folders(own_project: Path, name: str) -> None:
     with pytest.raises(UnknownNameError):
         load_study(name)
     with pytest.raises(UnknownNameError):
-        subjects.require_subject(subjects.EXPERIMENT, name)
+        experiments.require_subject(experiments.EXPERIMENT, name)
     with pytest.raises(UnknownNameError):
         find_environment(name)

@@ -13,7 +13,7 @@ import pytest
 
 from include_rules import violations
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, protocol, subjects
+from rltools_host.build import cmake, experiments, protocol
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
@@ -72,10 +72,10 @@ def headers_for(board: Board) -> list[str]:
         left_out = (*left_out, *BLAS_ONLY)
     if mujoco_folder() is None:
         left_out = (*left_out, *MUJOCO_ONLY)
-    for name in subjects.names(subjects.EXPERIMENT):
-        required = subjects.requirements(name)
-        if subjects.lacking(name, board) or ("mujoco" in required and mujoco_folder() is None):
-            left_out = (*left_out, subjects.header_of(name).name)
+    for name in experiments.names(experiments.EXPERIMENT):
+        required = experiments.requirements(name)
+        if experiments.lacking(name, board) or ("mujoco" in required and mujoco_folder() is None):
+            left_out = (*left_out, experiments.header_of(name).name)
     return [name for name in headers() if not name.startswith(left_out)]
 
 

@@ -1,28 +1,175 @@
-"""Experiments: which there are, and what describe-<experiment> says of one."""
+"""What programs are built for: experiments and contracts, a header each, and which boards they fit;
+and what describe-<experiment> says of an experiment.
+
+firmware/build.json names the folder of each subject, and the subject of each program.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import subprocess
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from rltools_host.boards.description import Board, list_boards
-from rltools_host.build import cmake, description, subjects
+from rltools_host.build import cmake, description
 from rltools_host.build.description import ExperimentDescription
-from rltools_host.errors import BuildError, UsageError
+from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
+from rltools_host.files import read_json
+from rltools_host.project import PROJECT
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import list_toolchains
+from rltools_host.tree import TREE
 
 HOST_BOARD = "host"
+EXPERIMENT = "experiment"
+CONTRACT = "contract"
+GENERATED = re.compile(r"gym(-[a-z0-9]+)*")  # what the host tools write for Gymnasium's tasks
+DIGITS = 16  # hexadecimal, of the digest of such a header's text, behind the task's own name
+DIGEST = re.compile(rf"-[0-9a-f]{{{DIGITS}}}$")
+GATE = re.compile(r"^// Gate: ([\w-]+)$", re.MULTILINE)
+REQUIRES = re.compile(r"\s*//\s*requires\s*:(.*)", re.IGNORECASE)  # cmake/board.cmake has the same
+
+
+@cache
+def build_description() -> dict[str, Any]:
+    """firmware/build.json."""
+    document: dict[str, Any] = read_json(TREE.build_file)
+    return document
+
+
+def subject_of(program: str) -> str:
+    """What a program of firmware/build.json is built for."""
+    return str(build_description()["programs"][program]["for"])
+
+
+def folder_of(subject: str) -> Path:
+    """Those that are installed; the project's are in experiments/ and contracts/."""
+    if subject == EXPERIMENT:
+        return TREE.experiments
+    return TREE.root / str(build_description()["subjects"][subject]["folder"])
+
+
+def header_of(name: str, subject: str = EXPERIMENT) -> Path:
+    """experiments/pendulum_td3.h is pendulum-td3."""
+    if is_generated(name, subject):
+        return generated_header(name, subject)
+    file = f"{name.replace('-', '_')}.h"
+    own = PROJECT.root / f"{subject}s" / file
+    return own if own.is_file() else folder_of(subject) / file
+
+
+def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
+    """Of what the host tools write for a task of Gymnasium's; cmake/board.cmake has the same."""
+    return PROJECT.generated / f"{subject}s" / f"{name.replace('-', '_')}.h"
+
+
+def is_generated(name: str, subject: str = EXPERIMENT) -> bool:
+    """Whether it is such an experiment or contract, by its whole name, and its header is there."""
+    is_whole = GENERATED.fullmatch(name) and DIGEST.search(name)
+    return bool(is_whole) and generated_header(name, subject).is_file()
+
+
+def whole_name(name: str, subject: str) -> str:
+    """`gym-servo` as builds know it, with the digest of the only one that is called so."""
+    if not GENERATED.fullmatch(name) or DIGEST.search(name):
+        return name
+    header = generated_header(name, subject)
+    found = header.parent.glob(f"{header.stem}_{'[0-9a-f]' * DIGITS}.h")
+    whole = sorted(path.stem.replace("_", "-") for path in found)
+    if len(whole) > 1:
+        raise UsageError(
+            f"{len(whole)} tasks have a {subject} {name}: name one of them, {' or '.join(whole)}"
+        )
+    return whole[0] if whole else name
+
+
+def own_name(name: str) -> str:
+    """The name that boards and people have, of what builds know by its digest besides."""
+    return DIGEST.sub("", name) if GENERATED.fullmatch(name) else name
+
+
+def names(subject: str, board: Board | None = None) -> list[str]:
+    """Names of all of a kind, or of those that fit a board."""
+    headers = PROJECT.files(f"{subject}s", "*.h", folder_of(subject))
+    known = sorted(header.stem.replace("_", "-") for header in headers)
+    return known if board is None else [name for name in known if not lacking(name, board, subject)]
+
+
+def requirements(name: str, subject: str = EXPERIMENT) -> tuple[str, ...]:
+    """What its header's lines `// Requires: hosted` say that a board must provide."""
+    return requirements_of(header_of(name, subject))
+
+
+def gate(experiment: str) -> str | None:
+    """What its header's line `// Gate: hover` says that its policies are to pass."""
+    header = header_of(experiment)
+    if not header.is_file():  # of a run from another tree
+        return None
+    found = GATE.search(header.read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
+def requirements_of(header: Path) -> tuple[str, ...]:
+    """What a header's lines `// Requires: hosted` say."""
+    found: list[str] = []
+    for number, line in enumerate(header.read_text(encoding="utf-8").splitlines(), 1):
+        if match := REQUIRES.match(line):
+            found += checked_words(match.group(1), f"{header.parent.name}/{header.name}:{number}")
+    return tuple(found)
+
+
+def checked_words(text: str, place: str) -> list[str]:
+    """The words of such a line; each is provided by some board or toolchain."""
+    words = re.findall(r"[^\s,]+", text)
+    known = {word for board in list_boards() for word in board.provides}
+    known |= {word for toolchain in list_toolchains() for word in toolchain.provides}
+    if not words:
+        raise BuildError(f"{place}: names nothing that it requires: {near_matches('', known)}")
+    for word in words:
+        if word not in known:
+            raise BuildError(
+                f'{place}: requires "{word}", which no board provides: {near_matches(word, known)}'
+            )
+    return words
+
+
+def lacking(name: str, board: Board, subject: str = EXPERIMENT) -> list[str]:
+    """What it requires and the board does not provide."""
+    return [word for word in requirements(name, subject) if word not in board.provides]
+
+
+def install_requirements(name: str, subject: str = EXPERIMENT) -> None:
+    """Before it is built: the groups of Python packages among what its header requires."""
+    for word in requirements(name, subject):
+        if word in tools.GROUPS:
+            tools.ensure_group(word)
+
+
+def require_subject(subject: str, name: str, board: Board | None = None) -> None:
+    """That there is one of this name, and that it fits the board."""
+    known = names(subject)
+    if name not in known and not is_generated(name, subject):
+        raise unknown_name(subject, name, known)
+    if board is not None and (missing := lacking(name, board, subject)):
+        fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]
+        remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"
+        raise UsageError(
+            f"{name} is not for {board.name}, which does not provide {', '.join(missing)}: {remedy}"
+        )
 
 
 def list_experiments(board: Board | None = None) -> list[str]:
     """Names of all experiments, or of those that fit a board."""
-    return subjects.names(subjects.EXPERIMENT, board)
+    return names(EXPERIMENT, board)
 
 
 def require_experiment(name: str, board: Board | None = None) -> None:
     """That there is this experiment, and that it fits the board."""
-    subjects.require_subject(subjects.EXPERIMENT, name, board)
+    require_subject(EXPERIMENT, name, board)
 
 
 def native_board(experiment: str) -> Board:
@@ -30,7 +177,7 @@ def native_board(experiment: str) -> Board:
     require_experiment(experiment)
     native = [board for board in list_boards() if board.toolchain.native]
     for board in sorted(native, key=lambda board: board.name != HOST_BOARD):
-        if not subjects.lacking(experiment, board):
+        if not lacking(experiment, board):
             return board
     raise UsageError(
         f"{experiment} is for no board of this machine, and is described on one: "
@@ -41,8 +188,8 @@ def native_board(experiment: str) -> Board:
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:
     """Of `rlt evaluate`, which say most about a policy: the experiment's own gate, or Gymnasium
     where that has the environment; nothing for the core's simulator."""
-    if gate := subjects.gate(experiment):
-        return ("--gate", gate)
+    if stated := gate(experiment):
+        return ("--gate", stated)
     return ("--in", "gymnasium") if is_of_gymnasium(environment) else ()
 
 
@@ -67,7 +214,7 @@ def describe(experiment: str, board: Board | None = None) -> ExperimentDescripti
     """
     require_experiment(experiment, board)
     host = native_board(experiment)
-    subjects.install_requirements(experiment)
+    install_requirements(experiment)
     target = f"describe-{experiment}"
     beside = (
         [cmake.firmware_target(experiment)] if board is not None and board.name == host.name else []

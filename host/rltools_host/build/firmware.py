@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rltools_host.boards.description import Board
+from rltools_host.boards.description import Board, board_files
 from rltools_host.build.cmake import TRAIN, build_targets, firmware_target, require_program
+from rltools_host.build.experiments import install_requirements, require_subject, subject_of
 from rltools_host.build.memory import memory_lines, memory_usage
-from rltools_host.build.platformio import build_with_platformio
-from rltools_host.build.subjects import install_requirements, require_subject, subject_of
-from rltools_host.project import PROJECT
+from rltools_host.errors import BuildError, MissingToolError
+from rltools_host.project import PROJECT, VARIABLE
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+
+FOLDERS = ("boards", "packages", "platforms")
+UNREACHABLE_REGISTRY = (
+    "InternetConnectionError",
+    "HTTPClientError",
+    "Could not install package",
+    "UnknownPackageError",
+    "Could not find the package",
+    "You are not connected to the Internet",
+)
 
 
 def program_path(board: Board, name: str, program: str = TRAIN) -> Path:
@@ -40,6 +55,97 @@ def build_with_cmake(board: Board, name: str, program: str) -> Path:
 
 def modification_time(path: Path) -> int:
     return path.stat().st_mtime_ns if path.exists() else 0
+
+
+def platformio_environment(subject: str, program: str = TRAIN) -> dict[str, str]:
+    """PlatformIO's settings: what is built, and neither telemetry nor searches for updates."""
+    return {
+        **os.environ,
+        "PLATFORMIO_SETTING_ENABLE_TELEMETRY": "No",
+        "PLATFORMIO_SETTING_CHECK_PLATFORMIO_INTERVAL": "9999",
+        "PLATFORMIO_SETTING_CHECK_PRUNE_SYSTEM_THRESHOLD": "0",
+        "PLATFORMIO_NO_ANSI": "true",
+        VARIABLE: str(PROJECT.root),  # it runs in the tree
+        **project_folders(),
+        "RLT_PROGRAM": program,
+        "RLT_SUBJECT": subject,
+    }
+
+
+def project_folders() -> dict[str, str]:
+    """Where PlatformIO writes, and what it finds, for a project elsewhere than the tree: it keeps
+    what it downloads beside our own platform and package, which are links then."""
+    if not PROJECT.is_elsewhere:
+        return {}
+    workspace = PROJECT.build / "platformio"
+    links = {
+        "platforms/rltools_emulated": TREE.root / "platforms" / "rltools_emulated",
+        "packages/tool-scons": TREE.root / "platforms" / "packages" / "tool-scons",
+        **{f"boards/{path.name}": path for path in board_files().values()},
+    }
+    shutil.rmtree(workspace / "boards", ignore_errors=True)
+    for name, target in links.items():
+        (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+        (workspace / name).unlink(missing_ok=True)
+        (workspace / name).symlink_to(target)
+    return {
+        "PLATFORMIO_WORKSPACE_DIR": str(workspace),
+        **{f"PLATFORMIO_{name.upper()}_DIR": str(workspace / name) for name in FOLDERS},
+    }
+
+
+def run_platformio(
+    arguments: Sequence[str],
+    subject: str,
+    program: str = TRAIN,
+    *,
+    show: bool = False,
+    timeout_s: float | None = None,
+) -> tuple[int, str]:
+    """Runs `pio ARGUMENTS` in the tree; returns its exit code and output."""
+    tools.ensure_group("platformio")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "platformio", *arguments],
+        cwd=TREE.root,
+        env=platformio_environment(subject, program),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    output = []
+    with process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            output.append(line)
+            if show:
+                sys.stderr.write(line)
+        process.wait(timeout_s)
+    return process.returncode, "".join(output)
+
+
+def platformio_failure(board: Board, what: str, output: str) -> Exception:
+    log = PROJECT.board_build(board.name) / "rlt-build.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text(output, encoding="utf-8")
+    if any(sign in output for sign in UNREACHABLE_REGISTRY):
+        return MissingToolError(
+            f"PlatformIO could not download the packages for {board.name} from its registry: "
+            f"connect to the Internet and try again (its messages are in {log})"
+        )
+    return BuildError(f"{what} failed: see PlatformIO's messages above; they are also in {log}")
+
+
+def build_with_platformio(board: Board, subject: str, program: str = TRAIN) -> Path:
+    """The firmware that PlatformIO builds for a board that CMake does not build."""
+    require_subject(subject_of(program), subject, board)
+    print(f"Building {subject} for {board.name} with PlatformIO", file=sys.stderr, flush=True)
+    code, output = run_platformio(["run", "-e", board.name], subject, program)
+    if code != 0:
+        sys.stderr.write(output)
+        raise platformio_failure(board, f"building {subject} for {board.name}", output)
+    return PROJECT.build / "platformio" / "build" / board.name / "firmware.elf"
 
 
 # For each name of toolchain.description.BUILDERS.

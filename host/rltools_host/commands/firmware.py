@@ -14,7 +14,7 @@ from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.boards.discovery import require_connected, wait_for_port
 from rltools_host.boards.emulator import TIME_LIMIT_S, Emulator, not_emulated
 from rltools_host.boards.storage import StorageFile
-from rltools_host.build import firmware, platformio, subjects
+from rltools_host.build import experiments, firmware
 from rltools_host.build.cmake import TRAIN, require_program
 from rltools_host.commands.options import Json, Program, leave, mode, require
 from rltools_host.errors import LinkLostError, PortError, UsageError
@@ -42,8 +42,8 @@ def flash(board_name: str, subject: str, json_output: bool = False, program: str
     """Builds the program for an experiment or contract, flashes it, waits for the board."""
     board = load_board(board_name)
     require_program(board, program)
-    subject = subjects.whole_name(subject, subjects.subject_of(program))
-    subjects.require_subject(subjects.subject_of(program), subject, board)
+    subject = experiments.whole_name(subject, experiments.subject_of(program))
+    experiments.require_subject(experiments.subject_of(program), subject, board)
     if board.flasher != "platformio":
         flashable = [known.name for known in list_boards() if known.flasher]
         raise UsageError(
@@ -51,13 +51,13 @@ def flash(board_name: str, subject: str, json_output: bool = False, program: str
             f"boards that are flashed: {', '.join(flashable)}"
         )
     require_connected(board)
-    platformio.build_with_platformio(board, subject, program)
+    firmware.build_with_platformio(board, subject, program)
     print(f"Flashing {board.name}", file=sys.stderr, flush=True)
-    code, output = platformio.run_platformio(
+    code, output = firmware.run_platformio(
         ["run", "-e", board.name, "-t", "upload"], subject, program, show=True
     )
     if code != 0:
-        raise platformio.platformio_failure(board, f"flashing {board.name}", output)
+        raise firmware.platformio_failure(board, f"flashing {board.name}", output)
     port = wait_for_port(board)
     if port is None:
         raise PortError(
@@ -103,7 +103,7 @@ def emulate(
     if time_limit_s <= 0:
         raise UsageError(f"--time-limit {time_limit_s:g}: give a number of seconds above zero")
     subject = subject or ("pendulum-td3" if program == TRAIN else DEFAULT_CONTRACT)
-    subject = subjects.whole_name(subject, subjects.subject_of(program))
+    subject = experiments.whole_name(subject, experiments.subject_of(program))
     file = firmware.build_firmware(board, subject, program)
     if storage is not None and program == PROGRAM:
         StorageFile(board, storage).close()  # that it is one, or a new one

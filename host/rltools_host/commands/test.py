@@ -23,7 +23,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.build import cpp_tests, platformio, tested_boards
+from rltools_host.build import firmware, tested
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
@@ -94,13 +94,13 @@ class Selection:
             return list(tools.GROUPS if self.rest else GROUPS)
         chosen = [TREE.root / name for name in self.python_files]
         texts = [path.read_text() for path in chosen if path.is_file()]
-        texts += [path.read_text() for path in cpp_tests.files(self.expression)]
+        texts += [path.read_text() for path in tested.files(self.expression)]
         groups = ["default", *(["test"] if chosen else [])]
         return [*groups, "mujoco"] if any("mujoco" in text for text in texts) else groups
 
     def cpp_targets(self) -> list[str]:
         if self.expression:
-            return cpp_tests.named(self.expression)
+            return tested.named(self.expression)
         return ["cpp_tests"] * self.daily + ["cpp_tests_all"] * self.rest
 
     @property
@@ -191,11 +191,11 @@ def run_cpp_tests(selection: Selection) -> Outcome:
     report = PROJECT.build / "ctest.xml"
     report.unlink(missing_ok=True)
     try:
-        cpp_tests.build(selection.cpp_targets())
+        tested.build(selection.cpp_targets())
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
         return Outcome("C++ tests", 0, 1, 0, time.monotonic() - started)
-    command = cpp_tests.ctest_command(report, selection.ctest_arguments)
+    command = tested.ctest_command(report, selection.ctest_arguments)
     result = subprocess.run(command, cwd=TREE.root, capture_output=True, text=True)
     if result.returncode != 0:
         print(f"C++ tests:\n{result.stdout}{result.stderr}", flush=True)
@@ -214,7 +214,7 @@ def python_tests(selection: Selection) -> Outcome:
     if len(files) > 1 or not selection.expression:
         command += ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
     command += [*selection.pytest_arguments, *files]
-    code, _ = run_step(command, platformio.platformio_environment("pendulum-td3"))
+    code, _ = run_step(command, firmware.platformio_environment("pendulum-td3"))
     return counted(
         "Python tests", pytest_report(), 0 if code == NO_TESTS_COLLECTED else code, started
     )
@@ -280,7 +280,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
             style = background.submit(style_checks)
         try:
             if selection.rest and not named:
-                tested_boards.build_all()
+                tested.build_all()
             python = python_tests(selection) if selection.python_files else None
         except BuildError as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
@@ -290,7 +290,7 @@ def run(selection: Selection, json_output: bool = False) -> int:
         *([python] if python else []),
         *(style.result() if style else []),
     ]
-    print_processor_s({**cpp_tests.processor_s(begun), **python_processor_s()})
+    print_processor_s({**tested.processor_s(begun), **python_processor_s()})
     print_summary(outcomes, json_output)
     return code or int(any(outcome.failed for outcome in outcomes))
 

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from rltools_host.build.algorithms import listed
+from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands.options import Json
 from rltools_host.errors import RltError, UsageError

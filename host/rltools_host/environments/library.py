@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, table, whole_number
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, description
+from rltools_host.build.catalogue import Environment, find_environment
 from rltools_host.build.description import Channel, Parameter
 from rltools_host.build.native import NativeLibrary
-from rltools_host.environments.catalogue import Environment, find_environment
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.toolchain import tools
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.algorithms import algorithms
+from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError

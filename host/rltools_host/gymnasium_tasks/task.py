@@ -20,14 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rltools_host.arguments import whole_number
-from rltools_host.build.algorithms import algorithms
-from rltools_host.build.cpp_text import comment_text, string_literal
+from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
-from rltools_host.build.subjects import CONTRACT, DIGITS, EXPERIMENT, generated_header
+from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.files import write_atomically
 from rltools_host.runs.contents import MOST_ENVIRONMENTS, MOST_LAYERS, WIDEST_LAYER
-from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.policy_text import LONGEST_NAME, comment_text, string_literal
 
 PREFIX = "gym:"  # of a task's name on the command line
 DEFAULT_ALGORITHM = "sac"

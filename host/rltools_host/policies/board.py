@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.storage import copied
-from rltools_host.build import cmake, experiments, firmware, protocol, subjects
+from rltools_host.build import cmake, experiments, firmware, protocol
 from rltools_host.clients.messages import DROP_REASONS, Identity
 from rltools_host.clients.policies import Slots
 from rltools_host.clients.session import BoardSession
@@ -50,7 +50,7 @@ class PolicyPlace:
     contract: str = DEFAULT_CONTRACT
 
     def __post_init__(self) -> None:
-        whole = subjects.whole_name(self.contract, subjects.CONTRACT)
+        whole = experiments.whole_name(self.contract, experiments.CONTRACT)
         object.__setattr__(self, "contract", whole)
 
     @property
@@ -66,7 +66,7 @@ class PolicyPlace:
             )
         board = load_board(self.board)
         cmake.require_program(board, PROGRAM)
-        subjects.require_subject(subjects.CONTRACT, self.contract, board)
+        experiments.require_subject(experiments.CONTRACT, self.contract, board)
         return board
 
     @property
@@ -127,7 +127,7 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
         )
     raise UsageError(
         f"run {folder.name} is of {experiment}, which is no experiment here: name the contract of "
-        f"its policies with --contract, {' or '.join(subjects.names(subjects.CONTRACT))}"
+        f"its policies with --contract, {' or '.join(experiments.names(experiments.CONTRACT))}"
     )
 
 
@@ -142,7 +142,7 @@ def find_storage(started: Firmware, contract: str, moves: bool) -> Path:
     It was once named by the contract's name, which many a contract may have: such a file is taken
     where it keeps a policy that acts on this firmware, and is given its present name if it `moves`.
     """
-    old = storage_file(started.board, subjects.own_name(contract))
+    old = storage_file(started.board, experiments.own_name(contract))
     found = look(started, old if old.exists() else None)
     file = storage_file(started.board, f"{found.checksum:08x}")
     if file.exists() or not found.has_policy:

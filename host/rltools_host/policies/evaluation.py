@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build import cmake, experiments, subjects
+from rltools_host.build import cmake, experiments
 from rltools_host.errors import (
     BoardMismatchError,
     BuildError,
@@ -265,8 +265,8 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
             "the core's simulator"
         )
     if image.experiment in experiments.list_experiments():
-        subjects.install_requirements(image.experiment)
-        if "mujoco" in subjects.requirements(image.experiment):
+        experiments.install_requirements(image.experiment)
+        if "mujoco" in experiments.requirements(image.experiment):
             silence_mujoco()
     try:
         with warnings.catch_warnings():
@@ -300,7 +300,7 @@ def core_returns(
     """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
     target = f"simulate-{image.experiment}"
     board = experiments.native_board(image.experiment)
-    subjects.install_requirements(image.experiment)
+    experiments.install_requirements(image.experiment)
     program = cmake.build_targets(board, [target]) / target
     known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
     given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]

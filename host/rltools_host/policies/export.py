@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
 from rltools_host.policies.contract import ObservationSum, PastAction
 from rltools_host.policies.core_source import activations, core_math_source
 from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
+from rltools_host.runs.policy_text import comment_text, string_literal
 
 HEADER_TEMPLATE = Path(__file__).with_name("policy_header.h.in")
 

@@ -9,13 +9,13 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rltools_host.build.cpp_text import comment_text
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, partial_path
 from rltools_host.policies import export
 from rltools_host.policies.contract import PastAction
 from rltools_host.policies.image import PolicyImage
+from rltools_host.runs.policy_text import comment_text
 from rltools_host.tree import TREE
 
 LICENSE = TREE.root / "LICENSE"

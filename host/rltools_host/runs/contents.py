@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rltools_host.build.algorithms import algorithms, listed
+from rltools_host.build.catalogue import algorithms, listed
 from rltools_host.build.description import Channel
 from rltools_host.clock import LAST_US
 from rltools_host.documents import (

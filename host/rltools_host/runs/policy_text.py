@@ -1,5 +1,6 @@
 """The texts of a policy: what the name of a channel, an environment, an experiment or a contract,
-and a unit, may be wherever it is read. They go into headers, pages, CSV files and terminals.
+and a unit, may be wherever it is read, and how C++ has it. They go into headers, pages, CSV files
+and terminals.
 """
 
 from __future__ import annotations
@@ -27,3 +28,14 @@ def is_subject_name(value: object) -> bool:
 def described(longest: int) -> str:
     """What is expected, for a sentence."""
     return f'plain text of 1 to {longest} bytes, without ", \\ and ?'
+
+
+def string_literal(text: str) -> str:
+    """A C string literal; whatever is not plain ASCII is escaped."""
+    plain = {byte: chr(byte) for byte in range(0x20, 0x7F) if chr(byte) not in '"\\?'}
+    return '"' + "".join(plain.get(byte, f"\\{byte:03o}") for byte in text.encode()) + '"'
+
+
+def comment_text(text: str) -> str:
+    """Text that cannot end a comment's line, and cannot go on in the next one."""
+    return "".join(c if c.isprintable() and c != "\\" else "?" for c in text)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from rltools_host.build import firmware, subjects
+from rltools_host.build import experiments, firmware
 from rltools_host.clients.file_transfer import CHECKPOINT_PATH, POLICY_PATH
 from rltools_host.clients.messages import Result
 from rltools_host.clients.session import BoardSession
@@ -41,9 +41,9 @@ def build_program(plan: Plan) -> None:
 
 def generated_headers(subject: str) -> list[str]:
     """Of a task of Gymnasium's: its experiment and its contract, relative to the project."""
-    if not subjects.is_generated(subject):
+    if not experiments.is_generated(subject):
         return []
-    header = subjects.generated_header(subject)
+    header = experiments.generated_header(subject)
     beside = INCLUDE_BESIDE.findall(header.read_text(encoding="utf-8"))
     headers = [header, *((header.parent / name).resolve() for name in beside)]
     return [str(header.relative_to(PROJECT.root)) for header in headers]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.boards.description import Board, list_boards, load_board
-from rltools_host.build import cmake, experiments, subjects
+from rltools_host.build import cmake, experiments
 from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
@@ -176,7 +176,7 @@ def make_plan(request: TrainingRequest) -> Plan:
 def require_server(request: TrainingRequest, experiment: str) -> None:
     """That a task's episodes are played by somebody, and by a program that is started for them."""
     if request.server is None:
-        if subjects.GENERATED.fullmatch(experiment):
+        if experiments.GENERATED.fullmatch(experiment):
             raise UsageError(
                 f"{experiment} was compiled for a task of Gymnasium's: name the task, as in "
                 f"`{command_line('train', 'gym:HalfCheetah-v5')}`"
@@ -210,10 +210,10 @@ def board_of(subject: str) -> Board:
     """Where it is trained unless somebody says: DEFAULT_BOARD, else this machine's threads."""
     default = load_board(DEFAULT_BOARD)
     known = experiments.list_experiments()
-    if subject not in known and not subjects.is_generated(subject):
+    if subject not in known and not experiments.is_generated(subject):
         return default
     boards = [default, *(board for board in list_boards() if board.takes_threads)]
-    fitting = [board for board in boards if not subjects.lacking(subject, board)]
+    fitting = [board for board in boards if not experiments.lacking(subject, board)]
     return fitting[0] if fitting else default
 
 

@@ -11,7 +11,7 @@ from serial.tools import list_ports
 
 from rltools_host.boards import discovery
 from rltools_host.boards.description import board_names, list_boards, load_board
-from rltools_host.build import platformio
+from rltools_host.build import firmware
 from rltools_host.commands import boards
 from rltools_host.commands.firmware import flash
 from rltools_host.errors import BuildError, PortError, UnknownNameError, UsageError
@@ -185,7 +185,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         made.append([*arguments, subject, program, str(show)])
         return 0, ""
 
-    monkeypatch.setattr(platformio, "run_platformio", run_platformio)
+    monkeypatch.setattr(firmware, "run_platformio", run_platformio)
     return made
 
 

@@ -15,8 +15,8 @@ import gymnasium
 import pytest
 
 from rltools_host.boards.description import list_boards, load_board
-from rltools_host.build import cmake, experiments, firmware, platformio, subjects
-from rltools_host.environments.catalogue import list_environments
+from rltools_host.build import cmake, experiments, firmware
+from rltools_host.build.catalogue import list_environments
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.flight.gate import load_gate
 from rltools_host.policies.evaluation import gymnasium_has
@@ -70,7 +70,7 @@ def test_what_is_evaluated_next_exists(experiment: str) -> None:
 
 def environment_of(experiment: str) -> str:
     """The name of the one whose header its header includes."""
-    text = subjects.header_of(experiment).read_text(encoding="utf-8")
+    text = experiments.header_of(experiment).read_text(encoding="utf-8")
     known = {environment.header: environment.name for environment in list_environments()}
     include = TREE.include
     included = [include / name for name in re.findall(r'#include "([^"]+)"', text)]
@@ -115,7 +115,7 @@ def test_requirements_are_lines_of_the_header(
     folder: Path, text: str, expected: tuple[str, ...]
 ) -> None:
     (folder / "anywhere.h").write_text(text)
-    assert subjects.requirements("anywhere") == expected
+    assert experiments.requirements("anywhere") == expected
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_what_no_board_of_this_machine_provides_is_not_described_here(
     assert experiments.native_board("anywhere") == HOST
     assert experiments.native_board("robot-arm") == HOST
     monkeypatch.setattr(
-        subjects, "lacking", lambda _, board, *__: [] if board == EMULATED else ["x"]
+        experiments, "lacking", lambda _, board, *__: [] if board == EMULATED else ["x"]
     )
     with pytest.raises(UsageError, match="robot-arm is for no board of this machine"):
         experiments.native_board("robot-arm")
@@ -229,7 +229,7 @@ def test_platformio_refuses_an_experiment_that_does_not_fit(
 ) -> None:
     tools.ensure_group("platformio")
     move_to(tree)
-    code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
+    code, output = firmware.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
     assert code != 0
     assert "robot-arm is not for qemu-cortex-m7, which does not provide hosted" in output
     assert "Traceback" not in output
@@ -286,7 +286,7 @@ def test_platformio_refuses_a_program_that_the_board_is_not_built_with(
     tools.ensure_group("platformio")
     write_programs(tree, [])
     move_to(tree)
-    code, output = platformio.run_platformio(["run", "-e", EMULATED.name], "pendulum-td3")
+    code, output = firmware.run_platformio(["run", "-e", EMULATED.name], "pendulum-td3")
     assert code != 0
     assert "qemu-cortex-m7 is not built with the program train" in output
     assert "Traceback" not in output
@@ -337,7 +337,7 @@ def test_only_hosts_have_what_requires_mujoco(folder: Path) -> None:
     (folder / "robot_arm.h").write_text(SIMULATED)
     for board in list_boards():
         expected = ["mujoco"] if not board.toolchain.native else []
-        assert subjects.lacking("robot-arm", board) == expected, board.name
+        assert experiments.lacking("robot-arm", board) == expected, board.name
 
 
 def test_what_requires_packages_has_them_before_it_is_built(

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, firmware, platformio
+from rltools_host.build import cmake, firmware
 from rltools_host.errors import BuildError, MissingToolError
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
@@ -40,7 +40,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def run_in_repository(*arguments: str, experiment: str = EXPERIMENT) -> str:
-    code, output = platformio.run_platformio(arguments, experiment)
+    code, output = firmware.run_platformio(arguments, experiment)
     assert code == 0, output
     return output
 
@@ -137,7 +137,7 @@ def test_same_bytes_as_cmake(built_firmware: Path, tmp_path: Path, section: str)
 
 
 def test_experiment_is_chosen_by_the_environment() -> None:
-    code, output = platformio.run_platformio(["run", "-e", BOARD], "pendulum-td4")
+    code, output = firmware.run_platformio(["run", "-e", BOARD], "pendulum-td4")
     assert code != 0
     assert 'unknown experiment "pendulum-td4": did you mean pendulum-td3' in output
 
@@ -147,8 +147,8 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
     """All fields but the license, whose list PlatformIO would download."""
     script = (
         "import sys, json\n"
-        "from platformio.package.manifest.parser import ManifestParserFactory\n"
-        "from platformio.package.manifest.schema import ManifestSchema\n"
+        "from firmware.package.manifest.parser import ManifestParserFactory\n"
+        "from firmware.package.manifest.schema import ManifestSchema\n"
         "fields = ManifestParserFactory.new_from_file(sys.argv[1]).as_dict()\n"
         "fields.pop('license', None)\n"
         "print(json.dumps(ManifestSchema().load_manifest(fields)))\n"
@@ -161,13 +161,13 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, output: str) -> None:
-    monkeypatch.setattr(platformio, "run_platformio", lambda *_, **__: (1, output))
+    monkeypatch.setattr(firmware, "run_platformio", lambda *_, **__: (1, output))
 
 
 def test_registry_out_of_reach_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, "Platform Manager: Installing platformio/teensy\nHTTPClientError: \n")
     with pytest.raises(MissingToolError, match="could not download the packages for teensy41"):
-        platformio.build_with_platformio(load_board("teensy41"), EXPERIMENT)
+        firmware.build_with_platformio(load_board("teensy41"), EXPERIMENT)
 
 
 def test_compile_error_is_shown(
@@ -186,7 +186,7 @@ def test_neither_telemetry_nor_searches_for_updates() -> None:
     )
     result = subprocess.run(
         [sys.executable, "-c", script],
-        env=platformio.platformio_environment(EXPERIMENT),
+        env=firmware.platformio_environment(EXPERIMENT),
         capture_output=True,
         text=True,
         check=True,

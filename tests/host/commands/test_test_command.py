@@ -12,7 +12,7 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.boards.description import Board, load_board
-from rltools_host.build import cpp_tests, tested_boards
+from rltools_host.build import tested
 from rltools_host.commands import test as test_command
 from rltools_host.commands.test import Outcome, Selection
 from rltools_host.errors import BuildError
@@ -83,9 +83,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "@pytest.mark.all\n"
         "def test_c(): sum(range(10_000_000))\n"
     )
-    monkeypatch.setattr(cpp_tests, "build", lambda _: None)
-    cpp_tests.directory().mkdir(parents=True)
-    (cpp_tests.directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
+    monkeypatch.setattr(tested, "build", lambda _: None)
+    tested.directory().mkdir(parents=True)
+    (tested.directory() / "CTestTestfile.cmake").write_text(CTEST_FILE)
     return tmp_path
 
 
@@ -117,9 +117,9 @@ def test_pytest_and_ctest_are_run_and_counted(
 
 
 def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
-    assert cpp_tests.named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
-    assert cpp_tests.named("Core and not bad") == ["test_good"]
-    assert cpp_tests.named("(also or good) and lib") == ["test_also_bad", "test_good"]
+    assert tested.named("core") == ["test_also_bad", "test_bad", "test_bad_all", "test_good"]
+    assert tested.named("Core and not bad") == ["test_good"]
+    assert tested.named("(also or good) and lib") == ["test_also_bad", "test_good"]
     assert Selection(expression="good").python_files == []  # no text of a Python test has it
     assert Selection(expression="Test_B or good").python_files == ["tests/test_x.py"]
     for rest in ("nothing", "not test_b", None):
@@ -128,17 +128,17 @@ def test_an_expression_names_programs_by_their_files(tree: Path) -> None:
     assert Selection(expression="Test_B").groups() == ["default", "test"]
     (tree / "tests/lib/core/test_bad.cpp").write_text("// Requires: mujoco\n")
     assert Selection(expression="bad").groups() == ["default", "mujoco"]
-    assert cpp_tests.named("push") == cpp_tests.named("and (") == []
+    assert tested.named("push") == tested.named("and (") == []
 
 
 @pytest.mark.usefixtures("tree")
 def test_the_compiler_and_a_run_of_a_test_are_added_up() -> None:
-    measured = cpp_tests.directory() / "measured"
+    measured = tested.directory() / "measured"
     measured.mkdir()
     for name in ("test_math.compile.7", "test_math.run.8"):
         (measured / name).write_text("0m0.00s 0m0.00s\n1m2.50s 0m0.25s\n")
-    assert cpp_tests.processor_s(0.0) == {"test_math": 125.5}
-    assert cpp_tests.processor_s(time.time() + 60) == {}
+    assert tested.processor_s(0.0) == {"test_math": 125.5}
+    assert tested.processor_s(time.time() + 60) == {}
 
 
 def test_cpp_tests_that_do_not_compile_are_one_failure(
@@ -147,7 +147,7 @@ def test_cpp_tests_that_do_not_compile_are_one_failure(
     def build(_: object) -> None:
         raise BuildError("building for host failed")
 
-    monkeypatch.setattr(cpp_tests, "build", build)
+    monkeypatch.setattr(tested, "build", build)
     outcome = test_command.run_cpp_tests(Selection())
     assert (outcome.passed, outcome.failed) == (0, 1)
     assert "error: building for host failed" in capsys.readouterr().err
@@ -167,22 +167,22 @@ def test_boards_whose_library_is_missing_are_left_out(
         **_: object,
     ) -> None:
         where = directory or PROJECT.board_build(board.name)
-        assert (where == cpp_tests.directory()) == (targets == ["cpp_tests"])
+        assert (where == tested.directory()) == (targets == ["cpp_tests"])
         built[where.name] = options or {}
 
-    monkeypatch.setattr(tested_boards.cmake, "build_targets", build_targets)
-    monkeypatch.setattr(tested_boards.memory, "memory_usage", lambda *_: [])
+    monkeypatch.setattr(tested.cmake, "build_targets", build_targets)
+    monkeypatch.setattr(tested.memory, "memory_usage", lambda *_: [])
     openblas = ["openblas"]
     monkeypatch.setattr(
-        cpp_tests, "missing_names", lambda n: [] if has_openblas else openblas if n else []
+        tested, "missing_names", lambda n: [] if has_openblas else openblas if n else []
     )
     monkeypatch.setattr(
-        tested_boards.cmake,
+        tested.cmake,
         "missing_optional_tools",
         lambda board: openblas if board.libraries and not has_openblas else [],
     )
-    tested_boards.build_all()
-    cpp_tests.build(["cpp_tests"])
+    tested.build_all()
+    tested.build(["cpp_tests"])
     assert built["tests"] == {"RLT_TESTS": "ON", "RLT_OPENBLAS": "ON" if has_openblas else "OFF"}
     assert built["host"] == {}
     assert "qemu-cortex-m7" in built
@@ -193,15 +193,15 @@ def test_boards_whose_library_is_missing_are_left_out(
 
 def test_a_board_is_built_with_the_experiments_that_it_is_tested_with() -> None:
     board = load_board("qemu-cortex-m7")
-    fitting = tested_boards.experiments.list_experiments(board)
+    fitting = tested.experiments.list_experiments(board)
     assert len(fitting) > 1
-    assert tested_boards.tested_experiments(board) == fitting
-    assert tested_boards.tested_experiments(replace(board, tested_with=())) == []
+    assert tested.tested_experiments(board) == fitting
+    assert tested.tested_experiments(replace(board, tested_with=())) == []
     only = replace(board, tested_with=("pendulum-td3",))
-    assert tested_boards.tested_experiments(only) == ["pendulum-td3"]
-    assert tested_boards.tested_experiments(replace(only, programs=())) == []
+    assert tested.tested_experiments(only) == ["pendulum-td3"]
+    assert tested.tested_experiments(replace(only, programs=())) == []
     with pytest.raises(BuildError, match='tested_with: no experiment "pendulum" fits it'):
-        tested_boards.tested_experiments(replace(board, tested_with=("pendulum",)))
+        tested.tested_experiments(replace(board, tested_with=("pendulum",)))
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ def steps(tree: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     monkeypatch.setattr(
         tools, "install_system_packages", lambda *, optional: asked.append(("apt", optional))
     )
-    monkeypatch.setattr(tested_boards, "build_all", lambda: asked.append("build all"))
+    monkeypatch.setattr(tested, "build_all", lambda: asked.append("build all"))
     monkeypatch.setattr(test_command, "run_cpp_tests", lambda _: Outcome("C++ tests", 5, 0, 0, 1.0))
     monkeypatch.setattr(test_command, "python_tests", python_tests)
     monkeypatch.setattr(test_command, "style_checks", lambda: [Outcome("mypy", 1, 0, 0, 1.0)])
@@ -273,7 +273,7 @@ def test_python_is_not_tested_where_a_build_fails(
     def build_all() -> None:
         raise BuildError("building for host failed")
 
-    monkeypatch.setattr(tested_boards, "build_all", build_all)
+    monkeypatch.setattr(tested, "build_all", build_all)
     assert test_command.run(Selection(rest=True)) == BuildError.exit_code
     assert last_line(capsys) == "6 passed, 1 failed"
     assert ["--all"] not in steps

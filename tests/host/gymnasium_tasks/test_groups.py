@@ -30,7 +30,7 @@ from group_calls import (
 )
 from gymnasium_points import Point
 from rltools_host import cli
-from rltools_host.build import subjects
+from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
 from rltools_host.gymnasium_tasks.server_start import PROGRAM, open_task
 from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
@@ -206,14 +206,14 @@ def task() -> Iterator[Task]:
     server.close()
     yield server.task
     headers = headers_of(server.task)
-    experiment = subjects.generated_header(headers.experiment)
-    for path in (experiment, subjects.generated_header(headers.contract, subjects.CONTRACT)):
+    experiment = experiments.generated_header(headers.experiment)
+    for path in (experiment, experiments.generated_header(headers.contract, experiments.CONTRACT)):
         path.unlink(missing_ok=True)
 
 
 def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
     """Their header is that of the command, which another one may have written meanwhile."""
-    header = subjects.generated_header(headers_of(task).experiment)
+    header = experiments.generated_header(headers_of(task).experiment)
     named = Task.of_document({**task.document(), "source": POINT[1]})
     built = Built(None, None)  # type: ignore[arg-type]
     with playing(TrainingRequest(task=named, built=built)) as request:

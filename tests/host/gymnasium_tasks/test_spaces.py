@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 
-from rltools_host.build import subjects
+from rltools_host.build import experiments
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import task_of
 from rltools_host.gymnasium_tasks.task import LONGEST_NAME, Task, TaskRequest
@@ -94,7 +94,7 @@ def test_an_experiment_is_named_after_its_task(options: dict[str, Any], name: st
     found = task(**options).experiment
     assert found == name
     assert len(found) <= LONGEST_NAME
-    assert subjects.GENERATED.fullmatch(found)
+    assert experiments.GENERATED.fullmatch(found)
 
 
 def test_other_sizes_are_another_experiment_and_other_ranges_are_not() -> None:

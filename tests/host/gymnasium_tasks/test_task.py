@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point, WidePoint
-from rltools_host.build import subjects
+from rltools_host.build import experiments
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import task_of
@@ -101,8 +101,8 @@ def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> Non
     for each in headers:
         each.write()
     for each, end in zip(headers, ("1.5f", "150.0f"), strict=True):
-        contract = subjects.generated_header(each.contract, subjects.CONTRACT).read_text()
-        experiment = subjects.generated_header(each.experiment).read_text()
+        contract = experiments.generated_header(each.contract, experiments.CONTRACT).read_text()
+        experiment = experiments.generated_header(each.experiment).read_text()
         assert f", {end}}}" in contract
         assert f'#include "../contracts/{each.contract.replace("-", "_")}.h"' in experiment
         assert 'kName = "gym-task-sac"' in experiment
@@ -161,7 +161,7 @@ def test_texts_of_a_foreign_run_are_no_code_and_no_path(
 ) -> None:
     headers = headers_of(dataclasses.replace(task(), **changes))
     for name in (headers.contract, headers.experiment):
-        assert subjects.GENERATED.fullmatch(name)
+        assert experiments.GENERATED.fullmatch(name)
         assert len(name) < 64
     headers.write()
     assert len(list(generated.rglob("*.h"))) == 2
@@ -183,15 +183,18 @@ def test_units_of_a_foreign_run_are_no_code(unit: str) -> None:
 
 def test_headers_of_earlier_tools_are_left_alone() -> None:
     """They were named after the task alone."""
-    for subject, name in ((subjects.EXPERIMENT, "gym-task-sac"), (subjects.CONTRACT, "gym-task")):
-        header = subjects.generated_header(name, subject)
+    for subject, name in (
+        (experiments.EXPERIMENT, "gym-task-sac"),
+        (experiments.CONTRACT, "gym-task"),
+    ):
+        header = experiments.generated_header(name, subject)
         header.parent.mkdir()
         header.write_text("#error of another task\n")
-        assert not subjects.is_generated(name, subject)
-        assert subjects.whole_name(name, subject) == name
+        assert not experiments.is_generated(name, subject)
+        assert experiments.whole_name(name, subject) == name
     headers_of(task()).write()
-    assert subjects.is_generated(headers_of(task()).experiment)
-    old = subjects.generated_header("gym-task", subjects.CONTRACT)
+    assert experiments.is_generated(headers_of(task()).experiment)
+    old = experiments.generated_header("gym-task", experiments.CONTRACT)
     assert old.read_text() == "#error of another task\n"
 
 
@@ -205,6 +208,6 @@ def test_a_contract_is_found_by_the_name_that_boards_have() -> None:
         PolicyPlace("host", None, "gym-task")
     for each in (first, second):
         assert PolicyPlace("host", None, each.contract).contract == each.contract
-        assert subjects.own_name(each.contract) == "gym-task"
+        assert experiments.own_name(each.contract) == "gym-task"
     assert PolicyPlace("host", None, "pendulum").contract == "pendulum"
-    assert subjects.own_name("pendulum") == "pendulum"
+    assert experiments.own_name("pendulum") == "pendulum"

@@ -26,7 +26,7 @@ from gymnasium_points import (
     WidePoint,
 )
 from rltools_host.boards.description import load_board
-from rltools_host.build import experiments, firmware, subjects
+from rltools_host.build import experiments, firmware
 from rltools_host.clients.training import TrainingClient
 from rltools_host.commands import evaluate, export, policies
 from rltools_host.commands.train import closing_lines
@@ -355,7 +355,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     assert int(before["progress/step"].reshape(-1)[0]) == done
     steps = done + 96
     if train is TRAIN:  # its header is written anew, from the run's folder
-        subjects.generated_header(subject_of_run(folder.metadata)).unlink()
+        experiments.generated_header(subject_of_run(folder.metadata)).unlink()
     result = train_task(Point, resume=str(tmp_path / "run"), steps=steps)
     assert result["step"] >= steps
     after = state(tmp_path / "run")

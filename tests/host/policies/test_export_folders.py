@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from policy_samples import NETWORKS, sample_images
-from rltools_host.build.platformio import platformio_environment
+from rltools_host.build.firmware import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders

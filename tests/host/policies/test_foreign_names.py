@@ -15,7 +15,6 @@ from foreign_runs import make_foreign_run, pendulum_task
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
-from rltools_host.build.cpp_text import comment_text, string_literal
 from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError
 from rltools_host.gymnasium_tasks.task import contract_of_run, headers_of
@@ -24,7 +23,13 @@ from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_r
 from rltools_host.project import Project
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.policy_file import HEADER
-from rltools_host.runs.policy_text import LONGEST_UNIT, is_policy_text, is_subject_name
+from rltools_host.runs.policy_text import (
+    LONGEST_UNIT,
+    comment_text,
+    is_policy_text,
+    is_subject_name,
+    string_literal,
+)
 
 INJECTED = '1",0,1}}; inline int e=system("id'
 HOSTILE = (

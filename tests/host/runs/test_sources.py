@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, experiments, firmware, subjects
+from rltools_host.build import cmake, experiments, firmware
 from rltools_host.project import PROJECT
 from rltools_host.runs import sources
 from rltools_host.runs.folder import RunFolder
@@ -58,7 +58,7 @@ def commands(tree: Path, board: str, build: Path) -> list[str]:
     targets = [
         cmake.firmware_target(name, program)
         for program in cmake.programs_of(load_board(board))
-        for name in subjects.names(subjects.subject_of(program), load_board(board))
+        for name in experiments.names(experiments.subject_of(program), load_board(board))
     ]
     ninja = [tools.program("ninja"), "-C", configured(tree, board, build), "-t", "commands"]
     result = subprocess.run([*ninja, *targets], capture_output=True, text=True, check=True)
@@ -232,8 +232,8 @@ def test_headers_of_a_task_of_gymnasiums_are_kept(
     monkeypatch.setattr(PROJECT, "root", tmp_path)
     assert board.generated_headers("pendulum-td3") == []
     name = "gym-servo-sac-0123456789abcdef"
-    header = subjects.generated_header(name)
-    contract = subjects.generated_header("gym-servo-fedcba9876543210", subjects.CONTRACT)
+    header = experiments.generated_header(name)
+    contract = experiments.generated_header("gym-servo-fedcba9876543210", experiments.CONTRACT)
     for path, text in ((header, f'#include "../contracts/{contract.name}"\n'), (contract, "c\n")):
         path.parent.mkdir(parents=True)
         path.write_text(text)

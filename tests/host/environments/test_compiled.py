@@ -14,9 +14,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from rltools_host.environments.catalogue import list_environments
-from rltools_host.environments.single import register
-from rltools_host.environments.vector import CompiledVectorEnv
+from rltools_host.build.catalogue import list_environments
+from rltools_host.environments.compiled import CompiledVectorEnv, register
 from rltools_host.errors import UsageError
 
 # Others of these families are for --all: each is compiled.

@@ -1,21 +1,66 @@
-"""Which environments there are: the headers of rl/environments, and of the project's folder
-environments/, that define kName (environment.h).
+"""Which algorithms and environments there are: the headers of rl/algorithms, of rl/environments and
+of the project's folder environments/ that define kName.
 
-A new header appears by itself; cmake/host.cmake looks for the same line.
+A new header appears by itself; cmake/host.cmake looks for the same line. What follows from it, its
+compiled code states.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from rltools_host.arguments import text
-from rltools_host.build.subjects import requirements_of
+from rltools_host.build.experiments import requirements_of
 from rltools_host.errors import unknown_name
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
+
+STRUCT = re.compile(
+    r"^struct (\w+) : (\w+) {\n  static constexpr const char\* kName = ", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What the tools know of an algorithm before it is compiled."""
+
+    name: str  # of its header, and on the command line
+    struct: str
+    has_rollouts: bool  # it learns from what several environments did together, not from a replay
+
+    @property
+    def environments(self) -> int:
+        """How many a task of Gymnasium's steps at once, where nobody says."""
+        return 8 if self.has_rollouts else 1
+
+
+@cache
+def algorithms() -> Mapping[str, Algorithm]:
+    """All of them, by their names."""
+    found = {}
+    bases = {"OnPolicy": ""}
+    for header in sorted((TREE.include / "rltools" / "rl" / "algorithms").glob("*.h")):
+        if stated := STRUCT.search(header.read_text(encoding="utf-8")):
+            found[header.stem] = stated[1]
+            bases[stated[1]] = stated[2]
+    return {
+        name: Algorithm(name, struct, is_on_policy(struct, bases)) for name, struct in found.items()
+    }
+
+
+def is_on_policy(struct: str, bases: Mapping[str, str]) -> bool:
+    return struct == "OnPolicy" or (struct in bases and is_on_policy(bases[struct], bases))
+
+
+def listed() -> str:
+    """Their names, in words."""
+    *first, last = algorithms()
+    return f"{', '.join(first)} or {last}"
+
 
 NAMESPACE = "rlt/"  # of their names in Gymnasium
 NAME = re.compile(r'^ *static constexpr const char\* kName = "([^"]+)";', re.MULTILINE)

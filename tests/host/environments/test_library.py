@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rltools_host.environments import catalogue, library
-from rltools_host.environments.catalogue import find_environment, list_environments
+from rltools_host.build import catalogue
+from rltools_host.build.catalogue import find_environment, list_environments
+from rltools_host.environments import library
 from rltools_host.errors import BuildError, MissingToolError, UnknownNameError
 from rltools_host.toolchain import tools
 
