@@ -6,7 +6,6 @@ The library allocates nothing: states and results are NumPy's arrays, a row for 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -52,7 +51,7 @@ class Library:
 def load_library(name: str, double: bool = False) -> Library:
     """The library of an environment, built where it is not up to date; `double` is for tests.
 
-    MissingToolError where it needs what cannot be had, such as MuJoCo on an old Python.
+    MissingToolError where packages that it needs, such as MuJoCo, cannot be installed.
     """
     return loaded(find_environment(name), double)
 
@@ -78,18 +77,11 @@ def loaded(environment: Environment, double: bool) -> Library:
 def require_packages(environment: Environment) -> None:
     """Installs the groups of Python packages that it needs, as `rlt train` does."""
     for group in environment.requirements:
-        if group not in tools.GROUPS:
-            continue
         try:
-            tools.ensure_group(group)
+            if group in tools.GROUPS:
+                tools.ensure_group(group)
         except MissingToolError as error:
             raise MissingToolError(f"{environment.name} needs {group}: {error}") from None
-        importlib.invalidate_caches()
-        if importlib.util.find_spec(group) is None:
-            raise MissingToolError(
-                f"{environment.name} needs the Python package {group}, which is missing "
-                "after its installation: remove .venv, ./rlt sets it up again"
-            )
 
 
 def described(native: NativeLibrary) -> Library:

@@ -108,15 +108,10 @@ def agree(source: str) -> None:
     write_atomically(note, os.fsencode(file) + b"\n")
 
 
-def is_agreed(source: str) -> bool:
-    """Whether what a run says of its task may be imported."""
-    file = file_named_by(source)
-    return file is None or note_of(file).is_file()
-
-
 def require_agreement(source: str) -> None:
-    """UsageError unless it may be."""
-    if is_agreed(source):
+    """UsageError unless what a run says of its task may be imported."""
+    file = file_named_by(source)
+    if file is None or note_of(file).is_file():
         return
     train = command_line("train", source, "--resume", "RUN")
     evaluate = command_line("evaluate", "RUN", "--task", source)
@@ -126,29 +121,24 @@ def require_agreement(source: str) -> None:
     )
 
 
-def source_to_play(source: str, named: str | None) -> str:
-    """What makes the environments of a run's task: what the user names (None: nothing), which may
-    lie elsewhere than the run says, else what the run says, where that may be imported."""
-    if named is None:
-        require_agreement(source)
-        return source
-    (place, _, name), (own, _, same) = (
-        each.removeprefix(PREFIX).rpartition(":") for each in (source, named)
-    )
-    if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
-        raise UsageError(f"the run was trained on {source}, not on {named}")
-    agree(named)
-    return named
-
-
 def playable(task: Task, named: str | None) -> Task:
-    """The task of a run or a group, played by what the user names, or by what is agreed to."""
+    """The task of a run or a group, played by what the user names, which may lie elsewhere than the
+    run says; else (None) by what the run says, where that may be imported."""
     if not task.is_named:
         return task
-    if named is not None and not is_task(named):
+    if named is None:
+        require_agreement(task.source)
+        return task
+    if not is_task(named):
         raise UsageError(f"{named} is no task: write gym:FILE.py:NAME, or gym:ID, as the run has")
-    whole = None if named is None else whole_source(named)
-    return replace(task, source=source_to_play(task.source, whole))
+    named = whole_source(named)
+    (place, _, name), (own, _, same) = (
+        each.removeprefix(PREFIX).rpartition(":") for each in (task.source, named)
+    )
+    if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
+        raise UsageError(f"the run was trained on {task.source}, not on {named}")
+    agree(named)
+    return replace(task, source=named)
 
 
 def whole_source(source: str) -> str:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, Faults, PlayState
 from rltools_host.gymnasium_tasks.imports import (
@@ -88,14 +87,18 @@ class Player:
 
     def prepare(self, count: int, first: Any) -> None:
         """Makes the environments of a run, of which the first one is there; and begins one."""
-        self._actions = ActionSpace(first.action_space)
-        self._environments[0] = first
+        self.take(first)
         for slot in range(1, count):
             self._environments[slot] = self._made()
         self._state.call(RESET)
         seen = first.reset(seed=0)[0]
         self._state.answered()
         self._checked(seen, "reset")
+
+    def take(self, first: Any) -> None:
+        """The environment of the first slot, which tells what actions are."""
+        self._actions = ActionSpace(first.action_space)
+        self._environments[0] = first
 
     def reset(self, slot: int, seed: int) -> tuple[int, Float32Array]:
         """The first observation; where that fails, of an environment that is made anew."""
@@ -167,7 +170,11 @@ class Player:
                     f"{where} gave an observation with a number that is not finite"
                 )
             index = int(np.argmin(is_inside))
-            self._state.count_outside(outside(self._channels[index], float(seen[index])))
+            channel = self._channels[index]
+            self._state.count_outside(  # on a board such an observation is a fault
+                f"{channel.name} was {seen[index]:g}, and its range is {channel.minimum:g} to "
+                f"{channel.maximum:g}"
+            )
         return seen
 
     def _lost(self, sentence: str) -> tuple[int, float, bool, bool, Float32Array]:
@@ -203,62 +210,44 @@ def checked_reward(reward: Any) -> float:
     return number
 
 
-def outside(channel: Channel, value: float) -> str:
-    """What is wrong, and what to do: on a board such an observation is a fault."""
-    return (
-        f"{channel.name} was {value:g}, and its range is {channel.minimum:g} to {channel.maximum:g}"
-    )
-
-
 class FlatEnvironment:
-    """As much of an environment as an evaluation needs."""
+    """As much of an environment as an evaluation needs, stepped as in training: flat observations
+    and actions, bounded episodes."""
 
-    def __init__(self, environment: Any, task: Task, faults: list[str]) -> None:
-        """`faults` takes in what goes wrong in steps; of the first one a note is printed."""
+    def __init__(self, make: MakeEnvironment, task: Task, state: PlayState) -> None:
+        """`state` counts what goes wrong in steps; of the first one a note is printed."""
+        environment = make_first(make, task.environment)
         shapes = (environment.observation_space.shape, environment.action_space.shape)
         if shapes != (task.observation_shape, task.action_shape):
             raise BoardMismatchError(
                 f"{task.environment} has observations and actions of the shapes {shapes[0]} and "
                 f"{shapes[1]} here, and the run {task.observation_shape} and {task.action_shape}"
             )
-        self._environment = environment
         self._task = task
-        self._actions = ActionSpace(environment.action_space)
+        self._player = Player(make, task, state)
+        self._player.take(environment)
         self._steps = 0
-        self._faults = faults
 
     def reset(self, *, seed: int) -> tuple[Float32Array, dict[str, Any]]:
         self._steps = 0
-        try:
-            observation, info = self._environment.reset(seed=seed)
-        except Exception as error:
-            raise self._failed("reset", error) from None
-        return np.asarray(observation, np.float32).reshape(-1), info
+        what, seen = self._player.reset(0, seed)
+        if what == OVER:
+            raise UsageError(self._failed(self._player.faults.given_up))
+        return seen, {}
 
     def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         self._steps += 1
-        given = self._actions.taken(action)
-        try:
-            observation, reward, terminated, truncated, info = self._environment.step(given)
-            reward = checked_reward(reward)
-            seen = np.asarray(observation, np.float32).reshape(self._task.observation_shape)
-            if not np.isfinite(seen).all():
-                raise ArithmeticError("a number is not finite")
-        except Exception as error:  # the episode ends here, as in training
-            if not self._faults:
-                print(f"note: {self._failed('step', error)}", file=sys.stderr)
-            self._faults.append(one_line(error))
-            return np.zeros(len(self._task.observations), np.float32), 0.0, False, True, {}
-        is_over = bool(truncated) or self._steps >= self._task.episode_steps
-        return seen.reshape(-1), reward, bool(terminated), is_over, info
+        what, reward, terminated, truncated, seen = self._player.step(0, action)
+        if what != DONE and self._player.faults.count == 1:
+            print(f"note: {self._failed(self._player.faults.first)}", file=sys.stderr)
+        is_over = truncated or self._steps >= self._task.episode_steps
+        return seen, reward, terminated, what != DONE or is_over, {}
 
     def close(self) -> None:
-        self._environment.close()
+        self._player.close()
 
-    def _failed(self, where: str, error: Exception) -> UsageError:
-        return UsageError(
-            f"{self._task.environment} failed in an evaluation: {where} raised {one_line(error)}"
-        )
+    def _failed(self, sentence: str) -> str:
+        return f"{self._task.environment} failed in an evaluation: {sentence}"
 
 
 def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvironment:
@@ -273,5 +262,5 @@ def flat_maker(task: Task, make_env: MakeEnvironment | None = None) -> MakeEnvir
         install_what_it_needs(task.source)
         make_env = maker_of(task.source)
     make = make_env
-    faults: list[str] = []
-    return lambda: FlatEnvironment(make_first(make, task.environment), task, faults)
+    state = PlayState()
+    return lambda: FlatEnvironment(make, task, state)

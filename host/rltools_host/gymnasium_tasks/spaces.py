@@ -51,7 +51,10 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     observation_space = box(environment, "observation_space", name)
     action_space = box(environment, "action_space", name)
     table = checked_table(request.channels)
-    own_episode_steps = episode_steps_of(environment)
+    registered = getattr(environment, "spec", None)  # with Gymnasium
+    own_episode_steps = int(getattr(registered, "max_episode_steps", None) or DEFAULT_EPISODE_STEPS)
+    solved: Any = getattr(registered, "reward_threshold", None)
+    has_solved = isinstance(solved, int | float) and math.isfinite(solved)
     episode_steps = checked_steps(
         own_episode_steps if request.episode_steps is None else request.episode_steps
     )
@@ -75,7 +78,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         actions=channels_of(
             "actions", table.get("actions"), action_bounds(action_space, name), may_narrow=False
         ),
-        solved_return=solved_return_of(environment),
+        solved_return=float(solved) if has_solved else None,
     )
 
 
@@ -176,12 +179,6 @@ def checked_table(channels: Mapping[str, Any]) -> Mapping[str, Any]:
     return channels
 
 
-def episode_steps_of(environment: Any) -> int:
-    """As registered with Gymnasium, else a thousand."""
-    limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
-    return int(limit or DEFAULT_EPISODE_STEPS)
-
-
 def checked_steps(steps: int) -> int:
     if not 1 <= steps < 2**31:
         raise UsageError(f"episode_steps={steps}: choose a number from 1 to {2**31 - 1}")
@@ -209,11 +206,6 @@ def positive(value: Any) -> float:
     """The number, or 0 where it is none or not above."""
     is_number = isinstance(value, int | float | np.number)
     return float(value) if is_number and math.isfinite(value) and value > 0 else 0.0
-
-
-def solved_return_of(environment: Any) -> float | None:
-    value = getattr(getattr(environment, "spec", None), "reward_threshold", None)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def channel_text(value: Any, what: str, longest: int) -> str:

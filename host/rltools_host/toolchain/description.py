@@ -7,7 +7,7 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -89,21 +89,21 @@ class Toolchain:
     name: str
     title: str
     builder: str  # a name of BUILDERS
-    native: bool  # whether its programs run on this machine
-    prefix: str  # of the compiler and its binutils
-    processor: str  # as CMake calls it
-    cmake_toolchain_file: str | None  # from the root of the repository
-    program_suffix: str
-    link_map: bool  # whether <program>.map is written, which tells the memories' use
-    flags: tuple[str, ...]
-    link_flags: tuple[str, ...]
-    link_libraries: tuple[str, ...]  # linked last, in this order
-    system_include_directories: tuple[str, ...]  # from the root of the repository
-    cortex_m: bool  # whether CMSIS-DSP is for its processors, and what llvm-mca knows of Cortex-M
-    provides: tuple[str, ...]  # what an experiment may require
-    tools: tuple[Tool, ...]  # for every build
-    libraries: tuple[Tool, ...]  # for builds that name them
-    emulators: tuple[Tool, ...]
+    native: bool = False  # whether its programs run on this machine
+    prefix: str = ""  # of the compiler and its binutils
+    processor: str = ""  # as CMake calls it
+    cmake_toolchain_file: str | None = None  # from the root of the repository
+    program_suffix: str = ""
+    link_map: bool = False  # whether <program>.map is written, which tells the memories' use
+    flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+    link_libraries: tuple[str, ...] = ()  # linked last, in this order
+    system_include_directories: tuple[str, ...] = ()  # from the root of the repository
+    cortex_m: bool = False  # whether CMSIS-DSP is for its processors, and llvm-mca knows them
+    provides: tuple[str, ...] = ()  # what an experiment may require
+    tools: tuple[Tool, ...] = ()  # for every build
+    libraries: tuple[Tool, ...] = ()  # for builds that name them
+    emulators: tuple[Tool, ...] = ()
 
     @property
     def compiler(self) -> str:
@@ -122,42 +122,20 @@ class Toolchain:
         return [flag for directory in directories for flag in ("-isystem", directory)]
 
 
-OPTIONAL_KEYS: Mapping[str, Any] = {
-    "native": False,
-    "prefix": "",
-    "processor": "",
-    "cmake_toolchain_file": None,
-    "program_suffix": "",
-    "link_map": False,
-    "flags": (),
-    "link_flags": (),
-    "link_libraries": (),
-    "system_include_directories": (),
-    "cortex_m": False,
-    "provides": (),
-    "tools": (),
-    "libraries": (),
-    "emulators": (),
-}
-
-
-LISTS_OF_TEXT = ("flags", "link_flags", "link_libraries", "system_include_directories", "provides")
-
-
 def parse_toolchain(name: str, document: Mapping[str, Any]) -> Toolchain:
     """Reads a description; KeyError, TypeError or ValueError where it is wrong."""
+    known = {field.name for field in fields(Toolchain)} - {"name"}
     for key in document:
-        if key not in ("title", "builder", *OPTIONAL_KEYS):
+        if key not in known:
             raise ValueError(f'unknown key "{key}"')
-    values = {**OPTIONAL_KEYS, **document}
-    if values["builder"] not in BUILDERS:
-        raise ValueError(f'builder "{values["builder"]}" is none of {", ".join(BUILDERS)}')
-    for key in LISTS_OF_TEXT:
-        values[key] = tuple(values[key])
-    for key in ("tools", "libraries", "emulators"):
-        values[key] = tuple(
-            Tool(**{"compiler": f"{values['prefix']}g++", **entry}) for entry in values[key]
-        )
+    if document["builder"] not in BUILDERS:
+        raise ValueError(f'builder "{document["builder"]}" is none of {", ".join(BUILDERS)}')
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in document.items()
+    }
+    compiler = f"{document.get('prefix', '')}g++"
+    for key in values.keys() & {"tools", "libraries", "emulators"}:
+        values[key] = tuple(Tool(**{"compiler": compiler, **entry}) for entry in values[key])
     return Toolchain(name=name, **values)
 
 

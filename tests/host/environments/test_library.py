@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -60,16 +59,6 @@ def test_a_header_that_says_what_is_not_compiled_is_refused() -> None:
     other = catalogue.Environment("Pendulum-v1", PENDULUM.header, 300)
     with pytest.raises(BuildError, match="with 300 steps an episode, and its compiled code"):
         library.loaded(other, False)
-
-
-def test_mujoco_that_cannot_be_had_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = catalogue.Environment("Ant-v4", find_environment("Ant-v4").header, 999)
-    monkeypatch.setattr(tools, "ensure_group", lambda _: None)
-    monkeypatch.setitem(sys.modules, "mujoco", None)
-    with pytest.raises(MissingToolError) as caught:
-        library.loaded(environment, False)
-    assert str(caught.value).startswith("Ant-v4 needs the Python package mujoco, which is missing")
-    assert "\n" not in str(caught.value)
 
 
 def test_an_installation_that_fails_names_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

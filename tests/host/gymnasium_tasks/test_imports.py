@@ -128,7 +128,7 @@ def test_the_process_that_imports_asks_for_itself(tmp_path: Path) -> None:
 
 
 def test_ids_of_gymnasiums_own_need_nobody(tmp_path: Path) -> None:
-    assert imports.is_agreed("gym:Pendulum-v1")
+    imports.require_agreement("gym:Pendulum-v1")
     assert playable(pendulum_task("gym:Pendulum-v1"), None).source == "gym:Pendulum-v1"
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     assert cli.run(["evaluate", str(run), "--episodes", "1"]) == 0
@@ -225,4 +225,5 @@ def test_an_agreement_that_cannot_be_kept_is_none(tmp_path: Path) -> None:
     PROJECT.named_tasks.write_text("a file in the folder's place")
     with pytest.raises(DiskError, match="cannot write"):
         imports.agree(f"gym:{evil}:PendulumEnv")
-    assert not imports.is_agreed(f"gym:{evil}:PendulumEnv")
+    with pytest.raises(UsageError, match=NOT_NAMED):
+        imports.require_agreement(f"gym:{evil}:PendulumEnv")
