@@ -9,7 +9,8 @@ from typing import Any
 
 from policy_run import make_policy_run
 from rltools_host.build.description import Channel
-from rltools_host.gymnasium_tasks.task import Sizes, Task
+from rltools_host.gymnasium_tasks.task import Task
+from rltools_host.runs.contents import Sizes
 
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name("executed").touch()

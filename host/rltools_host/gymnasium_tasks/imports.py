@@ -14,10 +14,11 @@ import importlib.util
 import os
 import sys
 import warnings
-from dataclasses import replace
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
@@ -138,7 +139,7 @@ def playable(task: Task, named: str | None) -> Task:
     if name != same or bool(place) != bool(own):  # Gymnasium's own task lies nowhere else
         raise UsageError(f"the run was trained on {task.source}, not on {named}")
     agree(named)
-    return replace(task, source=named)
+    return msgspec.structs.replace(task, source=named)
 
 
 def whole_source(source: str) -> str:

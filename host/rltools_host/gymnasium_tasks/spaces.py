@@ -4,7 +4,6 @@ names that a table of channels gives.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
@@ -20,13 +20,12 @@ from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import (
     DEFAULT_HIDDEN,
     PREFIX,
-    Sizes,
     Task,
     TaskRequest,
     short,
     slug,
 )
-from rltools_host.runs.contents import MOST_ELEMENTS
+from rltools_host.runs.contents import MOST_ELEMENTS, Sizes
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -104,11 +103,9 @@ def experiment_name(
     What differs in the task itself keeps its name, and is compiled again.
     """
     default = Sizes(algorithms()[request.algorithm].environments)
-    given = [list(request.hidden), dataclasses.asdict(sizes)]
+    given = [list(request.hidden), asdict(sizes)]
     tail = f"-{request.algorithm}"
-    if given != [list(DEFAULT_HIDDEN), dataclasses.asdict(default)] or (
-        episode_steps != own_episode_steps
-    ):
+    if given != [list(DEFAULT_HIDDEN), asdict(default)] or (episode_steps != own_episode_steps):
         text = json.dumps([*given, episode_steps])
         tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
     return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail

@@ -10,22 +10,29 @@ taken for another's.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
+from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, UsageError, near_matches
 from rltools_host.files import write_atomically
-from rltools_host.runs.contents import MOST_ENVIRONMENTS, MOST_LAYERS, WIDEST_LAYER
+from rltools_host.runs.contents import (
+    MOST_ENVIRONMENTS,
+    MOST_LAYERS,
+    WIDEST_LAYER,
+    Sizes,
+    TaskFields,
+)
 from rltools_host.runs.policy_text import LONGEST_NAME, comment_text, string_literal
 
 PREFIX = "gym:"  # of a task's name on the command line
@@ -35,16 +42,6 @@ DEFAULT_HIDDEN = (64, 64)
 TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 MakeEnvironment = Callable[[], Any]
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """What is compiled in, beside the networks; environments: how many are stepped at once."""
-
-    environments: int
-    batch_size: int = 256
-    replay_capacity: int = 100_000  # where the algorithm has one
-    rollout_steps: int = 256  # likewise, of each environment
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,8 @@ class TaskRequest:
                 raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
         count = algorithm.environments if self.environments is None else int(self.environments)
         sizes = Sizes(count, **self.sizes)
-        for entry in dataclasses.fields(sizes):
-            value = getattr(sizes, entry.name)
-            most = MOST_ENVIRONMENTS if entry.name == "environments" else 10_000_000
-            whole_number(entry.name, value, 1, most)
+        for name, value in msgspec.structs.asdict(sizes).items():
+            whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
         rows = sizes.rollout_steps * sizes.environments
         if algorithm.has_rollouts and rows % sizes.batch_size:
             raise UsageError(
@@ -94,23 +89,8 @@ class TaskRequest:
         return sizes
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(TaskFields, frozen=True):
     """Complete: what is compiled follows from it alone."""
-
-    source: str  # gym:ID; or the name of a function that the user's own program has
-    environment: str  # name in policy images
-    experiment: str
-    algorithm: str
-    hidden: tuple[int, ...]
-    sizes: Sizes
-    episode_steps: int
-    step_interval_us: int
-    observation_shape: tuple[int, ...]
-    action_shape: tuple[int, ...]
-    observations: tuple[Channel, ...]
-    actions: tuple[Channel, ...]
-    solved_return: float | None
 
     @property
     def is_named(self) -> bool:
@@ -144,25 +124,15 @@ class Task:
 
     def document(self) -> dict[str, Any]:
         """What run.json says of it."""
-        document: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
+        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return document
 
     @staticmethod
     def of_document(document: Mapping[str, Any], file: str = "run.json") -> Task:
-        """From a run's file or a group's, whose schema has been checked."""
+        """From a run's file or a group's."""
         try:
-            return Task(
-                **{
-                    **document,
-                    "hidden": tuple(document["hidden"]),
-                    "sizes": Sizes(**document["sizes"]),
-                    "observation_shape": tuple(document["observation_shape"]),
-                    "action_shape": tuple(document["action_shape"]),
-                    "observations": tuple(Channel(**c) for c in document["observations"]),
-                    "actions": tuple(Channel(**c) for c in document["actions"]),
-                }
-            )
-        except (KeyError, TypeError) as error:
+            return typed(document, Task, "gymnasium")
+        except Unfit as error:
             raise DamagedFileError(f"{file} has no task of Gymnasium's: {error}") from None
 
 

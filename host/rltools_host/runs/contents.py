@@ -149,18 +149,18 @@ class Sizes(Struct, frozen=True):
     """What is compiled in, beside the networks; environments: how many are stepped at once."""
 
     environments: Annotated[int, Meta(ge=1, le=MOST_ENVIRONMENTS)]
-    batch_size: Size
-    replay_capacity: Size
-    rollout_steps: Size
+    batch_size: Size = 256
+    replay_capacity: Size = 100_000  # where the algorithm has one
+    rollout_steps: Size = 256  # likewise, of each environment
 
 
 class TaskFields(Struct, frozen=True):
     """A task of Gymnasium's, whose channels are the elements of its shapes."""
 
-    source: Annotated[
+    source: Annotated[  # gym:ID; or the name of a function that the user's own program has
         str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE, description=ONE_LINE)
     ]
-    environment: str
+    environment: str  # name in policy images
     experiment: TaskExperiment
     algorithm: str
     hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MOST_LAYERS)]

@@ -239,7 +239,6 @@ def test_what_group_json_must_say_of_a_task(
         GroupFolder.create(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
         assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
     changes: list[tuple[Any, str]] = [
-        (None, "gymnasium is null, not an object"),
         ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
         ({**named, "algorithm": "dqn"}, 'gymnasium.algorithm is "dqn", not ppo, sac or td3'),
         (
@@ -247,7 +246,6 @@ def test_what_group_json_must_say_of_a_task(
             'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
         ),
         ({"source": "gym:Point"}, "gymnasium.environment is missing"),
-        ({**named, "more": 1}, "group.json has no task of Gymnasium's"),
     ]
     for index, (value, sentence) in enumerate(changes):
         GroupFolder.create(tmp_path / f"g{index}", {**document, "gymnasium": value})

@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import gymnasium_points
 from gymnasium_points import NeverMade, NeverReset, Point

@@ -5,19 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from foreign_runs import make_foreign_run, pendulum_task
+from foreign_runs import make_foreign_run
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
-from rltools_host.build.description import Channel
 from rltools_host.errors import DamagedFileError
-from rltools_host.gymnasium_tasks.task import contract_of_run, headers_of
+from rltools_host.gymnasium_tasks.task import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
 from rltools_host.project import Project
@@ -70,26 +68,6 @@ def test_cpp_that_is_written_has_them_as_text(text: str) -> None:
     comment = comment_text(text)
     assert comment.isprintable()
     assert "\\" not in comment
-
-
-def test_headers_of_a_task_have_no_code_of_its_texts() -> None:
-    """The writer does not rely on the reader."""
-    task = pendulum_task("gym:Pendulum-v1")
-    evil = replace(
-        task,
-        environment='a\\\nint e();" //',
-        actions=(Channel(INJECTED, INJECTED, -2.0, 2.0),),
-    )
-    written, fine = headers_of(evil), headers_of(task)
-    for header, good in (
-        (written.contract_text, fine.contract_text),
-        (written.experiment_text, None),
-    ):
-        assert '"; ' not in header
-        assert "system(" not in header or '\\042,0,1}}; inline int e=system(\\042id"' in header
-        assert "\nint e()" not in header
-        if good is not None:
-            assert header.count("\n") == good.count("\n")
 
 
 def places(document: Any, key: str) -> list[Any]:
