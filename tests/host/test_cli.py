@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,26 +33,6 @@ from rltools_host.runs import provenance
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.tree import TREE
 
-COMMANDS = (
-    "demo",
-    "test",
-    "doctor",
-    "boards",
-    "train",
-    "study",
-    "fit",
-    "evaluate",
-    "export",
-    "push",
-    "policies",
-    "confirm",
-    "rollback",
-    "hil",
-    "fly",
-    "flash",
-    "emulate",
-    "report",
-)
 ERRORS = [
     value
     for value in vars(errors).values()
@@ -59,21 +40,26 @@ ERRORS = [
 ]
 
 
-def rlt(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+def python(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own."""
+    here = {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
     return subprocess.run(
-        [sys.executable, "-m", "rltools_host", *words],
+        [sys.executable, *words],
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"},
-        **options,
+        env={**os.environ, **here, **variables},
     )
+
+
+def rlt(*words: str) -> subprocess.CompletedProcess[str]:
+    return python("-m", "rltools_host", *words)
 
 
 def test_help_names_every_command() -> None:
     result = rlt("--help")
     assert result.returncode == 0
-    for command in COMMANDS:
+    for command in cli.COMMANDS:
         assert re.search(rf"^  {command} +\S", result.stdout, re.MULTILINE), command
     assert rlt().stdout == result.stdout
 
@@ -95,7 +81,7 @@ def test_version_outside_of_git(
     assert capsys.readouterr().out == f"rlt {__version__}\n"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_of_each_command_has_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -105,82 +91,59 @@ def test_help_of_each_command_has_an_example(
     assert "..." not in out, "a sentence of the help is cut off"
 
 
-def test_example_of_train_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "function", "expected"),
+    [
+        (
+            "pendulum-td3 --board host --seed 1 --set learning_rate=5e-4",  # the help's example
+            "run",
+            (
+                TrainingRequest("pendulum-td3", "host", 1, settings=("learning_rate=5e-4",)),
+                *(None, False),
+            ),
+        ),
+        (
+            "--steps 5 --set a=1 --set b=2 --out d --resume r --port p --no-tensorboard --json",
+            "run",
+            (
+                TrainingRequest(
+                    steps=5, settings=("a=1", "b=2"), out=Path("d"), resume="r", port="p"
+                ),
+                *(False, True),
+            ),
+        ),
+        (
+            "e --seeds 0-3,7 --jobs 2 --steps 5 --json",
+            "run_seeds",
+            (TrainingRequest("e", steps=5), "0-3,7", 2, None, True),
+        ),
+    ],
+)
+def test_every_option_of_train_arrives(
+    words: str, function: str, expected: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_command, "run", lambda *arguments: called.append(arguments))
-    assert (
-        cli.run(
-            [
-                "train",
-                "pendulum-td3",
-                "--board",
-                "host",
-                "--seed",
-                "1",
-                "--set",
-                "learning_rate=5e-4",
-            ]
-        )
-        == 0
-    )
-    request = TrainingRequest("pendulum-td3", "host", 1, settings=("learning_rate=5e-4",))
-    assert called == [(request, None, False)]
+    monkeypatch.setattr(train_command, function, lambda *arguments: called.append(arguments))
+    assert cli.run(["train", *words.split()]) == 0
+    assert called == [expected]
 
 
-def test_every_option_of_train_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_command, "run", lambda *arguments: called.append(arguments))
-    words = (
-        "train --steps 5 --set a=1 --set b=2 --out d --resume r --port p --no-tensorboard --json"
-    )
-    assert cli.run(words.split()) == 0
-    request = TrainingRequest(steps=5, settings=("a=1", "b=2"), out=Path("d"), resume="r", port="p")
-    assert called == [(request, False, True)]
+HEAVY = {"numpy", "gymnasium", "matplotlib", "tensorboardX", "safetensors", "rich"}
 
 
-def test_several_seeds_are_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(train_command, "run_seeds", lambda *arguments: called.append(arguments))
-    assert cli.run(["train", "e", "--seeds", "0-3,7", "--jobs", "2", "--steps", "5", "--json"]) == 0
-    assert called == [(TrainingRequest("e", steps=5), "0-3,7", 2, None, True)]
-
-
-def test_help_loads_little() -> None:
-    heavy = [
-        "numpy",
-        "gymnasium",
-        "matplotlib",
-        "tensorboardX",
-        "rich",
-        "serial",
-        "rltools_dialect",
-        "pymavlink",
-    ]
-    program = (
-        "import sys; from rltools_host import cli; cli.run(['train', '--help'])\n"
-        f"loaded = sorted(set({heavy!r}) & set(sys.modules))\n"
-        "print('loaded', loaded)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(TREE.root / "host")},
-    )
-    assert result.stdout.splitlines()[-1] == "loaded []"
-
-
-def test_training_does_not_load_what_it_does_not_need() -> None:
-    program = (
-        "import sys; import rltools_host.commands.train, rltools_host.boards.emulator\n"
-        "heavy = {'numpy', 'gymnasium', 'matplotlib', 'tensorboardX', 'safetensors', 'rich'}\n"
-        "print('loaded', sorted(heavy & set(sys.modules)))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(TREE.root / "host")}
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=environment
-    )
-    assert result.stdout == "loaded []\n"
+@pytest.mark.parametrize(
+    ("program", "heavy"),
+    [
+        (
+            "from rltools_host import cli; cli.run(['train', '--help'])",
+            HEAVY | {"serial", "rltools_dialect", "pymavlink"},
+        ),
+        ("import rltools_host.commands.train, rltools_host.boards.emulator", HEAVY),
+    ],
+)
+def test_what_is_not_needed_is_not_loaded(program: str, heavy: set[str]) -> None:
+    result = python("-c", f"import sys; {program}\nprint(sorted({heavy!r} & set(sys.modules)))")
+    assert result.stdout.splitlines()[-1] == "[]"
 
 
 # -- exit codes and sentences ----------------------------------------------------------------------
@@ -209,52 +172,35 @@ def test_exit_codes_are_distinct() -> None:
     }
 
 
+def refusing(error: BaseException) -> Callable[..., Any]:
+    def refuse(*_: Any) -> Any:
+        raise error
+
+    return refuse
+
+
 @pytest.mark.parametrize("kind", ERRORS)
 def test_each_error_is_one_line_and_its_exit_code(
     kind: type[RltError], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: Any) -> None:
-        raise kind("the disk is full: free some space")
-
-    monkeypatch.setattr(train_command, "run", fail)
+    error = kind("the disk is full: free some space")
+    error.details = {"run": "runs/x", "step": 5}
+    monkeypatch.setattr(train_command, "run", refusing(error))
     assert cli.run(["train", "x"]) == kind.exit_code
     captured = capsys.readouterr()
     prefix = "" if kind is Interrupted else "error: "
-    assert (captured.out, captured.err) == ("", f"{prefix}the disk is full: free some space\n")
+    assert (captured.out, captured.err) == ("", f"{prefix}{error}\n")
     assert cli.run(["train", "x", "--json"]) == kind.exit_code
     captured = capsys.readouterr()
-    assert json.loads(captured.out) == {
-        "error": "the disk is full: free some space",
-        "exit_code": kind.exit_code,
-    }
-    assert captured.err == f"{prefix}the disk is full: free some space\n"
-
-
-def test_details_of_a_pause_are_in_the_json(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def pause(*_: Any) -> None:
-        error = Interrupted("paused")
-        error.details = {"run": "runs/x", "step": 5}
-        raise error
-
-    monkeypatch.setattr(train_command, "run", pause)
-    assert cli.run(["train", "x", "--json"]) == 130
-    assert json.loads(capsys.readouterr().out) == {
-        "error": "paused",
-        "exit_code": 130,
-        "run": "runs/x",
-        "step": 5,
-    }
+    document = {"error": str(error), "exit_code": kind.exit_code, **error.details}
+    assert json.loads(captured.out) == document
+    assert captured.err == f"{prefix}{error}\n"
 
 
 def test_interrupt_before_training(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(train_command, "run", interrupt)
+    monkeypatch.setattr(train_command, "run", refusing(KeyboardInterrupt()))
     assert cli.run(["train", "x"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -262,10 +208,7 @@ def test_interrupt_before_training(
 def test_internal_error_is_one_line_that_names_a_log(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def fail(*_: Any) -> None:
-        raise KeyError("not foreseen")
-
-    monkeypatch.setattr(train_command, "run", fail)
+    monkeypatch.setattr(train_command, "run", refusing(KeyError("not foreseen")))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     assert cli.run(["train", "x", "--json"]) == 70
@@ -323,45 +266,40 @@ def test_wrong_command_lines(
 # -- whole commands, as a user types them ----------------------------------------------------------
 
 
-def fails(exit_code: int, sentence: str, *words: str, **options: Any) -> None:
-    """Asserts exit code, the sentence alone on the error stream, and the JSON."""
-    result = rlt(*words, "--json", **options)
-    assert result.returncode == exit_code, result.stderr
-    assert re.search(sentence, result.stderr.splitlines()[-1])
-    assert "Traceback" not in result.stderr
-    document = json.loads(result.stdout.splitlines()[-1])
-    assert document["exit_code"] == exit_code
-    assert result.stderr.splitlines()[-1] == f"error: {document['error']}"
+TRAIN = "train pendulum-td3 --board host"
 
 
-def test_unknown_names() -> None:
-    code = UnknownNameError.exit_code
-    fails(
-        code,
-        'unknown experiment "pendulum-td4": did you mean pendulum-td3',
-        "train",
-        "pendulum-td4",
-    )
-    fails(
-        code, 'unknown board "hots": did you mean host', "train", "pendulum-td3", "--board", "hots"
-    )
-    words = ["train", "pendulum-td3", "--board", "host", "--set", "taau=1"]
-    fails(code, 'unknown hyperparameter "taau": did you mean tau', *words)
-    fails(code, 'unknown run "nothing"', "evaluate", "nothing")
-    fails(code, 'unknown run "nothing"', "train", "--resume", "nothing")
-
-
-def test_values_and_ports() -> None:
-    words = ["train", "pendulum-td3", "--board", "host"]
-    fails(UsageError.exit_code, "choose a number from 0 to 1 ", *words, "--set", "gamma=1.5")
-    port = "/dev/ttyUSB77"
-    fails(PortError.exit_code, f"there is no port {port}", *words, "--port", port)
-    fails(PortError.exit_code, "cannot connect to socket", *words, "--port", "socket://localhost:1")
-
-
-def test_board_that_cannot_be_emulated() -> None:
-    fails(UsageError.exit_code, "teensy41 is not emulated: take an emulated", "emulate", "teensy41")
-    fails(UsageError.exit_code, "host is not emulated: train there directly", "emulate", "host")
+@pytest.mark.parametrize(
+    ("words", "kind", "sentence"),
+    [
+        ("train pendulum-td4", UnknownNameError, '"pendulum-td4": did you mean pendulum-td3'),
+        ("train pendulum-td3 --board hots", UnknownNameError, 'board "hots": did you mean host'),
+        (f"{TRAIN} --set taau=1", UnknownNameError, 'hyperparameter "taau": did you mean tau'),
+        ("evaluate nothing", UnknownNameError, 'unknown run "nothing"'),
+        ("train --resume nothing", UnknownNameError, 'unknown run "nothing"'),
+        (f"{TRAIN} --set gamma=1.5", UsageError, "choose a number from 0 to 1 "),
+        (f"{TRAIN} --port /dev/ttyUSB77", PortError, "there is no port /dev/ttyUSB77"),
+        (f"{TRAIN} --port socket://localhost:1", PortError, "cannot connect to socket"),
+        ("emulate teensy41", UsageError, "teensy41 is not emulated: take an emulated"),
+        ("emulate host", UsageError, "host is not emulated: train there directly"),
+        (f"{TRAIN} --steps 10 --out /proc/run", DiskError, "cannot write /proc/run"),
+        ("train --resume {damaged}", DamagedFileError, "run.json is damaged"),
+    ],
+)
+def test_what_cannot_be(
+    words: str,
+    kind: type[RltError],
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "run.json").write_text("{")
+    code = cli.run([*words.format(damaged=tmp_path).split(), "--json"])
+    captured = capsys.readouterr()
+    document = json.loads(captured.out.splitlines()[-1])
+    assert code == document["exit_code"] == kind.exit_code
+    assert sentence in document["error"]
+    assert captured.err.splitlines()[-1] == f"error: {document['error']}"
 
 
 def test_missing_emulator(tmp_path: Path) -> None:
@@ -377,41 +315,14 @@ def test_missing_emulator(tmp_path: Path) -> None:
         "firmware.build_firmware = lambda *_: Path('firmware.elf')\n"
         "sys.exit(cli.run(['emulate', 'qemu-cortex-m7']))"
     )
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(TREE.root / "host"),
-        "PATH": str(tmp_path),
-    }
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
-    )
+    result = python("-c", code, PATH=str(tmp_path))
     assert result.returncode == MissingToolError.exit_code
     assert re.fullmatch(r"error: qemu-system-arm not found: .*\n", result.stderr)
 
 
-def test_full_disk_and_read_only_places() -> None:
-    words = ["train", "pendulum-td3", "--board", "host", "--steps", "10"]
-    fails(DiskError.exit_code, "cannot write /proc/run", *words, "--out", "/proc/run")
-
-
-def test_damaged_run(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("{")
-    fails(DamagedFileError.exit_code, "run.json is damaged", "train", "--resume", str(tmp_path))
-
-
 def test_train_with_json_prints_lines_beside_it(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    words = [
-        "train",
-        "pendulum-td3",
-        "--board",
-        "host",
-        "--steps",
-        "200",
-        "--out",
-        str(run),
-        "--json",
-    ]
+    words = [*TRAIN.split(), "--steps", "200", "--out", str(run), "--json"]
     result = rlt(*words)
     assert result.returncode == 0, result.stderr
     (line,) = result.stdout.splitlines()
@@ -471,11 +382,8 @@ def test_full_disk_is_not_the_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whoever writes a file and lets the error through has no name for it."""
-
-    def refuse(_: bool) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(boards, "run", refuse)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(boards, "run", refusing(full))
     assert cli.run(["boards"]) == DiskError.exit_code
     assert capsys.readouterr().err == (
         "error: cannot write a file: No space left on device; free some space, then run the "

@@ -26,33 +26,31 @@ REPORT = """<testsuites>
 </testsuites>"""
 
 
-def test_report_is_summed(tmp_path: Path) -> None:
-    (tmp_path / "report.xml").write_text(REPORT)
-    outcome = test_command.counted("x", tmp_path / "report.xml", 1, time.monotonic())
-    assert (outcome.passed, outcome.failed, outcome.skipped) == (6, 2, 2)
-
-
-def test_step_that_ends_without_a_report_has_failed(tmp_path: Path) -> None:
-    outcome = test_command.counted("x", tmp_path / "none.xml", 139, time.monotonic())
-    assert (outcome.passed, outcome.failed) == (0, 1)
-
-
-def test_step_that_fails_after_all_tests_passed_has_failed(tmp_path: Path) -> None:
-    (tmp_path / "report.xml").write_text('<testsuite tests="3" failures="0"></testsuite>')
-    outcome = test_command.counted("x", tmp_path / "report.xml", 1, time.monotonic())
-    assert (outcome.passed, outcome.failed) == (3, 1)
+@pytest.mark.parametrize(
+    ("report", "code", "counts"),
+    [
+        (REPORT, 1, (6, 2, 2)),
+        (None, 139, (0, 1, 0)),  # it ended without a report
+        ('<testsuite tests="3" failures="0"></testsuite>', 1, (3, 1, 0)),
+    ],
+)
+def test_report_is_summed(
+    report: str | None, code: int, counts: tuple[int, int, int], tmp_path: Path
+) -> None:
+    if report is not None:
+        (tmp_path / "report.xml").write_text(report)
+    outcome = test_command.counted("x", tmp_path / "report.xml", code, time.monotonic())
+    assert (outcome.passed, outcome.failed, outcome.skipped) == counts
 
 
 def test_style_check_is_quiet_when_it_passes(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = test_command.check("style", [sys.executable, "-c", "print('fine')"])
-    assert (outcome.passed, outcome.failed) == (1, 0)
-    assert capsys.readouterr().out == ""
-
-
-def test_style_check_shows_what_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = test_command.check("style", [sys.executable, "-c", "exit('line 7 is too long')"])
-    assert (outcome.passed, outcome.failed) == (0, 1)
-    assert "style:\nline 7 is too long" in capsys.readouterr().out
+    for program, failed, shown in (
+        ("print('fine')", 0, ""),
+        ("exit('line 7 is too long')", 1, "style:\nline 7 is too long\n\n"),
+    ):
+        outcome = test_command.check("style", [sys.executable, "-c", program])
+        assert (outcome.passed, outcome.failed) == (1 - failed, failed)
+        assert capsys.readouterr().out == shown
 
 
 CTEST_FILE = """

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fake_experiment import fake_experiment
+from policy_run import make_policy_run
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
@@ -39,9 +40,7 @@ def pendulum() -> PolicyImage:
 
 @pytest.fixture
 def run_folder(tmp_path: Path, pendulum: PolicyImage) -> Path:
-    (tmp_path / "run.json").write_text(json.dumps({"state_sha256": pendulum.state_sha256}))
-    (tmp_path / "policy.rltp").write_bytes(pendulum.data)
-    return tmp_path
+    return make_policy_run(tmp_path / "run", pendulum.data)
 
 
 def plain_return(image: PolicyImage, seed: int) -> float:
@@ -245,22 +244,35 @@ def test_mistakes_are_named(
         evaluation.evaluate_policy(pendulum, "run", episodes, seed, simulator)
 
 
-def test_an_environment_that_gymnasium_lacks_is_named(pendulum: PolicyImage) -> None:
-    other = parse_policy(patched(pendulum.data, ENVIRONMENT_OFFSET, "32s", b"Kite-v7"))
-    with pytest.raises(UnknownNameError, match="gymnasium has no environment Kite-v7"):
-        evaluation.evaluate_policy(other, "run", 1, 0, "gymnasium")
-
-
-def test_an_environment_with_another_action_range_is_refused(pendulum: PolicyImage) -> None:
-    other = parse_policy(patched(pendulum.data, TORQUE_MAXIMUM_OFFSET, "f", 2.5))
-    with pytest.raises(BoardMismatchError, match="takes other observations or actions"):
-        evaluation.evaluate_policy(other, "run", 1, 0, "gymnasium")
-
-
-def test_a_policy_of_another_contract_is_refused_by_the_core(pendulum: PolicyImage) -> None:
-    interval = patched(pendulum.data, 28, "I", 49_999)
-    with pytest.raises(VerificationError, match="made for other observations, actions or rate"):
-        evaluation.evaluate_policy(parse_policy(interval), "run", 1, 0, "core")
+@pytest.mark.parametrize(
+    ("change", "simulator", "error", "sentence"),
+    [
+        (
+            (ENVIRONMENT_OFFSET, "32s", b"Kite-v7"),
+            "gymnasium",
+            UnknownNameError,
+            "gymnasium has no environment Kite-v7",
+        ),
+        (
+            (TORQUE_MAXIMUM_OFFSET, "f", 2.5),
+            "gymnasium",
+            BoardMismatchError,
+            "takes other observations or actions",
+        ),
+        (
+            (28, "I", 49_999),
+            "core",
+            VerificationError,
+            "made for other observations, actions or rate",
+        ),
+    ],
+)
+def test_a_policy_of_another_environment_is_refused(
+    pendulum: PolicyImage, change: Any, simulator: str, error: type[Exception], sentence: str
+) -> None:
+    other = parse_policy(patched(pendulum.data, *change))
+    with pytest.raises(error, match=sentence):
+        evaluation.evaluate_policy(other, "run", 1, 0, simulator)
 
 
 def test_a_simulator_that_crashes_is_one_sentence(pendulum: PolicyImage) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
@@ -41,14 +42,6 @@ int main() {{
   return policy::verify() ? 0 : 1;
 }}
 """
-
-
-def make_run(folder: Path, image: bytes, state_sha256: str | None = None) -> Path:
-    folder.mkdir()
-    digest = state_sha256 or parse_policy(image).state_sha256
-    (folder / "run.json").write_text(json.dumps({"state_sha256": digest}))
-    (folder / "policy.rltp").write_bytes(image)
-    return folder
 
 
 def compile_header(image: PolicyImage, folder: Path, *flags: str) -> Path:
@@ -90,11 +83,7 @@ def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> No
 
 def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path) -> None:
     image = parse_policy(sample_images()["pendulum"])
-    program = (
-        compile_header(image, tmp_path, "-O0", "-march=x86-64")
-        if is_x86()
-        else (compile_header(image, tmp_path, "-O0"))
-    )
+    program = compile_header(image, tmp_path, "-O0", *(["-march=x86-64"] if is_x86() else []))
     observations = observations_of(image, 50)
     results = run_program(program, image, observations)
     np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
@@ -210,39 +199,43 @@ def test_texts_cannot_leave_their_literals() -> None:
 
 def test_an_image_is_copied_byte_for_byte(tmp_path: Path) -> None:
     image = sample_images()["pendulum"]
-    run = make_run(tmp_path / "run", image)
+    run = make_policy_run(tmp_path / "run", image)
     path = export_run(str(run), "image", tmp_path / "copy.rltp")
     assert path.read_bytes() == image
     assert export_run(str(run), "c", tmp_path) == tmp_path / "pendulum_td3_policy.h"
 
 
-def test_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", sample_images()["pendulum"])
-    damaged = patched(sample_images()["pendulum"], 144 + 24 + 192 + 4 * 300, "f", math.nan)
-    (run / "policy.rltp").write_bytes(damaged)
-    output = tmp_path / "policy.h"
-    with pytest.raises(DamagedFileError, match=r"not_finite.*layer 1 is infinite or not a number"):
-        export_run(str(run), "c", output)
-    assert not output.exists()
+LENGTH = len(sample_images()["pendulum"])
 
 
-def test_a_policy_of_another_state_is_refused(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", sample_images()["pendulum"], "00" * 32)
-    with pytest.raises(VerificationError, match="comes from another training state"):
-        export_run(str(run), "image", tmp_path / "copy.rltp")
-    assert not (tmp_path / "copy.rltp").exists()
-
-
-def test_a_policy_that_computes_other_bits_is_not_exported(tmp_path: Path) -> None:
-    damaged = patched(sample_images()["pendulum"], len(sample_images()["pendulum"]) - 4, "f", 0.5)
-    run = make_run(tmp_path / "run", damaged)
-    with pytest.raises(VerificationError, match="example 7 gives other bits"):
+@pytest.mark.parametrize(
+    ("offset", "value", "error", "sentence"),
+    [
+        (
+            144 + 24 + 192 + 4 * 300,
+            math.nan,
+            DamagedFileError,
+            r"not_finite.*layer 1 is infinite or not a number",
+        ),
+        (LENGTH - 4, 0.5, VerificationError, "example 7 gives other bits"),
+        (0, None, VerificationError, "comes from another training state"),
+    ],
+)
+def test_what_is_not_exported(
+    tmp_path: Path, offset: int, value: float | None, error: type[Exception], sentence: str
+) -> None:
+    run = make_policy_run(tmp_path / "run")
+    if value is None:
+        (run / "run.json").write_text(json.dumps({"state_sha256": "00" * 32}))
+    else:
+        (run / "policy.rltp").write_bytes(patched(sample_images()["pendulum"], offset, "f", value))
+    with pytest.raises(error, match=sentence):
         export_run(str(run), "c", tmp_path / "policy.h")
     assert not (tmp_path / "policy.h").exists()
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
-    run = make_run(tmp_path / "run", sample_images()["pendulum"])
+    run = make_policy_run(tmp_path / "run")
     with pytest.raises(
         UsageError,
         match='unknown export format "onx": known are image, c, c-image, arduino, esp-idf',
@@ -256,7 +249,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["hover_image.h", "2 hover.h", None])
 def test_an_array_has_the_name_of_its_file(tmp_path: Path, name: str | None) -> None:
     image = sample_images()["pendulum"]
-    run = make_run(tmp_path / "run", image)
+    run = make_policy_run(tmp_path / "run", image)
     if name is None:
         experiment = export.identifier(parse_policy(image).experiment)
         path = export_run(str(run), "c-image", tmp_path)

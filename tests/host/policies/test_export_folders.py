@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from policy_run import make_policy_run
 from policy_samples import NETWORKS, sample_images
 from rltools_host.build.firmware import platformio_environment
 from rltools_host.commands.export import run as export_run
@@ -277,22 +278,13 @@ def test_espressifs_component_manager_packs_it(tmp_path: Path) -> None:
     assert packed <= members
 
 
-def make_run(folder: Path) -> Path:
-    image = sample_images()["pendulum"]
-    folder.mkdir()
-    digest = parse_policy(image).state_sha256
-    (folder / "run.json").write_text(json.dumps({"state_sha256": digest}))
-    (folder / "policy.rltp").write_bytes(image)
-    return folder
-
-
 @pytest.mark.parametrize(
     ("to", "name"), [("arduino", "PendulumTd3Policy"), ("esp-idf", "rlt_policy")]
 )
 def test_the_command_writes_a_folder_and_replaces_its_own(
     to: str, name: str, tmp_path: Path
 ) -> None:
-    source = make_run(tmp_path / "run")
+    source = make_policy_run(tmp_path / "run")
     folder = export_run(str(source), to=to, output=tmp_path / "new" / "libraries")
     assert folder == tmp_path / "new" / "libraries" / name
     written = next(folder.rglob("LICENSE"))

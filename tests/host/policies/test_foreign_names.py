@@ -114,25 +114,6 @@ def test_commands_that_build_for_a_run_refuse_it(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"minimum": 1e300}, "observations[0].minimum is 1e+300, not a number from -1e+38"),
-        ({"minimum": 2, "maximum": 2}, "observations[0] has no range"),
-    ],
-)
-def test_numbers_of_a_task_that_no_header_can_have(
-    tmp_path: Path, change: dict[str, Any], sentence: str
-) -> None:
-    run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
-    document = json.loads((run / "run.json").read_text())
-    document["gymnasium"]["observations"][0] |= change
-    (run / "run.json").write_text(json.dumps(document))
-    with pytest.raises(DamagedFileError) as raised:
-        RunFolder.open(run)
-    assert sentence in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
         ({"observation_shape": [4]}, "observation_shape is [4], not that of 3 observations"),
         ({"actions": []}, "actions has 0 entries, not 1 to 4096"),
         ({"hidden": [64] * 9}, "hidden has 9 entries"),
@@ -140,6 +121,8 @@ def test_numbers_of_a_task_that_no_header_can_have(
         ({"environment": "°°"}, 'environment is "\\u00b0\\u00b0", not a name'),
         ({"solved_return": 1e300}, "solved_return is 1e+300"),
         ({"step_interval_us": 2**31}, "step_interval_us is 2147483648"),
+        ({"minimum": 1e300}, "observations[0].minimum is 1e+300, not a number from -1e+38"),
+        ({"minimum": 2, "maximum": 2}, "observations[0] has no range"),
     ],
 )
 def test_a_task_that_nobody_can_compile(
@@ -147,7 +130,9 @@ def test_a_task_that_nobody_can_compile(
 ) -> None:
     run = make_foreign_run(tmp_path / "run", "gym:Pendulum-v1")
     document = json.loads((run / "run.json").read_text())
-    document["gymnasium"] |= change
+    task = document["gymnasium"]
+    changed = task["observations"][0] if "minimum" in change else task
+    changed |= change
     (run / "run.json").write_text(json.dumps(document))
     with pytest.raises(DamagedFileError) as raised:
         RunFolder.open(run)

@@ -220,13 +220,6 @@ def test_arbitrary_bytes_are_refused(noise: bytes) -> None:
     assert reason_of_reader(noise) == reason_of_board(noise) != "accepted"
 
 
-@pytest.mark.parametrize("bits", [0x7FC00000, 0x7F800000, 0xFF800000])
-@pytest.mark.parametrize("offset", [PENDULUM_CHANNELS + 40, PENDULUM_PARAMETERS, PENDULUM_EXAMPLES])
-def test_numbers_that_are_not_finite_are_refused(offset: int, bits: int) -> None:
-    changed = patched(sample_images()["pendulum"], offset, "I", bits)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"
-
-
 def rebuilt(image: bytes, changes: dict[int, tuple[str, int]], place: int, more: int) -> bytes:
     """With other fields, and so many bytes more (zeros) or fewer at a place; its size fits them."""
     tail = image[place:] if more >= 0 else image[place - more :]
@@ -275,40 +268,35 @@ MALFORMED: dict[str, tuple[str, dict[int, tuple[str, int]], int, int]] = {
 }
 
 
-@pytest.mark.parametrize("fault", MALFORMED)
-def test_each_rule_of_the_tables_is_kept(fault: str) -> None:
+NOT_FINITE_PLACES = (PENDULUM_CHANNELS + 40, PENDULUM_PARAMETERS, PENDULUM_EXAMPLES)
+PATCHED: tuple[tuple[int, str, tuple[float, ...], str], ...] = (
+    *(
+        (place, "I", (bits,), "not_finite")
+        for place in NOT_FINITE_PLACES
+        for bits in (0x7FC00000, 0x7F800000, 0xFF800000)
+    ),
+    *((28, "I", (us,), "malformed") for us in (0, 600_000_001, 2**31, 2**32 - 1)),
+    (28, "I", (600_000_000,), "accepted"),  # the longest step
+    *((PENDULUM_CHANNELS + 40, "ff", (2.0, end), "malformed") for end in (2.0, -2.0)),
+    (PENDULUM_CHANNELS + 40, "ff", (-3e38, 3e38), "not_finite"),  # their difference
+)
+
+
+def test_each_rule_is_kept_by_reader_and_board() -> None:
     """One rule is broken, all others are kept."""
-    name, fields, place, more = MALFORMED[fault]
-    changed = rebuilt(sample_images()[name], fields, place, more)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
-
-
-@pytest.mark.parametrize("interval_us", [0, 600_000_001, 2**31, 2**32 - 1])
-def test_a_step_without_a_length_is_refused(interval_us: int) -> None:
-    changed = patched(sample_images()["pendulum"], 28, "I", interval_us)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
-    longest = patched(sample_images()["pendulum"], 28, "I", 600_000_000)
-    assert reason_of_reader(longest) == reason_of_board(longest) == "accepted"
-
-
-def test_tables_that_do_not_fit_are_refused() -> None:
-    """As many layers as there is room for fit each other; the header counts more."""
-    header = sample_images()["pendulum"][:HEADER_BYTES]
-    layer = struct.pack("<HHB3x", 3, 3, 1)
-    changed = rebuilt(header + 10 * layer, {20: ("H", 11)}, HEADER_BYTES, 0)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
-
-
-@pytest.mark.parametrize("ends", [(2.0, 2.0), (2.0, -2.0)])
-def test_range_that_is_empty_is_refused(ends: tuple[float, float]) -> None:
-    changed = patched(sample_images()["pendulum"], PENDULUM_CHANNELS + 40, "ff", *ends)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "malformed"
-
-
-def test_range_whose_span_is_not_finite_is_refused() -> None:
-    """Both ends are finite, but not their difference."""
-    changed = patched(sample_images()["pendulum"], PENDULUM_CHANNELS + 40, "ff", -3e38, 3e38)
-    assert reason_of_reader(changed) == reason_of_board(changed) == "not_finite"
+    samples = sample_images()
+    cases = {
+        fault: (rebuilt(samples[name], fields, place, more), "malformed")
+        for fault, (name, fields, place, more) in MALFORMED.items()
+    }
+    for offset, layout, values, reason in PATCHED:
+        image = patched(samples["pendulum"], offset, layout, *values)
+        cases[f"{values} at {offset}"] = image, reason
+    # As many layers as there is room for fit each other; the header counts more.
+    layers = samples["pendulum"][:HEADER_BYTES] + 10 * struct.pack("<HHB3x", 3, 3, 1)
+    cases["tables too long"] = rebuilt(layers, {20: ("H", 11)}, HEADER_BYTES, 0), "malformed"
+    for fault, (image, reason) in cases.items():
+        assert reason_of_reader(image) == reason_of_board(image) == reason, fault
 
 
 def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:
