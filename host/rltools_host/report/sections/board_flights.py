@@ -2,45 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 from urllib.parse import quote
 
+from msgspec import Meta, Struct
+
+from rltools_host.documents import Digest, Line, NotNegative, Whole, typed
 from rltools_host.files import parse_json
 from rltools_host.flight.simulator import Cause
 from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.run_data import RunData
-from rltools_host.runs import schema
 from rltools_host.vehicles.px4_result import FILE as PX4_FILE
 
 STYLE = "section > table + p { margin-top: 12px; }\nsection a { color: var(--first); }\n"
 PATTERN = "flight-*.json"
-EVENT: schema.Keys = {
-    "tick": schema.whole(),
-    "time_s": schema.number(0),
-    "text": schema.string,
-    "after_fault_ticks": schema.optional(schema.whole()),
-}
-COST: schema.Keys = {"unit": schema.text(), "median": schema.whole(), "max": schema.whole()}
-FLIGHT: schema.Keys = {
-    "board": schema.text(),
-    "policy_sha256": schema.DIGEST,
-    "success": schema.flag,
-    "cause": schema.optional(schema.text("|".join(cause.key for cause in Cause), "a cause")),
-    "same_bits": schema.flag,
-    "failsafe": schema.optional(schema.record(EVENT, required=True)),
-    "ticks": schema.whole(),
-    "seconds": schema.number(0),
-    "error_m": schema.optional(schema.number(0)),
-    "settling_s": schema.optional(schema.number(0)),
-    "kept": schema.flag,
-    "reason": schema.string,
-    "airframe": schema.string,
-    "start": schema.whole(),
-    "cost": schema.optional(schema.record(COST, required=True)),
-}
+CAUSES = "|".join(cause.key for cause in Cause)
+CauseName = Annotated[str, Meta(pattern=rf"^({CAUSES})\Z", description="a cause")]
 UNITS = {"instructions": "guest instructions", "time_us": "µs"}
+
+
+class FailSafe(Struct, frozen=True):
+    tick: Whole
+    time_s: NotNegative
+    text: str
+    after_fault_ticks: Whole | None
+
+
+class Cost(Struct, frozen=True):
+    unit: Line
+    median: Whole
+    max: Whole
+
+
+class Flight(Struct, frozen=True):
+    """What is shown of a document of flight/loop_result.py."""
+
+    board: Line
+    policy_sha256: Digest
+    success: bool
+    cause: CauseName | None
+    same_bits: bool
+    failsafe: FailSafe | None
+    ticks: Whole
+    seconds: NotNegative
+    error_m: NotNegative | None
+    settling_s: NotNegative | None
+    kept: bool
+    reason: str
+    airframe: str
+    start: Whole
+    cost: Cost | None
 
 
 def section(data: RunData) -> Section | None:
@@ -58,67 +71,66 @@ def section(data: RunData) -> Section | None:
     body = "".join(f"<p>{text(sentence)}</p>" for sentence in damaged)
     if found:
         heads = ("board", "outcome", "last second, m", "settled after, s", "ticks", "same bits")
-        rows = [row(document) for document in found]
+        rows = [row(flight) for flight in found]
         body += table((*heads, "kept", "a tick: median, most"), rows)
-        body += "".join(f"<p>{told(document, data.folder.path)}</p>" for document in found)
+        body += "".join(f"<p>{told(flight, data.folder.path)}</p>" for flight in found)
     return Section("Flights over boards", lead, body, STYLE)
 
 
-def flights(folder: Path, policy_sha256: str) -> tuple[list[Mapping[str, Any]], list[str]]:
+def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
     """Those of this policy, and of damaged files a sentence."""
-    found: list[Mapping[str, Any]] = []
+    found: list[Flight] = []
     damaged: list[str] = []
     for path in sorted(folder.glob(PATTERN)):
         if path.name == PX4_FILE:
             continue
         try:
-            document = parse_json(path.read_bytes())
-            schema.record(FLIGHT, required=True)("", document)
+            flight: Flight = typed(parse_json(path.read_bytes()), Flight)
         except (OSError, ValueError) as error:
             damaged.append(f"{path.name} is damaged ({error}): fly again.")
             continue
-        if document["policy_sha256"] == policy_sha256:
-            found.append(document)
+        if flight.policy_sha256 == policy_sha256:
+            found.append(flight)
     return found, damaged
 
 
-def outcome(document: Mapping[str, Any]) -> str:
-    if document["success"]:
+def outcome(flight: Flight) -> str:
+    if flight.success:
         return "success"
-    return Cause.of(document["cause"]).short if document["cause"] else "broken off"
+    return Cause.of(flight.cause).short if flight.cause else "broken off"
 
 
-def row(document: Mapping[str, Any]) -> Sequence[str]:
-    error, settled, cost = document["error_m"], document["settling_s"], document["cost"]
-    unit = UNITS.get(cost["unit"], cost["unit"]) if cost else ""
+def row(flight: Flight) -> Sequence[str]:
+    error, settled, cost = flight.error_m, flight.settling_s, flight.cost
+    unit = UNITS.get(cost.unit, cost.unit) if cost else ""
     return (
-        document["board"],
-        outcome(document),
+        flight.board,
+        outcome(flight),
         number(error, 3) if error is not None else "",
         number(settled, 2) if settled is not None else "never",
-        number(document["ticks"]),
-        "yes" if document["same_bits"] else "no",
-        "yes" if document["kept"] else "no",
-        f"{number(cost['median'])}, {number(cost['max'])} {unit}" if cost else "",
+        number(flight.ticks),
+        "yes" if flight.same_bits else "no",
+        "yes" if flight.kept else "no",
+        f"{number(cost.median)}, {number(cost.max)} {unit}" if cost else "",
     )
 
 
-def told(document: Mapping[str, Any], folder: Path) -> str:
+def told(flight: Flight, folder: Path) -> str:
     """When and why there was a fail-safe, and the link to the replay, a page beside this one."""
-    name = f"flight-{document['board']}.html"
+    name = f"flight-{flight.board}.html"
     sentence = (
-        f"<strong>{text(document['board'])}</strong>, {text(document['airframe'])}, start "
-        f"{number(document['start'])}: "
+        f"<strong>{text(flight.board)}</strong>, {text(flight.airframe)}, start "
+        f"{number(flight.start)}: "
     )
-    if (event := document["failsafe"]) is not None:
-        ticks = event["after_fault_ticks"]
+    if (event := flight.failsafe) is not None:
+        ticks = event.after_fault_ticks
         after = f", {ticks} ticks after the fault on purpose" if ticks is not None else ""
         sentence += (
-            f'<strong class="bad">fail-safe</strong> at {number(event["time_s"], 3)} s, tick '
-            f"{number(event['tick'])}{after}: {text(event['text'])}. "
+            f'<strong class="bad">fail-safe</strong> at {number(event.time_s, 3)} s, tick '
+            f"{number(event.tick)}{after}: {text(event.text)}. "
         )
-    elif document["reason"]:
-        sentence += f"{text(document['reason'])}. "
+    elif flight.reason:
+        sentence += f"{text(flight.reason)}. "
     if (folder / name).is_file():
         return f'{sentence}<a href="{quote(name)}">Replay in 3-D</a>, in the run\'s folder.'
     return sentence
