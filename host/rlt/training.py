@@ -23,7 +23,7 @@ from rltools_host.arguments import (
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, DEFAULT_HIDDEN, MakeEnvironment
-from rltools_host.runs.contents import MOST_ENVIRONMENTS, WIDEST_LAYER
+from rltools_host.runs.task import MOST_ENVIRONMENTS, WIDEST_LAYER
 from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen

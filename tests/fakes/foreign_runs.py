@@ -9,8 +9,8 @@ from typing import Any
 
 from policy_run import make_policy_run
 from rltools_host.build.description import Channel
-from rltools_host.gymnasium_tasks.task import Task
-from rltools_host.runs.contents import Sizes
+from rltools_host.gymnasium_tasks.task import sizes_of
+from rltools_host.runs.task import Task
 
 EVIL = """import pathlib
 pathlib.Path(__file__).with_name("executed").touch()
@@ -30,7 +30,7 @@ def pendulum_task(source: str) -> Task:
         experiment="gym-pendulum-v1-sac",
         algorithm="sac",
         hidden=(64, 64),
-        sizes=Sizes(1),
+        sizes=sizes_of(1),
         episode_steps=20,
         step_interval_us=50_000,
         observation_shape=(3,),

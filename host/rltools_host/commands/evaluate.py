@@ -97,10 +97,10 @@ def evaluate_group(
     )
     summary = [
         {
-            "variant": variant["name"],
-            "label": variant["label"],
+            "variant": variant.name,
+            "label": variant.label,
             **statistics_of(
-                [value.mean for key, value in found.items() if key.variant == variant["name"]]
+                [value.mean for key, value in found.items() if key.variant == variant.name]
             ),
         }
         for variant in group.variants

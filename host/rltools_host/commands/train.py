@@ -136,7 +136,7 @@ def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any
             print("\n".join(lines), file=stream, flush=True)
         raise
     group = GroupFolder.open(document["group"])
-    if group.metadata["kind"] == STUDY:  # it ends with its page, and the curves as numbers
+    if group.content.kind == STUDY:  # it ends with its page, and the curves as numbers
         report, curves = write_group_report(group)
         document |= {"report": str(report), "curves": str(curves)}
     lines = [*result_lines(document, columns(stream)), *next_lines(document)]

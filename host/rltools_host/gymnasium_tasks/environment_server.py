@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from rltools_host.errors import EnvironmentLostError, UsageError
-from rltools_host.gymnasium_tasks.task import Task
+from rltools_host.runs.task import Task
 
 FAULT = "the environment failed: "  # an event of a run, before its sentence
 OUTSIDE = "an observation lies outside its range: "  # the same

@@ -23,7 +23,8 @@ from rltools_host.gymnasium_tasks.environment_server import MAKE, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, maker_of, one_line, require_agreement
 from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
 from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task, TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, headers_of
+from rltools_host.runs.task import Task
 
 MAGIC, VERSION = 0x45544C52, 2
 GREETING = struct.Struct("=4I16s")  # magic, version, observation_dim, action_dim, task

@@ -18,6 +18,7 @@ from typing import Any
 
 from rltools_host import errors
 from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.documents import typed
 from rltools_host.errors import BuildError, EnvironmentLostError, RltError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer, PlayState
 from rltools_host.gymnasium_tasks.imports import (
@@ -27,7 +28,8 @@ from rltools_host.gymnasium_tasks.imports import (
     require_agreement,
     whole_source,
 )
-from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, Task, TaskRequest
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
+from rltools_host.runs.task import PREFIX, Task
 
 PROGRAM = "rltools_host.gymnasium_tasks.server_socket"
 LOOK_S = 0.1  # between two looks at what starts
@@ -164,7 +166,7 @@ class ServerProcess(EnvironmentServer):
             self._require_in_time()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
         if "task" in answer:
-            return Task.of_document(answer["task"])
+            return typed(answer["task"], Task)
         if "error" in answer:
             raise getattr(errors, answer["kind"], RltError)(answer["error"])
         raise BuildError(f"{source} cannot be played: {self._last_words()}")

@@ -17,15 +17,7 @@ from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.task import (
-    DEFAULT_HIDDEN,
-    PREFIX,
-    Task,
-    TaskRequest,
-    short,
-    slug,
-)
-from rltools_host.runs.contents import MOST_ELEMENTS, Sizes
+from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, TaskRequest, sizes_of
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -34,6 +26,7 @@ from rltools_host.runs.policy_text import (
     described,
     is_policy_text,
 )
+from rltools_host.runs.task import MOST_ELEMENTS, PREFIX, Sizes, Task, short, slug
 
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6
@@ -102,7 +95,7 @@ def experiment_name(
 
     What differs in the task itself keeps its name, and is compiled again.
     """
-    default = Sizes(algorithms()[request.algorithm].environments)
+    default = sizes_of(algorithms()[request.algorithm].environments)
     given = [list(request.hidden), asdict(sizes)]
     tail = f"-{request.algorithm}"
     if given != [list(DEFAULT_HIDDEN), asdict(default)] or (episode_steps != own_episode_steps):

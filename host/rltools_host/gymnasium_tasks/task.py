@@ -11,7 +11,6 @@ taken for another's.
 from __future__ import annotations
 
 import hashlib
-import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,25 +22,33 @@ from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
 from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
-from rltools_host.documents import Unfit, typed
-from rltools_host.errors import DamagedFileError, UsageError, near_matches
+from rltools_host.errors import UsageError, near_matches
 from rltools_host.files import write_atomically
-from rltools_host.runs.contents import (
+from rltools_host.runs.contents import Run
+from rltools_host.runs.policy_text import LONGEST_NAME, comment_text, string_literal
+from rltools_host.runs.task import (
     MOST_ENVIRONMENTS,
     MOST_LAYERS,
+    PREFIX,
     WIDEST_LAYER,
     Sizes,
-    TaskFields,
+    Task,
+    short,
+    slug,
 )
-from rltools_host.runs.policy_text import LONGEST_NAME, comment_text, string_literal
 
-PREFIX = "gym:"  # of a task's name on the command line
 DEFAULT_ALGORITHM = "sac"
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 MakeEnvironment = Callable[[], Any]
+
+
+def sizes_of(environments: int, given: Mapping[str, int] | None = None) -> Sizes:
+    """Those that are given, or else as for most tasks."""
+    usual = {"batch_size": 256, "replay_capacity": 100_000, "rollout_steps": 256}
+    return Sizes(environments=environments, **{**usual, **(given or {})})
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class TaskRequest:
             if size not in SIZES:
                 raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
         count = algorithm.environments if self.environments is None else int(self.environments)
-        sizes = Sizes(count, **self.sizes)
+        sizes = sizes_of(count, self.sizes)
         for name, value in msgspec.structs.asdict(sizes).items():
             whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
         rows = sizes.rollout_steps * sizes.environments
@@ -89,78 +96,9 @@ class TaskRequest:
         return sizes
 
 
-class Task(TaskFields, frozen=True):
-    """Complete: what is compiled follows from it alone."""
-
-    @property
-    def is_named(self) -> bool:
-        """Whether Gymnasium, or a file, makes its environment by name."""
-        return self.source.startswith(PREFIX)
-
-    @property
-    def contract(self) -> str:
-        """Of the boards on which its policies act, whatever learnt them: gym-servo."""
-        return short(f"gym-{slug(self.environment)}", LONGEST_NAME)
-
-    @property
-    def has_channels(self) -> bool:
-        """Whether a table named some of its channels."""
-        groups = (("observation", self.observations), ("action", self.actions))
-        return any(
-            (channel.name, channel.unit) != (f"{group}_{index}", "1")
-            for group, channels in groups
-            for index, channel in enumerate(channels)
-        )
-
-    @property
-    def words(self) -> list[str]:
-        """What names it to `rlt train`, but for its channels."""
-        return [
-            self.source,
-            *("--algorithm", self.algorithm, "--hidden", ",".join(map(str, self.hidden))),
-            *("--environments", str(self.sizes.environments)),
-            *("--episode-steps", str(self.episode_steps)),
-        ]
-
-    def document(self) -> dict[str, Any]:
-        """What run.json says of it."""
-        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return document
-
-    @staticmethod
-    def of_document(document: Mapping[str, Any], file: str = "run.json") -> Task:
-        """From a run's file or a group's."""
-        try:
-            return typed(document, Task, "gymnasium")
-        except Unfit as error:
-            raise DamagedFileError(f"{file} has no task of Gymnasium's: {error}") from None
-
-
 def is_task(name: str | None) -> bool:
     """Whether it names a task of Gymnasium's, and no experiment."""
     return name is not None and name.startswith(PREFIX)
-
-
-def task_of_run(metadata: Mapping[str, Any]) -> Task | None:
-    """The task of a run, from its run.json; None where it learnt a compiled experiment.
-
-    Whoever wrote the file names there what to import: playable() says whether that may be.
-    """
-    document = metadata.get("gymnasium")
-    return None if document is None else Task.of_document(document)
-
-
-def slug(text: str) -> str:
-    """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-
-
-def short(text: str, length: int) -> str:
-    """The text, or its beginning and a hash where it is longer."""
-    if len(text) <= length:
-        return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
-    return f"{text[: length - 7].rstrip('-')}-{digest}"
 
 
 CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
@@ -348,17 +286,15 @@ def build_name(name: str, digest: bytes) -> str:
     return f"{stem}-{digest.hex()[:DIGITS]}"
 
 
-def subject_of_run(metadata: Mapping[str, Any]) -> str:
+def subject_of_run(run: Run) -> str:
     """What builds know a run's experiment by, whether or not it is here."""
-    task = task_of_run(metadata)
-    return str(metadata.get("experiment", "")) if task is None else headers_of(task).experiment
+    return run.experiment if run.gymnasium is None else headers_of(run.gymnasium).experiment
 
 
-def contract_of_run(metadata: Mapping[str, Any]) -> str | None:
+def contract_of_run(run: Run) -> str | None:
     """What builds know the contract of a run's policies by, for which boards can be built then."""
-    task = task_of_run(metadata)
-    if task is None:
+    if run.gymnasium is None:
         return None
-    headers = headers_of(task)
+    headers = headers_of(run.gymnasium)
     headers.write()
     return headers.contract

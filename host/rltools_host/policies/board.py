@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from msgspec import UNSET
+
 from rltools_host.boards.description import Board, load_board
 from rltools_host.boards.storage import copied
 from rltools_host.build import cmake, experiments, firmware, protocol
@@ -107,13 +109,14 @@ def place_of_run(
 
 def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
     """What builds know the contract of a run's policies by; earlier tools did not write it down."""
-    if (generated := contract_of_run(folder.metadata)) is not None:
+    if (generated := contract_of_run(folder.content)) is not None:
         return generated
-    stated: str | None = folder.metadata.get("contract")
+    content = folder.content
+    stated = content.contract or None
     if stated is not None:
         return stated
     experiment = folder.required("experiment")
-    is_described = "contract" in folder.metadata
+    is_described = content.contract is not UNSET
     if not is_described and experiment in experiments.list_experiments():
         is_described = True
         stated = experiments.describe(experiment).contract

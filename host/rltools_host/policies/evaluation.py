@@ -28,12 +28,13 @@ from rltools_host.errors import (
 )
 from rltools_host.gymnasium_tasks.imports import playable, silence_mujoco
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import Task, subject_of_run, task_of_run
+from rltools_host.gymnasium_tasks.task import subject_of_run
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
 from rltools_host.project import PROJECT
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.learning import difference
+from rltools_host.runs.task import Task
 
 MakeEnvironment = Callable[[], Any]
 CORE = "core"
@@ -333,7 +334,7 @@ def evaluated(
     """
     image = read_run_policy(folder)
     image.verify()
-    task = task_of_run(folder.metadata)
+    task = folder.content.gymnasium
     if simulator is None:
         simulator = CORE if task is None else GYMNASIUM
     elif simulator == CORE and task is not None:
@@ -363,7 +364,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     """What must be known of the policy to read the figures: unfinished, or of other sources."""
     notes = unfinished(folder, image)
     try:
-        present = experiments.describe(subject_of_run(folder.metadata))
+        present = experiments.describe(subject_of_run(folder.content))
     except RltError:  # which matters to the core's simulator only, and that has said so
         return notes
     if present.fingerprint != image.fingerprint:

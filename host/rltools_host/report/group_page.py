@@ -88,7 +88,7 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
     curves = []
     for variant in group.variants:
         runs = [(name, run) for name in group.run_names() if (run := run_of(group, name))]
-        runs = [(name, run) for name, run in runs if name.variant == variant["name"]]
+        runs = [(name, run) for name, run in runs if name.variant == variant.name]
         finished = [entry for entry in runs if entry[1].metadata.get("state") == "finished"]
         points = {name.seed: evaluations(run) for name, run in finished or runs}
         points = {seed: values for seed, values in points.items() if values}
@@ -98,8 +98,8 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
         returns = [[values[step] for step in steps] for values in points.values()]
         curves.append(
             VariantCurve(
-                variant["name"],
-                variant["label"],
+                variant.name,
+                variant.label,
                 tuple(points),
                 np.array(steps, float),
                 np.array(returns, float).reshape(len(points), len(steps)),
@@ -188,9 +188,9 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -
     told = f"{len(finished)} of {len(names)} runs have finished"
     if len(group.variants) > 1:
         means = [
-            (float(statistics_of(returns)["mean"] or 0), variant["label"])
+            (float(statistics_of(returns)["mean"] or 0), variant.label)
             for variant in group.variants
-            if (returns := returns_of(finished, variant["name"]))
+            if (returns := returns_of(finished, variant.name))
         ]
         if not means:
             return f"{told}."
@@ -200,7 +200,7 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -
             f"<strong>{number(low, 1)}</strong> ({text(low_label)}) and "
             f"<strong>{number(high, 1)}</strong> ({text(high_label)})."
         )
-    figures = statistics_of(returns_of(finished, group.variants[0]["name"]))
+    figures = statistics_of(returns_of(finished, group.variants[0].name))
     if not figures["runs"]:
         return f"{told}."
     mean, std = float(figures["mean"] or 0), float(figures["std"] or 0)
@@ -214,7 +214,7 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -
 def tiles(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> list[str]:
     shown = [tile("runs finished", number(len(finished)), f"of {len(list(group.run_names()))}")]
     if len(group.variants) == 1:
-        figures = statistics_of(returns_of(finished, group.variants[0]["name"]))
+        figures = statistics_of(returns_of(finished, group.variants[0].name))
         if figures["runs"]:
             for name, key in (("mean return", "mean"), ("median", "median"), ("worst", "worst")):
                 note = f"over {figures['runs']} seeds"
@@ -300,11 +300,11 @@ def final_returns(
     """The table of what the variants end at."""
     rows = []
     for variant in group.variants:
-        figures = statistics_of(returns_of(finished, variant["name"]))
+        figures = statistics_of(returns_of(finished, variant.name))
         if figures["runs"]:
             cells = (figures[key] for key in ("mean", "std", "median", "worst"))
             numbers = [number(float(value or 0), 1) for value in cells]
-            rows.append((variant["label"] or "all seeds", str(figures["runs"]), *numbers))
+            rows.append((variant.label or "all seeds", str(figures["runs"]), *numbers))
     if not rows:
         return None
     heads = ("", "seeds", "mean", "deviation", "median", "worst")
@@ -336,8 +336,7 @@ def runs(group: GroupFolder) -> Section:
         lead += f" All have {settings_in_words(shared)}."
     if len(group.variants) > 1:
         each = [
-            f"<strong>{text(variant['label'])}</strong> has "
-            + settings_in_words(variant["settings"])
+            f"<strong>{text(variant.label)}</strong> has " + settings_in_words(variant.settings)
             for variant in group.variants
         ]
         lead += f" Of the variants, {', '.join(each)}."

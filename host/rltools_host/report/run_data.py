@@ -15,12 +15,13 @@ from rltools_host.build import experiments
 from rltools_host.build.description import ExperimentDescription, Metric, Parameter
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, Task, subject_of_run, task_of_run
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, subject_of_run
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.task import Task
 
 MOST_EPISODES = 100
 FEWEST_EPISODES = 10
@@ -95,7 +96,7 @@ def evaluate_here(
 ) -> tuple[Evaluation | None, Episode | None]:
     """In gymnasium where it has the environment, else in the core's simulator; nowhere where only a
     Python program of the user's makes it, or what cannot, or must not, be imported here."""
-    task = task_of_run(folder.metadata)
+    task = folder.content.gymnasium
     if task is not None:
         if not task.is_named:
             return None, None
@@ -146,7 +147,7 @@ def typical(episodes: Sequence[Episode]) -> Episode:
 def experiment_here(folder: RunFolder) -> ExperimentDescription | None:
     """The run's experiment as it is here now."""
     try:
-        return experiments.describe(subject_of_run(folder.metadata))
+        return experiments.describe(subject_of_run(folder.content))
     except RltError:
         return None
 

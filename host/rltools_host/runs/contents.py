@@ -6,48 +6,28 @@ default. Fields of newer tools are left alone.
 
 from __future__ import annotations
 
-import math
-import re
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from rltools_host.build.catalogue import algorithms, listed
-from rltools_host.build.description import Channel
 from rltools_host.clock import LAST_US
 from rltools_host.documents import (
-    LARGEST_BOUND,
     LONGEST_TEXT,
-    ONE_LINE,
-    PRINTABLE,
     Count,
     Digest,
-    End,
     FromOne,
     Line,
     NotNegative,
     Number,
     Scalar,
-    Unfit,
     Value,
     Whole,
     unfit,
 )
-from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
-from rltools_host.runs.policy_text import (
-    LONGEST_CHANNEL_NAME,
-    LONGEST_NAME,
-    LONGEST_UNIT,
-    SUBJECT_NAME,
-    described,
-    is_policy_text,
-)
+from rltools_host.runs.policy_text import LONGEST_NAME, SUBJECT_NAME, described, is_policy_text
+from rltools_host.runs.task import PREFIX, Task
 
 SAVE_NAME = r"^save-([0-9]{1,10})-[0-9a-f]{12}(-[0-9]+)?\Z"
-MOST_ELEMENTS = 4096  # of an observation or an action
-MOST_LAYERS, WIDEST_LAYER = 8, 4096
-MOST_ENVIRONMENTS = 1024
-LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
 
 Fingerprint = Annotated[
     str, Meta(pattern=r"^[0-9a-f]{8}\Z", description="eight hexadecimal digits")
@@ -76,14 +56,6 @@ ContractName = Annotated[
         pattern=SubjectPattern,
         max_length=LONGEST_NAME,
         description="the name of a contract, such as quadrotor",
-    ),
-]
-TaskExperiment = Annotated[
-    str,
-    Meta(
-        pattern=r"^gym(-[a-z0-9]+)+\Z",
-        max_length=LONGEST_TEXT,
-        description="the name of a task's experiment",
     ),
 ]
 BegunUs = Annotated[int, Meta(ge=0, le=LAST_US)]
@@ -139,77 +111,13 @@ class StatedIdentity(Struct, frozen=True):
     counts_instructions: bool = False
 
 
-Size = Annotated[int, Meta(ge=1, le=10**7)]
-Width = Annotated[int, Meta(ge=1, le=WIDEST_LAYER)]
-Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
-Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MOST_ELEMENTS)]
-
-
-class Sizes(Struct, frozen=True):
-    """What is compiled in, beside the networks; environments: how many are stepped at once."""
-
-    environments: Annotated[int, Meta(ge=1, le=MOST_ENVIRONMENTS)]
-    batch_size: Size = 256
-    replay_capacity: Size = 100_000  # where the algorithm has one
-    rollout_steps: Size = 256  # likewise, of each environment
-
-
-class TaskFields(Struct, frozen=True):
-    """A task of Gymnasium's, whose channels are the elements of its shapes."""
-
-    source: Annotated[  # gym:ID; or the name of a function that the user's own program has
-        str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE, description=ONE_LINE)
-    ]
-    environment: str  # name in policy images
-    experiment: TaskExperiment
-    algorithm: str
-    hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MOST_LAYERS)]
-    sizes: Sizes
-    episode_steps: Annotated[int, Meta(ge=1, le=2**31 - 1)]
-    step_interval_us: Annotated[int, Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
-    observation_shape: tuple[Elements, ...]
-    action_shape: tuple[Elements, ...]
-    observations: Channels
-    actions: Channels
-    solved_return: End | None
-
-    def __post_init__(self) -> None:
-        if not is_policy_text(self.environment, LONGEST_NAME):
-            raise unfit("environment", self.environment, described(LONGEST_NAME))
-        if not re.search("[A-Za-z0-9]", self.environment):
-            raise unfit("environment", self.environment, "a name")
-        if self.algorithm not in list(algorithms()):
-            raise unfit("algorithm", self.algorithm, listed())
-        for kind, channels, shape in (
-            ("observation", self.observations, self.observation_shape),
-            ("action", self.actions, self.action_shape),
-        ):
-            for index, channel in enumerate(channels):
-                check_channel(f"{kind}s[{index}]", channel)
-            if math.prod(shape) != len(channels):
-                raise Unfit(f"{kind}_shape is {[*shape]}, not that of {len(channels)} {kind}s")
-
-
-def check_channel(name: str, channel: Channel) -> None:
-    """Its texts go into headers and pages, and its ends into divisions."""
-    for field, longest in (("name", LONGEST_CHANNEL_NAME), ("unit", LONGEST_UNIT)):
-        if not is_policy_text(text := getattr(channel, field), longest):
-            raise unfit(f"{name}.{field}", text, described(longest))
-    for field in ("minimum", "maximum"):
-        if not abs(end := getattr(channel, field)) <= LARGEST_BOUND:
-            expected = f"a number from {-LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
-            raise unfit(f"{name}.{field}", end, expected)
-    if not channel.minimum < channel.maximum:
-        raise Unfit(f"{name} has no range: its minimum is not below its maximum")
-
-
 class Run(Struct, frozen=True):
     """run.json."""
 
     format: FromOne = 1
     experiment: ExperimentName = ""
     environment: str | UnsetType = UNSET  # where it is stated, it has a name
-    contract: ContractName | None = None
+    contract: ContractName | UnsetType | None = UNSET  # earlier tools did not write it down
     algorithm: Line = ""
     board: Line = ""
     state: Line = ""
@@ -229,7 +137,7 @@ class Run(Struct, frozen=True):
     versions: dict[Line, Line] = {}
     memory: list[Memory] = []
     sessions: list[Session] = []
-    gymnasium: TaskFields | None = None
+    gymnasium: Task | None = None
     save: SaveName | None = None  # none of format 1, which has its files beside run.json
     state_sha256: Digest | None = None
     checkpoint_step: Whole = 0
@@ -279,7 +187,7 @@ class Group(Struct, frozen=True):
     x_axis: Line
     y_axis: Line
     tensorboard: bool
-    gymnasium: TaskFields | None = None
+    gymnasium: Task | None = None
     study: Line = ""
     port: Line | None = None
     steps: FromOne | None = None
@@ -292,7 +200,7 @@ class Group(Struct, frozen=True):
     def __post_init__(self) -> None:
         if (task := self.gymnasium) is None:
             return
-        if not re.match("gym:.", task.source):
+        if not task.is_named or task.source == PREFIX:
             expected = "a task's name such as gym:Hopper-v5"
             raise unfit("gymnasium.source", task.source, expected)
         if task.experiment != self.experiment:

@@ -21,7 +21,7 @@ from rltools_host.files import (
     read_limited,
     write_atomically,
 )
-from rltools_host.runs.contents import Group
+from rltools_host.runs.contents import Group, Variant
 from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
@@ -73,9 +73,8 @@ class GroupFolder:
         return self.content.title
 
     @property
-    def variants(self) -> list[Mapping[str, Any]]:
-        """name, label and settings of each; one without a name where there is but one."""
-        return list(self.metadata["variants"])
+    def variants(self) -> list[Variant]:
+        return self.content.variants
 
     def run_names(self) -> Iterator[RunName]:
         content = self.content
@@ -104,6 +103,10 @@ class GroupFolder:
 
     def close(self) -> None:
         self._lock.release()
+
+    def change(self, changes: Mapping[str, Any]) -> None:
+        """What the next update writes as well."""
+        self.metadata = plain_json({**self.metadata, **changes})
 
     def update(self, changes: Mapping[str, Any]) -> None:
         """Writes group.json with these changes."""

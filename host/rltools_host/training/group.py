@@ -21,7 +21,7 @@ from rltools_host.interruption import Interruption
 from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
 from rltools_host.runs.saves import names_in, remove_partials
-from rltools_host.training.group_plan import GroupRequest, create, go_on, planned, task_of_group
+from rltools_host.training.group_plan import GroupRequest, create, go_on, planned
 from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
@@ -87,10 +87,10 @@ class GroupTraining:
         self._group = group
         self._interruption = interruption
         self._plan = plan
-        self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.metadata["jobs"])
-        shared = group.metadata["settings"]
-        self._settings = {v["name"]: (*shared, *v["settings"]) for v in group.variants}
-        labels = {v["name"]: v["label"] for v in group.variants}
+        self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.content.jobs)
+        shared = group.content.settings
+        self._settings = {v.name: (*shared, *v.settings) for v in group.variants}
+        labels = {v.name: v.label for v in group.variants}
         self._members = [
             Member(name, labels[name.variant], group.path / name.folder, plan.steps)
             for name in group.run_names()
@@ -121,13 +121,13 @@ class GroupTraining:
 
     def _look(self, members: Iterable[Member]) -> None:
         for member in members:
-            member.look(self._group.metadata["steps"])
+            member.look(self._group.content.steps)
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         program = self._copy_of_program(scratch)
         built = Built(self._plan.description, program, self._plan.sources)
         work = [
-            (member, Job(request, bool(self._group.metadata["tensorboard"])))
+            (member, Job(request, self._group.content.tensorboard))
             for member in self._members
             if (request := self._request_of(member, built)) is not None
         ]
@@ -156,12 +156,12 @@ class GroupTraining:
 
     def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""
-        plan, asked = self._plan, self._group.metadata
-        task = task_of_group(asked)
+        plan, asked = self._plan, self._group.content
+        task = asked.gymnasium
         shared = TrainingRequest(
             plan.description.name,
             plan.board.name,
-            steps=asked.get("steps"),
+            steps=asked.steps,
             port=plan.port,
             threads=plan.threads,
             built=built,
@@ -206,20 +206,20 @@ class GroupTraining:
             returns = [
                 m.return_mean
                 for m in finished
-                if m.name.variant == variant["name"] and m.return_mean == m.return_mean
+                if m.name.variant == variant.name and m.return_mean == m.return_mean
             ]
-            label = {"variant": variant["name"], "label": variant["label"]}
+            label = {"variant": variant.name, "label": variant.label}
             summary.append({**label, **statistics_of(returns)})
         document: dict[str, Any] = plain_json({"runs": runs, "summary": summary})
         return document
 
     def _document(self) -> dict[str, Any]:
-        metadata = self._group.metadata
+        content = self._group.content
         keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
-        about = {key: metadata[key] for key in keys} | {"jobs": self._jobs}
+        about = {key: getattr(content, key) for key in keys} | {"jobs": self._jobs}
         about["environment"] = self._plan.description.environment["name"]
-        if (task := task_of_group(metadata)) is not None:
-            about["task"] = task.source
+        if content.gymnasium is not None:
+            about["task"] = content.gymnasium.source
         document = {"group": str(self._group.path), **about, **self._standing()}
         paths = [{"run": str(member.path)} for member in self._members]
         document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
@@ -230,7 +230,7 @@ class GroupTraining:
         trained was killed before it did; otherwise the user wants something else.
         """
         stored = read_group_file(self._group.path / GROUP_FILE)
-        self._group.metadata = stored
+        self._group.change(stored)
         if stored["state"] == "finished" and stored.get("runs") == self._standing()["runs"]:
             raise UsageError(
                 f"all {len(self._members)} runs of {near_path(self._group.path)} have finished: "

@@ -11,9 +11,9 @@ from typing import Any
 from rltools_host.clock import folder_date, timestamp
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
-from rltools_host.gymnasium_tasks.task import Task
 from rltools_host.runs.group import SEEDS, GroupFolder
-from rltools_host.runs.names import GROUP_FILE, new_run_path, require_empty
+from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import OPTION
 from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
@@ -148,48 +148,43 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     for option, (given, why) in refused.items():
         if given:
             raise UsageError(f"{option} does not go with --resume: a resumed group {why}")
-    asked = group.metadata
-    if training.experiment not in (None, asked["experiment"]):
-        raise UsageError(f"{group.path} is of {asked['experiment']}, not of {training.experiment}")
-    task = task_of_group(asked)
+    asked = group.content
+    if training.experiment not in (None, asked.experiment):
+        raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
+    task = asked.gymnasium
     if task is None and training.task is not None:
         raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
     group.lock()
     try:
         resumed: dict[str, Any] = {
-            name: asked.get(name) if given is None else given
+            name: getattr(asked, name) if given is None else given
             for name in ("board", "steps", "port", "threads")
             for given in (getattr(training, name),)
         }
-        if training.board not in (None, asked["board"]):  # another one has its own
+        if training.board not in (None, asked.board):  # another one has its own
             resumed |= {"port": training.port, "threads": training.threads}
         first = group.variants[0]
         if task is not None:
             task = playable(task, named_in(training))
         first_run = TrainingRequest(
-            asked["experiment"],
-            seed=asked["seeds"][0],
-            settings=(*asked["settings"], *first["settings"]),
+            asked.experiment,
+            seed=asked.seeds[0],
+            settings=(*asked.settings, *first.settings),
             task=task,
             **resumed,
         )
         with playing(first_run) as complete:
             plan = make_plan(complete)
         plan.server = None  # each run has its own
-        jobs = asked.get("jobs") if request.jobs is None else request.jobs
+        jobs = asked.jobs if request.jobs is None else request.jobs
         jobs_on(plan.board, plan.port, plan.threads, jobs)
         build_program(plan)
-        logs = bool(asked["tensorboard"]) if request.tensorboard is None else request.tensorboard
+        logs = asked.tensorboard if request.tensorboard is None else request.tensorboard
         # Written with the state of training, once that begins.
-        group.metadata |= {**resumed, "jobs": jobs, "tensorboard": logs}
-        group.metadata |= {} if task is None else {"gymnasium": task.document()}
+        group.change({**resumed, "jobs": jobs, "tensorboard": logs})
+        if task is not None:
+            group.change({"gymnasium": task.document()})
     except BaseException:
         group.close()
         raise
     return group, plan
-
-
-def task_of_group(metadata: Mapping[str, Any]) -> Task | None:
-    """The task of Gymnasium's that all runs of a group have, from its group.json."""
-    document = metadata.get("gymnasium")
-    return None if document is None else Task.of_document(document, GROUP_FILE)

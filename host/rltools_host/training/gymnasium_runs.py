@@ -14,10 +14,11 @@ from rltools_host.arguments import LARGEST_SEED, callable_, shown, whole_number
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.imports import make_by_id, maker_of
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import PREFIX, MakeEnvironment, TaskRequest, task_of_run
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.task import PREFIX
 
 MOST_EPISODES = 1_000_000
 
@@ -97,7 +98,7 @@ def evaluate_gymnasium(
     seed = whole_number("seed", seed, 0, LARGEST_SEED)
     make_env = maker_for(make_env)
     folder = RunFolder.open(str(getattr(run, "path", run)))
-    task = task_of_run(folder.metadata)
+    task = folder.content.gymnasium
     if task is None:
         raise UsageError(f"run {folder.name} was trained on no environment of Python's")
     image = read_run_policy(folder)

@@ -12,13 +12,14 @@ from rltools_host.build import cmake, experiments
 from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import require_empty
 from rltools_host.runs.saves import CHECKPOINT_FILE, is_whole, saves_to_resume
 from rltools_host.runs.sources import Sources
+from rltools_host.runs.task import Task
 from rltools_host.training.hyperparameters import (
     OPTION,
     SetFile,

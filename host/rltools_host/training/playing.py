@@ -12,9 +12,10 @@ from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import open_again, open_task
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of, task_of_run
+from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
 from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.task import Task
 from rltools_host.training.plan import Plan, TrainingRequest
 
 NEW_EPISODES = (
@@ -30,7 +31,7 @@ def playing(request: TrainingRequest) -> Iterator[TrainingRequest]:
     if request.resume is not None:
         folder = RunFolder.open(request.resume)
         asked = request.task
-        if (task := task_of_run(folder.metadata)) is not None:
+        if (task := folder.content.gymnasium) is not None:
             make_env = asked.make_env if isinstance(asked, TaskRequest) else None
             if make_env is None and not task.is_named:
                 raise UsageError(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import gymnasium_points
 from group_calls import (
@@ -33,9 +34,10 @@ from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
 from rltools_host.gymnasium_tasks.server_start import PROGRAM, open_task
-from rltools_host.gymnasium_tasks.task import Task, TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.task import Task
 from rltools_host.training import parallel_runs
 from rltools_host.training.parallel_runs import Job
 from rltools_host.training.plan import Built, TrainingRequest
@@ -214,7 +216,7 @@ def task() -> Iterator[Task]:
 def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
     """Their header is that of the command, which another one may have written meanwhile."""
     header = experiments.generated_header(headers_of(task).experiment)
-    named = Task.of_document({**task.document(), "source": POINT[1]})
+    named = structs.replace(task, source=POINT[1])
     built = Built(None, None)  # type: ignore[arg-type]
     with playing(TrainingRequest(task=named, built=built)) as request:
         assert request.experiment == "gym-elsewhere-sac"

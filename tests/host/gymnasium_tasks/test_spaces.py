@@ -13,7 +13,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import LONGEST_NAME, Task, TaskRequest
+from rltools_host.gymnasium_tasks.task import LONGEST_NAME, TaskRequest
+from rltools_host.runs.task import Task
 
 INFINITE = np.inf
 

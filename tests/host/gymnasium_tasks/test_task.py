@@ -17,17 +17,11 @@ from rltools_host.build import experiments
 from rltools_host.documents import Unfit, typed
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import (
-    Task,
-    TaskRequest,
-    float_literal,
-    headers_of,
-    task_of_run,
-    tile_rows,
-)
+from rltools_host.gymnasium_tasks.task import TaskRequest, float_literal, headers_of, tile_rows
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.project import Project
 from rltools_host.runs.contents import Run
+from rltools_host.runs.task import Task
 
 
 def task(environment: Any = None, **options: Any) -> Task:
@@ -52,10 +46,9 @@ def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_task_is_the_same_from_a_run() -> None:
     found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
     document = json.loads(json.dumps({"gymnasium": found.document()}))
-    typed(document, Run)
-    assert task_of_run(document) == found
-    assert headers_of(Task.of_document(found.document())) == headers_of(found)
-    assert task_of_run({}) is None
+    run: Run = typed(document, Run)
+    assert run.gymnasium == found
+    assert headers_of(run.gymnasium) == headers_of(found)
     for key in ("source", "hidden", "actions"):
         damaged = {key_: value for key_, value in found.document().items() if key_ != key}
         with pytest.raises(Unfit, match=f"gymnasium.{key} is missing"):

@@ -34,7 +34,7 @@ from rltools_host.errors import EnvironmentLostError, Interrupted, UsageError
 from rltools_host.gymnasium_tasks import server_start
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.server_start import ServerProcess
-from rltools_host.gymnasium_tasks.task import subject_of_run, task_of_run
+from rltools_host.gymnasium_tasks.task import subject_of_run
 from rltools_host.policies.board import PolicyPlace, place_of_run
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest
@@ -82,7 +82,7 @@ def raising(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def state(run: Path) -> dict[str, Any]:
     """The tensors of a run's checkpoint, by their names."""
     folder = RunFolder.open(str(run))
-    description = experiments.describe(subject_of_run(folder.metadata))
+    description = experiments.describe(subject_of_run(folder.content))
     assert folder.save_path is not None
     checkpoint = load_checkpoint(folder.save_path / "checkpoint.safetensors", description)
     kinds = {"F32": np.float32, "U32": np.uint32, "U8": np.uint8, "F64": np.float64}
@@ -215,7 +215,7 @@ def test_two_trainings_of_one_name_at_once_are_of_their_own_ranges(tmp_path: Pat
 
 
 def test_a_program_of_another_task_is_refused(tmp_path: Path, dot: dict[str, Any]) -> None:
-    subject = subject_of_run(RunFolder.open(dot["run"]).metadata)
+    subject = subject_of_run(RunFolder.open(dot["run"]).content)
     program = firmware.build_firmware(load_board("host-threads"), subject)
     built = Built(experiments.describe(subject), program, read_sources())
     with pytest.raises(EnvironmentLostError, match="was compiled for another task"):
@@ -355,7 +355,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
     assert int(before["progress/step"].reshape(-1)[0]) == done
     steps = done + 96
     if train is TRAIN:  # its header is written anew, from the run's folder
-        experiments.generated_header(subject_of_run(folder.metadata)).unlink()
+        experiments.generated_header(subject_of_run(folder.content)).unlink()
     result = train_task(Point, resume=str(tmp_path / "run"), steps=steps)
     assert result["step"] >= steps
     after = state(tmp_path / "run")
@@ -366,9 +366,7 @@ def test_a_run_that_was_paused_goes_on_with_new_episodes(tmp_path: Path, train: 
         first_of_new = after["replay/observation"].reshape(-1, 2)[(present + 1) % len(flags)]
         assert first_of_new[1] == 0.0
     # And the same once more: what goes on depends on nothing but the run.
-    assert task_of_run(RunFolder.open(str(tmp_path / "run")).metadata) == task_of_run(
-        folder.metadata
-    )
+    assert RunFolder.open(tmp_path / "run").content.gymnasium == folder.content.gymnasium
 
 
 def test_an_evaluation_ends_an_episode_that_fails(

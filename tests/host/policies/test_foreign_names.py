@@ -91,7 +91,7 @@ def test_a_run_with_such_a_name_is_refused_before_anything_is_written(
         places(document, key)[index][key] = value
         (run / "run.json").write_text(json.dumps(document))
         with pytest.raises(DamagedFileError, match=r"run\.json is damaged"):
-            contract_of_run(RunFolder.open(run).metadata)
+            contract_of_run(RunFolder.open(run).content)
     assert not (tmp_path / "generated").exists()
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
-from rltools_host.gymnasium_tasks.task import task_of_run
 from rltools_host.report.markup import Html, Section, number, table, text
 from rltools_host.report.run_data import RunData, identity_of, known_board
 from rltools_host.runs.folder import RunFolder
@@ -221,7 +220,7 @@ def revision_of(metadata: Mapping[str, Any]) -> str:
 def reproduction(data: RunData) -> str:
     """The commands that train the same bits."""
     metadata = data.metadata
-    task = task_of_run(metadata)
+    task = data.folder.content.gymnasium
     if task is not None and not task.is_named:
         return f"# train_gymnasium with {task.source}, as run.json says of it"
     what = metadata.get("experiment") if task is None else shlex.join(task.words)

@@ -1,0 +1,158 @@
+"""A task of Gymnasium's, as run.json and group.json hold it: where its environment comes from, what
+is observed and done there, what learns it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from rltools_host.build.catalogue import algorithms, listed
+from rltools_host.build.description import Channel
+from rltools_host.documents import (
+    LARGEST_BOUND,
+    LONGEST_TEXT,
+    ONE_LINE,
+    PRINTABLE,
+    End,
+    Unfit,
+    unfit,
+)
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    described,
+    is_policy_text,
+)
+
+PREFIX = "gym:"  # of a task's name on the command line
+MOST_ELEMENTS = 4096  # of an observation or an action
+MOST_LAYERS, WIDEST_LAYER = 8, 4096
+MOST_ENVIRONMENTS = 1024
+LONGEST_SOURCE = 4500  # of a task: Linux's longest path, and a name
+
+TaskExperiment = Annotated[
+    str,
+    Meta(
+        pattern=r"^gym(-[a-z0-9]+)+\Z",
+        max_length=LONGEST_TEXT,
+        description="the name of a task's experiment",
+    ),
+]
+Size = Annotated[int, Meta(ge=1, le=10**7)]
+Width = Annotated[int, Meta(ge=1, le=WIDEST_LAYER)]
+Elements = Annotated[int, Meta(ge=1, le=MOST_ELEMENTS)]
+Channels = Annotated[tuple[Channel, ...], Meta(min_length=1, max_length=MOST_ELEMENTS)]
+
+
+class Sizes(Struct, frozen=True):
+    """What is compiled in, beside the networks; environments: how many are stepped at once."""
+
+    environments: Annotated[int, Meta(ge=1, le=MOST_ENVIRONMENTS)]
+    batch_size: Size
+    replay_capacity: Size
+    rollout_steps: Size
+
+
+class Task(Struct, frozen=True):
+    """Complete: what is compiled follows from it alone. Its channels are its shapes' elements."""
+
+    source: Annotated[  # gym:ID; or the name of a function that the user's own program has
+        str, Meta(pattern=PRINTABLE + r"*\Z", max_length=LONGEST_SOURCE, description=ONE_LINE)
+    ]
+    environment: str  # name in policy images
+    experiment: TaskExperiment
+    algorithm: str
+    hidden: Annotated[tuple[Width, ...], Meta(min_length=1, max_length=MOST_LAYERS)]
+    sizes: Sizes
+    episode_steps: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    step_interval_us: Annotated[int, Meta(ge=1, le=MOST_STEP_INTERVAL_US)]
+    observation_shape: tuple[Elements, ...]
+    action_shape: tuple[Elements, ...]
+    observations: Channels
+    actions: Channels
+    solved_return: End | None
+
+    def __post_init__(self) -> None:
+        if not is_policy_text(self.environment, LONGEST_NAME):
+            raise unfit("environment", self.environment, described(LONGEST_NAME))
+        if not re.search("[A-Za-z0-9]", self.environment):
+            raise unfit("environment", self.environment, "a name")
+        if self.algorithm not in list(algorithms()):
+            raise unfit("algorithm", self.algorithm, listed())
+        for kind, channels, shape in (
+            ("observation", self.observations, self.observation_shape),
+            ("action", self.actions, self.action_shape),
+        ):
+            for index, channel in enumerate(channels):
+                check_channel(f"{kind}s[{index}]", channel)
+            if math.prod(shape) != len(channels):
+                raise Unfit(f"{kind}_shape is {[*shape]}, not that of {len(channels)} {kind}s")
+
+    @property
+    def is_named(self) -> bool:
+        """Whether Gymnasium, or a file, makes its environment by name."""
+        return self.source.startswith(PREFIX)
+
+    @property
+    def contract(self) -> str:
+        """Of the boards on which its policies act, whatever learnt them: gym-servo."""
+        return short(f"gym-{slug(self.environment)}", LONGEST_NAME)
+
+    @property
+    def has_channels(self) -> bool:
+        """Whether a table named some of its channels."""
+        groups = (("observation", self.observations), ("action", self.actions))
+        return any(
+            (channel.name, channel.unit) != (f"{group}_{index}", "1")
+            for group, channels in groups
+            for index, channel in enumerate(channels)
+        )
+
+    @property
+    def words(self) -> list[str]:
+        """What names it to `rlt train`, but for its channels."""
+        return [
+            self.source,
+            *("--algorithm", self.algorithm, "--hidden", ",".join(map(str, self.hidden))),
+            *("--environments", str(self.sizes.environments)),
+            *("--episode-steps", str(self.episode_steps)),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """What run.json says of it."""
+        document: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        return document
+
+
+def slug(text: str) -> str:
+    """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def short(text: str, length: int) -> str:
+    """The text, or its beginning and a hash where it is longer."""
+    if len(text) <= length:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:6]
+    return f"{text[: length - 7].rstrip('-')}-{digest}"
+
+
+def check_channel(name: str, channel: Channel) -> None:
+    """Its texts go into headers and pages, and its ends into divisions."""
+    for field, longest in (("name", LONGEST_CHANNEL_NAME), ("unit", LONGEST_UNIT)):
+        if not is_policy_text(text := getattr(channel, field), longest):
+            raise unfit(f"{name}.{field}", text, described(longest))
+    for field in ("minimum", "maximum"):
+        if not abs(end := getattr(channel, field)) <= LARGEST_BOUND:
+            expected = f"a number from {-LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
+            raise unfit(f"{name}.{field}", end, expected)
+    if not channel.minimum < channel.maximum:
+        raise Unfit(f"{name} has no range: its minimum is not below its maximum")
