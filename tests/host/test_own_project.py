@@ -13,7 +13,7 @@ import pytest
 
 from rltools_host.errors import UsageError
 from rltools_host.project import MARKER, VARIABLE
-from rltools_host.tree import TREE
+from tree_copies import copy_of_tree
 
 OWN = Path(__file__).parent / "own_project"
 INSTALLED = (
@@ -30,14 +30,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git = ["git", "-C", str(repository), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     subprocess.run([*git, "init", "-q"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
-    root = repository / "installed"
-    for name in INSTALLED:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        if (TREE.root / name).is_file():
-            shutil.copy(TREE.root / name, root / name)
-        else:
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(TREE.root / name, root / name, ignore=ignored)
+    root = copy_of_tree(repository / "installed", *INSTALLED)
     subprocess.run(["chmod", "-R", "a-w", root], check=True)
     return root
 

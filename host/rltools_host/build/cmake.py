@@ -45,32 +45,8 @@ def toolchain_options(board: Board) -> dict[str, str]:
     return {} if file is None else {"CMAKE_TOOLCHAIN_FILE": str(TREE.root / file)}
 
 
-def found_options() -> dict[str, str]:
-    """What is found anew for each build: where one changes, CMake runs again."""
-    return {
-        "RLT_PYTHON": sys.executable,
-        "RLT_CCACHE": shutil.which("ccache") or "",
-        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
-    }
-
-
-def cmake_command(board: Board, directory: Path, options: Mapping[str, str]) -> list[str]:
-    definitions = {
-        "RLT_BOARD": board.name,
-        "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
-        "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
-        **found_options(),
-        **options,
-    }
-    return [
-        tools.program("cmake"),
-        *("-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"),
-        *(f"-D{name}={value}" for name, value in definitions.items()),
-    ]
-
-
-def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
-    """Whether CMake has run here with these options; Ninja repeats that when inputs change."""
+def is_configured(directory: Path, definitions: Mapping[str, str]) -> bool:
+    """Whether CMake has run here with these; Ninja repeats that when inputs change."""
     if not (directory / "build.ninja").is_file():
         return False
     try:
@@ -78,14 +54,8 @@ def is_configured(directory: Path, options: Mapping[str, str]) -> bool:
     except OSError:
         return False
     entries = dict(re.findall(r"^([A-Za-z_]\w*):\w+=(.*)$", cache_text, re.MULTILINE))
-    expected = {
-        **options,
-        "CMAKE_HOME_DIRECTORY": str(TREE.root),
-        "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
-        "CMAKE_CACHEFILE_DIR": str(directory),
-        **found_options(),
-    }
-    return all(entries.get(name) == value for name, value in expected.items())
+    places = {"CMAKE_HOME_DIRECTORY": str(TREE.root), "CMAKE_CACHEFILE_DIR": str(directory)}
+    return all(entries.get(name) == value for name, value in {**places, **definitions}.items())
 
 
 def messages(output: str) -> list[str]:
@@ -107,13 +77,24 @@ def fail(what: str, output: str, log: Path) -> BuildError:
 
 
 def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
-    options = {**toolchain_options(board), **options}
-    if is_configured(directory, options):
+    definitions = {
+        "RLT_BOARD": board.name,
+        "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
+        "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
+        # Found anew for each build: where one changes, CMake runs again.
+        "RLT_PYTHON": sys.executable,
+        "RLT_CCACHE": shutil.which("ccache") or "",
+        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
+        **toolchain_options(board),
+        **options,
+    }
+    if is_configured(directory, definitions):
         return
     compilers = directory.glob("CMakeFiles/*/CMakeCXXCompiler.cmake")
     for stale in (directory / "CMakeCache.txt", *compilers):
         stale.unlink(missing_ok=True)
-    command = cmake_command(board, directory, options)
+    command = [tools.program("cmake"), "-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"]
+    command += [f"-D{name}={value}" for name, value in definitions.items()]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         raise fail(f"configuring for {board.name}", result.stdout, directory / "rlt-build.log")

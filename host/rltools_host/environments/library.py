@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,7 +17,7 @@ from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, t
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, description
 from rltools_host.build.catalogue import Environment, find_environment
-from rltools_host.build.description import Channel, Parameter
+from rltools_host.build.description import Parameter
 from rltools_host.build.native import NativeLibrary
 from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.toolchain import tools
@@ -29,23 +28,24 @@ MOST_ENVIRONMENTS = 2**20
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
 class Library:
     """A loaded library, and what it says of its environment."""
 
-    name: str
-    functions: ctypes.CDLL
-    observations: tuple[Channel, ...]
-    actions: tuple[Channel, ...]
-    step_interval_us: int
-    episode_steps: int | None
-    most_threads: int
-    scalar: np.dtype[Any]
-    state: np.dtype[Any]  # the fields of State, by their names
-    batch: np.dtype[Any]  # of Batch
-    parameter_bytes: int
-    privileged_dim: int  # values that observations have behind those of the channels
-    settings: tuple[Parameter, ...]
+    def __init__(self, native: NativeLibrary) -> None:
+        said = native.description
+        self.functions = native.functions
+        self.name: str = said["name"]
+        self.observations = description.channels(said["observations"])
+        self.actions = description.channels(said["actions"])
+        self.step_interval_us: int = said["step_interval_us"]
+        self.episode_steps: int | None = said["episode_steps"]
+        self.most_threads: int = said["most_threads"]
+        self.scalar: np.dtype[Any] = np.dtype(said["scalar"])
+        self.state = native.records["State"]  # the fields of State, by their names
+        self.batch = native.records["Batch"]
+        self.parameter_bytes: int = said["parameter_bytes"]
+        self.privileged_dim: int = said["privileged_dim"]  # values behind those of the channels
+        self.settings = description.parameters(said["settings"])
 
 
 def load_library(name: str, double: bool = False) -> Library:
@@ -62,7 +62,7 @@ def loaded(environment: Environment, double: bool) -> Library:
     target = environment.library + ("-f64" if double else "")
     folder = cmake.build_targets(load_board("host"), [target])
     native = NativeLibrary(folder / f"lib{target}.so")
-    library = described(native)
+    library = Library(native)
     if (library.name, library.episode_steps) != (environment.name, environment.episode_steps):
         raise BuildError(
             f"{environment.header} says {environment.name} with {environment.episode_steps} steps "
@@ -82,25 +82,6 @@ def require_packages(environment: Environment) -> None:
                 tools.ensure_group(group)
         except MissingToolError as error:
             raise MissingToolError(f"{environment.name} needs {group}: {error}") from None
-
-
-def described(native: NativeLibrary) -> Library:
-    said = native.description
-    return Library(
-        name=said["name"],
-        functions=native.functions,
-        observations=description.channels(said["observations"]),
-        actions=description.channels(said["actions"]),
-        step_interval_us=said["step_interval_us"],
-        episode_steps=said["episode_steps"],
-        most_threads=said["most_threads"],
-        scalar=np.dtype(said["scalar"]),
-        state=native.records["State"],
-        batch=native.records["Batch"],
-        parameter_bytes=said["parameter_bytes"],
-        privileged_dim=said["privileged_dim"],
-        settings=description.parameters(said["settings"]),
-    )
 
 
 class Batch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,9 +17,11 @@ from rltools_host.project import PROJECT
 from rltools_host.runs import rows
 from rltools_host.toolchain import description, tools
 from rltools_host.tree import TREE
+from tree_copies import configured, copy_of_tree
 
 CMAKE_BOARDS = ("host", "qemu-cortex-m7")
 EXPERIMENT = "pendulum-td3"
+OF_EVERY_DAY = (EXPERIMENT, "pendulum-ppo", "crazyflie-ppo")  # others are described with --all
 COPIED = (
     *("CMakeLists.txt", "CMakePresets.json", "rlt.toml", "cmake", "boards", "toolchains"),
     *("firmware", "experiments", "lib", "host/native"),
@@ -36,6 +37,7 @@ def compile_commands(directory: Path) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("name", CMAKE_BOARDS)
 def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) -> None:
+    """And with the names that are derived from an experiment's file."""
     board = load_board(name)
     firmware.build_firmware(board, EXPERIMENT)
     common = json.loads(TREE.build_file.read_text())
@@ -51,21 +53,13 @@ def test_every_source_is_compiled_with_the_flags_of_the_json_files(name: str) ->
     ]
     assert {entry["file"] for entry in commands} == sources
     for entry in commands:
-        words = entry["command"].split()
+        words = entry["command"].replace("\\", "").split()
         flags = [*common["flags"], *board.flags]
         first = words.index(flags[0])
         assert words[first : first + len(flags)] == flags
-
-
-def test_names_of_an_experiment_are_derived_from_its_file() -> None:
-    assert EXPERIMENT in experiments.list_experiments()
-    firmware.build_firmware(load_board("host"), EXPERIMENT)
-    directory = PROJECT.board_build("host")
-    outputs = {entry["output"]: entry["command"] for entry in compile_commands(directory)}
-    command = next(text for name, text in outputs.items() if f"/train-{EXPERIMENT}.dir/" in name)
-    words = command.replace("\\", "")
-    assert '-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"' in words
-    assert "-DRLT_EXPERIMENT=PendulumTd3 " in words
+        assert {'-DRLT_EXPERIMENT_HEADER="pendulum_td3.h"', "-DRLT_EXPERIMENT=PendulumTd3"} <= {
+            *words
+        }
 
 
 @pytest.mark.parametrize("name", CMAKE_BOARDS)
@@ -98,26 +92,30 @@ def test_description_of_an_experiment() -> None:
         item_bytes = {"F32": 4, "F64": 8, "U32": 4, "U8": 1}[tensor.dtype]
         offset += item_bytes * tensor.shape[0] * tensor.shape[1]
     assert offset == description.bytes_of["state"]
-
-
-def test_description_says_what_learning_depends_on_and_when_it_is_solved() -> None:
-    document = experiments.describe(EXPERIMENT).document
-    learning = document["learning"]
-    assert learning["environment"] == document["environment"]["name"]
+    names = [metric.name for metric in description.metrics]
+    assert names == ["critic_1_loss", "critic_2_loss", "actor_loss"]
+    learning = description.learning
+    assert learning["environment"] == description.environment["name"]
     assert learning["environment.gravity_m_s2"] == 10
     assert learning["observations[2].maximum"] == 8
     assert learning["critic.activations[0]"] == "relu"
     assert len(learning) > 50
-    assert document["environment"]["solved_return"] == -200
+    assert description.environment["solved_return"] == -200
 
 
-@pytest.mark.parametrize("name", experiments.list_experiments())
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in OF_EVERY_DAY else pytest.param(name, marks=pytest.mark.all)
+        for name in experiments.list_experiments()
+    ],
+)
 def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
     """Of each experiment; what it has one of only is not written down a second time."""
     described = experiments.describe(name)
     names = [metric.name for metric in described.metrics]
     assert 1 <= len(names) <= 16
-    assert not {"kind", *rows.PROGRESS} & set(names), "a row of metrics.jsonl has these keys"
+    assert rows.metric_names(dict.fromkeys(names)) == names, "a row has other keys of these names"
     assert all(re.fullmatch(r"[A-Z].*\.", metric.description) for metric in described.metrics)
     document = described.document
     assert described.environments == document["environments"] >= 1
@@ -127,11 +125,6 @@ def test_metrics_are_described_in_order_and_fit_into_a_row(name: str) -> None:
         assert [learnt[f"{network}.widths[{i}]"] for i in range(len(widths))] == widths
     for size, value in document["sizes"].items():
         assert learnt[size] == value
-
-
-def test_metrics_of_td3() -> None:
-    names = [metric.name for metric in experiments.describe(EXPERIMENT).metrics]
-    assert names == ["critic_1_loss", "critic_2_loss", "actor_loss"]
 
 
 @pytest.mark.parametrize("document", [{}, {"name": "x"}, {"fingerprint": "no"}])
@@ -245,14 +238,7 @@ def test_memory_lines_name_bytes_and_use() -> None:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources, with an added file of firmware to put mistakes into, built once."""
-    tree = tmp_path_factory.mktemp("a tree")
-    for name in COPIED:
-        source = TREE.root / name
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, tree / name)
+    tree = copy_of_tree(tmp_path_factory.mktemp("a tree"), *COPIED)
     (tree / PROBE).write_text("")
     return tree
 
@@ -279,33 +265,33 @@ def build_with_probe() -> Path:
 
 
 FORBIDDEN = {
-    "malloc": ("keep = std::malloc(40);", "__wrap_malloc"),
-    "calloc": ("keep = std::calloc(4, 10);", "__wrap_calloc"),
-    "realloc": ("keep = std::realloc(keep, 40);", "__wrap_realloc"),
-    "free": ("std::free(keep);", "__wrap_free"),
-    "new": ("keep = new int;", "__wrap__Znwj"),
-    "array new": ("keep = new int[10];", "__wrap__Znaj"),
-    "delete": ("delete static_cast<int*>(keep);", "__wrap__ZdlPv"),
-    "printf": ('std::printf("%f", 1.0);', "__wrap__malloc_r"),
-    "exception": ("__cxa_throw(keep, keep, nullptr);", "__wrap___cxa_throw"),
+    "keep = std::malloc(40);": "__wrap_malloc",
+    "keep = std::calloc(4, 10);": "__wrap_calloc",
+    "keep = std::realloc(keep, 40);": "__wrap_realloc",
+    "std::free(keep);": "__wrap_free",
+    "keep = new int;": "__wrap__Znwj",
+    "keep = new int[10];": "__wrap__Znaj",
+    "delete static_cast<int*>(keep);": "__wrap__ZdlPv",
+    'std::printf("%f", 1.0);': "__wrap__malloc_r",
+    "__cxa_throw(keep, keep, nullptr);": "__wrap___cxa_throw",
 }
 
 
-@pytest.mark.parametrize(("statement", "symbol"), FORBIDDEN.values(), ids=FORBIDDEN)
 def test_linking_fails_when_firmware_allocates_or_throws(
-    copied_tree: Path, capfd: pytest.CaptureFixture[str], statement: str, symbol: str
+    copied_tree: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     declarations = (
         "void* volatile keep;\n"
         'extern "C" void __cxa_throw(void*, void*, void (*)(void*)) __attribute__((noreturn));'
     )
-    (copied_tree / PROBE).write_text(probe(statement, declarations))
+    (copied_tree / PROBE).write_text(probe(" ".join(FORBIDDEN), declarations))
     with pytest.raises(BuildError, match="building for qemu-cortex-m7 failed") as error:
         build_with_probe()
     shown = capfd.readouterr().err
-    assert f"undefined reference to `{symbol}" in shown
-    log = Path(str(error.value).partition(" are in ")[2])
-    assert f"undefined reference to `{symbol}" in log.read_text()
+    log = Path(str(error.value).partition(" are in ")[2]).read_text()
+    for symbol in FORBIDDEN.values():
+        assert f"undefined reference to `{symbol}" in shown
+        assert f"undefined reference to `{symbol}" in log
 
 
 @pytest.mark.parametrize(
@@ -401,39 +387,28 @@ def test_a_header_that_comes_or_goes_while_cmake_runs(
         "endfunction()\n"
         "variable_watch(experiment_headers rlt_between)\n"
     )
-    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path / "build", "-G", "Ninja"]
-    options = {
-        "RLT_BOARD": "host",
-        "RLT_PROTOCOL_DIRECTORY": PROJECT.protocol,
-        "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
-        "CMAKE_PROJECT_INCLUDE": hook,
-    }
+    options = (f"-DRLT_PROTOCOL_DIRECTORY={PROJECT.protocol}", f"-DCMAKE_PROJECT_INCLUDE={hook}")
     try:
-        result = subprocess.run(
-            [*command, *(f"-D{name}={value}" for name, value in options.items())],
-            capture_output=True,
-            text=True,
-        )
+        result = configured(tree, tmp_path / "build", "host", *options)
         assert header.exists() == (change == "WRITE")
         assert result.returncode == 0, result.stderr
     finally:
         header.unlink(missing_ok=True)
 
 
-def test_unknown_board_in_cmake_names_the_known_ones(tree: Path, tmp_path: Path) -> None:
-    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=esp8266"]
-    result = subprocess.run(command, capture_output=True, text=True)
+@pytest.mark.parametrize(
+    ("board", "sentence"),
+    [
+        ("esp8266", "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are esp32,"),
+        ("teensy41", "teensy41 is not built by CMake but by platformio: ./rlt flash teensy41"),
+    ],
+)
+def test_a_board_that_cmake_does_not_build_is_refused(
+    tree: Path, tmp_path: Path, board: str, sentence: str
+) -> None:
+    result = configured(tree, tmp_path, board)
     assert result.returncode != 0
-    message = " ".join(result.stderr.split())
-    assert "RLT_BOARD=esp8266: no boards/esp8266.json; known boards are esp32," in message
-
-
-def test_a_board_of_another_builder_is_refused_by_cmake(tree: Path, tmp_path: Path) -> None:
-    command = [tools.program("cmake"), "-S", tree, "-B", tmp_path, "-DRLT_BOARD=teensy41"]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode != 0
-    message = " ".join(result.stderr.split())
-    assert "teensy41 is not built by CMake but by platformio: ./rlt flash teensy41" in message
+    assert sentence in " ".join(result.stderr.split())
 
 
 @pytest.mark.all
@@ -481,22 +456,15 @@ def test_building_for_a_board_without_its_library_says_what_to_install(
     assert len(str(error.value).splitlines()) == 1
 
 
-def configured(directory: Path, *definitions: str) -> subprocess.CompletedProcess[str]:
-    cmake, ninja = tools.program("cmake"), tools.program("ninja")
-    command = [cmake, "-S", str(TREE.root), "-B", str(directory), "-G", "Ninja"]
-    command += [f"-DCMAKE_MAKE_PROGRAM={ninja}", *definitions]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def test_cmake_without_the_library_names_it_and_builds_every_other_board(tmp_path: Path) -> None:
     missing = "-DRLT_LIBRARY_openblas="
-    refused = configured(tmp_path / "host-blas", "-DRLT_BOARD=host-blas", missing)
+    refused = configured(TREE.root, tmp_path / "host-blas", "host-blas", missing)
     assert refused.returncode != 0
     message = " ".join(refused.stderr.split())
     assert "host-blas needs the library openblas, which is not installed: ./rlt doctor" in message
 
-    options = ("-DRLT_BOARD=host", "-DRLT_TESTS=ON", "-DRLT_OPENBLAS=OFF", missing)
-    result = configured(tmp_path / "host", *options)
+    options = ("-DRLT_TESTS=ON", "-DRLT_OPENBLAS=OFF", missing)
+    result = configured(TREE.root, tmp_path / "host", "host", *options)
     assert result.returncode == 0, result.stderr
     ctest = str(Path(tools.program("cmake")).with_name("ctest"))
     command = [ctest, "--test-dir", str(tmp_path / "host"), "-R", "blas", "-V"]

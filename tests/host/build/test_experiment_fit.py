@@ -23,6 +23,7 @@ from rltools_host.policies.evaluation import gymnasium_has
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE, Tree
+from tree_copies import configured, copy_of_tree, ninja
 
 HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))
 HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\n"
@@ -156,24 +157,15 @@ def test_what_platformio_runs_needs_no_package() -> None:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of what CMake and PlatformIO read, with an experiment for hosted boards."""
-    tree = tmp_path / "tree"
     names = ("CMakeLists.txt", "cmake", "boards", "toolchains", "firmware", "experiments", "lib")
-    for name in (*names, "host", "platforms", "platformio.ini", "rlt.toml"):
-        source = TREE.root / name
-        if source.is_dir():
-            shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            tree.mkdir(exist_ok=True)
-            shutil.copy(source, tree / name)
+    others = ("host", "platforms", "platformio.ini", "rlt.toml")
+    tree = copy_of_tree(tmp_path / "tree", *names, *others)
     (tree / "experiments/robot_arm.h").write_text(HOSTED)
     return tree
 
 
 def configure(tree: Path, board: str) -> subprocess.CompletedProcess[str]:
-    ninja = tools.program("ninja")
-    command = [tools.program("cmake"), "-S", tree, "-B", tree / "build" / board, "-G", "Ninja"]
-    command += [f"-DRLT_BOARD={board}", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
-    return subprocess.run(command, capture_output=True, text=True)
+    return configured(tree, tree / "build" / board, board)
 
 
 def targets(tree: Path, board: str) -> set[str]:
@@ -190,8 +182,7 @@ def test_cmake_makes_no_target_of_an_experiment_that_does_not_fit(tree: Path) ->
     assert "train-robot-arm" not in on_board
     assert "train-pendulum-td3" in on_board
     header.write_text("#pragma once\n")
-    ninja = [tools.program("ninja"), "-C", str(tree / "build" / EMULATED.name), "build.ninja"]
-    subprocess.run(ninja, check=True, capture_output=True)
+    assert ninja(tree / "build" / EMULATED.name, "build.ninja").returncode == 0
     assert "train-robot-arm" in targets(tree, EMULATED.name)
 
 
@@ -224,15 +215,21 @@ def test_a_board_may_provide_what_its_toolchain_does_not(
     assert "train-robot-arm" in targets(tree, EMULATED.name)
 
 
-def test_platformio_refuses_an_experiment_that_does_not_fit(
-    tree: Path, move_to: Callable[[Path], None]
-) -> None:
+@pytest.mark.all
+def test_platformio_refuses_what_does_not_fit(tree: Path, move_to: Callable[[Path], None]) -> None:
+    """An experiment, and a program that the board is not built with."""
     tools.ensure_group("platformio")
     move_to(tree)
-    code, output = firmware.run_platformio(["run", "-e", EMULATED.name], "robot-arm")
-    assert code != 0
-    assert "robot-arm is not for qemu-cortex-m7, which does not provide hosted" in output
-    assert "Traceback" not in output
+    for experiment, sentence in (
+        ("robot-arm", "robot-arm is not for qemu-cortex-m7, which does not provide hosted"),
+        ("pendulum-td3", "qemu-cortex-m7 is not built with the program train"),
+    ):
+        if experiment == "pendulum-td3":
+            write_programs(tree, [])
+        code, output = firmware.run_platformio(["run", "-e", EMULATED.name], experiment)
+        assert code != 0
+        assert sentence in output
+        assert "Traceback" not in output
 
 
 # -- programs ----------------------------------------------------------------------------------
@@ -271,25 +268,12 @@ def test_cmake_makes_targets_of_the_boards_programs(tree: Path) -> None:
     assert "train-pendulum-td3" in targets(tree, EMULATED.name)
     write_programs(tree, [])
     assert configure(tree, EMULATED.name).returncode == 0
-    ninja = [tools.program("ninja"), "-C", str(tree / "build" / EMULATED.name), "-t", "targets"]
-    known = subprocess.run(ninja, check=True, capture_output=True, text=True).stdout
+    known = ninja(tree / "build" / EMULATED.name, "-t", "targets").stdout
     assert "train-" not in known
     write_programs(tree, ["trane"])
     result = configure(tree, EMULATED.name)
     assert result.returncode != 0
     assert 'no program "trane" in firmware/build.json' in " ".join(result.stderr.split())
-
-
-def test_platformio_refuses_a_program_that_the_board_is_not_built_with(
-    tree: Path, move_to: Callable[[Path], None]
-) -> None:
-    tools.ensure_group("platformio")
-    write_programs(tree, [])
-    move_to(tree)
-    code, output = firmware.run_platformio(["run", "-e", EMULATED.name], "pendulum-td3")
-    assert code != 0
-    assert "qemu-cortex-m7 is not built with the program train" in output
-    assert "Traceback" not in output
 
 
 # -- MuJoCo ------------------------------------------------------------------------------------
@@ -306,24 +290,11 @@ def python_without_mujoco(folder: Path) -> Path:
     return python
 
 
-def configure_with(
-    python: Path, tree: Path, build: Path, board: str = "host"
-) -> subprocess.CompletedProcess[str]:
-    command = [tools.program("cmake"), "-S", tree, "-B", build, "-G", "Ninja"]
-    command += [f"-DRLT_BOARD={board}", f"-DRLT_PYTHON={python}"]
-    command += [f"-DCMAKE_MAKE_PROGRAM={tools.program('ninja')}"]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-def ninja(build: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [tools.program("ninja"), "-C", str(build), *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def install_mujoco(python: Path) -> None:
     """Copies what is built with from this Python's packages."""
     tools.ensure_group("mujoco")
-    mujoco = pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
+    import mujoco
+
     source = Path(mujoco.__file__).parent
     packages = python.parent.parent / "lib/python3.99/site-packages"
     shutil.copytree(source / "include", packages / "mujoco/include")
@@ -371,7 +342,7 @@ def test_where_mujoco_is_missing_only_what_requires_it_says_so(tree: Path, tmp_p
     (tree / "experiments/robot_arm.h").write_text(SIMULATED)
     python = python_without_mujoco(tmp_path / "an environment")
     build = tmp_path / "a build"
-    result = configure_with(python, tree, build)
+    result = configured(tree, build, "host", f"-DRLT_PYTHON={python}")
     assert result.returncode == 0, result.stderr
     assert "MuJoCo" not in result.stdout + result.stderr
     everything = ninja(build, "-t", "inputs", "all").stdout
@@ -389,7 +360,7 @@ def test_mujoco_is_found_once_it_is_installed_whatever_its_path(tmp_path: Path) 
     """The next build finds it, and the program the library."""
     python = python_without_mujoco(tmp_path / "an environment")
     build = tmp_path / "a build"
-    assert configure_with(python, TREE.root, build).returncode == 0
+    assert configured(TREE.root, build, "host", f"-DRLT_PYTHON={python}").returncode == 0
     assert ninja(build, "mujoco_episodes").returncode != 0
     install_mujoco(python)
     result = ninja(build, "mujoco_episodes")
@@ -409,7 +380,7 @@ def test_firmware_is_built_without_a_look_at_mujoco(tree: Path, tmp_path: Path) 
     (tree / "experiments/robot_arm.h").write_text(SIMULATED)
     python = python_without_mujoco(tmp_path / "an environment")
     install_mujoco(python)
-    result = configure_with(python, tree, tmp_path / "build", EMULATED.name)
+    result = configured(tree, tmp_path / "build", EMULATED.name, f"-DRLT_PYTHON={python}")
     assert result.returncode == 0, result.stderr
     written = (tmp_path / "build/build.ninja").read_text()
     assert "train-pendulum-td3" in written

@@ -4,7 +4,6 @@ of each, the tools train, describe and export them."""
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,11 +12,14 @@ from typing import Any
 import pytest
 
 from rltools_host.tree import TREE
+from tree_copies import copy_of_tree
 
 pytestmark = pytest.mark.all  # compiles a tree of its own
 
-COPIED = ("cmake", "boards", "toolchains", "firmware", "experiments", "lib", "host")
-FILES = ("CMakeLists.txt", "CMakePresets.json", "rlt", "rlt.toml")
+COPIED = (
+    *("cmake", "boards", "toolchains", "firmware", "experiments", "lib", "host"),
+    *("CMakeLists.txt", "CMakePresets.json", "rlt", "rlt.toml"),
+)
 INCLUDE = "lib/rltools/include/rltools"
 LAST_LINE = "  X(softplus, true, math::softplus(x), math::sigmoid(x))\n"
 SWISH = """ \\
@@ -79,13 +81,7 @@ print(json.dumps([
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    tree = tmp_path / "tree"
-    for name in COPIED:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(TREE.root / name, tree / name, ignore=ignored)
-    for name in FILES:
-        if (TREE.root / name).is_file():
-            shutil.copy(TREE.root / name, tree / name)
+    tree = copy_of_tree(tmp_path / "tree", *COPIED)
     (tree / ".venv").symlink_to(TREE.virtual_environment)
     listed = tree / INCLUDE / "nn/activation.h"
     text = listed.read_text()

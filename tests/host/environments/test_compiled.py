@@ -339,16 +339,10 @@ def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (
-            lambda env: env.step(np.zeros(2)),
-            r"takes real numbers of shape \(2, 1\), not float64 of shape \(2,\)",
-        ),
-        (lambda env: env.step(np.zeros((1, 1))), r"shape \(2, 1\), not float64 of shape \(1, 1\)"),
-        (lambda env: env.reset(seed=-1), "seed=-1: give a whole number from 0 to 4294967295"),
-        (lambda env: env.reset(seed=2**32), "seed=4294967296: give a whole number"),
-        (lambda env: env.reset(seed=[1, 2]), r"seed=\[1, 2\]: give a whole number"),
         (lambda env: env.reset(options={"low": 1}), "reset has no option low"),
         (lambda _: CompiledVectorEnv("Pendulum-v1", 0), "num_envs=0: give a whole number from 1"),
+        (lambda _: CompiledVectorEnv("Pendulum-v1", 2**31), "num_envs=2147483648: give a whole"),
+        (lambda _: CompiledVectorEnv("Pendulum-v1", True), "num_envs=True: give a whole number"),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", threads=65),
             "threads=65: give a whole number from 1 to 64",
@@ -358,8 +352,8 @@ def test_gymnasium_makes_vectors_with_its_own_arguments() -> None:
             "autoreset_mode Disabled: choose SameStep or NextStep",
         ),
         (
-            lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=-1),
-            "max_episode_steps=-1: give a whole number",
+            lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=2**32),
+            "max_episode_steps=4294967296: give a whole number",
         ),
         (
             lambda _: CompiledVectorEnv("Pendulum-v1", max_episode_steps=0),
@@ -372,6 +366,38 @@ def test_what_makes_no_sense_is_one_sentence(call: Any, sentence: str) -> None:
     env.reset(seed=0)
     with pytest.raises(UsageError, match=sentence):
         call(env)
+
+
+@pytest.mark.parametrize(
+    ("actions", "given"),
+    [
+        (np.full((2, 1), None), "real numbers of shape .*, not object"),
+        (np.full((2, 1), 1j), "real numbers of shape .*, not complex128"),
+        (np.full((2, 1), "1"), "real numbers of shape .*, not <U1"),
+        (np.zeros((2, 2)), r"real numbers of shape .*, not float64 of shape \(2, 2\)"),
+        (np.zeros(2), r"real numbers of shape .*, not float64 of shape \(2,\)"),
+        ([[0.0], [0.0, 0.0]], "an array of actions, this one is ragged"),
+        (None, "real numbers"),
+    ],
+)
+def test_actions_that_are_none_are_one_sentence(actions: Any, given: str) -> None:
+    env = CompiledVectorEnv("Pendulum-v1", 2)
+    single = gymnasium.make("rlt/Pendulum-v1").unwrapped
+    for one in (env, single):
+        one.reset(seed=0)
+        with pytest.raises(UsageError, match=f"Pendulum-v1 takes {given}"):
+            one.step(actions)
+    env.step(np.array([[1], [2]]))  # whole numbers are numbers
+
+
+@pytest.mark.parametrize("seed", [1.5, -1, 2**32, "1", [1, 2]])
+def test_seeds_that_are_none_are_one_sentence(seed: Any) -> None:
+    env = CompiledVectorEnv("Pendulum-v1", 2)
+    single = gymnasium.make("rlt/Pendulum-v1").unwrapped
+    for reset in (env.reset, single.reset):
+        with pytest.raises(UsageError, match=r"seed=.*: give a whole number from 0 to 4294967295"):
+            reset(seed=seed)
+    assert env.reset(seed=np.int64(3))[0].shape == (2, 3)
 
 
 def test_a_step_before_the_first_reset_is_refused() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import re
 import signal
@@ -394,25 +393,6 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(
     assert other.step_interval_us == 10_000
     path = export.run(run, "c", tmp_path / "policy.h")
     assert "action_0" in path.read_text()
-
-
-@pytest.mark.all
-def test_names_and_ranges_of_a_table_are_in_the_policy(tmp_path: Path) -> None:
-    channels = {
-        "observations": [{"name": "place", "unit": "m", "maximum": 3}, "time"],
-        "actions": [{"name": "push", "unit": "N"}],
-        "step_interval_us": 5000,
-    }
-    TRAIN(Point, name="table", steps=100, channels=channels, out=tmp_path / "run")
-    image = read_run_policy(str(tmp_path / "run"))
-    assert [str(channel) for channel in (*image.observations, *image.actions)] == [
-        '"place" in m from -2 to 3',
-        '"time" in 1 from -2 to 2',
-        '"push" in N from -0.5 to 1.5',
-    ]
-    assert image.step_interval_us == 5000
-    document = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert document["gymnasium"]["observations"][0]["name"] == "place"
 
 
 @pytest.mark.all

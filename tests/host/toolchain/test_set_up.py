@@ -17,6 +17,7 @@ import pytest
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE, Tree
+from tree_copies import copy_of_tree
 from waiting import wait_for
 
 pytestmark = pytest.mark.all  # packages are installed anew
@@ -27,10 +28,7 @@ MAIN = TREE.root / "host/rltools_host/__main__.py"
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install; prints "started"."""
-    tree = tmp_path / "tree"
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(TREE.root / "host", tree / "host", ignore=ignored)
-    shutil.copy(TREE.root / "rlt", tree / "rlt")
+    tree = copy_of_tree(tmp_path / "tree", "rlt", "host")
     (tree / "host/requirements/default.txt").write_text("# nothing\n")
     (tree / "host/rltools_host/__main__.py").write_text(
         "import site; site.main(); import pip, rltools_host; print('started')\n"
