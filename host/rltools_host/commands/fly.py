@@ -14,8 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.commands.options import Json, Port, RunArgument, mode, require
-from rltools_host.commands.policies import UploadLine
+from rltools_host.commands.options import Json, Port, ProgressLine, RunArgument, mode, require
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
@@ -261,7 +260,7 @@ def fly_px4(
     image = read_run_policy(run_name)
     check_policy(image)
     request = Px4Request(run_name, url, starts, functools.partial(predictor, image), given)
-    line = UploadLine()
+    line = ProgressLine()
 
     def keep(result: FlightResult) -> None:
         line.clear()
@@ -273,7 +272,7 @@ def fly_px4(
                 write_atomically(path, text)
 
     with Interruption(again=signal.SIG_DFL):  # each lands the vehicle as Ctrl-C does
-        result = px4_flight.fly(request, line.say, keep, line.progress)
+        result = px4_flight.fly(request, line.say, keep, line.sent)
     if json_output:
         print(json.dumps(result.document(with_series=False)))
     return result

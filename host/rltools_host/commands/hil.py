@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.boards.description import ALL_EMULATED
-from rltools_host.commands.options import BoardOption, ContractOption, Json, Port
+from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, ProgressLine
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
@@ -18,22 +18,6 @@ from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Result, histogram_lines, lines
 from rltools_host.policies.board import place_of_run
 from rltools_host.ui.table import aligned
-
-
-class ProgressLine:
-    """Shows how far a board is, on a terminal only."""
-
-    def __init__(self, board: str) -> None:
-        self._board = board
-
-    def show(self, what: str, done: int, whole: int) -> None:
-        if sys.stderr.isatty():
-            text = f"\r\x1b[K{self._board}: {done:,} of {whole:,} {what}"
-            print(text, end="", file=sys.stderr, flush=True)
-
-    def clear(self) -> None:
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:

@@ -6,6 +6,7 @@ that was given. tests/host/commands/test_modes.py sees that what is taken has an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -45,6 +46,34 @@ def leave(code: int) -> None:
     """Ends the command with this exit code."""
     if code:
         raise typer.Exit(code)
+
+
+class ProgressLine:
+    """Shows how far something is, on a terminal only."""
+
+    def __init__(self, what: str = "") -> None:
+        self._begin = f"\r\x1b[K{what}: " if what else "\r\x1b[K"
+        self._is_shown = False
+
+    def show(self, what: str, done: int, whole: int) -> None:
+        self._write(f"{done:,} of {whole:,} {what}")
+
+    def sent(self, done: int, whole: int) -> None:
+        self._write(f"sent {done:,} of {whole:,} bytes")
+
+    def _write(self, text: str) -> None:
+        if sys.stderr.isatty():
+            self._is_shown = True
+            print(f"{self._begin}{text}", end="", file=sys.stderr, flush=True)
+
+    def say(self, line: str) -> None:
+        self.clear()
+        print(line, flush=True)
+
+    def clear(self) -> None:
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._is_shown = False
 
 
 # -- ways of calling a command --------------------------------------------------------------------

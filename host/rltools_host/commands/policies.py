@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.clients.messages import DROP_REASONS, PolicySlot, SlotUse, name_of, text_of_number
-from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, RunArgument
+from rltools_host.commands.options import (
+    BoardOption,
+    ContractOption,
+    Json,
+    Port,
+    ProgressLine,
+    RunArgument,
+)
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, Standing, short
@@ -26,32 +33,10 @@ def policies_of(place: PolicyPlace) -> ModuleType:
 # -- push ------------------------------------------------------------------------------------------
 
 
-class UploadLine:
-    """Shows how far the upload is, on a terminal only."""
-
-    def __init__(self) -> None:
-        self._is_shown = False
-
-    def progress(self, done: int, whole: int) -> None:
-        if sys.stderr.isatty():
-            self._is_shown = True
-            text = f"\rsent {done:,} of {whole:,} bytes"
-            print(text, end="", file=sys.stderr, flush=True)
-
-    def say(self, line: str) -> None:
-        self.clear()
-        print(line, flush=True)
-
-    def clear(self) -> None:
-        if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._is_shown = False
-
-
 def push(request: PushRequest, json_output: bool = False) -> Outcome:
-    line, place = UploadLine(), request.place
+    line, place = ProgressLine(), request.place
     try:
-        outcome: Outcome = policies_of(place).push(request, line.say, line.progress)
+        outcome: Outcome = policies_of(place).push(request, line.say, line.sent)
     finally:
         line.clear()
     if outcome.activated and not place.keeps_policies(place.described_board()):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -133,15 +134,10 @@ def svg_of(figure: Figure, css_class: str, label: str) -> str:
     for name, colour in COLOURS.items():
         text = text.replace(colour, f"var(--{name})")
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
-    text = unique_names(text, f"{css_class}-{abs(hash_of(label)):x}")
+    text = unique_names(text, f"{css_class}-{zlib.crc32(label.encode()):x}")
     return text.replace(
         "<svg ", f'<svg class="{css_class}" role="img" aria-label="{escape(label)}" ', 1
     ).strip()
-
-
-def hash_of(text: str) -> int:
-    """The same in every process, unlike hash()."""
-    return int.from_bytes(text.encode(), "little") % 0xFFFFFFFB
 
 
 def unique_names(svg: str, prefix: str) -> str:

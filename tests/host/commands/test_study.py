@@ -8,11 +8,11 @@ import os
 import re
 import signal
 import statistics
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from html_page import Page
 from rltools_host import cli
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
@@ -81,37 +81,8 @@ def test_curves_are_those_of_the_runs(trained: Path) -> None:
         assert float(row["deviation"]) == pytest.approx(statistics.pstdev(each), rel=1e-12)
 
 
-class Page(HTMLParser):
-    """What the tests read of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.text: list[str] = []
-        self.paths = 0
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
-        self.paths += tag == "path"
-        if tag not in ("meta", "path", "use", "rect", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
-        self.paths += tag == "path"
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in self.open:
-            while self.open.pop() != tag:
-                pass
-
-    def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
-            self.text.append(data)
-
-
 def read(page: Path) -> str:
-    parser = Page()
-    parser.feed(page.read_text())
-    return " ".join(" ".join(parser.text).split())
+    return Page(page.read_text()).words
 
 
 def test_page(trained: Path) -> None:

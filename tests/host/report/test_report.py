@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html.parser
 import json
 import math
 import os
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from html_page import Page
 from policy_samples import sample_images
 from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
@@ -210,35 +210,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.read_text(encoding="utf-8")
 
 
-class Page(html.parser.HTMLParser):
-    """Elements, attributes, and whether every element is closed."""
-
-    VOID = ("meta", "path", "use", "line", "circle", "rect", "br")
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.text: list[str] = []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in self.VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text.append(data)
-
-
 def section_html(section: Section | None) -> str:
     assert section is not None
     return section.html()
@@ -275,7 +246,7 @@ def test_every_placeholder_colour_has_become_a_variable_of_the_style_sheet(finis
 
 
 def test_the_page_says_what_the_run_was(finished: str) -> None:
-    text = " ".join(" ".join(Page(finished).text).split())
+    text = Page(finished).words
     for expected in (
         "pendulum-td3 on qemu-cortex-m7",
         "100 episodes in gymnasium's Pendulum-v1",
