@@ -157,7 +157,7 @@ def command(
 def settings_of(run: RunFolder) -> dict[str, float]:
     """Of quadrotor/settings.h, as the run has them; none of a run of something else."""
     known = {setting.name for setting in flight_library().settings}
-    hyperparameters = run.metadata.get("hyperparameters", {})
+    hyperparameters = run.content.hyperparameters
     return {name: float(value) for name, value in hyperparameters.items() if name in known}
 
 

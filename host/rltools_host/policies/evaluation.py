@@ -347,14 +347,14 @@ def evaluated(
     make = (
         flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
     )
-    values = folder.metadata.get("hyperparameters") or {}
+    values = folder.content.hyperparameters
     evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make, values)
     return evaluation.of_task(task), notes_on(folder, image, simulator)
 
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
     """A note on a policy from before the end of its training."""
-    steps = int(folder.metadata.get("steps", 0))
+    steps = folder.content.steps
     if image.step >= steps:
         return []
     return [f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"]
@@ -368,7 +368,7 @@ def notes_on(folder: RunFolder, image: PolicyImage, simulator: str) -> list[str]
     except RltError:  # which matters to the core's simulator only, and that has said so
         return notes
     if present.fingerprint != image.fingerprint:
-        what = difference(folder.metadata.get("learning", {}), present.learning)
+        what = difference(folder.content.learning, present.learning)
         what = what or f"fingerprint {image.fingerprint:08x}, here {present.fingerprint:08x}"
         where = ", and so does the simulator" if simulator == CORE else ""
         notes.append(f"the run's {image.experiment} differs from this tree's{where}: {what}")

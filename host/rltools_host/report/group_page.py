@@ -21,6 +21,7 @@ from rltools_host.report.markup import Html, Section, document, duration, number
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import is_run
@@ -89,7 +90,7 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
     for variant in group.variants:
         runs = [(name, run) for name in group.run_names() if (run := run_of(group, name))]
         runs = [(name, run) for name, run in runs if name.variant == variant.name]
-        finished = [entry for entry in runs if entry[1].metadata.get("state") == "finished"]
+        finished = [entry for entry in runs if entry[1].content.state == "finished"]
         points = {name.seed: evaluations(run) for name, run in finished or runs}
         points = {seed: values for seed, values in points.items() if values}
         if not points:
@@ -147,12 +148,12 @@ def as_csv(curves: Sequence[VariantCurve]) -> str:
 
 
 def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
-    metadata = group.metadata
+    content = group.content
     finished = finished_runs(group)
     sections = [learning(group, curves), final_returns(group, finished), runs(group)]
     title = text(group.title)
-    seeds = text(spoken(metadata["seeds"]))
-    experiment, board = text(metadata["experiment"]), text(metadata["board"])
+    seeds = text(spoken(content.seeds))
+    experiment, board = text(content.experiment), text(content.board)
     return document(
         title=title,
         kicker=f"Training report · {experiment} on {board}, seeds {seeds}",
@@ -164,25 +165,25 @@ def page(group: GroupFolder, curves: Sequence[VariantCurve]) -> str:
     )
 
 
-def finished_runs(group: GroupFolder) -> dict[RunName, Mapping[str, Any]]:
+def finished_runs(group: GroupFolder) -> dict[RunName, Run]:
     """run.json of those that have finished."""
-    found: dict[RunName, Mapping[str, Any]] = {}
+    found: dict[RunName, Run] = {}
     for name in group.run_names():
         run = run_of(group, name)
-        if run is not None and run.metadata.get("state") == "finished":
-            found[name] = run.metadata
+        if run is not None and (content := run.content).state == "finished":
+            found[name] = content
     return found
 
 
-def returns_of(finished: Mapping[RunName, Mapping[str, Any]], variant: str) -> list[float]:
+def returns_of(finished: Mapping[RunName, Run], variant: str) -> list[float]:
     return [
-        float(metadata["return_mean"])
-        for name, metadata in finished.items()
-        if name.variant == variant and metadata.get("return_mean") is not None
+        run.return_mean
+        for name, run in finished.items()
+        if name.variant == variant and run.return_mean is not None
     ]
 
 
-def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> str:
+def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
     """One sentence: how many have finished, and what they end at."""
     names = list(group.run_names())
     told = f"{len(finished)} of {len(names)} runs have finished"
@@ -211,7 +212,7 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -
     )
 
 
-def tiles(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> list[str]:
+def tiles(group: GroupFolder, finished: Mapping[RunName, Run]) -> list[str]:
     shown = [tile("runs finished", number(len(finished)), f"of {len(list(group.run_names()))}")]
     if len(group.variants) == 1:
         figures = statistics_of(returns_of(finished, group.variants[0].name))
@@ -219,10 +220,10 @@ def tiles(group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]) -> 
             for name, key in (("mean return", "mean"), ("median", "median"), ("worst", "worst")):
                 note = f"over {figures['runs']} seeds"
                 shown.append(tile(name, number(float(figures[key] or 0), 1), note))
-    steps = {int(metadata.get("step", 0)) for metadata in finished.values()}
+    steps = {run.step for run in finished.values()}
     if steps:
         shown.append(tile("training steps", number(max(steps)), "each"))
-    train_s = sum(float(metadata.get("train_s") or 0.0) for metadata in finished.values())
+    train_s = sum(run.train_s or 0.0 for run in finished.values())
     if train_s:
         shown.append(tile("training time", text(duration(train_s)), "of all runs together"))
     return shown
@@ -239,7 +240,7 @@ def learning(group: GroupFolder, curves: Sequence[VariantCurve]) -> Section | No
     )
     if len(curves) == 1:
         lead += " Thin lines are the seeds."
-    body = learning_curves(curves, group.metadata["x_axis"], group.metadata["y_axis"])
+    body = learning_curves(curves, group.content.x_axis, group.content.y_axis)
     return Section("Learning curves", lead, body)
 
 
@@ -294,9 +295,7 @@ def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
     )
 
 
-def final_returns(
-    group: GroupFolder, finished: Mapping[RunName, Mapping[str, Any]]
-) -> Section | None:
+def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Section | None:
     """The table of what the variants end at."""
     rows = []
     for variant in group.variants:
@@ -316,22 +315,21 @@ def runs(group: GroupFolder) -> Section:
     """Every run: how it stands, and the hash of the state that it ends in."""
     rows = []
     for name in group.run_names():
-        run = run_of(group, name)
-        metadata = run.metadata if run is not None else {}
-        mean = metadata.get("return_mean")
-        digest = str(metadata.get("state_sha256") or "")
+        folder = run_of(group, name)
+        run = Run(state="not begun") if folder is None else folder.content
+        mean, digest = run.return_mean, run.state_sha256 or ""
         rows.append(
             (
                 str(name.folder),
-                str(metadata.get("state", "not begun")),
-                number(float(metadata.get("step", 0))),
-                number(float("nan") if mean is None else float(mean), 1),
+                run.state,
+                number(run.step),
+                number(float("nan") if mean is None else mean, 1),
                 Html(f'<span class="mono" title="{text(digest)}">{text(digest[:12])}</span>'),
             )
         )
     heads = ("run", "", "steps", "return", "state SHA-256")
     lead = "Each is an ordinary run: <code>rlt report</code> and the others take its folder."
-    shared = group.metadata["settings"]
+    shared = group.content.settings
     if shared:
         lead += f" All have {settings_in_words(shared)}."
     if len(group.variants) > 1:

@@ -28,8 +28,8 @@ def write_report(run_name: str | Path | RunFolder, output: Path | None = None) -
 
 
 def page(data: RunData) -> str:
-    experiment = text(data.metadata.get("experiment", "unknown experiment"))
-    board = text(data.metadata.get("board", "unknown board"))
+    experiment = text(data.run.experiment or "unknown experiment")
+    board = text(data.run.board or "unknown board")
     sections = [shown for section in SECTIONS if (shown := section(data)) is not None]
     return document(
         title=f"{experiment} on {board}",
@@ -46,7 +46,7 @@ def verdict(data: RunData) -> str:
     """One sentence: what came out, against what."""
     steps = number(data.steps_done)
     if data.evaluation is None:
-        state = text(data.metadata.get("state", "unfinished"))
+        state = text(data.run.state or "unfinished")
         return f"Training has done {steps} steps and is {state}; no policy has been fetched yet."
     evaluation = data.evaluation
     sentence = (
@@ -84,18 +84,18 @@ def tiles(data: RunData) -> Iterable[str]:
                 f"{number(100 * evaluation.success_rate)} <small>%</small>",
                 f"return of at least {number(evaluation.success_return or 0.0)}",
             )
-    wanted = data.metadata.get("steps")
+    wanted = data.run.steps
     if wanted:
         note = "all of them" if data.steps_done >= wanted else f"of {text(number(wanted))}"
         yield tile("training steps", number(data.steps_done), f"{note}, seed {text(data.seed)}")
-    train_s = data.metadata.get("train_s")
+    train_s = data.run.train_s
     if train_s:
         where = "wall clock here, emulated" if data.is_emulated else "wall clock"
-        yield tile("training time", text(duration(float(train_s))), where)
-        learning_s = float(train_s) - float(data.metadata.get("evaluation_s") or 0.0)
+        yield tile("training time", text(duration(train_s)), where)
+        learning_s = train_s - (data.run.evaluation_s or 0.0)
         if learning_s > 0:
             yield tile("steps per second", number(data.steps_done / learning_s), where)
-    digest = str(data.metadata.get("state_sha256") or "")
+    digest = data.run.state_sha256
     if digest:
         yield tile(
             "training state",

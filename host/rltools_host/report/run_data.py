@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.task import Task
 
@@ -41,9 +43,9 @@ class RunData:
     hyperparameters: Sequence[Parameter]  # as the experiment has them here now
     metrics_described: Sequence[Metric]  # likewise
 
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        return self.folder.metadata
+    @cached_property
+    def run(self) -> Run:
+        return self.folder.content
 
     @property
     def goal(self) -> float | None:
@@ -60,15 +62,17 @@ class RunData:
 
     @property
     def seed(self) -> Any:
-        return self.metadata.get("seed", self.image.seed if self.image else "\N{EN DASH}")
+        if self.run.seed is not None:
+            return self.run.seed
+        return self.image.seed if self.image else "\N{EN DASH}"
 
     @property
     def board_title(self) -> str:
-        return self.board.title if self.board else str(self.metadata.get("board", ""))
+        return self.board.title if self.board else self.run.board
 
     @property
     def is_emulated(self) -> bool:
-        return bool(identity_of(self.metadata).get("counts_instructions"))
+        return self.run.identity.counts_instructions
 
 
 def collect(folder: RunFolder) -> RunData:
@@ -85,7 +89,7 @@ def collect(folder: RunFolder) -> RunData:
         image=image,
         evaluation=evaluation,
         episode=episode,
-        board=known_board(folder.metadata),
+        board=known_board(folder.content),
         hyperparameters=described_hyperparameters(folder, description),
         metrics_described=described_metrics(folder, description),
     )
@@ -106,7 +110,7 @@ def evaluate_here(
             print(f"note: the report is without episodes: {error}", file=sys.stderr)
             return None, None
     if not evaluation.gymnasium_has(image.environment):
-        values = folder.metadata.get("hyperparameters") or {}
+        values = folder.content.hyperparameters
         core = evaluation.evaluate_policy(
             image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE, hyperparameters=values
         )
@@ -158,7 +162,7 @@ def described_hyperparameters(
     """Of the experiment as it is here now, if it still is the run's."""
     if description is None:
         return ()
-    values = folder.metadata.get("hyperparameters") or {}
+    values = folder.content.hyperparameters
     known = [entry for entry in description.hyperparameters if entry.name in values]
     return known if len(known) == len(values) else ()
 
@@ -167,21 +171,16 @@ def described_metrics(
     folder: RunFolder, description: ExperimentDescription | None
 ) -> Sequence[Metric]:
     """Of the experiment as it is here now, if it still has the run's algorithm."""
-    if description is None or description.algorithm != folder.metadata.get("algorithm"):
+    if description is None or description.algorithm != folder.content.algorithm:
         return ()
     return description.metrics
 
 
-def known_board(metadata: Mapping[str, Any]) -> Board | None:
+def known_board(run: Run) -> Board | None:
     try:
-        return load_board(str(metadata.get("board", "")))
+        return load_board(run.board)
     except RltError:
         return None
-
-
-def identity_of(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    identity = metadata.get("identity")
-    return identity if isinstance(identity, Mapping) else {}
 
 
 def values_of(rows: Sequence[Mapping[str, Any]], key: str) -> Values:

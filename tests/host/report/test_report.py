@@ -20,6 +20,7 @@ from html_page import Page
 from policy_samples import sample_images
 from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
+from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
@@ -38,6 +39,7 @@ from rltools_host.report.sections import (
     provenance,
 )
 from rltools_host.report.sections.board import MemoryPart, memory_map, section_sizes
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
 from rltools_host.toolchain import tools
 
@@ -289,7 +291,7 @@ def test_runs_on_a_board_with_other_bits_are_not_compared(
     folder = make_run(tmp_path / "20260101-000000-a", policy, board=board)
     make_run(tmp_path / "20260101-000001-b", None, board=other, state_sha256="11" * 32)
     make_run(tmp_path / "20260101-000002-c", None, board="qemu-cortex-m7")
-    companions = {run.metadata["board"] for run in provenance.find_companions(folder)}
+    companions = {run.content.board for run in provenance.find_companions(folder)}
     assert companions == ({"qemu-cortex-m7"} if board == "host" else set())
 
 
@@ -443,8 +445,12 @@ def test_durations(seconds: float, expected: str) -> None:
     assert markup.duration(seconds) == expected
 
 
+def stated(values: dict[str, Any]) -> Run:
+    return typed(values, Run)
+
+
 def test_the_memory_map_fills_each_region_exactly() -> None:
-    regions = memory_map(metadata())
+    regions = memory_map(stated(metadata()))
     assert [region.name for region in regions] == ["RAM1", "RAM2"]
     for region in regions:
         assert sum(part.bytes for part in region.parts) == region.bytes
@@ -460,6 +466,7 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
 ) -> None:
     """Sections of the ELF count where it is older than the run and of the same sizes."""
     values = metadata()
+    run = stated(values)
     program = tmp_path / "train" / "pendulum-td3.elf"
     program.parent.mkdir()
     program.write_bytes(b"")
@@ -467,13 +474,14 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     monkeypatch.setattr(Project, "board_build", lambda _project, _board: tmp_path)
     monkeypatch.setattr(memory, "memory_usage", lambda _board, _program: values["memory"])
     monkeypatch.setattr(board, "section_sizes", lambda _program: sections)
-    assert memory_map(values)[0].parts[0] == MemoryPart("learner", "learner", 218_112)  # newer
+    learner = MemoryPart("learner", "learner", 218_112)
+    assert memory_map(run)[0].parts[0] == learner, "the program is newer"
     os.utime(program, (0, 0))
-    parts = {part.name: part.bytes for part in memory_map(values, 18_476)[0].parts}
+    parts = {part.name: part.bytes for part in memory_map(run, 18_476)[0].parts}
     assert parts["code"] == 70_000
     assert parts["other data"] == 294_104 - 218_112 - 74_944
     assert sum(parts.values()) == 524_288
-    assert MemoryPart("policy", "policy image", 18_476) in memory_map(values, 18_476)[1].parts
+    assert MemoryPart("policy", "policy image", 18_476) in memory_map(run, 18_476)[1].parts
 
 
 def test_sections_are_those_of_the_toolchain(tmp_path: Path) -> None:
@@ -489,9 +497,9 @@ def test_sections_are_those_of_the_toolchain(tmp_path: Path) -> None:
 def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
     values = metadata(board="none")
     values["identity"]["learner_bytes"] = 10_000_000
-    region = memory_map(values)[0]
+    region = memory_map(stated(values))[0]
     assert [part.kind for part in region.parts] == ["other", "free"]
-    assert memory_map(metadata(memory=[])) == []
+    assert memory_map(stated(metadata(memory=[]))) == []
 
 
 def test_angles_are_not_joined_across_their_wrap() -> None:
@@ -576,7 +584,7 @@ def test_only_the_picture_knows_of_pendulums() -> None:
 
 
 def benchmark_html(section: Callable[[Any], Section | None], **metadata: str) -> str:
-    data: Any = SimpleNamespace(metadata=metadata)
+    data: Any = SimpleNamespace(run=stated(metadata))
     found = section(data)
     return found.html() if found else ""
 

@@ -50,7 +50,7 @@ def libraries(
 
 
 def times(data: RunData) -> Section | None:
-    algorithm = str(data.metadata.get("algorithm", "")).lower()
+    algorithm = data.run.algorithm.lower()
     if algorithm not in training.ALGORITHMS:
         return None
     document = newest(training.result_path(algorithm), training.lines, "train_s")
@@ -83,7 +83,7 @@ def cells_of_time(entry: Mapping[str, Any]) -> Iterable[str]:
 
 
 def rates_of_ppo(data: RunData) -> Section | None:
-    if data.metadata.get("experiment") != PPO_EXPERIMENT:
+    if data.run.experiment != PPO_EXPERIMENT:
         return None
     document = newest(ppo.result_path(), ppo_result.lines, "steps_s")
     if document is None:

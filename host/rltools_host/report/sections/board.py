@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
@@ -24,6 +25,7 @@ from rltools_host.files import read_json
 from rltools_host.hil import result
 from rltools_host.report.markup import Section, duration, number, table, text
 from rltools_host.report.run_data import RunData, values_of
+from rltools_host.runs.contents import Run, StatedIdentity
 
 STACK_SECTIONS = (".stack", ".handler_stack")
 DATA_SECTION = ".bss"  # learner, scratch and the little that the application keeps
@@ -44,7 +46,7 @@ PAPER_INFERENCE_US = {
 
 
 def memory(data: RunData) -> Section | None:
-    regions = memory_map(data.metadata, len(data.image.data) if data.image else 0)
+    regions = memory_map(data.run, len(data.image.data) if data.image else 0)
     if not regions:
         return None
     bars = []
@@ -91,34 +93,31 @@ class MemoryRegion:
     parts: tuple[MemoryPart, ...]
 
 
-def memory_map(metadata: Mapping[str, Any], policy_bytes: int = 0) -> list[MemoryRegion]:
+def memory_map(run: Run, policy_bytes: int = 0) -> list[MemoryRegion]:
     """The memories of the board that a run was trained on, by its run.json; none for the host."""
-    regions_told = metadata.get("memory") or []
-    if not regions_told:
+    if not run.memory:
         return []
-    identity = metadata.get("identity") or {}
-    sections = sections_of_run(metadata)
+    sections = sections_of_run(run)
     regions = []
-    for index, entry in enumerate(regions_told):
-        used = int(entry["used_bytes"])
-        if len(regions_told) > 1 and index == len(regions_told) - 1:  # holds the bulk
+    for index, entry in enumerate(run.memory):
+        if len(run.memory) > 1 and index == len(run.memory) - 1:  # holds the bulk
             parts = [
-                MemoryPart("replay", "replay buffer", int(identity.get("replay_bytes") or 0)),
+                MemoryPart("replay", "replay buffer", run.identity.replay_bytes),
                 MemoryPart("policy", "policy image", policy_bytes),
             ]
         else:
-            parts = fast_parts(identity, sections, used)
-        regions.append(fill(str(entry["name"]), int(entry["bytes"]), used, parts))
+            parts = fast_parts(run.identity, sections, entry.used_bytes)
+        regions.append(fill(entry.name, entry.bytes, entry.used_bytes, parts))
     return regions
 
 
 def fast_parts(
-    identity: Mapping[str, Any], sections: Mapping[str, int], used: int
+    identity: StatedIdentity, sections: Mapping[str, int], used: int
 ) -> list[MemoryPart]:
     """Code, learner, scratch and stack; in finer parts where the ELF's sections are known."""
     state = [
-        MemoryPart(kind, kind, int(identity.get(f"{kind}_bytes") or 0))
-        for kind in ("learner", "scratch")
+        MemoryPart("learner", "learner", identity.learner_bytes),
+        MemoryPart("scratch", "scratch", identity.scratch_bytes),
     ]
     if not sections:
         return state
@@ -146,26 +145,26 @@ def fill(name: str, size: int, used: int, named: Iterable[MemoryPart]) -> Memory
     return MemoryRegion(name, size, (*parts, MemoryPart("free", "free", size - used)))
 
 
-def sections_of_run(metadata: Mapping[str, Any]) -> dict[str, int]:
+def sections_of_run(run: Run) -> dict[str, int]:
     """Sizes of the sections of the run's firmware, if it is still there as it was."""
-    board_name, experiment = str(metadata.get("board")), str(metadata.get("experiment"))
     try:
-        board = load_board(board_name)
-        program = firmware.program_path(board, experiment)
-        if not program.is_file() or program.stat().st_mtime > latest_start_s(metadata):
+        board = load_board(run.board)
+        program = firmware.program_path(board, run.experiment)
+        if not program.is_file() or program.stat().st_mtime > latest_start_s(run):
             return {}
-        if elf_memory.memory_usage(board, program) != metadata.get("memory"):
+        if elf_memory.memory_usage(board, program) != [
+            structs.asdict(entry) for entry in run.memory
+        ]:
             return {}
         return section_sizes(program)
     except (RltError, OSError):
         return {}
 
 
-def latest_start_s(metadata: Mapping[str, Any]) -> float:
+def latest_start_s(run: Run) -> float:
     """When the run was last started or resumed, in seconds since 1970; firmware is older."""
-    sessions = metadata.get("sessions") or [metadata]
     try:
-        started_us = microseconds_of(str(sessions[-1].get("started")))
+        started_us = microseconds_of(run.sessions[-1].started if run.sessions else run.started)
     except ValueError:
         return -math.inf
     return started_us / 1e6 + 1  # run.json has whole seconds
@@ -193,19 +192,19 @@ def section_sizes(program: Path) -> dict[str, int]:
 
 def timings(data: RunData) -> Section | None:
     rows = []
-    train_s = data.metadata.get("train_s")
+    train_s = data.run.train_s
     if train_s:
-        rows.append(("wall clock of the host", duration(float(train_s))))
-        evaluation_s = float(data.metadata.get("evaluation_s") or 0.0)
+        rows.append(("wall clock of the host", duration(train_s)))
+        evaluation_s = data.run.evaluation_s or 0.0
         if evaluation_s:
             rows.append(("of that, in evaluations", duration(evaluation_s)))
-        if float(train_s) > evaluation_s:
-            rate = data.steps_done / (float(train_s) - evaluation_s)
+        if train_s > evaluation_s:
+            rate = data.steps_done / (train_s - evaluation_s)
             told = f"{number(rate, 1)} steps per second"
             rows.append(("training speed, seen from the host, without them", told))
     progress = data.rows("progress")
     counts = values_of(progress, "counter")
-    total = float(data.metadata.get("guest_instructions") or (counts[-1] if counts.size else 0))
+    total = float(data.run.guest_instructions or (counts[-1] if counts.size else 0))
     if math.isfinite(total) and total > 0:
         unit = "guest instructions" if data.is_emulated else "µs of the board's clock"
         rows.append((f"{unit}, training and evaluations", number(total)))

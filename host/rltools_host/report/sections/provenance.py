@@ -12,7 +12,8 @@ import numpy as np
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.report.markup import Html, Section, number, table, text
-from rltools_host.report.run_data import RunData, identity_of, known_board
+from rltools_host.report.run_data import RunData, known_board
+from rltools_host.runs.contents import Run, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import run_names
 
@@ -20,8 +21,8 @@ from rltools_host.runs.names import run_names
 
 
 def same_bits(data: RunData) -> Section | None:
-    digest = str(data.metadata.get("state_sha256") or "")
-    if not digest or data.image is None:
+    digest = data.run.state_sha256
+    if digest is None or data.image is None:
         return None
     rows = [same_bits_row(data.folder, digest, is_this=True)]
     rows += [same_bits_row(other, digest, is_this=False) for other in find_companions(data.folder)]
@@ -35,7 +36,7 @@ def same_bits(data: RunData) -> Section | None:
 
 
 def same_bits_row(folder: RunFolder, expected: str, *, is_this: bool) -> tuple[str, ...]:
-    digest = str(folder.metadata.get("state_sha256"))
+    digest = folder.content.state_sha256 or ""
     if is_this:
         badge = "this run"
     elif digest == expected:
@@ -43,7 +44,7 @@ def same_bits_row(folder: RunFolder, expected: str, *, is_this: bool) -> tuple[s
     else:
         badge = '<span class="badge bad">other bits</span>'
     return (
-        str(folder.metadata.get("board")),
+        folder.content.board,
         Html(f"<code>{text(digest)}</code>"),
         Html(badge),
     )
@@ -59,38 +60,34 @@ def find_companions(folder: RunFolder) -> list[RunFolder]:
             other = RunFolder.open(folder.path.parent / name)
         except RltError:
             continue
-        same = ("experiment", "fingerprint", "seed", "steps")
-        if any(other.metadata.get(key) != folder.metadata.get(key) for key in same):
-            continue
-        if training_of(other.metadata) != training_of(folder.metadata):
-            continue
-        if other.metadata.get("board") == folder.metadata.get("board"):
+        its, ours = other.content, folder.content
+        if training_of(its) != training_of(ours) or its.board == ours.board:
             continue
         if not (gives_the_same_bits(folder) and gives_the_same_bits(other)):
             continue
-        if other.metadata.get("state_sha256") and other.metadata.get("state") == "finished":
-            companions[str(other.metadata.get("board"))] = other
+        if its.state_sha256 is not None and its.state == "finished":
+            companions[its.board] = other
     return list(companions.values())
 
 
 def gives_the_same_bits(folder: RunFolder) -> bool:
     """Whether the run's board is meant to; one that is not described here any more is."""
-    board = known_board(folder.metadata)
+    board = known_board(folder.content)
     return board is None or board.bit_identical
 
 
-def training_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The hyperparameters that influence the training state."""
+def training_of(run: Run) -> tuple[Any, ...]:
+    """What decides the training state."""
     watching = ("report_every", "eval_every", "eval_episodes")
-    values = metadata.get("hyperparameters") or {}
-    return {name: value for name, value in values.items() if name not in watching}
+    values = {name: value for name, value in run.hyperparameters.items() if name not in watching}
+    return run.experiment, run.fingerprint, run.seed, run.steps, values
 
 
 # -- hyperparameters -------------------------------------------------------------------------------
 
 
 def hyperparameters(data: RunData) -> Section | None:
-    values = data.metadata.get("hyperparameters") or {}
+    values = data.run.hyperparameters
     if not values:
         return None
     described = {entry.name: entry for entry in data.hyperparameters}
@@ -120,7 +117,7 @@ def hyperparameters(data: RunData) -> Section | None:
 
 def is_default(data: RunData, name: str) -> bool:
     """Whether the run's value is the default, to the precision of a float."""
-    value = (data.metadata.get("hyperparameters") or {}).get(name)
+    value = data.run.hyperparameters.get(name)
     for entry in data.hyperparameters:
         if entry.name == name:
             return bool(np.float32(entry.default) == np.float32(value))
@@ -129,12 +126,11 @@ def is_default(data: RunData, name: str) -> bool:
 
 def is_the_boards(data: RunData, name: str) -> bool:
     """Whether the value is what the board's description gives; it does not influence training."""
-    values = data.metadata.get("hyperparameters") or {}
-    environments = (data.metadata.get("learning") or {}).get("environments", 1)
+    environments = data.run.learning.get("environments", 1)
     return (
         name == "report_every"
         and data.board is not None
-        and values.get(name) == data.board.report_every * environments
+        and data.run.hyperparameters.get(name) == data.board.report_every * environments
     )
 
 
@@ -150,30 +146,30 @@ def plain(value: Any) -> str:
 
 
 def provenance(data: RunData) -> Section | None:
-    metadata, identity = data.metadata, identity_of(data.metadata)
+    run, identity = data.run, data.run.identity
     rows: list[tuple[str, Any]] = [("run", data.folder.name)]
     rows.append(("state", data.folder.state))
-    rows.append(("started", readable_time(metadata.get("started"))))
-    if metadata.get("state") != "training":  # else it is an earlier session's
-        rows.append(("ended", readable_time(metadata.get("ended"))))
-    rows.append(("source revision", revision_of(metadata)))
+    rows.append(("started", readable_time(run.started)))
+    if run.state != "training":  # else it is an earlier session's
+        rows.append(("ended", readable_time(run.ended)))
+    rows.append(("source revision", revision_of(run)))
     rows.append(("board", data.board_title))
-    rows.append(("board's kernels", identity.get("device")))
-    rows.append(("board's firmware revision", identity.get("revision")))
+    rows.append(("board's kernels", identity.device))
+    rows.append(("board's firmware revision", identity.revision))
     rows.append(("board's serial number", serial_number(identity)))
-    rows.append(("experiment's fingerprint", metadata.get("fingerprint")))
-    rows.append(("SHA-256 of the training state", metadata.get("state_sha256")))
+    rows.append(("experiment's fingerprint", run.fingerprint))
+    rows.append(("SHA-256 of the training state", run.state_sha256))
     if data.image is not None:
         rows.append(("SHA-256 of the policy image", data.image.sha256))
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
         rows.append(("policy network", network))
     rows.append(("faults of the environment", faults_of(data)))
     rows.append(("observations outside their range", data.folder.observations_outside or ""))
-    rows.append(("host", flat(metadata.get("host"))))
-    rows.append(("versions", flat(metadata.get("versions"))))
+    rows.append(("host", flat(run.host)))
+    rows.append(("versions", flat(run.versions)))
     known = [(name, code_or_text(name, value)) for name, value in rows if value not in (None, "")]
     command = ""
-    if metadata.get("experiment"):
+    if run.experiment:
         command = f"<h3>To reproduce</h3><pre><code>{text(reproduction(data))}</code></pre>"
     lead = "Where this run comes from, and how to get the same bits again."
     return Section("Provenance", lead, table((), known, columns=("",)) + command)
@@ -187,15 +183,14 @@ def faults_of(data: RunData) -> str:
     return f"{count}; first: {first.removeprefix(FAULT)}" if count else ""
 
 
-def serial_number(identity: Mapping[str, Any]) -> str:
+def serial_number(identity: StatedIdentity) -> str:
     """Empty where the board has none, which it says with zeros."""
-    digits = str(identity.get("unique_id") or "")
-    return digits if digits.strip("0") else ""
+    return identity.unique_id if identity.unique_id.strip("0") else ""
 
 
-def readable_time(value: Any) -> str:
+def readable_time(value: str) -> str:
     """2026-01-02T03:04:05+00:00 as 2026-01-02 03:04:05 UTC."""
-    return str(value or "").replace("T", " ", 1).replace("+00:00", " UTC")
+    return value.replace("T", " ", 1).replace("+00:00", " UTC")
 
 
 def code_or_text(name: str, value: Any) -> str:
@@ -203,41 +198,37 @@ def code_or_text(name: str, value: Any) -> str:
     return Html(f"<code>{text(value)}</code>") if is_code else str(value)
 
 
-def flat(value: Any) -> str:
+def flat(value: Mapping[str, object]) -> str:
     """A mapping as "name value, name value"."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {item}" for key, item in value.items() if item not in (None, ""))
-    return "" if value is None else str(value)
+    return ", ".join(f"{key} {item}" for key, item in value.items() if item not in (None, ""))
 
 
-def revision_of(metadata: Mapping[str, Any]) -> str:
-    revision = str(metadata.get("git_revision") or "")
-    if revision and metadata.get("git_dirty"):
-        return f"{revision} with uncommitted changes"
-    return revision
+def revision_of(run: Run) -> str:
+    if run.git_revision and run.git_dirty:
+        return f"{run.git_revision} with uncommitted changes"
+    return run.git_revision or ""
 
 
 def reproduction(data: RunData) -> str:
     """The commands that train the same bits."""
-    metadata = data.metadata
-    task = data.folder.content.gymnasium
+    run = data.run
+    task = run.gymnasium
     if task is not None and not task.is_named:
         return f"# train_gymnasium with {task.source}, as run.json says of it"
-    what = metadata.get("experiment") if task is None else shlex.join(task.words)
+    what = run.experiment if task is None else shlex.join(task.words)
     command = [
-        f"./rlt train {what} --board {metadata.get('board')}",
-        f"--seed {metadata.get('seed')} --steps {metadata.get('steps')}",
+        f"./rlt train {what} --board {run.board}",
+        f"--seed {run.seed} --steps {run.steps}",
     ]
-    values = metadata.get("hyperparameters") or {}
-    for name, value in values.items():
+    for name, value in run.hyperparameters.items():
         is_given = name in ("seed", "steps", "report_every") or not data.hyperparameters
         if not is_given and not is_default(data, name):
             command.append(f"--set {name}={plain(value)}")
     lines = [" ".join(command)]
     if task is not None and task.has_channels:
         lines.append("# and --channels with the names, units and ranges in run.json")
-    if revision := metadata.get("git_revision"):
+    if revision := run.git_revision:
         lines.insert(0, f"git checkout {revision}")
-    if metadata.get("git_dirty"):
+    if run.git_dirty:
         lines.insert(0, "# the sources had changes that were not committed: bits may differ")
     return "\n".join(lines)
