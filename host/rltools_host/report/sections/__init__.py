@@ -10,12 +10,11 @@ from rltools_host.report.run_data import RunData
 from rltools_host.report.sections import (
     benchmark,
     board,
-    board_flights,
     episodes,
     flights,
+    fly,
     learning,
     provenance,
-    px4_flight,
 )
 
 SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
@@ -23,8 +22,8 @@ SECTIONS: tuple[Callable[[RunData], Section | None], ...] = (
     episodes.one_episode,
     episodes.all_episodes,
     flights.section,
-    board_flights.section,
-    px4_flight.section,
+    fly.over_boards,
+    fly.with_px4,
     provenance.same_bits,
     board.memory,
     board.timings,

@@ -16,13 +16,13 @@ from rltools_host.flight.in_the_loop import CONTRACT
 from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
-from rltools_host.report.sections.board_flights import section
+from rltools_host.report.sections.fly import over_boards
 
 FILE, REPLAY = "flight-host.json", "flight-host.html"
 
 
 def html_of(folder: Path) -> str:
-    return section_html(section, folder, read_run_policy(str(folder)))
+    return section_html(over_boards, folder, read_run_policy(str(folder)))
 
 
 def flown(folder: Path, monkeypatch: pytest.MonkeyPatch, *faults: str) -> None:

@@ -14,7 +14,7 @@ from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
 from rltools_host.flight.series import Series, measure
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.report.sections.px4_flight import section
+from rltools_host.report.sections.fly import with_px4
 from rltools_host.vehicles.px4_result import (
     FILE,
     FailSafe,
@@ -69,7 +69,7 @@ def write(folder: Path, image: PolicyImage, *starts: StartResult, **fields: Any)
 
 
 def html_of(folder: Path, image: PolicyImage | None) -> str:
-    return section_html(section, folder, image)
+    return section_html(with_px4, folder, image)
 
 
 def cells(html: str, start: str) -> list[list[str]]:
