@@ -32,7 +32,7 @@ TARGET = "bench-forward"
 NETWORK = "13-64-64-4"
 LIMIT_S = 120.0
 LARGEST_DIFFERENCE = 1e-5  # of another order of additions
-REQUIREMENTS = harness.BENCHMARKS_DIRECTORY / "cmsis_dsp.txt"
+REQUIREMENTS = harness.PROGRAMS_DIRECTORY / "cmsis_dsp.txt"
 # Where the multiply-adds of a pass are, by a part of the function's symbol.
 HOT_LOOPS = {"optimised": "accumulate_terms", "cmsis-dsp": "arm_mat_vec_mult_f32"}
 OURS = ("generic", "optimised", "policy image")

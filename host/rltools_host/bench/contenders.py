@@ -141,7 +141,7 @@ TRAIN = "ours, rlt train"
 ROLLOUT = "mujoco.rollout"
 ENVPOOL = "envpool"
 SIMULATORS = (ENVPOOL, ROLLOUT)  # they learn nothing
-PPO_PEERS_DIRECTORY = harness.BENCHMARKS_DIRECTORY / "ppo_peers"
+PPO_PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "ppo"
 OBSERVATION_DIM, ACTION_DIM = 27, 8  # of Ant-v4, without contact forces
 SETUP_LIMIT_S = 600.0
 BOARD, EXPERIMENT = "host-threads", "ant-ppo"
@@ -199,7 +199,7 @@ def start_train(setting: Setting, directory: Path) -> TakesTurns:
 
 def start_rollout(setting: Setting, directory: Path) -> Contender:
     tools.ensure_group("mujoco")
-    script = harness.BENCHMARKS_DIRECTORY / "mujoco_rollout.py"
+    script = harness.PEERS_DIRECTORY / "mujoco_rollout.py"
     command = [sys.executable, str(script), "--threads", str(setting.threads)]
     return Contender(
         ROLLOUT, command, script_variables(setting), directory / "rollout.log", SETUP_LIMIT_S
@@ -228,7 +228,7 @@ def script_variables(setting: Setting) -> dict[str, str]:
     return {
         **harness.thread_variables(setting.threads),
         "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
-        "PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY),
+        "PYTHONPATH": str(harness.PEERS_DIRECTORY),
     }
 
 

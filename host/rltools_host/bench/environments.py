@@ -124,7 +124,7 @@ def starters(
     def script(name: str, command: Sequence[object], count: int) -> Contender:
         variables = {
             **harness.thread_variables(count),
-            "PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY),
+            "PYTHONPATH": str(harness.PEERS_DIRECTORY),
         }
         words = list(map(str, command))
         return Contender(name, words, variables, directory / f"{name}.log", LIMIT_S)
@@ -134,7 +134,7 @@ def starters(
             tools.ensure_group(group)
         return script(
             GYMNASIUM,
-            [sys.executable, harness.BENCHMARKS_DIRECTORY / "gymnasium_environments.py"],
+            [sys.executable, harness.PEERS_DIRECTORY / "gymnasium_environments.py"],
             1,
         )
 

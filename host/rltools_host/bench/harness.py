@@ -2,7 +2,7 @@
 virtual environments; contenders that are processes and take turns.
 
 Environments are pinned, made on demand, and lie outside the package. A contender, whose side is
-benchmarks/turns.py, says who it is, then answers orders, a line each. While one works the others
+peers/turns.py, says who it is, then answers orders, a line each. While one works the others
 are stopped. The time from an order to its answer is measured here, for all of them alike.
 """
 
@@ -33,7 +33,8 @@ from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
 Row = dict[str, Any]  # of a measurement
-BENCHMARKS_DIRECTORY = TREE.root / "benchmarks"
+PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"
+PEERS_DIRECTORY = PROGRAMS_DIRECTORY.parent / "peers"
 PROGRAM_LIMIT_S = 600.0
 
 # Every numeric library that a peer may bring is held to the one thread that we use ourselves.
@@ -117,7 +118,7 @@ def require_positive(**options: int) -> None:
 
 
 def build_program(name: str, board: str = "host") -> Path:
-    """A program of benchmarks/, built for this machine where it is not up to date."""
+    """A program of programs/, built for this machine where it is not up to date."""
     return cmake.build_targets(load_board(board), [name]) / name
 
 
@@ -218,7 +219,7 @@ def measure(
     """Runs a peer's script with one thread; the JSON object on the last line that has one."""
     temporary = python.parent.parent / "tmp"  # what a peer compiles or leaves behind is its own
     temporary.mkdir(exist_ok=True)
-    environment = {"PYTHONPATH": str(BENCHMARKS_DIRECTORY), "TMPDIR": str(temporary)}
+    environment = {"PYTHONPATH": str(PEERS_DIRECTORY), "TMPDIR": str(temporary)}
     result = run_to_end(
         name,
         [str(python), str(script), *map(str, arguments)],

@@ -26,7 +26,7 @@ from rltools_host.ui.table import aligned
 
 WIDTHS = (13, 64, 64, 4)
 BATCH = 256
-PEERS_DIRECTORY = harness.BENCHMARKS_DIRECTORY / "inference_peers"
+PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "inference"
 PEER_LIMIT_S = 600.0
 TOLERANCE = 1e-4
 OURS = "ours"

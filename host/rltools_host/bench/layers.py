@@ -1,6 +1,6 @@
 """`rlt bench layers`: a dense layer's three products by width, our kernels and OpenBLAS's.
 
-The programs of benchmarks/layers.cpp, one for each width, measure one shape at a time, all sides
+The programs of programs/layers.cpp, one for each width, measure one shape at a time, all sides
 taking turns with the core's peak.
 """
 
@@ -16,7 +16,7 @@ from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
 
-WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # benchmarks/layers.cpp lists them too
+WIDTHS = (16, 32, 64, 128, 256, 512, 1024)  # programs/layers.cpp lists them too
 BATCHES = (1, 32, 100, 256)
 OURS_BOARD = "host"
 BLAS_BOARD = "host-blas"

@@ -1,7 +1,7 @@
 """`rlt bench roofline`: one TD3 step against the multiply-add peak of the core that it runs on.
 
-benchmarks/roofline.cpp measures; here medians become ratios, which hold on a busy machine too.
-benchmarks/two_threads.cpp compares the run with one that has a second thread.
+programs/roofline.cpp measures; here medians become ratios, which hold on a busy machine too.
+programs/two_threads.cpp compares the run with one that has a second thread.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def evaluated(raw: Mapping[str, Any]) -> dict[str, Any]:
     if not raw["same_bits"]:
         raise VerificationError(
             "the run with clocks ended in other bits than train_step: bring profiled_train_step "
-            "of benchmarks/roofline.cpp up to date with rl/algorithms/td3.h"
+            "of programs/roofline.cpp up to date with rl/algorithms/td3.h"
         )
     operations = sum(phase["operations"] for phase in raw["phases"])
     ticks = sum(phase["ticks"] for phase in raw["phases"])

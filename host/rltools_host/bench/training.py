@@ -27,7 +27,7 @@ STEPS = 10_000
 EPISODES = 100
 REPETITIONS = 3
 QUICK_PEER = "pytorch"
-PEERS_DIRECTORY = harness.BENCHMARKS_DIRECTORY / "peers"
+PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "training"
 
 
 def peer_names(script: str, directory: Path = PEERS_DIRECTORY) -> list[str]:

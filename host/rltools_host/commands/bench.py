@@ -58,7 +58,7 @@ def train_command(
     ] = False,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of benchmarks/peers. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of bench/peers/training. [default: all]"),
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
@@ -90,7 +90,7 @@ def ppo_command(
     context: typer.Context,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of benchmarks/ppo_peers. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of bench/peers/ppo. [default: all]"),
     ] = None,
     threads: Annotated[
         int, typer.Option(metavar="N", help="Threads and cores of each contender.")
@@ -174,7 +174,7 @@ def inference_command(
     context: typer.Context,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of benchmarks/inference_peers. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of bench/peers/inference. [default: all]"),
     ] = None,
     repetitions: Annotated[
         int, typer.Option(metavar="N", help="Repetitions; the median counts.")

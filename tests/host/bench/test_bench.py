@@ -23,7 +23,6 @@ from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
-from rltools_host.tree import TREE
 
 PHASES = [
     "act",
@@ -410,7 +409,7 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
     import gymnasium
     import numpy as np
 
-    monkeypatch.syspath_prepend(str(harness.BENCHMARKS_DIRECTORY))
+    monkeypatch.syspath_prepend(str(harness.PEERS_DIRECTORY))
     import peer_run
 
     def policy(observations: Any) -> Any:
@@ -440,7 +439,7 @@ def test_evaluation_of_peers_is_gymnasium_s_own(monkeypatch: pytest.MonkeyPatch)
 def test_peers_have_the_experiment_s_settings(
     experiment: str, names: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(harness.BENCHMARKS_DIRECTORY))
+    monkeypatch.syspath_prepend(str(harness.PEERS_DIRECTORY))
     import peer_run
 
     settings = peer_run.Settings(seed=0, steps=1)
@@ -460,7 +459,7 @@ def test_peers_have_the_experiment_s_settings(
     "folder",
     [
         pytest.param(path.parent, id=f"{path.parent.parent.name}/{path.parent.name}")
-        for path in sorted((TREE.root / "benchmarks").glob("*peers/*/requirements.txt"))
+        for path in sorted(harness.PEERS_DIRECTORY.glob("*/*/requirements.txt"))
     ],
 )
 def test_every_peer_is_pinned_and_parses(folder: Path) -> None:

@@ -261,7 +261,7 @@ def test_unknown_peer_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_peers_have_the_experiment_s_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
-    monkeypatch.syspath_prepend(str(harness.BENCHMARKS_DIRECTORY))
+    monkeypatch.syspath_prepend(str(harness.PEERS_DIRECTORY))
     import ppo_run
 
     settings = ppo_run.Settings(seed=0, threads=1, published=False, steps=1)

@@ -1,6 +1,6 @@
 // ppo_loop SEED STEPS: training of ant-ppo in one process as the firmware of board host-threads
 // does it, with the threads that RLT_THREADS says, but without link, screen, log and evaluations.
-// It takes turns with `rlt bench ppo`'s other contenders (benchmarks/turns.py): an order is a
+// It takes turns with `rlt bench ppo`'s other contenders (peers/turns.py): an order is a
 // number of environment steps, in whole iterations.
 // Requires: mujoco
 #define RLT_EXPERIMENT AntPpo

@@ -1,6 +1,6 @@
 """What every peer of `rlt bench ppo` shares: the setting, EnvPool's environments, the turns.
 
-benchmarks/ppo_peers/<name>/run.py imports it first and calls begin().
+ppo/<name>/run.py imports it first and calls begin().
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Made:
     def __call__(self, script: str, limit_s: float = 60.0) -> Contender:
         path = self.directory / f"{len(self.all)}.py"
         path.write_text(IMPORTS + script)
-        variables = {"PYTHONPATH": str(harness.BENCHMARKS_DIRECTORY)}
+        variables = {"PYTHONPATH": str(harness.PEERS_DIRECTORY)}
         command = [sys.executable, str(path)]
         contender = Contender("it", command, variables, path.with_suffix(".log"), limit_s)
         self.all.append(contender)

@@ -1,5 +1,4 @@
-"""What a step costs in a task of Gymnasium's that the core trains on: python -m
-benchmarks.gymnasium_steps.
+"""What a step costs in a task of Gymnasium's that the core trains on: python gymnasium_steps.py.
 
 Gymnasium's own loop with random actions, against runs that warm up only: their actions are random
 too, each step goes through the socket, and nothing is learnt. Rounds take turns; the fastest of

@@ -1,6 +1,6 @@
 """What every peer of `rlt bench inference` shares: the network, the clock, the line that is read.
 
-benchmarks/inference_peers/<name>/run.py makes its two functions and calls run().
+inference/<name>/run.py makes its two functions and calls run().
 """
 
 from __future__ import annotations

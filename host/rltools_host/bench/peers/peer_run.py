@@ -1,6 +1,6 @@
 """What every peer of `rlt bench train` shares: the setting, the stopwatch, the evaluation.
 
-benchmarks/peers/<name>/<algorithm>.py imports it first, trains in its own way, and calls run().
+training/<name>/<algorithm>.py imports it first, trains in its own way, and calls run().
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 // Steps a second of environments of the core, with observation, reward and new episodes: what the
 // programs environment_steps and mujoco_environment_steps do. Both take turns with the other
-// contenders of `rlt bench environments` (benchmarks/turns.py): an order is a task, how many
+// contenders of `rlt bench environments` (peers/turns.py): an order is a task, how many
 // environments of it, and how many steps of all of them together.
 #pragma once
 
