@@ -19,7 +19,6 @@ from foreign_runs import make_evil_file, make_foreign_group, make_foreign_run
 from rltools_host import cli
 from rltools_host.errors import DamagedFileError, DiskError
 from rltools_host.files import parse_json, read_json, read_limited
-from rltools_host.hil.result import lines
 from rltools_host.policies.image import read_run_policy
 from rltools_host.project import Project
 from rltools_host.report.markup import text
@@ -275,5 +274,3 @@ def test_paths_of_any_bytes(tmp_path: Path) -> None:
 def test_what_is_shown() -> None:
     assert text("a\udcffb<\ud800") == "a?b&lt;?"
     assert without_commands("a\x1b[2J\u202e\ud800\udcffb\n") == "a?[2J??\udcffb\n"
-    with pytest.raises((TypeError, AttributeError)):
-        lines(["parity"])  # type: ignore[list-item]

@@ -11,11 +11,12 @@ import typer
 
 from rltools_host.boards.description import ALL_EMULATED
 from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, ProgressLine
+from rltools_host.documents import typed
 from rltools_host.errors import RltError
 from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
-from rltools_host.hil.result import Result, histogram_lines, lines
+from rltools_host.hil.result import Found, Result, histogram_lines, lines
 from rltools_host.policies.board import place_of_run
 from rltools_host.ui.table import aligned
 
@@ -76,7 +77,8 @@ def run(
         documents = [whole]
     print("\n".join(lines(documents)))
     if sys.stdout.isatty():
-        print("\n".join(line for document in documents for line in histogram_lines(document)))
+        found: list[Found] = [typed(each, Found) for each in documents if "parity" in each]
+        print("\n".join(line for each in found for line in histogram_lines(each)))
     if out is not None:
         write_atomically(out, (json.dumps(whole, indent=1) + "\n").encode())
     if failure is not None:

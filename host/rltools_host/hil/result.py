@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
 from numpy.typing import NDArray
 
 from rltools_host.build.memory import Footprint
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import Identity
 from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient
+from rltools_host.documents import Count, Digest, Line, Number, typed
 from rltools_host.hil.parity import Parity
 from rltools_host.policies.image import PolicyImage
 from rltools_host.ui.table import aligned
@@ -153,66 +155,107 @@ class Result:
         }
 
 
-def unit_of(document: Mapping[str, Any]) -> str:
-    return INSTRUCTIONS if INSTRUCTIONS in document else TIME
+# -- what was found, as it is written --------------------------------------------------------------
 
 
-def number_text(value: Any) -> str:
+class Histogram(Struct, frozen=True):
+    edges: Annotated[list[Count], Meta(min_length=1)]
+    counts: list[Count]
+
+
+class Statistics(Struct, frozen=True):
+    min: Count
+    mean: Number
+    median: Count
+    p99: Count
+    p999: Count
+    max: Count
+    histogram: Histogram
+
+
+class Costs(Struct, frozen=True):
+    """By one of the units; null where the bits were wrong."""
+
+    instructions: Statistics | UnsetType | None = UNSET
+    time_us: Statistics | None = None
+
+
+class Agreement(Struct, frozen=True):
+    inputs: Count
+    not_finite_inputs: Count
+    mismatches: Count
+    executor_calls: Count
+    executor_mismatches: Count
+
+    def __str__(self) -> str:
+        """For example "1,000 of 1,000 inputs, 65 of 65 calls"."""
+        inputs, calls = self.inputs + self.not_finite_inputs, self.executor_calls
+        return (
+            f"{inputs - self.mismatches:,} of {inputs:,} inputs, "
+            f"{calls - self.executor_mismatches:,} of {calls:,} calls"
+        )
+
+
+class Found(Costs, frozen=True, kw_only=True):
+    """hil-<board>.json: what is shown of Result.document()."""
+
+    board: Line
+    implementation: Line
+    policy_sha256: Digest
+    outputs_sha256: Digest
+    parity: Agreement
+    samples: Count
+    tick: Costs
+    flash_bytes: Count | None
+    ram_bytes: Count | None
+    stack_bytes: Count | None
+
+    @property
+    def unit(self) -> str:
+        return TIME if self.instructions is UNSET else INSTRUCTIONS
+
+    @property
+    def costs(self) -> list[tuple[str, Statistics]]:
+        """What was measured."""
+        both = (("forward", getattr(self, self.unit)), ("tick", getattr(self.tick, self.unit)))
+        return [(what, statistics) for what, statistics in both if statistics]
+
+
+def number_text(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-
-
-def costs(document: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """What was measured of a board, with its statistics."""
-    unit = unit_of(document)
-    both = (("forward", document.get(unit)), ("tick", document.get("tick", {}).get(unit)))
-    return [(what, statistics) for what, statistics in both if statistics]
-
-
-def agreement(parity: Mapping[str, Any]) -> str:
-    """For example "1,000 of 1,000"."""
-    inputs = parity["inputs"] + parity["not_finite_inputs"]
-    calls = parity["executor_calls"]
-    return (
-        f"{inputs - parity['mismatches']:,} of {inputs:,} inputs, "
-        f"{calls - parity['executor_mismatches']:,} of {calls:,} calls"
-    )
 
 
 PARITY_HEADER = ("board", "implementation", "same bits", "outputs", "flash", "RAM", "stack")
 COST_HEADER = ("board", "cost of", *STATISTICS.values(), "unit")
 
 
-def parity_row(document: Mapping[str, Any]) -> tuple[str, ...]:
+def parity_row(found: Found) -> tuple[str, ...]:
     """Under PARITY_HEADER."""
-    return (
-        document["board"],
-        document["implementation"],
-        agreement(document["parity"]),
-        document["outputs_sha256"][:12],
-        *(number_text(document[f"{key}_bytes"]) for key in ("flash", "ram", "stack")),
-    )
+    sizes = (found.flash_bytes, found.ram_bytes, found.stack_bytes)
+    digits = found.outputs_sha256[:12]
+    return (found.board, found.implementation, str(found.parity), digits, *map(number_text, sizes))
 
 
-def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def cost_rows(found: Found) -> list[tuple[str, ...]]:
     """Under COST_HEADER."""
     return [
         (
-            document["board"],
+            found.board,
             what,
-            *(number_text(statistics[key]) for key in STATISTICS),
-            UNITS[unit_of(document)],
+            *(number_text(getattr(statistics, key)) for key in STATISTICS),
+            UNITS[found.unit],
         )
-        for what, statistics in costs(document)
+        for what, statistics in found.costs
     ]
 
 
 def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     """Tables over boards; those that were not measured say why."""
-    found = [document for document in documents if "parity" in document]
+    found: list[Found] = [typed(document, Found) for document in documents if "parity" in document]
     text = aligned([PARITY_HEADER, *map(parity_row, found)]) if found else []
-    rows = [row for document in found for row in cost_rows(document)]
+    rows = [row for each in found for row in cost_rows(each)]
     if rows:
         text += ["", *aligned([COST_HEADER, *rows])]
     for document in documents:
@@ -221,12 +264,11 @@ def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     return text
 
 
-def histogram_lines(document: Mapping[str, Any]) -> list[str]:
+def histogram_lines(found: Found) -> list[str]:
     """The distributions of a board's costs, as bars."""
     text: list[str] = []
-    for what, statistics in costs(document):
-        unit = UNITS[unit_of(document)]
-        histogram = statistics["histogram"]
-        text += ["", f"{document['board']}: {unit} of a {what}, {document['samples']:,} samples"]
-        text += bars(histogram["edges"], histogram["counts"])
+    for what, statistics in found.costs:
+        title = f"{found.board}: {UNITS[found.unit]} of a {what}, {found.samples:,} samples"
+        histogram = statistics.histogram
+        text += ["", title, *bars(histogram.edges, histogram.counts)]
     return text

@@ -14,13 +14,14 @@ import pytest
 from policy_run import make_policy_run
 from rltools_host import cli
 from rltools_host.boards.description import emulated_boards, load_board
+from rltools_host.documents import typed
 from rltools_host.errors import LinkLostError, VerificationError
 from rltools_host.hil import board as hil
 from rltools_host.hil import parity
 from rltools_host.hil.board import HilRequest
 from rltools_host.hil.inputs import make_inputs
 from rltools_host.hil.parity import sha256_of
-from rltools_host.hil.result import Result, histogram_lines, lines
+from rltools_host.hil.result import Found, Result, histogram_lines, lines
 from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import PolicyPlace, Storage
 from rltools_host.policies.image import read_run_policy
@@ -214,7 +215,7 @@ def test_all_emulated_boards_are_one_table(
 
 
 def test_histogram_for_a_terminal(run: Path) -> None:
-    text = histogram_lines(host_result(run).document())
+    text = histogram_lines(typed(host_result(run).document(), Found))
     assert "host: microseconds of a forward, 10 samples" in text
     assert any("#" in line for line in text)
 
@@ -224,7 +225,7 @@ def test_a_board_that_differs_is_not_measured(run: Path) -> None:
     document = result.document()
     assert document["time_us"] is None
     assert not any("forward" in line for line in lines([document]))
-    assert histogram_lines(document) == []
+    assert histogram_lines(typed(document, Found)) == []
 
 
 def test_tools_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ What lies in the memories is known from run.json, and part by part from the firm
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import firmware
 from rltools_host.build import memory as elf_memory
 from rltools_host.clock import microseconds_of
+from rltools_host.documents import Unfit, typed
 from rltools_host.errors import DamagedFileError, RltError
 from rltools_host.files import read_json
 from rltools_host.hil import result
@@ -32,7 +34,6 @@ DATA_SECTION = ".bss"  # learner, scratch and the little that the application ke
 # Microseconds of one pass on real boards: arXiv 2306.03530, table 2.
 PAPER_NETWORK = "13-64-64-4, ReLU"
 PAPER_COLUMNS = ("generic", "DSP", "optimised")
-NOT_AS_WRITTEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 PAPER_INFERENCE_US = {
     "Crazyflie": (743, 478, 293),
     "Pixhawk 6C": (133, 93, 53),
@@ -243,7 +244,7 @@ def hardware_in_loop(data: RunData) -> Section | None:
     found = results(data)
     if not found:
         return None
-    units = {result.unit_of(document) for document in found}
+    units = {each.unit for each in found}
     lead = (
         "By <code>rlt hil</code>: the policy on boards, each compared with this machine over "
         "random and extreme observations. Equal outputs have equal checksums. A tick is a call of "
@@ -254,26 +255,22 @@ def hardware_in_loop(data: RunData) -> Section | None:
             " Guest instructions are what an emulated processor executed; they are <strong>neither "
             "time nor cycles</strong>, and cannot be compared with microseconds."
         )
-    rows = [row for document in found for row in result.cost_rows(document)]
-    body = table(result.PARITY_HEADER, [result.parity_row(document) for document in found])
+    rows = [row for each in found for row in result.cost_rows(each)]
+    body = table(result.PARITY_HEADER, [result.parity_row(each) for each in found])
     if rows:
         body += table(result.COST_HEADER, rows)
     return Section("Hardware in the loop", lead, body + paper())
 
 
-def results(data: RunData) -> list[Mapping[str, Any]]:
+def results(data: RunData) -> list[result.Found]:
     """Of the run's folder, but what another version wrote and lacks what is shown here."""
     found = []
     for path in sorted(data.folder.path.glob("hil-*.json")):
-        try:
-            document = read_json(path)
-            result.lines([document])
-        except (DamagedFileError, *NOT_AS_WRITTEN):
-            continue
-        # A run that went on has another policy now.
-        is_of_policy = data.image and document.get("policy_sha256") == data.image.sha256
-        if is_of_policy and "parity" in document:
-            found.append(document)
+        with contextlib.suppress(DamagedFileError, Unfit):
+            each: result.Found = typed(read_json(path), result.Found)
+            # A run that went on has another policy now.
+            if data.image is not None and each.policy_sha256 == data.image.sha256:
+                found.append(each)
     return found
 
 
