@@ -14,7 +14,7 @@ HOST = TREE.root / "host"
 OF_PROCESSES = {
     *("bench/board_forward.py", "bench/contenders.py", "bench/harness.py"),
     *("build/experiments.py", "build/native.py"),
-    *("gymnasium_tasks/server_start.py", "runs/task.py"),
+    "gymnasium_tasks/server_start.py",
     *("policies/evaluation.py", "training/hyperparameters.py", "training/parallel_runs.py"),
 }
 

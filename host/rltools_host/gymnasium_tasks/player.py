@@ -21,7 +21,7 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.gymnasium_tasks.task import MakeEnvironment
+from rltools_host.gymnasium_tasks.task import LARGEST_FLOAT32, MakeEnvironment
 from rltools_host.runs.task import Task
 
 Float32Array = NDArray[np.float32]
@@ -30,7 +30,6 @@ DONE, LOST, OVER = range(3)  # what a reset or a step answers
 # is given up.
 MOST_IN_A_ROW = 20
 MANY, LARGEST_SHARE = 100, 0.1
-LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class EnvironmentFault(Exception):

@@ -20,10 +20,10 @@ import numpy as np
 
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import MAKE, PlayState
+from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import make_first, maker_of, one_line, require_agreement
 from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
-from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
 MAGIC, VERSION = 0x45544C52, 2

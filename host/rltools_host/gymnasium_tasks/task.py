@@ -1,32 +1,34 @@
-"""A task: where its environment comes from, what is observed and done there, what learns it; and
-the headers that are compiled of it.
-
-All of a task is in the folder of a run (`gymnasium` in run.json), from which the run goes on. Its
-headers, a contract and an experiment, are in build/gymnasium_tasks, where builds find them. Each is
-named after its content: the name ends with the digest of the text. So a task whose contract or
-sizes differ has other files, whatever it is called, and nothing that is compiled of one task is
-taken for another's.
+"""What a user asks for, and what an environment says of itself, become a task: its spaces, rate and
+length of episodes, and the names that a table of channels gives.
 """
 
 from __future__ import annotations
 
 import hashlib
-import struct
+import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict
 
 from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel
-from rltools_host.build.experiments import CONTRACT, DIGITS, EXPERIMENT, generated_header
+from rltools_host.documents import LARGEST_BOUND
 from rltools_host.errors import UsageError, near_matches
-from rltools_host.files import write_atomically
-from rltools_host.runs.contents import Run
-from rltools_host.runs.policy_text import LONGEST_NAME, comment_text, string_literal
+from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
+from rltools_host.runs.policy_text import (
+    LONGEST_CHANNEL_NAME,
+    LONGEST_NAME,
+    LONGEST_UNIT,
+    described,
+    is_policy_text,
+)
 from rltools_host.runs.task import (
+    MOST_ELEMENTS,
     MOST_ENVIRONMENTS,
     MOST_LAYERS,
     PREFIX,
@@ -37,10 +39,16 @@ from rltools_host.runs.task import (
     slug,
 )
 
+# The range of an observation that has no bounds: so wide that what lies outside has diverged.
+WIDE = 1e6
+LARGEST_FLOAT32 = 3.4028234663852886e38
+DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
+DEFAULT_EPISODE_STEPS = 1000
+LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
+TABLE_KEYS = ("observations", "actions", "step_interval_us")
 DEFAULT_ALGORITHM = "sac"
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
-TASK_WORDS = 4  # of a digest in the greeting: rl/environments/external/connection.h
 
 MakeEnvironment = Callable[[], Any]
 
@@ -84,7 +92,7 @@ class TaskRequest:
                 raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
         count = algorithm.environments if self.environments is None else int(self.environments)
         sizes = sizes_of(count, self.sizes)
-        for name, value in msgspec.structs.asdict(sizes).items():
+        for name, value in asdict(sizes).items():
             whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
         rows = sizes.rollout_steps * sizes.environments
         if algorithm.has_rollouts and rows % sizes.batch_size:
@@ -101,200 +109,217 @@ def is_task(name: str | None) -> bool:
     return name is not None and name.startswith(PREFIX)
 
 
-CONTRACT_HEADER = """// {contract}: written by the host tools for {environment}
-// (docs/gymnasium_tasks.md).
-#pragma once
-
-#include "rltools/policy/contract.h"
-
-namespace rlt::contracts {{
-
-struct {struct} {{
-  static constexpr const char* kContractName = "{contract}";
-  static constexpr std::uint32_t kStepInterval_us = {step_interval_us:d};
-  static constexpr int kObservationDim = {observation_dim};
-  static constexpr int kActionDim = {action_dim};
-  static constexpr Channel kObservations[kObservationDim] = {{
-{observations}
-  }};
-  static constexpr Channel kActions[kActionDim] = {{
-{actions}
-  }};
-}};
-
-}}  // namespace rlt::contracts
-"""
-
-HEADER = """// {experiment}: written by the host tools for {environment}
-// (docs/gymnasium_tasks.md).
-// Requires: hosted
-#pragma once
-
-#include "../contracts/{contract_file}"
-#include "rltools/rl/algorithms/{algorithm}.h"
-#include "rltools/rl/environments/external/task.h"
-
-namespace rlt {{
-
-struct {struct}Environment : contracts::{contract_struct}, external::Task {{
-  using Scalar = float;
-  static constexpr const char* kName = {environment_literal};
-  static constexpr std::uint32_t kTask[4] = {{{task}}};
-{solved_return}  using Observation = float[kObservationDim];
-  RLT_DEFINE_FIELDS(State, RLT_EXTERNAL_STATE)
-  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
-}};
-
-struct {struct} {{
-  static constexpr const char* kName = {experiment_literal};
-  using Scalar = float;
-  using Environment = {struct}Environment;
-  using Algorithm = {algorithm_type};
-  using Actor = Algorithm::TaskActor<Environment, {hidden}>;
-  using Critic = Algorithm::TaskCritic<Environment, {hidden}>;
-  using Hyperparameters = Algorithm::TaskHyperparameters;
-  static constexpr int kEnvironments = {environments:d};
-  static constexpr int kEpisodeSteps = {episode_steps:d};
-  static constexpr int kBatchSize = {batch_size:d};
-  static constexpr int kTileRows = {tile_rows};
-  static constexpr int kReplayCapacity = {replay_capacity:d};
-  static constexpr int kRolloutSteps = {rollout_steps:d};
-}};
-
-}}  // namespace rlt
-"""
-
-
-def float_literal(value: float) -> str:
-    """C++ for the float that is nearest."""
-    (nearest,) = struct.unpack("f", struct.pack("f", value))
-    text = f"{nearest:.9g}"
-    return f"{text}f" if any(c in text for c in ".en") else f"{text}.0f"
-
-
-def channel_lines(channels: Sequence[Channel]) -> str:
-    return "\n".join(
-        f"      {{{string_literal(channel.name)}, {string_literal(channel.unit)}, "
-        f"{float_literal(channel.minimum)}, {float_literal(channel.maximum)}}},"
-        for channel in channels
+def task_of(request: TaskRequest, environment: Any) -> Task:
+    """The task, from what was asked for and an environment of it; refuses what cannot be learnt."""
+    sizes = request.checked_sizes()
+    name = name_of(request)
+    observation_space = box(environment, "observation_space", name)
+    action_space = box(environment, "action_space", name)
+    table = checked_table(request.channels)
+    registered = getattr(environment, "spec", None)  # with Gymnasium
+    own_episode_steps = int(getattr(registered, "max_episode_steps", None) or DEFAULT_EPISODE_STEPS)
+    solved: Any = getattr(registered, "reward_threshold", None)
+    has_solved = isinstance(solved, int | float) and math.isfinite(solved)
+    episode_steps = checked_steps(
+        own_episode_steps if request.episode_steps is None else request.episode_steps
+    )
+    return Task(
+        source=request.source,
+        environment=short(name, LONGEST_NAME),
+        experiment=experiment_name(request, sizes, episode_steps, own_episode_steps),
+        algorithm=request.algorithm,
+        hidden=tuple(request.hidden),
+        sizes=sizes,
+        episode_steps=episode_steps,
+        step_interval_us=step_interval_us_of(table, environment),
+        observation_shape=tuple(map(int, observation_space.shape)),
+        action_shape=tuple(map(int, action_space.shape)),
+        observations=channels_of(
+            "observations",
+            table.get("observations"),
+            observation_bounds(observation_space),
+            may_narrow=True,
+        ),
+        actions=channels_of(
+            "actions", table.get("actions"), action_bounds(action_space, name), may_narrow=False
+        ),
+        solved_return=float(solved) if has_solved else None,
     )
 
 
-def tile_rows(batch_size: int) -> int:
-    """The largest divisor of a batch that is small: activations are held for so many samples."""
-    return max(rows for rows in range(1, 65) if batch_size % rows == 0)
+def name_of(request: TaskRequest) -> str:
+    """What the task is called: as the user says, or what makes it is."""
+    if request.name is not None:
+        is_plain = is_policy_text(request.name, LONGEST_GIVEN_NAME) and request.name.isascii()
+        if not slug(request.name) or not is_plain:
+            raise UsageError(
+                f'name "{request.name}": letters, digits and hyphens, such as servo-v0'
+            )
+        return request.name
+    name = request.source.removeprefix(PREFIX).rpartition(":")[2]
+    is_plain = name.isascii() and is_policy_text(name, LONGEST_GIVEN_NAME)
+    return (name if is_plain else slug(name)) if slug(name) else "task"
 
 
-def struct_of(name: str) -> str:
-    """gym-servo-sac is GymServoSac."""
-    return "".join(word[0].upper() + word[1:] for word in name.split("-"))
+def experiment_name(
+    request: TaskRequest, sizes: Sizes, episode_steps: int, own_episode_steps: int
+) -> str:
+    """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
 
-
-def contract_text(task: Task, struct_name: str) -> str:
-    """The whole file; the same task has the same one."""
-    return CONTRACT_HEADER.format(
-        contract=task.contract,
-        struct=struct_name,
-        environment=comment_text(task.environment),
-        step_interval_us=task.step_interval_us,
-        observation_dim=len(task.observations),
-        action_dim=len(task.actions),
-        observations=channel_lines(task.observations),
-        actions=channel_lines(task.actions),
-    )
-
-
-def experiment_text(task: Task, struct_name: str, contract_name: str, digest: bytes) -> str:
-    """The whole file, which includes the contract's."""
-    sizes = task.sizes
-    solved = (
-        ""
-        if task.solved_return is None
-        else f"  static constexpr float kSolvedReturn = {float_literal(task.solved_return)};\n"
-    )
-    words = struct.unpack(f"<{TASK_WORDS}I", digest[: 4 * TASK_WORDS])
-    return HEADER.format(
-        experiment=comment_text(task.experiment),
-        experiment_literal=string_literal(task.experiment),
-        environment=comment_text(task.environment),
-        environment_literal=string_literal(task.environment),
-        struct=struct_name,
-        contract_struct=struct_of(contract_name),
-        contract_file=generated_header(contract_name, CONTRACT).name,
-        task=", ".join(f"0x{word:08x}u" for word in words),
-        algorithm=task.algorithm,
-        algorithm_type=algorithms()[task.algorithm].struct,
-        solved_return=solved,
-        hidden=", ".join(f"{width:d}" for width in task.hidden),
-        environments=sizes.environments,
-        episode_steps=task.episode_steps,
-        batch_size=sizes.batch_size,
-        tile_rows=tile_rows(sizes.batch_size),
-        replay_capacity=sizes.replay_capacity,
-        rollout_steps=sizes.rollout_steps,
-    )
-
-
-@dataclass(frozen=True)
-class Headers:
-    """What is compiled of a task, and what builds know it by.
-
-    `digest` is of both files' texts: programs that were compiled for the same task have the same
-    one, and no others.
+    What differs in the task itself keeps its name, and is compiled again.
     """
-
-    contract: str  # gym-servo-0123456789abcdef
-    experiment: str  # gym-servo-sac-0123456789abcdef
-    contract_text: str
-    experiment_text: str
-    digest: bytes  # of 32 bytes
-
-    def write(self) -> None:
-        """Puts them where builds look for them. One that is there already stays untouched: what was
-        built of it is still good."""
-        for path, text in (
-            (generated_header(self.contract, CONTRACT), self.contract_text),
-            (generated_header(self.experiment, EXPERIMENT), self.experiment_text),
-        ):
-            if not path.is_file() or path.read_bytes() != text.encode():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, text.encode())
+    default = sizes_of(algorithms()[request.algorithm].environments)
+    given = [list(request.hidden), asdict(sizes)]
+    tail = f"-{request.algorithm}"
+    if given != [list(DEFAULT_HIDDEN), asdict(default)] or (episode_steps != own_episode_steps):
+        text = json.dumps([*given, episode_steps])
+        tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"
+    return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
 
 
-def headers_of(task: Task) -> Headers:
-    """The same for the same task, also where it comes from a run's folder."""
-    contract = build_name(task.contract, digest_of(contract_text(task, "Contract")))
-    # With the contract's name, and so with its digest; but for what the digest itself decides.
-    digest = digest_of(experiment_text(task, "Experiment", contract, bytes(4 * TASK_WORDS)))
-    experiment = build_name(task.experiment, digest)
-    return Headers(
-        contract,
-        experiment,
-        contract_text(task, struct_of(contract)),
-        experiment_text(task, struct_of(experiment), contract, digest),
-        digest,
-    )
+def box(environment: Any, attribute: str, name: str) -> Any:
+    """The space, which must be one of numbers."""
+    from gymnasium import spaces
+
+    space = getattr(environment, attribute, None)
+    what = attribute.replace("_", " ")
+    if space is None:
+        raise UsageError(f"{name} has no {what}: set it to a gymnasium.spaces.Box")
+    if not isinstance(space, spaces.Box):
+        kind = type(space).__name__
+        remedy = (
+            "actions must be continuous, a Box"
+            if attribute == "action_space"
+            else "wrap it into a Box, with gymnasium.wrappers.FlattenObservation for example"
+        )
+        raise UsageError(
+            f"{name} has a {kind} as its {what}, which cannot be learnt here: {remedy}"
+        )
+    elements = math.prod(space.shape)
+    if not 1 <= elements <= MOST_ELEMENTS:
+        raise UsageError(
+            f"{name} has {elements} elements in its {what}: from 1 to {MOST_ELEMENTS} can be learnt"
+        )
+    return space
 
 
-def digest_of(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).digest()
+def observation_bounds(space: Any) -> list[tuple[float, float]]:
+    """The space's own where they are a range, else wide ones."""
+    bounds = []
+    for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True):
+        minimum, maximum = max(float(low), -WIDE), min(float(high), WIDE)
+        if minimum >= maximum:  # the space is beyond the wide range, or a single number
+            minimum, maximum = float(low) - 1.0, float(high) + 1.0
+        bounds.append((minimum, maximum))
+    return bounds
 
 
-def build_name(name: str, digest: bytes) -> str:
-    """The name that people read, of letters, digits and hyphens alone, and the digest."""
-    stem = short(f"gym-{slug(slug(name).removeprefix('gym-'))}", LONGEST_NAME).rstrip("-")
-    return f"{stem}-{digest.hex()[:DIGITS]}"
+def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:
+    bounds = []
+    ends = (space.low.astype("float32").ravel(), space.high.astype("float32").ravel())
+    for index, (low, high) in enumerate(zip(*ends, strict=True)):
+        minimum, maximum = float(low), float(high)
+        if not math.isfinite(minimum) or not math.isfinite(maximum):
+            raise UsageError(
+                f"{name} has no bounds for action {index} ({low:g} to {high:g}): give its Box a "
+                "finite low and high, with gymnasium.wrappers.RescaleAction for example"
+            )
+        if not 0.0 < maximum - minimum <= LARGEST_FLOAT32:
+            raise UsageError(f"{name} has no range for action {index}: it is {low:g} to {high:g}")
+        bounds.append((minimum, maximum))
+    return bounds
 
 
-def subject_of_run(run: Run) -> str:
-    """What builds know a run's experiment by, whether or not it is here."""
-    return run.experiment if run.gymnasium is None else headers_of(run.gymnasium).experiment
+def checked_table(channels: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(channels, Mapping):
+        raise UsageError(f"channels: an object with {', '.join(TABLE_KEYS)} is needed")
+    for key in channels:
+        if key not in TABLE_KEYS:
+            raise UsageError(
+                f'channels: unknown key "{key}", and known are {", ".join(TABLE_KEYS)}'
+            )
+    return channels
 
 
-def contract_of_run(run: Run) -> str | None:
-    """What builds know the contract of a run's policies by, for which boards can be built then."""
-    if run.gymnasium is None:
-        return None
-    headers = headers_of(run.gymnasium)
-    headers.write()
-    return headers.contract
+def checked_steps(steps: int) -> int:
+    if not 1 <= steps < 2**31:
+        raise UsageError(f"episode_steps={steps}: choose a number from 1 to {2**31 - 1}")
+    return steps
+
+
+def step_interval_us_of(table: Mapping[str, Any], environment: Any) -> int:
+    """As the table says, else the simulation's `dt`, else a frame of its pictures."""
+    given = table.get("step_interval_us")
+    if given is None:
+        unwrapped = getattr(environment, "unwrapped", environment)
+        metadata = getattr(environment, "metadata", None) or {}
+        seconds, rate = positive(getattr(unwrapped, "dt", None)), metadata.get("render_fps")
+        frame_s = 1.0 / (positive(rate) or 1e6 / DEFAULT_STEP_INTERVAL_US)
+        given = round((seconds or frame_s) * 1e6)
+    if not isinstance(given, int) or not 1 <= given <= MOST_STEP_INTERVAL_US:
+        raise UsageError(
+            f"channels: step_interval_us is {given!r}, "
+            f"not a whole number from 1 to {MOST_STEP_INTERVAL_US:,}"
+        )
+    return given
+
+
+def positive(value: Any) -> float:
+    """The number, or 0 where it is none or not above."""
+    is_number = isinstance(value, Real)
+    return float(value) if is_number and math.isfinite(value) and value > 0 else 0.0
+
+
+def channel_text(value: Any, what: str, longest: int) -> str:
+    """A name or a unit as policy images hold it."""
+    if not is_policy_text(value, longest):
+        raise UsageError(
+            f"channels: {what} {json.dumps(value, default=str)}: {described(longest)} is needed"
+        )
+    return str(value)
+
+
+def channels_of(
+    group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
+) -> tuple[Channel, ...]:
+    """The channels of a group ("observations", "actions"): the table's words, the space's ranges.
+
+    A table is a list with an entry for each element: a name, or an object with `name`, `unit` and,
+    of an observation, `minimum` and `maximum`.
+    """
+    entries = [{} for _ in bounds] if table is None else table
+    if not isinstance(entries, list) or len(entries) != len(bounds):
+        count = len(entries) if isinstance(entries, list) else "no"
+        raise UsageError(
+            f"channels: {group} has {count} entries, and the task's space {len(bounds)} elements: "
+            "give a list with one for each"
+        )
+    channels = []
+    for index, (entry, (low, high)) in enumerate(zip(entries, bounds, strict=True)):
+        place = f"{group}[{index}]"
+        given = {"name": entry} if isinstance(entry, str) else entry
+        if not isinstance(given, Mapping):
+            raise UsageError(f"channels: {place} is neither a name nor an object")
+        known = {"name", "unit"} | ({"minimum", "maximum"} if may_narrow else set())
+        for key in given:
+            if key not in known:
+                ranges = "" if may_narrow else " (an action's range is its space's)"
+                raise UsageError(
+                    f'channels: {place} has "{key}", and known are {", ".join(sorted(known))}'
+                    f"{ranges}"
+                )
+        name = given.get("name", f"{group.removesuffix('s')}_{index}")
+        minimum, maximum = given.get("minimum", low), given.get("maximum", high)
+        ends = (minimum, maximum)
+        numbers = all(isinstance(end, int | float) and abs(end) <= LARGEST_BOUND for end in ends)
+        if not numbers or not minimum < maximum:
+            raise UsageError(f"channels: {place} has no range: minimum must be below maximum")
+        channels.append(
+            Channel(
+                channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
+                channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
+                float(minimum),
+                float(maximum),
+            )
+        )
+    return tuple(channels)

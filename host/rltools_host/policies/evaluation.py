@@ -26,9 +26,9 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
+from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.imports import playable, silence_mujoco
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import subject_of_run
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
 from rltools_host.project import PROJECT

@@ -15,8 +15,9 @@ from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
 from rltools_host.build.description import ExperimentDescription, Metric, Parameter
 from rltools_host.errors import RltError
+from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.task import MakeEnvironment, subject_of_run
+from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.policies import evaluation
 from rltools_host.policies.evaluation import Episode, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy

@@ -4,7 +4,6 @@ is observed and done there, what learns it."""
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import re
 from typing import Annotated, Any
@@ -128,7 +127,7 @@ class Task(Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """What run.json says of it."""
-        document: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return document
 
 

@@ -105,5 +105,4 @@ def evaluate_gymnasium(
     image.verify()
     make = flat_maker(task, make_env)
     outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
-    outcome = evaluate_policy(image, str(folder.path), episodes, seed, GYMNASIUM, make)
     return np.array(outcome.returns)

@@ -12,7 +12,8 @@ from rltools_host.build import cmake, experiments
 from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
-from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.headers import headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder

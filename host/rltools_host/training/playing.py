@@ -10,9 +10,10 @@ from typing import Any
 from rltools_host.clients.messages import StatusText
 from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE
+from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.server_start import open_again, open_task
-from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.task import Task

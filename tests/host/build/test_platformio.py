@@ -147,8 +147,8 @@ def test_core_is_a_library_that_platformio_reads(manifest: str) -> None:
     """All fields but the license, whose list PlatformIO would download."""
     script = (
         "import sys, json\n"
-        "from firmware.package.manifest.parser import ManifestParserFactory\n"
-        "from firmware.package.manifest.schema import ManifestSchema\n"
+        "from platformio.package.manifest.parser import ManifestParserFactory\n"
+        "from platformio.package.manifest.schema import ManifestSchema\n"
         "fields = ManifestParserFactory.new_from_file(sys.argv[1]).as_dict()\n"
         "fields.pop('license', None)\n"
         "print(json.dumps(ManifestSchema().load_manifest(fields)))\n"

@@ -33,8 +33,9 @@ from gymnasium_points import Point
 from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, EnvironmentLostError, UsageError
+from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.server_start import PROGRAM, open_task
-from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.task import Task

@@ -18,8 +18,7 @@ from rltools_host.gymnasium_tasks.player import (
     ActionSpace,
     Player,
 )
-from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
 
 PUSH = np.array([1.0], np.float32)
 

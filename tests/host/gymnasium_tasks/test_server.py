@@ -35,6 +35,7 @@ from rltools_host.gymnasium_tasks.environment_server import (
     PlayState,
     call_limit_s,
 )
+from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import maker_of, whole_source
 from rltools_host.gymnasium_tasks.player import DONE, LOST, Player
 from rltools_host.gymnasium_tasks.server_socket import (
@@ -53,8 +54,7 @@ from rltools_host.gymnasium_tasks.server_start import (
     open_again,
     open_task,
 )
-from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import TaskRequest, headers_of
+from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
 from rltools_host.tree import TREE
 from waiting import wait_for
 

@@ -1,215 +1,181 @@
-"""What is compiled of a task: named after its content, and of nothing that could be code."""
+"""What a task is, from spaces and tables; what cannot be learnt is one sentence."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import re
-from pathlib import Path
+from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import force_setattr, replace
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
 
-from gymnasium_points import Point, WidePoint
 from rltools_host.build import experiments
-from rltools_host.documents import Unfit, typed
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.spaces import task_of
-from rltools_host.gymnasium_tasks.task import TaskRequest, float_literal, headers_of, tile_rows
-from rltools_host.policies.board import PolicyPlace
-from rltools_host.project import Project
-from rltools_host.runs.contents import Run
+from rltools_host.gymnasium_tasks.task import LONGEST_NAME, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
-
-def task(environment: Any = None, **options: Any) -> Task:
-    request = TaskRequest(**{"source": "f", "name": "task", **options})
-    return task_of(request, Point() if environment is None else environment)
+INFINITE = np.inf
 
 
-def changed(task: Task, **values: Any) -> Task:
-    """Also by what no task may have."""
-    other = replace(task)
-    for name, value in values.items():
-        force_setattr(other, name, value)
-    return other
+def spaces(observation: Any, action: Any, **attributes: Any) -> Any:
+    return SimpleNamespace(observation_space=observation, action_space=action, **attributes)
 
 
-@pytest.fixture(autouse=True)
-def generated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setattr(Project, "generated", tmp_path)
-    return tmp_path
+PLAIN = spaces(Box(-1.0, 1.0, (2,)), Box(-1.0, 1.0, (1,)))
 
 
-def test_a_task_is_the_same_from_a_run() -> None:
-    found = task(hidden=(32, 16), channels={"observations": ["a", {"name": "b", "unit": "m"}]})
-    document = json.loads(json.dumps({"gymnasium": found.document()}))
-    run: Run = typed(document, Run)
-    assert run.gymnasium == found
-    assert headers_of(run.gymnasium) == headers_of(found)
-    for key in ("source", "hidden", "actions"):
-        damaged = {key_: value for key_, value in found.document().items() if key_ != key}
-        with pytest.raises(Unfit, match=f"gymnasium.{key} is missing"):
-            typed({"gymnasium": damaged}, Run)
-    with pytest.raises(Unfit, match=r"gymnasium\.experiment is"):
-        typed({"gymnasium": {**found.document(), "experiment": "../../etc"}}, Run)
+def task(environment: Any = PLAIN, **options: Any) -> Task:
+    return task_of(TaskRequest(**{"source": "gym:Servo-v0", **options}), environment)
 
 
-def test_a_header_has_what_the_task_says() -> None:
-    ppo = headers_of(task(algorithm="ppo", hidden=(24, 16), environments=2))
-    for line in (
-        "// Requires: hosted",
-        "struct GymTaskPpo",
-        'static constexpr const char* kName = "task";',
-        "using Algorithm = Ppo;",
-        "using Actor = Algorithm::TaskActor<Environment, 24, 16>;",
-        "using Critic = Algorithm::TaskCritic<Environment, 24, 16>;",
-        "static constexpr int kEnvironments = 2;",
-        "static constexpr int kRolloutSteps = 256;",
-    ):
-        assert line in ppo.experiment_text
-    assert '      {"observation_1", "1", -2.0f, 2.0f},' in ppo.contract_text
-    assert 'kContractName = "gym-task"' in ppo.contract_text
-    td3 = headers_of(task(algorithm="td3")).experiment_text
-    assert '#include "rltools/rl/algorithms/td3.h"' in td3
-    assert "kReplayCapacity = 100000" in td3
+def test_channels_are_those_of_the_spaces() -> None:
+    environment = spaces(
+        Box(
+            np.array([[-1, 0], [-INFINITE, 5]], np.float32),
+            np.array([[1, INFINITE], [INFINITE, 5]], np.float32),
+        ),
+        Box(np.array([-2, 0.1]), np.array([3, 0.7]), dtype=np.float64),
+    )
+    found = task(environment)
+    assert found.observation_shape == (2, 2)
+    ranges = [(channel.minimum, channel.maximum) for channel in found.observations]
+    assert ranges == [(-1.0, 1.0), (0.0, 1e6), (-1e6, 1e6), (4.0, 6.0)]
+    assert [channel.name for channel in found.observations] == [
+        f"observation_{index}" for index in range(4)
+    ]
+    assert {channel.unit for channel in (*found.observations, *found.actions)} == {"1"}
+    assert (found.actions[0].minimum, found.actions[0].maximum) == (-2.0, 3.0)
+    assert found.actions[1].maximum == float(np.float32(0.7))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.0, "1.0f"),
-        (-0.5, "-0.5f"),
-        (1e6, "1000000.0f"),
-        (3e30, "2.99999989e+30f"),
-        (0.1, "0.100000001f"),
-    ],
-)
-def test_numbers_are_written_as_the_nearest_float(value: float, text: str) -> None:
-    assert float_literal(value) == text
-    assert np.float32(float(text[:-1])) == np.float32(value)
+def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
+    def interval(**attributes: Any) -> int:
+        return task(
+            spaces(PLAIN.observation_space, PLAIN.action_space, **attributes)
+        ).step_interval_us
+
+    assert interval() == 20_000
+    assert interval(metadata={"render_fps": 30}) == 33_333
+    assert interval(metadata={"render_fps": 30}, unwrapped=SimpleNamespace(dt=0.05)) == 50_000
+    assert interval(unwrapped=SimpleNamespace(dt=lambda: 1), metadata=None) == 20_000
+    assert task(channels={"step_interval_us": 123}).step_interval_us == 123
 
 
-def test_tiles_divide_batches() -> None:
-    assert [tile_rows(batch) for batch in (256, 100, 97, 8, 1)] == [64, 50, 1, 8, 1]
-
-
-def test_two_tasks_of_one_name_have_headers_of_their_own(generated: Path) -> None:
-    narrow, wide = task(), task(WidePoint())
-    assert (narrow.experiment, narrow.contract) == (wide.experiment, wide.contract)
-    headers = [headers_of(each) for each in (narrow, wide)]
-    for each in headers:
-        each.write()
-    for each, end in zip(headers, ("1.5f", "150.0f"), strict=True):
-        contract = experiments.generated_header(each.contract, experiments.CONTRACT).read_text()
-        experiment = experiments.generated_header(each.experiment).read_text()
-        assert f", {end}}}" in contract
-        assert f'#include "../contracts/{each.contract.replace("-", "_")}.h"' in experiment
-        assert 'kName = "gym-task-sac"' in experiment
-        assert 'kContractName = "gym-task"' in contract
-    assert headers[0].digest != headers[1].digest
-    assert len(list(generated.rglob("*.h"))) == 4
+def test_the_length_of_episodes_is_as_asked_or_as_registered() -> None:
+    registered = spaces(
+        PLAIN.observation_space,
+        PLAIN.action_space,
+        spec=SimpleNamespace(max_episode_steps=300, reward_threshold=12.5),
+    )
+    assert task(registered).episode_steps == 300
+    assert task(registered, episode_steps=77).episode_steps == 77
+    assert task().episode_steps == 1000
+    assert task(registered).solved_return == 12.5
+    assert task().solved_return is None
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("options", "name"),
     [
-        {"episode_steps": 77},
-        {"hidden": (64, 63)},
-        {"solved_return": 3.0},
-        {"step_interval_us": 12_345},
-        {"algorithm": "td3"},
-        {"environment": "other"},
-        {"sizes": {"batch_size": 128}},
-        {"observations": "m"},
-        {"actions": "N"},
+        ({}, "gym-servo-v0-sac"),
+        ({"source": "gym:my_module:Servo-v0", "algorithm": "td3"}, "gym-servo-v0-td3"),
+        ({"source": "gym:some/file.py:Servo", "algorithm": "ppo"}, "gym-servo-ppo"),
+        ({"source": "gym:ns/Servo-v0"}, "gym-ns-servo-v0-sac"),
+        ({"name": "My Servo"}, "gym-my-servo-sac"),
+        ({"source": "__main__:main.<locals>.Servo"}, "gym-main-locals-servo-sac"),
+        ({"hidden": (256, 256)}, "gym-servo-v0-sac-2520"),
+        ({"hidden": (256, 255)}, "gym-servo-v0-sac-5611"),
+        ({"environments": 2}, "gym-servo-v0-sac-e6e9"),
+        ({"source": "gym:InvertedDoublePendulum-v5"}, "gym-inverteddoublepe-852226-sac"),
     ],
 )
-def test_whatever_is_compiled_in_is_in_the_name(changes: dict[str, Any]) -> None:
-    before = task()
-    ((name, value),) = changes.items()
-    if name == "sizes":
-        value = replace(before.sizes, **value)
-    elif name in ("observations", "actions"):
-        first, *others = getattr(before, name)
-        value = (dataclasses.replace(first, unit=value), *others)
-    after = changed(before, **{name: value})
-    assert headers_of(after).experiment != headers_of(before).experiment
-    assert headers_of(after).digest != headers_of(before).digest
+def test_an_experiment_is_named_after_its_task(options: dict[str, Any], name: str) -> None:
+    found = task(**options).experiment
+    assert found == name
+    assert len(found) <= LONGEST_NAME
+    assert experiments.GENERATED.fullmatch(found)
 
 
-def test_who_makes_the_environment_is_not_compiled_in() -> None:
-    before = task()
-    moved = changed(before, source="gym:elsewhere.py:Point")
-    assert headers_of(moved) == headers_of(before)
+def test_other_sizes_are_another_experiment_and_other_ranges_are_not() -> None:
+    names = {
+        task().experiment,
+        task(hidden=(256, 256)).experiment,
+        task(environments=2).experiment,
+        task(sizes={"batch_size": 100}).experiment,
+        task(episode_steps=50).experiment,
+        task(algorithm="ppo").experiment,
+        task(algorithm="ppo", environments=4).experiment,
+    }
+    assert len(names) == 7
+    assert task(channels={"actions": ["push"]}).experiment == task().experiment
+    assert task(environments=1).experiment == task().experiment
+    assert task(algorithm="ppo", environments=8).experiment == "gym-servo-v0-ppo"
+
+
+UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
+
+
+BOX = Box(-1.0, 1.0, (2,))
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("environment", "sentence"),
     [
-        {"experiment": "../../../tmp/x"},
-        {"experiment": "gym-" + "a" * 400},
-        {"experiment": 'gym-a";\nint z;'},
-        {"experiment": "gym-a\\\nint z;"},
-        {"environment": 'a"; int z; //'},
-        {"environment": "a\nint z;"},
-        {"environment": "ä?\\"},
+        (spaces(BOX, Discrete(3)), "has a Discrete as its action space.*continuous, a Box"),
+        (spaces(BOX, MultiBinary(3)), "has a MultiBinary as its action space"),
+        (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
+        (spaces(Tuple([BOX]), BOX), "has a Tuple as its observation space"),
+        (spaces(Discrete(3), BOX), "has a Discrete as its observation space"),
+        (spaces(BOX, UNBOUNDED), r"no bounds for action 0 \(-inf to inf\): give its Box a finite"),
+        (spaces(BOX, Box(0.0, 0.0, (1,))), "has no range for action 0"),
+        (spaces(BOX, None), "has no action space: set it to a gymnasium.spaces.Box"),
+        (spaces(None, BOX), "has no observation space"),
+        (spaces(Box(-1, 1, (0,)), BOX), "has 0 elements in its observation space"),
+        (spaces(Box(-1, 1, (84, 84)), BOX), "has 7056 elements in its observation space: from 1"),
     ],
 )
-def test_texts_of_a_foreign_run_are_no_code_and_no_path(
-    generated: Path, changes: dict[str, Any]
+def test_a_space_that_cannot_be_learnt_is_named(environment: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=f"Servo-v0 .*{sentence}|Servo-v0 {sentence}"):
+        task(environment)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"algorithm": "sca"}, 'unknown algorithm "sca": did you mean sac'),
+        ({"hidden": ()}, "hidden layers"),
+        ({"hidden": (64, 0)}, 'hidden layers "64,0": give one to eight widths from 1 to 4096'),
+        ({"environments": 0}, "environments=0: give a whole number from 1 to 1024"),
+        ({"sizes": {"batch_size": 0}}, "batch_size=0: give a whole number from 1"),
+        (
+            {"algorithm": "ppo", "sizes": {"batch_size": 100}},
+            "batch_size=100 does not divide the 2048 rows",
+        ),
+        ({"episode_steps": -1}, "episode_steps=-1"),
+        ({"name": "..."}, 'name "...": letters, digits'),
+        ({"name": 'a"b'}, 'name "a"b": letters, digits'),
+        (
+            {"channels": {"observation": []}},
+            'unknown key "observation", and known are observations',
+        ),
+        ({"channels": []}, "channels: an object with"),
+        ({"channels": {"observations": ["a"]}}, "observations has 1 entries, .* 2 elements"),
+        ({"channels": {"observations": "ab"}}, "observations has no entries"),
+        ({"channels": {"observations": ["a", 3]}}, r"observations\[1\] is neither a name nor"),
+        ({"channels": {"observations": ["a", "b" * 24]}}, "plain text of 1 to 23"),
+        ({"channels": {"observations": ["a", 'b"']}}, "plain text of 1 to 23"),
+        ({"channels": {"actions": [{"unit": "newton metres per radian"}]}}, "text of 1 to 15"),
+        ({"channels": {"actions": [{"minimum": 0}]}}, '"minimum", .* range is its space'),
+        ({"channels": {"observations": ["a", {"minimum": 2}]}}, "no range: minimum must be below"),
+        ({"channels": {"observations": ["a", {"maximum": float("inf")}]}}, "no range"),
+        ({"channels": {"step_interval_us": 0.5}}, "step_interval_us is 0.5, not a whole number"),
+        ({"channels": {"step_interval_us": 0}}, "step_interval_us is 0, .* from 1 to 600,000,000"),
+        ({"channels": {"step_interval_us": 600_000_001}}, "not a whole number from 1 to"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_one_sentence(
+    options: Mapping[str, Any], sentence: str
 ) -> None:
-    headers = headers_of(changed(task(), **changes))
-    for name in (headers.contract, headers.experiment):
-        assert experiments.GENERATED.fullmatch(name)
-        assert len(name) < 64
-    headers.write()
-    assert len(list(generated.rglob("*.h"))) == 2
-    for text in (headers.contract_text, headers.experiment_text):
-        assert text.isascii() or "//" in text
-        outside = re.sub(r'//[^\n]*|"(\\.|[^"\\\n])*"', "", text)
-        assert "int z" not in outside
-        assert not re.search(r"[\"\\?]", outside)
-
-
-@pytest.mark.parametrize("unit", ['1",0,1}}; inline int e=system("id")', "a\nb", "a\\"])
-def test_units_of_a_foreign_run_are_no_code(unit: str) -> None:
-    before = task()
-    channel = dataclasses.replace(before.actions[0], unit=unit)
-    text = headers_of(changed(before, actions=(channel,))).contract_text
-    (line,) = [line for line in text.splitlines() if '"action_0"' in line]
-    assert re.fullmatch(r' *\{"action_0", "(\\[0-7]{3}|[^"\\])*", -0\.5f, 1\.5f\},', line)
-
-
-def test_headers_of_earlier_tools_are_left_alone() -> None:
-    """They were named after the task alone."""
-    for subject, name in (
-        (experiments.EXPERIMENT, "gym-task-sac"),
-        (experiments.CONTRACT, "gym-task"),
-    ):
-        header = experiments.generated_header(name, subject)
-        header.parent.mkdir()
-        header.write_text("#error of another task\n")
-        assert not experiments.is_generated(name, subject)
-        assert experiments.whole_name(name, subject) == name
-    headers_of(task()).write()
-    assert experiments.is_generated(headers_of(task()).experiment)
-    old = experiments.generated_header("gym-task", experiments.CONTRACT)
-    assert old.read_text() == "#error of another task\n"
-
-
-def test_a_contract_is_found_by_the_name_that_boards_have() -> None:
-    first, second = headers_of(task()), headers_of(task(WidePoint()))
-    headers_of(task(name="task-two")).write()
-    first.write()
-    assert PolicyPlace("host", None, "gym-task").contract == first.contract
-    second.write()
-    with pytest.raises(UsageError, match="2 tasks have a contract gym-task: name one of them, gym"):
-        PolicyPlace("host", None, "gym-task")
-    for each in (first, second):
-        assert PolicyPlace("host", None, each.contract).contract == each.contract
-        assert experiments.own_name(each.contract) == "gym-task"
-    assert PolicyPlace("host", None, "pendulum").contract == "pendulum"
-    assert experiments.own_name("pendulum") == "pendulum"
+    with pytest.raises(UsageError, match=sentence):
+        task(**options)

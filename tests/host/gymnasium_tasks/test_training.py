@@ -32,8 +32,8 @@ from rltools_host.commands.train import closing_lines
 from rltools_host.errors import EnvironmentLostError, Interrupted, UsageError
 from rltools_host.gymnasium_tasks import server_start
 from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
+from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.server_start import ServerProcess
-from rltools_host.gymnasium_tasks.task import subject_of_run
 from rltools_host.policies.board import PolicyPlace, place_of_run
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest

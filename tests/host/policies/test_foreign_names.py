@@ -15,7 +15,7 @@ from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
 from rltools_host.errors import DamagedFileError
-from rltools_host.gymnasium_tasks.task import contract_of_run
+from rltools_host.gymnasium_tasks.headers import contract_of_run
 from rltools_host.policies.contract import CHANNEL, parse_contract
 from rltools_host.policies.image import LAYER, parse_policy, read_policy, read_run_policy
 from rltools_host.project import Project
