@@ -19,7 +19,13 @@ from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
 from rltools_host.flight.gate import hover_rule, load_gate
-from rltools_host.flight.in_the_loop import CONTRACT, USUAL_SEED, FlyRequest, fly_over_board
+from rltools_host.flight.in_the_loop import (
+    CONTRACT,
+    USUAL_SEED,
+    FlyRequest,
+    fly_over_board,
+    rule_of,
+)
 from rltools_host.flight.loop_result import LoopResult
 from rltools_host.flight.series import predictor
 from rltools_host.flight.simulator import check_policy, flight_library
@@ -200,8 +206,8 @@ def request_of(
     gate = load_gate(conditions.gate) if conditions.gate is not None else None
     known = dict(gate.settings) if gate is not None else settings_of(run)
     rule = gate.rule if gate is not None else hover_rule()
-    if (seconds := conditions.seconds) is not None:
-        rule = replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
+    if conditions.seconds is not None:
+        rule = rule_of(conditions.seconds, gate)
     seed = conditions.seed
     if seed is None:
         seed = gate.seed if gate is not None else USUAL_SEED

@@ -107,10 +107,6 @@ class Disturbances:
                 raise UsageError(f"{option} {value:g}: give 0 to {most:g}")
 
     @property
-    def is_none(self) -> bool:
-        return not (self.latency_ms or self.jitter_ms or self.loss or self.faults)
-
-    @property
     def first_fault(self) -> Fault | None:
         return min(self.faults, key=lambda fault: fault.first, default=None)
 

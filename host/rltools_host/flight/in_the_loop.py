@@ -30,7 +30,7 @@ from rltools_host.flight.disturbances import (
     Disturbances,
     DisturbedLink,
 )
-from rltools_host.flight.gate import hover_rule
+from rltools_host.flight.gate import Gate, hover_rule
 from rltools_host.flight.loop import BoardPilot, HostPilot, Trace, fly
 from rltools_host.flight.loop_result import LoopResult, lines
 from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_library
@@ -54,9 +54,9 @@ class Watcher(Protocol):
     def end(self) -> None: ...
 
 
-def rule_of(seconds: float) -> Rule:
-    """As of the gate hover, of a flight that lasts as long."""
-    rule = hover_rule()
+def rule_of(seconds: float, gate: Gate | None = None) -> Rule:
+    """A gate's, or that of the gate hover, of a flight that lasts as long."""
+    rule = gate.rule if gate is not None else hover_rule()
     return replace(rule, seconds=seconds, last_seconds=min(rule.last_seconds, seconds))
 
 

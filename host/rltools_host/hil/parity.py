@@ -323,10 +323,6 @@ class Parity:
         """Of the board's actions, as floats, in the order of the inputs."""
         return sha256_of([answer.action_bits for answer in self.answers])
 
-    @property
-    def expected_sha256(self) -> str:
-        return sha256_of([expected.action_bits for expected in self.expected])
-
     def document(self) -> dict[str, Any]:
         return {
             "inputs": self.count,

@@ -17,7 +17,6 @@ from rltools_host.bench import build_times, contenders, harness, ppo_result, tra
 from rltools_host.bench import inference as bench_inference
 from rltools_host.bench import layers as bench_layers
 from rltools_host.bench import roofline as bench_roofline
-from rltools_host.bench import training as bench_training
 from rltools_host.boards.description import load_board
 from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import UsageError, VerificationError
@@ -159,14 +158,14 @@ def test_second_thread_with_other_bits_is_refused() -> None:
 
 
 def test_quick_is_refused_where_all_it_says_is_given() -> None:
-    request = bench_training.TrainingBenchmark(quick=True, peers="sbx", repetitions=2)
+    request = training.TrainingBenchmark(quick=True, peers="sbx", repetitions=2)
     with pytest.raises(UsageError, match="--quick has no effect beside --peers and --repetitions"):
-        bench_training.run(request)
+        training.run(request)
 
 
 def test_no_repetitions_are_refused() -> None:
     with pytest.raises(UsageError, match="repetitions"):
-        bench_training.run(bench_training.TrainingBenchmark(repetitions=0))
+        training.run(training.TrainingBenchmark(repetitions=0))
 
 
 def test_a_whole_comparison_draws_no_chart_unasked(
@@ -174,15 +173,15 @@ def test_a_whole_comparison_draws_no_chart_unasked(
 ) -> None:
     """`docs/images` of the checkout is not changed by a measurement."""
     monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
-    monkeypatch.setattr(bench_training, "peer", lambda *_: pytest.fail("not called"))
+    monkeypatch.setattr(training, "peer", lambda *_: pytest.fail("not called"))
     rows = [{"name": "ours", "error": "x"}]
-    monkeypatch.setattr(bench_training, "take_turns", lambda *_: rows)
+    monkeypatch.setattr(training, "take_turns", lambda *_: rows)
     drawn: list[Path] = []
-    monkeypatch.setattr(bench_training, "draw_chart", lambda _, path: drawn.append(path))
+    monkeypatch.setattr(training, "draw_chart", lambda _, path: drawn.append(path))
     (tmp_path / "peers").mkdir()
     for chart in (None, tmp_path / "chart.svg"):
-        bench_training.run(
-            bench_training.TrainingBenchmark(
+        training.run(
+            training.TrainingBenchmark(
                 chart=chart, peers_directory=tmp_path / "peers", environments_directory=tmp_path
             )
         )
@@ -202,8 +201,8 @@ def test_train_compares_and_goes_on_without_who_fails(
     (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
     chart = tmp_path / "chart.svg"
-    document = bench_training.run(
-        bench_training.TrainingBenchmark(
+    document = training.run(
+        training.TrainingBenchmark(
             repetitions=2,
             steps=120,
             episodes=2,
@@ -225,12 +224,12 @@ def test_train_compares_and_goes_on_without_who_fails(
     names = [row["name"] for row in document["rows"] if "error" not in row]
     assert names == 2 * ["ours", training.LOOP, "stub"], "they do not take turns"
     assert [row["seed"] for row in document["rows"] if row["name"] == "ours"] == [0, 1]
-    assert "Pendulum-v1" in training.read_text()
+    assert "Pendulum-v1" in chart.read_text()
     assert document["build"] == BUILD_TIMES
     assert document["overhead"]["host_cpu"] > 0
     assert f"add {100 * document['overhead']['wall']:.1f} % to the loop's time" in out
     assert f"time is {100 * document['overhead']['host_cpu']:.1f} % of the loop's" in out
-    stored = bench_training.result_path("td3", environments)
+    stored = training.result_path("td3", environments)
     assert json.loads(stored.read_text()) == document
 
 
@@ -241,8 +240,8 @@ def test_train_runs_the_other_algorithm_too(
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     add_peer(peers, environments, "pytorch", STUB, "sac.py")
     add_peer(peers, environments, "without", STUB)
-    document = bench_training.run(
-        bench_training.TrainingBenchmark(
+    document = training.run(
+        training.TrainingBenchmark(
             quick=True,
             steps=110,
             episodes=1,
@@ -253,9 +252,9 @@ def test_train_runs_the_other_algorithm_too(
     )
     assert [row["name"] for row in document["rows"]] == ["ours", training.LOOP, "pytorch"]
     assert capsys.readouterr().out.startswith("SAC on Pendulum-v1, 110 steps")
-    assert bench_training.result_path("sac", environments).is_file()
-    assert not bench_training.result_path("td3", environments).exists()
-    assert bench_training.peer_names("sac", peers) == ["pytorch"]
+    assert training.result_path("sac", environments).is_file()
+    assert not training.result_path("td3", environments).exists()
+    assert training.peer_names("sac", peers) == ["pytorch"]
 
 
 def test_overhead_is_neither_loop_nor_evaluation() -> None:
@@ -452,7 +451,7 @@ def test_peers_have_the_experiment_s_settings(
     assert settings.batch_size == sizes["batch_size"]
     assert settings.buffer_size == sizes["replay_capacity"]
     assert settings.hidden == tuple(document["networks"]["actor"]["dimensions"][1:-1])
-    assert description.hyperparameter("steps").default == bench_training.STEPS
+    assert description.hyperparameter("steps").default == training.STEPS
 
 
 @pytest.mark.parametrize(

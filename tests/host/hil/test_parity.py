@@ -55,7 +55,6 @@ def test_a_board_with_the_same_bits(board: ScriptedInfer, image: PolicyImage) ->
     assert parity.max_abs_diff == 0.0
     actions = image.evaluate(make_inputs(image.observations, COUNT).values)
     assert parity.outputs_sha256 == hashlib.sha256(actions.tobytes()).hexdigest()
-    assert parity.outputs_sha256 == parity.expected_sha256
     assert progress[-1] == (COUNT + 9, COUNT + 9)
     assert board.most_waiting == MESSAGES_UNDER_WAY
 
@@ -142,7 +141,8 @@ def test_a_wrong_bit_in_a_layer_is_named(board: ScriptedInfer, image: PolicyImag
     assert not parity.holds
     assert parity.mismatches == 1
     assert parity.max_abs_diff == pytest.approx(1.0)
-    assert parity.outputs_sha256 != parity.expected_sha256
+    actions = image.evaluate(parity.inputs.values)
+    assert parity.outputs_sha256 != hashlib.sha256(actions.tobytes()).hexdigest()
     rows = parity.layer_rows()
     assert [row[0] for row in rows[1:]] == ["#16"] * 3
     assert [row[4] for row in rows[1:]] == ["", "differs", "differs"]
