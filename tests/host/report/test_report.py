@@ -29,7 +29,7 @@ from rltools_host.report import markup, picture, plot
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Section
 from rltools_host.report.plot import Panel
-from rltools_host.report.run_data import collect
+from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import (
     SECTIONS,
     benchmark,
@@ -199,17 +199,20 @@ def benchmark_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a finished run, beside the same run on the host."""
+def data(tmp_path_factory: pytest.TempPathFactory) -> RunData:
+    """Of a finished run, beside the same run on the host."""
     runs = tmp_path_factory.mktemp("runs")
     policy = sample_images()["pendulum"]
     folder = make_run(runs / "20260101-000000-a", policy)
     make_run(runs / "20260101-000001-b", None, board="host")
     make_run(runs / "20260101-000002-c", None, board="host", seed=1)
     make_run(runs / "20260101-000003-d", None, board="teensy41", state="paused")
-    path = page_module.write_report(folder)
-    assert path == folder.report_path
-    return path.read_text(encoding="utf-8")
+    return collect(folder)
+
+
+@pytest.fixture(scope="module")
+def finished(data: RunData) -> str:
+    return page_module.page(data)
 
 
 def section_html(section: Section | None) -> str:
@@ -362,7 +365,9 @@ def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
 
 def test_a_paused_run_shows_its_learning(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", None, state="paused", state_sha256=None)
-    text = "".join(Page(page_module.write_report(folder).read_text(encoding="utf-8")).text)
+    path = page_module.write_report(folder)
+    assert path == folder.report_path
+    text = "".join(Page(path.read_text(encoding="utf-8")).text)
     assert "Training has done 400 steps and is paused" in text
     assert "Learning" in text
     assert "gymnasium" not in text.lower()
@@ -372,8 +377,8 @@ def test_a_run_that_trains_again_has_not_ended(tmp_path: Path) -> None:
     ended = {"ended": "2026-01-02T03:04:05Z"}
     for state, is_said in (("paused", True), ("training", False)):
         folder = make_run(tmp_path / state, None, state=state, state_sha256=None, **ended)
-        page = Page(page_module.write_report(folder).read_text(encoding="utf-8"))
-        assert ("ended" in page.text) is is_said
+        shown = section_html(provenance.provenance(collect(folder)))
+        assert ("<th>ended</th>" in shown) is is_said
 
 
 HOSTILE = "<script>alert(1)</script>\"'&$x_1$"
@@ -406,10 +411,8 @@ def test_a_policy_of_another_state_gives_no_report(tmp_path: Path) -> None:
     assert not folder.report_path.exists()
 
 
-def test_the_report_is_a_function_of_the_run(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run", sample_images()["pendulum"])
-    first = page_module.write_report(folder).read_bytes()
-    assert page_module.write_report(folder).read_bytes() == first
+def test_the_report_is_a_function_of_the_run(data: RunData, finished: str) -> None:
+    assert page_module.page(data) == finished
 
 
 @pytest.mark.parametrize(
@@ -546,9 +549,8 @@ def test_a_picture_is_found_by_the_environments_name(environment: str, name: str
 
 
 def test_of_many_observations_the_first_are_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = collect(make_run(tmp_path / "run", sample_images()["pendulum"]))
     monkeypatch.setattr(picture, "PICTURES", tmp_path)
     assert "are shown" not in section_html(episodes.one_episode(data))
     monkeypatch.setattr(episodes, "MOST_OBSERVATIONS", 2)
@@ -559,10 +561,8 @@ def test_of_many_observations_the_first_are_shown(
 
 
 def test_an_environment_without_a_picture_shows_its_channels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = make_run(tmp_path / "run", sample_images()["pendulum"])
-    data = collect(folder)
     shown = section_html(episodes.one_episode(data))
     assert "<figure>" in shown
     assert "angle from upright, degrees" in shown
