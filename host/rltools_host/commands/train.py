@@ -22,7 +22,6 @@ from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is
 from rltools_host.hints import command_line, near_path
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.run import train
 from rltools_host.training.seeds import means_group, parse_seeds
 from rltools_host.ui.group_screen import UNLIMITED, make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
@@ -36,6 +35,8 @@ def run(
     request: TrainingRequest, tensorboard: bool | None = None, json_output: bool = False
 ) -> dict[str, Any]:
     """Trains, prints what happens and returns the keys that `--json` prints."""
+    from rltools_host.training.run import train  # with what talks to boards
+
     output = Output(sys.stdout)
     stream = Output(sys.stderr) if json_output else output
     logs = tensorboard is not False
