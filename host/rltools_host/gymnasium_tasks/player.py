@@ -215,7 +215,7 @@ class FlatEnvironment:
     and actions, bounded episodes."""
 
     def __init__(self, make: MakeEnvironment, task: Task, state: PlayState) -> None:
-        """`state` counts what goes wrong in steps; of the first one a note is printed."""
+        """`state` counts what goes wrong; of the first fault a note is printed."""
         environment = make_first(make, task.environment)
         shapes = (environment.observation_space.shape, environment.action_space.shape)
         if shapes != (task.observation_shape, task.action_shape):
@@ -230,21 +230,27 @@ class FlatEnvironment:
 
     def reset(self, *, seed: int) -> tuple[Float32Array, dict[str, Any]]:
         self._steps = 0
+        before = self._player.faults
         what, seen = self._player.reset(0, seed)
         if what == OVER:
             raise UsageError(self._failed(self._player.faults.given_up))
+        self._note(before)
         return seen, {}
 
     def step(self, action: Float32Array) -> tuple[Float32Array, float, bool, bool, dict[str, Any]]:
         self._steps += 1
+        before = self._player.faults
         what, reward, terminated, truncated, seen = self._player.step(0, action)
-        if what != DONE and self._player.faults.count == 1:
-            print(f"note: {self._failed(self._player.faults.first)}", file=sys.stderr)
+        self._note(before)
         is_over = truncated or self._steps >= self._task.episode_steps
         return seen, reward, terminated, what != DONE or is_over, {}
 
     def close(self) -> None:
         self._player.close()
+
+    def _note(self, before: Faults) -> None:
+        if not before.count and (first := self._player.faults.first):
+            print(f"note: {self._failed(first)}", file=sys.stderr)
 
     def _failed(self, sentence: str) -> str:
         return f"{self._task.environment} failed in an evaluation: {sentence}"

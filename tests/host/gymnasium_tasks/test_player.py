@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point
+from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.player import (
     DONE,
     LOST,
@@ -17,6 +18,7 @@ from rltools_host.gymnasium_tasks.player import (
     OVER,
     ActionSpace,
     Player,
+    flat_maker,
 )
 from rltools_host.gymnasium_tasks.task import TaskRequest, task_of
 
@@ -200,3 +202,21 @@ def test_an_observation_that_is_not_finite_is_a_fault_and_not_outside(player: Pl
     Faulty.faults = [result((np.nan, 0.0))]
     assert player.step(0, PUSH)[0] == LOST
     assert (player.faults.outside, player.faults.count) == (0, 1)
+
+
+def test_an_evaluation_notes_the_first_fault_and_ends_episodes_with_others(
+    player: Player, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert player.faults.count == 0
+    environment = flat_maker(TASK, Faulty)()
+    Faulty.faults = [ValueError("once")]
+    assert environment.reset(seed=1)[0].shape == (2,)
+    assert environment.step(PUSH)[3] is False
+    Faulty.faults = [ValueError("no"), ValueError("twice"), ValueError("twice")]
+    assert environment.step(PUSH)[1:4] == (0.0, False, True)
+    with pytest.raises(
+        UsageError, match=r"the environment cannot be reset; first: reset raised Va"
+    ):
+        environment.reset(seed=2)
+    note = "note: Point failed in an evaluation: reset raised ValueError: once\n"
+    assert capsys.readouterr().err == note

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 
 import rlt
@@ -134,22 +133,6 @@ def test_returns_are_those_of_gymnasium_s_episodes() -> None:
     env.reset()  # is not closed: it is the caller's
     with pytest.raises(rlt.RltError, match="episodes=0: give a whole number from 1"):
         rlt.evaluate(policy, env, 0)
-
-
-def test_core_and_gymnasium_agree_on_a_policy_s_returns() -> None:
-    """The same episodes: the core's environment is put into the states of Gymnasium's."""
-    random = np.random.default_rng(0)
-    torques = random.uniform(-2, 2, (50, 1)).astype(np.float32)
-    reference: Any = gymnasium.make("Pendulum-v1")
-    env = rlt.make("Pendulum-v1", 4)
-    env.reset(seed=0)
-    expected = np.zeros(4)
-    for i in range(4):
-        reference.reset(seed=i)
-        env.states["angle_rad"][i], env.states["velocity_rad_s"][i] = reference.unwrapped.state
-        expected[i] = sum(reference.step(torque)[1] for torque in torques)
-    actual = sum(env.step(np.repeat(torque[None], 4, 0))[1].astype(float) for torque in torques)
-    assert actual == pytest.approx(expected, rel=1e-3)
 
 
 # -- the package -----------------------------------------------------------------------------------
