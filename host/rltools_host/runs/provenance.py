@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
 from typing import Any
 
 import rltools_host
+from rltools_host.runs.contents import Run
 from rltools_host.tree import TREE
 
 
@@ -54,7 +54,6 @@ def package_versions() -> dict[str, str]:
     }
 
 
-def checkpoint_versions(metadata: Mapping[str, Any]) -> dict[str, str]:
+def checkpoint_versions(run: Run) -> dict[str, str]:
     """What the checkpoint says of its origin."""
-    revision = {"git_revision": str(metadata["git_revision"])} if metadata["git_revision"] else {}
-    return {**metadata["versions"], **revision}
+    return run.versions | ({"git_revision": run.git_revision} if run.git_revision else {})

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rltools_host.files import (
     disk_error,
@@ -23,7 +22,7 @@ from rltools_host.files import (
     synchronise_folder,
     write_durably,
 )
-from rltools_host.runs.contents import SAVE_NAME
+from rltools_host.runs.contents import SAVE_NAME, Run
 from rltools_host.runs.policy_file import state_of_policy
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
@@ -124,30 +123,30 @@ def remove_files(path: Path) -> None:
             (path / name).unlink()
 
 
-def saves_to_resume(run: Path, metadata: Mapping[str, Any]) -> list[Path]:
+def saves_to_resume(path: Path, run: Run) -> list[Path]:
     """Folders of checkpoints, best first: whole saves that run.json does not name yet, as their
     process was killed just before, then the one that it names. Where that one is gone, any other.
     """
-    committed = run / str(metadata.get("save", ""))
-    committed_step = int(metadata.get("checkpoint_step", 0))
+    committed = path / (run.save or "")
+    committed_step = run.checkpoint_step or 0
     if not (committed / CHECKPOINT_FILE).is_file():
         committed_step = -1
-    found = [run / name for name in saves_in(run)]
-    newer = [path for path in found if step_of(path, metadata) > committed_step]
-    newer.sort(key=lambda path: step_of(path, metadata), reverse=True)
+    found = [path / name for name in saves_in(path)]
+    newer = [save for save in found if step_of(save, run) > committed_step]
+    newer.sort(key=lambda save: step_of(save, run), reverse=True)
     return [*newer, committed]
 
 
-def step_of(save: Path, metadata: Mapping[str, Any]) -> int:
+def step_of(save: Path, run: Run) -> int:
     """The step that a save's name states, or run.json of one that has no folder of its own."""
     match = re.fullmatch(SAVE_NAME, save.name)
-    return int(match.group(1)) if match else int(metadata.get("checkpoint_step", 0))
+    return int(match.group(1)) if match else run.checkpoint_step or 0
 
 
-def is_whole(save: Path, state_sha256: str) -> bool:
+def is_whole(save: Path, state_sha256: str | None) -> bool:
     """Whether a save has a policy, of this state."""
     try:
         data = (save / POLICY_FILE).read_bytes()
     except OSError:
         return False
-    return state_of_policy(data) == state_sha256
+    return state_sha256 is not None and state_of_policy(data) == state_sha256

@@ -97,16 +97,17 @@ class Member:
         except DamagedFileError as error:
             self.fail(error)
             return
-        metadata = folder.metadata
-        saves = saves_to_resume(folder.path, metadata)
+        run = folder.content
+        saves = saves_to_resume(folder.path, run)
         if not any((save / CHECKPOINT_FILE).is_file() for save in saves):
             return
-        whole = is_whole(folder.save_path, str(metadata.get("state_sha256")))
-        self.take({"step": 0, "steps": self.steps, **metadata})
-        finished = metadata.get("state") == "finished" and whole and self.step >= (steps or 0)
+        whole = is_whole(folder.save_path, run.state_sha256)
+        of_run = {name: getattr(run, name) for name in FIGURES if hasattr(run, name)}
+        self.take({"step": run.step, "steps": run.steps or self.steps, **of_run})
+        finished = run.state == "finished" and whole and self.step >= (steps or 0)
         self.state = FINISHED if finished else PAUSED
         self.steps = max(self.steps, steps or 0)
-        self.state_sha256 = str(metadata.get("state_sha256") or "")
+        self.state_sha256 = run.state_sha256 or ""
         self.environment_faults = folder.environment_faults
         self.observations_outside = folder.observations_outside
 

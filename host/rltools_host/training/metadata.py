@@ -10,6 +10,7 @@ from typing import Any
 from rltools_host.build import memory
 from rltools_host.clients.messages import Evaluation, Identity, Result
 from rltools_host.clock import timestamp
+from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import FORMAT, RunFolder
 from rltools_host.runs.provenance import git_revision, machine, package_versions
 from rltools_host.training.plan import Plan
@@ -43,12 +44,10 @@ def share_of_evaluations(result: Result) -> float:
     return min(1.0, result.evaluation_counter / result.counter) if result.counter else 0.0
 
 
-def train_s_before(
-    metadata: Mapping[str, Any], step: int, rows: Sequence[Mapping[str, Any]]
-) -> float:
+def train_s_before(run: Run, step: int, rows: Sequence[Mapping[str, Any]]) -> float:
     """Seconds of training up to the checkpoint that a run goes on from."""
-    if metadata.get("checkpoint_step") == step:
-        return float(metadata.get("checkpoint_train_s") or 0.0)
+    if run.checkpoint_step == step:
+        return run.checkpoint_train_s or 0.0
     return max((float(row["time_s"]) for row in rows), default=0.0)
 
 
@@ -126,7 +125,7 @@ def changes_of_state(
 
 def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
     """What `rlt train --json` prints of a run at rest, but for what only its session knows."""
-    metadata = folder.metadata
+    run = folder.content
     return {
         "run": str(folder.path),
         "experiment": plan.description.name,
@@ -135,14 +134,14 @@ def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
         "seed": plan.seed,
         "steps": plan.steps,
         "step": result.step,
-        "train_s": metadata["train_s"],
-        "evaluation_s": metadata["evaluation_s"],
-        "steps_per_s": metadata["steps_per_s"],
-        "return_mean": metadata.get("return_mean"),
-        "return_std": metadata.get("return_std"),
+        "train_s": run.train_s,
+        "evaluation_s": run.evaluation_s,
+        "steps_per_s": run.steps_per_s,
+        "return_mean": run.return_mean,
+        "return_std": run.return_std,
         "state_sha256": result.state_sha256,
-        "guest_instructions": metadata["guest_instructions"],
-        "messages_lost": metadata["messages_lost"],
+        "guest_instructions": run.guest_instructions,
+        "messages_lost": run.messages_lost,
     }
 
 

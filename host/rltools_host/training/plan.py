@@ -262,13 +262,13 @@ def plan_resumption(request: TrainingRequest, run: str) -> Plan:
         )
     save, checkpoint = checkpoint_to_resume(folder, description)
     values = default_values(description) | dict(checkpoint.hyperparameters)
-    own_steps = max(int(values["steps"]), int(folder.metadata.get("steps", 0)))
+    own_steps = max(int(values["steps"]), folder.content.steps)
     values["steps"] = own_steps
-    if chosen.name != folder.metadata.get("board"):
+    if chosen.name != folder.content.board:
         values["report_every"] = report_interval(description, chosen)
     values |= given
     steps, done = int(values["steps"]), checkpoint.step
-    whole = folder.metadata.get("state") == "finished" and is_whole(save, checkpoint.state_sha256)
+    whole = folder.content.state == "finished" and is_whole(save, checkpoint.state_sha256)
     # A run may be past its own total and not at its end: many environments step at once, and an
     # algorithm may have to learn from them yet.
     if steps < min(done, own_steps) or (steps <= done and whole):
@@ -293,7 +293,7 @@ def checkpoint_to_resume(
     folder: RunFolder, description: ExperimentDescription
 ) -> tuple[Path, Checkpoint]:
     """The newest save's; also of one that was whole when its process was killed."""
-    *uncommitted, committed = saves_to_resume(folder.path, folder.metadata)
+    *uncommitted, committed = saves_to_resume(folder.path, folder.content)
     for save in uncommitted:
         with contextlib.suppress(DamagedFileError):
             return save, load_checkpoint(save / CHECKPOINT_FILE, description)

@@ -195,7 +195,7 @@ class TrainingRun:
 
     def _bring_home(self, result: Result, state: str) -> None:
         """Fetches checkpoint and policy, verifies them, and saves them in one step."""
-        versions = checkpoint_versions(self._folder.metadata)
+        versions = checkpoint_versions(self._folder.content)
         home = fetch(self._session, self._plan, result, versions, self._transfer)
         self._screen.activity("")
         changes = self._changes(state)
@@ -270,7 +270,7 @@ class TrainingRun:
             folder.reserve(room)
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
-            self._train_s_before = train_s_before(folder.metadata, plan.first_step, rows)
+            self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
             folder.keep(*sources)
             folder.update(self._beginning(folder.metadata, sources) | plan.adopted_save)
         except BaseException:
@@ -353,10 +353,10 @@ class TrainingRun:
     def _remedy(self, before: str = "") -> str:
         """A clause with what goes on from the newest save, where there is one."""
         folder = self._folder
-        for save in saves_to_resume(folder.path, folder.metadata):
+        for save in saves_to_resume(folder.path, folder.content):
             if (save / CHECKPOINT_FILE).is_file():
                 command = self._plan.resume_command(folder.path)
-                step = step_of(save, folder.metadata)
+                step = step_of(save, folder.content)
                 return f"{before}go on from step {step:,} with `{command}`"
         return ""
 

@@ -156,7 +156,7 @@ def go_on(path: Path) -> None:
     for row in rows:
         view.take_row(row)
     evaluation = last_evaluation(rows)
-    before = train_s_before(folder.metadata, plan.first_step, rows)
+    before = train_s_before(folder.content, plan.first_step, rows)
     begun = metadata_at_start(
         plan, IDENTITY, "a port", "sources-0123456789ab.tar.gz", folder.metadata
     )

@@ -288,8 +288,8 @@ def test_newest_of_several_saves_is_resumed_first(paused: Path, tmp_path: Path) 
     shutil.copytree(paused, path)
     for step in (60, 100, 80, 20):
         write_save(path, step, *files_of(step))
-    metadata = RunFolder.open(path).metadata
-    steps = [step_of(save, metadata) for save in saves_to_resume(path, metadata)]
+    run = RunFolder.open(path).content
+    steps = [step_of(save, run) for save in saves_to_resume(path, run)]
     assert steps == [100, 80, 60, PAUSED_AT]
 
 
