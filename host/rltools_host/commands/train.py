@@ -37,16 +37,26 @@ def run(
     """Trains, prints what happens and returns the keys that `--json` prints."""
     from rltools_host.training.run import train  # with what talks to boards
 
-    output = Output(sys.stdout)
-    stream = Output(sys.stderr) if json_output else output
+    output, stream = streams(json_output)
     logs = tensorboard is not False
     document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), logs)
     print(closing_lines(document), file=stream, flush=True)
-    if json_output:
+    close(output, document if json_output else None, document["run"])
+    return document
+
+
+def streams(json_output: bool) -> tuple[Output, Output]:
+    """Where the JSON goes, and where all else does; writing to them raises no error."""
+    output = Output(sys.stdout)
+    return output, Output(sys.stderr) if json_output else output
+
+
+def close(output: Output, document: Mapping[str, Any] | None, folder: str) -> None:
+    """What could not be printed is told now, after all has been saved."""
+    if document is not None:
         print(json.dumps(document), file=output, flush=True)
     if output.error is not None:
-        raise lost(output.error, near_path(Path(document["run"])))
-    return document
+        raise lost(output.error, near_path(Path(folder)))
 
 
 def closing_lines(document: Mapping[str, Any]) -> str:
@@ -127,8 +137,7 @@ def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any
     from rltools_host.runs.group import STUDY, GroupFolder
     from rltools_host.training.group import train_group
 
-    output = Output(sys.stdout)
-    stream = Output(sys.stderr) if json_output else output
+    output, stream = streams(json_output)
     try:
         document = train_group(request, lambda view: make_group_screen(view, cast(IO[str], stream)))
     except RltError as error:
@@ -142,10 +151,7 @@ def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any
         document |= {"report": str(report), "curves": str(curves)}
     lines = [*result_lines(document, columns(stream)), *next_lines(document)]
     print("\n".join(lines), file=stream, flush=True)
-    if json_output:
-        print(json.dumps(document), file=output, flush=True)
-    if output.error is not None:
-        raise lost(output.error, near_path(group.path))
+    close(output, document if json_output else None, document["group"])
     return document
 
 

@@ -149,10 +149,6 @@ class Model:
             axes = np.eye(3)[:, None, :] * self._air[None, :, :]
             self._resisted = [self._integral(turn(log.attitude, part)) for part in axes]
 
-    @property
-    def measures_velocity(self) -> bool:
-        return self._air is not None
-
     def _integral(self, values: Array) -> Array:
         """From the first row to each, of [row, n] values."""
         return integral(values, self.log.time_s)

@@ -317,13 +317,13 @@ def runs(group: GroupFolder) -> Section:
     for name in group.run_names():
         folder = run_of(group, name)
         run = Run(state="not begun") if folder is None else folder.content
-        mean, digest = run.return_mean, run.state_sha256 or ""
+        digest = run.state_sha256 or ""
         rows.append(
             (
                 str(name.folder),
                 run.state,
                 number(run.step),
-                number(float("nan") if mean is None else mean, 1),
+                number(run.return_mean, 1),
                 Html(f'<span class="mono" title="{text(digest)}">{text(digest[:12])}</span>'),
             )
         )

@@ -42,7 +42,7 @@ def text(value: Any) -> str:
     return escape(str(value).encode(errors="replace").decode(), quote=True)
 
 
-def number(value: float, digits: int = 0) -> str:
+def number(value: float | None, digits: int = 0) -> str:
     """With thousands separators and a true minus; an en dash where there is none."""
     if value is None or not math.isfinite(value):
         return "\N{EN DASH}"
