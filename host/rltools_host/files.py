@@ -133,9 +133,13 @@ def read_limited(path: Path, most_bytes: int) -> bytes:
 
 
 def parse_json(data: bytes | str) -> Any:
-    """What JSON says. ValueError where it is none, is nested deeply or has text that is none."""
+    """What JSON says. ValueError where it is none (with the place), is nested deeply or has text
+    that is none."""
     try:
         document = json.loads(data)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{place}: {error.msg}") from None
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     level = [document]

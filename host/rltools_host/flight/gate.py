@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -125,8 +124,6 @@ def load_gate(name: str) -> Gate:
         if isinstance(document, dict) and "like" in document:
             document = completed(document)
         return gate_of(name, typed(document, Definition))
-    except json.JSONDecodeError as error:
-        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, RltError) as error:
         reason = str(error)
     except OSError as error:

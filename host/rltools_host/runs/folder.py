@@ -32,7 +32,7 @@ from rltools_host.files import (
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Group, Run
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import RUN_FILE, beginning_now, find_run, make_empty
 from rltools_host.runs.rows import check_row
@@ -325,23 +325,27 @@ def remove_unsaved(path: Path) -> None:
 
 
 def read_run_file(path: Path) -> dict[str, Any]:
-    """The content of a run.json, checked."""
+    """The document of a run.json, checked."""
+    return read_checked(path, Run, FORMAT, "restore it or start a new run")
+
+
+def read_checked(
+    path: Path, kind: type[Run] | type[Group], newest: int, remedy: str
+) -> dict[str, Any]:
+    """A document that is of this type, in a format up to the newest."""
     try:
-        document = parse_json(read_limited(path, MOST_JSON_BYTES))
-        content: Run = typed(document, Run)
+        document: dict[str, Any] = parse_json(read_limited(path, MOST_JSON_BYTES))
+        content: Run | Group = typed(document, kind)
     except OSError as error:
         raise cannot_read(path, error) from None
     except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged{reason_of(error)}; {remedy}") from None
+    if content.format > newest:
         raise DamagedFileError(
-            f"{path} is damaged{reason_of(error)}; restore it or start a new run"
-        ) from None
-    metadata: dict[str, Any] = document
-    if content.format > FORMAT:
-        raise DamagedFileError(
-            f"{path} has format {content.format}, this host reads {FORMAT}: "
+            f"{path} has format {content.format}, this host reads {newest}: "
             "use the host tools that wrote it"
         )
-    return metadata
+    return document
 
 
 def reason_of(error: ValueError) -> str:

@@ -13,16 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rltools_host.documents import typed
-from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.errors import UnknownNameError
 from rltools_host.files import (
-    MOST_JSON_BYTES,
-    parse_json,
     plain_json,
-    read_limited,
     write_atomically,
 )
 from rltools_host.runs.contents import Group, Variant
-from rltools_host.runs.folder import REPORT_FILE, cannot_read, reason_of
+from rltools_host.runs.folder import REPORT_FILE, read_checked
 from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
 
@@ -117,24 +114,8 @@ class GroupFolder:
 
 
 def read_group_file(path: Path) -> dict[str, Any]:
-    """The content of a group.json, checked."""
-    try:
-        document = parse_json(read_limited(path, MOST_JSON_BYTES))
-        content: Group = typed(document, Group)
-    except OSError as error:
-        raise cannot_read(path, error) from None
-    except ValueError as error:
-        raise DamagedFileError(
-            f"{path} is damaged{reason_of(error)}; restore it, or resume each run of the "
-            "folder alone"
-        ) from None
-    metadata: dict[str, Any] = document
-    if content.format > FORMAT:
-        raise DamagedFileError(
-            f"{path} has format {content.format}, this host reads {FORMAT}: "
-            "use the host tools that wrote it"
-        )
-    return metadata
+    """The document of a group.json, checked."""
+    return read_checked(path, Group, FORMAT, "restore it, or resume each run of the folder alone")
 
 
 def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:

@@ -42,8 +42,6 @@ def load_set_file(path: Path) -> SetFile:
             raise Unfit('it is not one object, such as {"learning_rate": 0.001}')
         json.loads(data, object_pairs_hook=each_once)
         settings: dict[str, int | float] = typed(document, dict[Line, Value])
-    except json.JSONDecodeError as error:
-        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
     except ValueError as error:
         reason = str(error)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -115,8 +114,6 @@ def load_study(name: str) -> Study:
         stored: StoredStudy = typed(parse_json(path.read_bytes()), StoredStudy)
         parse_seeds(stored.seeds)
         return Study(name=name, path=path, **structs.asdict(stored))
-    except json.JSONDecodeError as error:
-        reason = f"line {error.lineno}, column {error.colno}: {error.msg}"
     except (ValueError, UsageError) as error:
         reason = str(error)
     except OSError as error:
