@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -31,6 +31,7 @@ from rltools_host.errors import BuildError, MissingToolError, RltError, UsageErr
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
+from rltools_host.ui.table import aligned
 
 Row = dict[str, Any]  # of a measurement
 PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"
@@ -101,6 +102,21 @@ def machine_text(document: Mapping[str, Any], when: str = "") -> str:
     of = document["machine"]
     load = f"load average {when}{document['load_average']}"
     return f"{of['processor']} ({of['cores']} cores, {load})"
+
+
+def table(
+    header: tuple[str, ...], entries: Sequence[Row], cells: Callable[[Row], tuple[str, ...]]
+) -> list[str]:
+    """A row for each entry, its title first; below them why some were not measured."""
+    failed = [entry for entry in entries if "error" in entry]
+    nothing = (len(header) - 1) * ("-",)
+    rows = [(e["title"], *(nothing if e in failed else cells(e))) for e in entries]
+    return [*aligned([header, *rows]), *(f"{e['title']}: {e['error']}" for e in failed)]
+
+
+def shown(value: float | None, form: str) -> str:
+    """A figure in this form; a dash where there is none."""
+    return "-" if value is None else form.format(value)
 
 
 def store(document: Mapping[str, Any], path: Path) -> None:

@@ -22,7 +22,6 @@ from rltools_host.bench.training import chosen_peers
 from rltools_host.errors import RltError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.project import PROJECT
-from rltools_host.ui.table import aligned
 
 WIDTHS = (13, 64, 64, 4)
 BATCH = 256
@@ -122,29 +121,22 @@ def checked(name: str, raw: Mapping[str, Any], expected: NDArray[np.float32]) ->
 
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
-    table = [("library", "version", "through", "one sample", "in batches", "million a second")]
-    reasons = []
-    for row in document["rows"]:
-        title = TITLES.get(row["name"], row["name"])
-        if "error" in row:
-            table.append((title, "-", "-", "-", "-", "-"))
-            reasons.append(f"{title}: {row['error']}")
-            continue
-        table.append(
-            (
-                title,
-                row["version"],
-                row["interface"],
-                f"{row['latency_ns']:,.0f} ns",
-                f"{row['batched_ns']:,.0f} ns",
-                f"{1e3 / row['batched_ns']:.2f}",
-            )
-        )
+    header = ("library", "version", "through", "one sample", "in batches", "million a second")
+    entries = [{"title": TITLES.get(row["name"], row["name"]), **row} for row in document["rows"]]
     return [
         f"Forward pass of {document['network']} with ReLU, median of {document['repetitions']}, "
         f"batches of {document['batch']}; one core of "
         f"{harness.machine_text(document)}",
         "",
-        *aligned(table),
-        *reasons,
+        *harness.table(header, entries, cells),
     ]
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    return (
+        row["version"],
+        row["interface"],
+        f"{row['latency_ns']:,.0f} ns",
+        f"{row['batched_ns']:,.0f} ns",
+        f"{1e3 / row['batched_ns']:.2f}",
+    )

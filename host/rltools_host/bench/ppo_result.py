@@ -10,7 +10,6 @@ from rltools_host.bench import harness
 from rltools_host.bench.contenders import ENVPOOL, OURS, ROLLOUT, SIMULATORS, TRAIN
 from rltools_host.bench.harness import Row
 from rltools_host.bench.training import Bar, draw_bars
-from rltools_host.ui.table import aligned
 
 TITLES = {
     OURS: "this repository, loop alone",
@@ -90,40 +89,13 @@ def machine_line(document: Mapping[str, Any]) -> str:
     return harness.machine_text(document, "at the start ")
 
 
-def reasons(entries: Sequence[Row]) -> list[str]:
-    return [f"{entry['title']}: {entry['error']}" for entry in entries if "error" in entry]
-
-
-def times(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
-
-
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
     entries = document["summary"]
-    table = [
-        (
-            *("library", "version", "simulator", "settings", "steps/s", "of mujoco.rollout"),
-            *("our loop is", "processor time a step"),
-        )
-    ]
-    for entry in entries:
-        if "error" in entry:
-            table.append((entry["title"], *(len(table[0]) - 1) * ("-",)))
-            continue
-        share, processor_us = entry["of_rollout"], entry["cpu_us_a_step"]
-        table.append(
-            (
-                entry["title"],
-                str(entry["version"]),
-                entry["simulator"],
-                entry.get("settings", ""),
-                f"{entry['steps_s']:,.0f}",
-                "-" if share is None else f"{100 * share:.0f} %",
-                f"{times(entry['ours_times'])} x",
-                "-" if processor_us is None else f"{processor_us:.0f} us",
-            )
-        )
+    header = (
+        *("library", "version", "simulator", "settings", "steps/s", "of mujoco.rollout"),
+        *("our loop is", "processor time a step"),
+    )
     best = best_peer(entries)
     ours: Row = next((entry for entry in entries if entry["name"] == OURS), {})
     against = []
@@ -138,11 +110,23 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         f"minibatch, epochs, hidden layers, each library's those with which it is quicker; "
         f"{machine_line(document)}",
         "",
-        *aligned(table),
-        *reasons(entries),
+        *harness.table(header, entries, cells),
         "",
         *against,
     ]
+
+
+def cells(entry: Row) -> tuple[str, ...]:
+    share = entry["of_rollout"]
+    return (
+        str(entry["version"]),
+        entry["simulator"],
+        entry.get("settings", ""),
+        f"{entry['steps_s']:,.0f}",
+        harness.shown(share if share is None else 100 * share, "{:.0f} %"),
+        f"{harness.shown(entry['ours_times'], '{:.2f}')} x",
+        harness.shown(entry["cpu_us_a_step"], "{:.0f} us"),
+    )
 
 
 def bars(document: Mapping[str, Any]) -> list[Bar]:
@@ -222,37 +206,25 @@ def returns_summary(
 
 
 def returns_lines(document: Mapping[str, Any]) -> list[str]:
-    returns = document["returns"]
-    table = [
-        ("library", "settings", *(f"to {wanted:,.0f}" for wanted in returns), "best mean", "in all")
-    ]
-    for entry in document["summary"]:
-        if "error" in entry:
-            table.append((entry["title"], *(len(table[0]) - 1) * ("-",)))
-            continue
-        best = entry["best_return"]
-        table.append(
-            (
-                entry["title"],
-                entry["settings"],
-                *(
-                    "not reached"
-                    if point is None
-                    else f"{point['train_s']:,.0f} s, {point['steps']:,} steps"
-                    for point in entry["reached"]
-                ),
-                "-" if best is None else f"{best:,.0f}",
-                f"{entry['train_s']:,.0f} s, {entry['steps']:,} steps",
-            )
-        )
+    columns = [f"to {wanted:,.0f}" for wanted in document["returns"]]
+    header = ("library", "settings", *columns, "best mean", "in all")
     return [
         f"{title(document)}, each library with its own settings for the task, seed "
         f"{document['seed']}, {document['steps']:,} steps at most: training time until the mean "
         f"return of the last 100 episodes of training is reached; {machine_line(document)}",
         "",
-        *aligned(table),
-        *reasons(document["summary"]),
+        *harness.table(header, document["summary"], cells_of_returns),
     ]
+
+
+def cells_of_returns(entry: Row) -> tuple[str, ...]:
+    def there(point: Row | None) -> str:
+        if point is None:
+            return "not reached"
+        return f"{point['train_s']:,.0f} s, {point['steps']:,} steps"
+
+    best = harness.shown(entry["best_return"], "{:,.0f}")
+    return (entry["settings"], *map(there, entry["reached"]), best, there(entry))
 
 
 def draw_returns(document: Mapping[str, Any], path: Path) -> bool:

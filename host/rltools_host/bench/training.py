@@ -20,7 +20,6 @@ from rltools_host.boards.description import load_board
 from rltools_host.build import cmake, experiments, firmware
 from rltools_host.errors import RltError, UsageError, near_matches, unknown_name
 from rltools_host.project import PROJECT
-from rltools_host.ui.table import aligned
 
 ALGORITHMS = ("td3", "sac")
 STEPS = 10_000
@@ -249,25 +248,6 @@ def title(document: Mapping[str, Any]) -> str:
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a person reads."""
     header = ("library", "version", "training", "processor", "times ours", "return", "setup")
-    table = [header]
-    reasons = []
-    for entry in document["summary"]:
-        if "error" in entry:
-            table.append((entry["title"], "-", "-", "-", "-", "-", "-"))
-            reasons.append(f"{entry['title']}: {entry['error']}")
-            continue
-        mean, cpu_s, ratio = entry["return_mean"], entry["cpu_s"], entry.get("times_ours")
-        table.append(
-            (
-                entry["title"],
-                str(entry["version"]),
-                f"{entry['train_s']:.2f} s",
-                "-" if cpu_s is None else f"{cpu_s:.2f} s",
-                "-" if ratio is None else f"{ratio:.1f}",
-                "-" if mean is None else f"{mean:.1f}",
-                f"{entry['setup_s']:.1f} s",
-            )
-        )
     added = document["overhead"]
     logging = []
     if added is not None:
@@ -280,12 +260,22 @@ def lines(document: Mapping[str, Any]) -> list[str]:
         f"{document['episodes']} evaluation episodes; one core of "
         f"{harness.machine_text(document)}",
         "",
-        *aligned(table),
-        *reasons,
+        *harness.table(header, document["summary"], cells),
         "",
         *logging,
         *build_times.lines(document["build"]),
     ]
+
+
+def cells(entry: Row) -> tuple[str, ...]:
+    return (
+        str(entry["version"]),
+        f"{entry['train_s']:.2f} s",
+        harness.shown(entry["cpu_s"], "{:.2f} s"),
+        harness.shown(entry.get("times_ours"), "{:.1f}"),
+        harness.shown(entry["return_mean"], "{:.1f}"),
+        f"{entry['setup_s']:.1f} s",
+    )
 
 
 def bars(document: Mapping[str, Any]) -> list[Bar]:

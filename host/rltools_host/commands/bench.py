@@ -21,6 +21,9 @@ from rltools_host.bench import (
 )
 from rltools_host.commands.options import Json, mode, require
 
+Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
+Chart = Annotated[Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")]
+
 
 def told(document: Mapping[str, Any], json_output: bool) -> None:
     """The last line, where it is asked for."""
@@ -64,10 +67,7 @@ def train_command(
         int | None, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
     ] = None,
     steps: Annotated[int, typer.Option(metavar="N", help="Environment steps of a run.")] = 10_000,
-    chart: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Draw bars into this SVG."),
-    ] = None,
+    chart: Chart = None,
     algorithm: Annotated[str, typer.Option(metavar="ALGORITHM", help="td3 or sac.")] = "td3",
     json_output: Json = False,
 ) -> None:
@@ -113,9 +113,7 @@ def ppo_command(
         typer.Option(metavar="N", help="With --to-return: steps after which a contender gives up."),
     ] = ppo.RETURN_STEPS,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of every contender.")] = 0,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")
-    ] = None,
+    chart: Chart = None,
     json_output: Json = False,
 ) -> None:
     require(context, PPO_MODES, PPO_TO_RETURN if to_return else PPO_TURNS)
@@ -154,9 +152,7 @@ def build_command(
     experiment: Annotated[
         str, typer.Argument(metavar="[EXPERIMENT]", help="The experiment to build and start.")
     ] = "pendulum-td3",
-    repetitions: Annotated[
-        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
-    ] = 3,
+    repetitions: Repetitions = 3,
     json_output: Json = False,
 ) -> None:
     told(build_times.run(experiment, repetitions), json_output)
@@ -176,9 +172,7 @@ def inference_command(
         str | None,
         typer.Option(metavar="A,B", help="Folders of bench/peers/inference. [default: all]"),
     ] = None,
-    repetitions: Annotated[
-        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
-    ] = 20,
+    repetitions: Repetitions = 20,
     board: Annotated[
         str | None,
         typer.Option(
@@ -214,9 +208,7 @@ def layers_command(
             metavar="PERCENT", help="Zeros among inputs and gradients, as ReLU leaves them."
         ),
     ] = 0,
-    repetitions: Annotated[
-        int, typer.Option(metavar="N", help="Repetitions; the median counts.")
-    ] = 7,
+    repetitions: Repetitions = 7,
     json_output: Json = False,
 ) -> None:
     told(layers.run(widths, batches, zeros, repetitions), json_output)
