@@ -1,4 +1,4 @@
-"""Fixtures of training on fake boards."""
+"""Fixtures of training on fake boards, and of boards that keep policies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from rltools_host.commands import train as train_command
-from rltools_host.errors import (
-    Interrupted,
-)
+from rltools_host.errors import Interrupted
+from rltools_host.policies import board as policy_board
 from training_bench import PAUSED_BOARD, Bench, installed_bench, interrupt_at
 
 
@@ -43,3 +42,11 @@ def interrupted(
             bench.train(tmp_path / "run", "report_every=20")
     bench.options = {}
     return bench, tmp_path / "run", caught.value
+
+
+@pytest.fixture
+def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a board that is started here keeps its policies, for this test alone."""
+    file = tmp_path / "policies" / "storage.bin"
+    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
+    return file

@@ -28,20 +28,14 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, push
 from rltools_host.tree import TREE
 
+pytestmark = pytest.mark.usefixtures("storage")
+
 SMALL = ["--inputs", "30", "--samples", "50"]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     return make_policy_run(tmp_path / "run")
-
-
-@pytest.fixture(autouse=True)
-def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The board's own file, for this test alone."""
-    file = tmp_path / "storage.bin"
-    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
-    return file
 
 
 def last_json(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -52,6 +52,8 @@ from tcp_board import TcpBoard
 from training_calls import train_here, two_policy_runs
 from waiting import wait_for
 
+pytestmark = pytest.mark.usefixtures("storage")
+
 HERE = PolicyPlace("host")
 Keys = ["board", "activated", "active_sha256", "slot", "reason"]
 
@@ -59,14 +61,6 @@ Keys = ["board", "activated", "active_sha256", "slot", "reason"]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return two_policy_runs(tmp_path_factory.mktemp("runs"))
-
-
-@pytest.fixture(autouse=True)
-def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The board's own file, for this test alone."""
-    file = tmp_path / "policies" / "storage.bin"
-    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
-    return file
 
 
 @pytest.fixture

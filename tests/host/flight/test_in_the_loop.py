@@ -42,6 +42,8 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest, push
 from tcp_board import TcpBoard
 
+pytestmark = pytest.mark.usefixtures("storage")
+
 HERE = PolicyPlace("host", None, CONTRACT)
 STILL = {"start_share": 0.0}  # it begins at hover at the target
 TILTED = {"start_share": 1.0, "start_tilt": 20.0, "start_position": 0.2, "start_rate": 0.5}
@@ -54,14 +56,6 @@ class Watcher:
     def ticked(self, trace: Trace) -> None: ...
 
     def end(self) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The board's own file, for this test alone."""
-    file = tmp_path / "policies" / "storage.bin"
-    monkeypatch.setattr(policy_board, "storage_file", lambda *_: file)
-    return file
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from rltools_host import cli
 from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.policies import board as policy_board
 from rltools_host.policies import evaluation
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
@@ -138,8 +137,8 @@ def test_a_physical_action_normalised() -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(policy_board, "storage_file", lambda *_: tmp_path / "storage.bin")
+def run(tmp_path: Path, storage: Path) -> Path:
+    assert storage  # of its own
     return make_policy_run(tmp_path / "run", sample_images()["remembering_pendulum"])
 
 
