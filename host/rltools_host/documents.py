@@ -70,8 +70,8 @@ def typed(document: Any, kind: type[T] | Any, name: str = "") -> T:
     """The document, or its part of this name, as this type; Unfit where it is none."""
     try:
         result: T = msgspec.convert(document, kind)
-    except msgspec.ValidationError as error:
-        raise Unfit(_misfit(document, kind, name) or str(error)) from None
+    except msgspec.ValidationError:
+        raise Unfit(_misfit(document, kind, name)) from None
     return result
 
 
@@ -108,29 +108,24 @@ def _members(hint: Any) -> Iterator[tuple[Any, Meta]]:
 
 def _misfit(value: Any, hint: Any, name: str) -> str:
     """A clause about the first place that does not fit; nothing where all of it does."""
-    members = list(_members(hint))
-    if value is None and any(kind is types.NoneType for kind, _ in members):
+    try:
+        msgspec.convert(value, hint)
+    except msgspec.ValidationError as error:
+        together = f"{name}.{error}" if name else str(error)  # what a class says of its fields
+    else:
         return ""
+    members = [member for member in _members(hint) if member[0] is not types.NoneType]
     kind, meta = members[0]
     fields = _hints(kind)
     if fields is not None:
-        inner = _misfit_of_fields(value, kind, fields, name)
-    elif isinstance(value, dict) and get_origin(kind) is dict:
+        return _misfit_of_fields(value, kind, fields, name) or together
+    inner = ""
+    if isinstance(value, dict) and get_origin(kind) is dict:
         key_hint, value_hint = get_args(kind)
         inner = _misfit_of_entries(value, key_hint, value_hint, name)
     elif isinstance(value, list) and get_origin(kind) in (list, tuple):
         inner = _misfit_of_list(value, get_args(kind), meta, name)
-    else:
-        inner = ""
-    if inner:
-        return inner
-    try:
-        msgspec.convert(value, hint)
-    except msgspec.ValidationError as error:
-        if fields is not None:  # what a class says of its fields together
-            return f"{name}.{error}" if name else str(error)
-        return str(unfit(name, value, _expected(members, value)))
-    return ""
+    return inner or str(unfit(name, value, _expected(members, value)))
 
 
 def _misfit_of_fields(value: Any, kind: Any, fields: Mapping[str, Any], name: str) -> str:
