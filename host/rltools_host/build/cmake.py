@@ -37,8 +37,8 @@ def build_lock(directory: Path) -> Iterator[None]:
 
 
 def toolchain_options(board: Board) -> dict[str, str]:
-    """On the command line, so that a tree of another toolchain file is configured anew, and so is
-    one of another compiler of this machine."""
+    """Given on the command line, so that another toolchain file, or another compiler of this
+    machine, configures the tree again."""
     if board.toolchain.native:
         return {"RLT_STAND_IN": board.toolchain.stand_in}
     file = board.toolchain.cmake_toolchain_file
@@ -81,7 +81,7 @@ def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None
         "RLT_BOARD": board.name,
         "RLT_PROJECT_DIRECTORY": str(PROJECT.root),
         "RLT_PROTOCOL_DIRECTORY": str(PROJECT.protocol),
-        # Found anew for each build: where one changes, CMake runs again.
+        # Found at each build: if one changes, CMake runs again.
         "RLT_PYTHON": sys.executable,
         "RLT_CCACHE": shutil.which("ccache") or "",
         "CMAKE_MAKE_PROGRAM": tools.program("ninja"),
@@ -177,10 +177,10 @@ def build_targets(
     announcement: str | None = None,
     niceness: int = 0,
 ) -> Path:
-    """Configures where necessary, builds targets (none: all) and returns the build tree.
+    """Configures if necessary, builds targets (none: all) and returns the build tree.
 
-    Nothing is said where the announcement is empty. Where `niceness` is not 0 the compilers leave
-    the processors to whoever else needs them.
+    An empty announcement prints nothing. With a `niceness` above 0 the compilers leave the
+    processors to other programs.
     """
     directory = directory or PROJECT.board_build(board.name)
     tools.require(*required_tools(board))

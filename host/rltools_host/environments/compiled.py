@@ -130,7 +130,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
     @property
     def states(self) -> NDArray[Any]:
         """The simulators' states, (num_envs), with the fields of the environment's State by their
-        names; who writes there calls observe() behind it."""
+        names. After writing there, call observe()."""
         return self._batch.states
 
     @property

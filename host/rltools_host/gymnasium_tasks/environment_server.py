@@ -1,4 +1,4 @@
-"""Who plays the episodes of a task, as those see it who train; without what only players need."""
+"""What plays the episodes of a task, as the training side sees it; needs no NumPy."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Faults:
 
 
 class PlayState(ctypes.Structure):
-    """How the playing of a task goes, in memory that the player writes and who waits for it reads,
-    also from another process. A text is written before its count: who sees the count sees all of
-    the text.
+    """How playing goes, in memory that the player writes and the waiting side reads, also from
+    another process. A text is written before its count, so a reader that sees the count sees all
+    of the text.
     """
 
     _fields_ = (
@@ -126,8 +126,8 @@ class EnvironmentServer(abc.ABC):
     task: Task
 
     def __init__(self, name: str, state: PlayState) -> None:
-        # Of its socket, in the abstract namespace: no file is left of it, nobody can guess it, and
-        # who connects must be of the same user besides.
+        # Of its socket, in the abstract namespace: it leaves no file, nobody can guess it, and only
+        # a process of the same user is answered.
         self.address = f"rlt-{secrets.token_hex(16)}"
         self._name = name
         self._state = state
@@ -141,13 +141,12 @@ class EnvironmentServer(abc.ABC):
         return self._state.faults()
 
     def failure(self) -> str:
-        """Why it plays no more; empty as long as it does."""
+        """Why it has stopped playing; empty while it plays."""
         return self._overdue or self._state.faults().given_up or self._ended()
 
     def is_awaited(self) -> bool:
         """Whether the program that trains may be silent because it waits for an environment: one is
-        called, or has answered since this was asked before. Ends who plays where a call takes
-        longer than it may."""
+        called, or has answered since the last question. Ends a player whose call takes too long."""
         self.look()
         answers = self._state.answers
         is_playing = self._state.calling != NOTHING or answers != self._answers_seen
@@ -155,7 +154,7 @@ class EnvironmentServer(abc.ABC):
         return is_playing and not self.failure()
 
     def look(self) -> None:
-        """Ends who plays where a call takes longer than it may; failure() then says which."""
+        """Ends a player whose call takes too long; failure() then says which."""
         call = self._state.calling
         # A process takes its time to start, whatever its environments may take.
         limit_s = max(self._limit_s, LIMIT_S) if call == START else self._limit_s
@@ -168,18 +167,18 @@ class EnvironmentServer(abc.ABC):
         self._break_off()
 
     def _require_in_time(self) -> None:
-        """While it starts: EnvironmentLostError where a call takes longer than it may."""
+        """While it starts: EnvironmentLostError if a call takes too long."""
         self.look()
         if self._overdue:
             raise EnvironmentLostError(self._overdue)
 
     @abc.abstractmethod
     def _ended(self) -> str:
-        """Why what plays has ended by itself; empty as long as it has not."""
+        """Why the player has ended by itself; empty while it runs."""
 
     @abc.abstractmethod
     def _break_off(self) -> None:
-        """The program that trains gets no answer any more, and hears so at once."""
+        """The program that trains gets no more answers, and learns so at once."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Steps environments of Python's: for the program that trains, with a count of what goes wrong, and
-for evaluations, as flat as policies are.
+"""Steps Python environments, and counts what goes wrong: for the program that trains, and for
+evaluations, with flat observations and actions.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Player:
         self._environments[0] = first
 
     def reset(self, slot: int, seed: int) -> tuple[int, Float32Array]:
-        """The first observation; where that fails, of an environment that is made anew."""
+        """The first observation; if that fails, of an environment that is made again."""
         for _ in range(2):
             try:
                 environment = self._environments.get(slot)

@@ -108,7 +108,7 @@ def is_of_this_user(connection: socket.socket) -> bool:
 
 
 def greeting_of(task: Task) -> bytes:
-    """Of a program that was compiled for this task, and of no other."""
+    """What a program says that was compiled for this task; others say something else."""
     dims = len(task.observations), len(task.actions)
     return GREETING.pack(MAGIC, VERSION, *dims, headers_of(task).digest[:16])
 
@@ -141,7 +141,7 @@ def serve(connection: socket.socket, player: Player, task: Task) -> None:
 
 
 def end_with_input() -> None:
-    """Where whoever started this has gone, nobody waits for what it plays."""
+    """If the process that started this one has gone, nobody waits for answers."""
     while os.read(0, 4096):
         pass
     os._exit(0)

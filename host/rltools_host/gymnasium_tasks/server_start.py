@@ -1,5 +1,5 @@
-"""Starts what plays a task's episodes, for a new run or for one that goes on: a thread of this
-process for a Python function, else a process of its own.
+"""Starts what plays a task's episodes, for a new run or for a resumed one: a thread of this process
+for a Python function, else a process of its own.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def open_again(task: Task, make_env: MakeEnvironment | None = None) -> Environme
 
 
 class ServerInThread(EnvironmentServer):
-    """Plays in a thread of this process: environments may be anything that Python has. All calls of
-    them come from that thread; one that does not return cannot be ended, and is left alone."""
+    """Plays in a thread of this process, so environments may be any Python objects. All calls of
+    them come from that thread. A call that does not return cannot be ended, and is left alone."""
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
         """`task` is that of a run that goes on."""
@@ -116,7 +116,7 @@ class ServerInThread(EnvironmentServer):
                 player.close()
 
     def _keep(self, opened: socket.socket) -> None:
-        """For the end to come, which may have come meanwhile."""
+        """Remembers a socket to shut down; at once if the end has come meanwhile."""
         self._open = [*(one for one in self._open if one.fileno() >= 0), opened]
         if self._is_closed:
             self._break_off()
@@ -136,7 +136,7 @@ class ServerInThread(EnvironmentServer):
 
 
 class ServerProcess(EnvironmentServer):
-    """Plays in a process of its own, which environments cannot take this one with them in."""
+    """Plays in a process of its own: an environment that crashes does not end this one."""
 
     def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
         """`task` is that of a run that goes on."""
