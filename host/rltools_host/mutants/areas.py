@@ -30,6 +30,7 @@ FURTHER_TESTS = {
     "firmware/processors/ring_buffer": "tests/firmware/processors/test_ring_buffer_threads",
     "host/native/environment": "tests/host/environments/",
     "host/native/policy": "tests/host/policies/test_evaluate",
+    "host/rltools_host/report/group_page": "tests/host/commands/test_study",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }

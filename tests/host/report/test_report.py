@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from rltools_host.errors import VerificationError
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.project import Project
-from rltools_host.report import markup, picture, plot
+from rltools_host.report import group_page, markup, picture, plot
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Section
 from rltools_host.report.plot import Panel
@@ -345,6 +346,26 @@ def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
     assert learning.is_logarithmic(values) is expected
     curve = plot.Curve(np.arange(2.0), np.array(values))
     assert learning.small_curve("x", curve, 240).startswith('<svg class="metric"')
+
+
+def test_bands_are_one_deviation_to_both_sides(
+    data: RunData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of evaluations within the smallest and the largest return, of a group without such limits."""
+    axes = MagicMock(**{"get_legend_handles_labels.return_value": ([], [])})
+    axes.dataLim.y1 = 0.0
+    figure = MagicMock(**{"add_subplot.return_value": axes})
+    monkeypatch.setattr(plot, "responsive", lambda draw, *_: draw(figure, True) or "")
+    monkeypatch.setattr(plot, "use_thousands", lambda *_: None)
+    learning.learning_curve(data)
+    steps, low, high = axes.fill_between.call_args.args
+    assert (steps.tolist(), low.tolist()) == ([200, 400], [-1200, -1000])
+    assert high.tolist() == [-900, -700]
+    returns = np.array([[1.0, 2.0], [3.0, 6.0]])
+    curve = group_page.VariantCurve("a", "", (0, 1), np.array([10.0, 20.0]), returns)
+    group_page.learning_curves([curve], "steps", "return")
+    steps, low, high = axes.fill_between.call_args.args
+    assert (steps.tolist(), low.tolist(), high.tolist()) == ([10, 20], [1, 2], [3, 6])
 
 
 def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:
