@@ -254,14 +254,17 @@ class Px4Vehicle:
     ) -> None:
         """A COMMAND_LONG, again and again until it is acknowledged; RefusedError where denied."""
         number: int = getattr(self.dialect, f"MAV_CMD_{name}")
+        self._command(
+            number, lambda attempt: self.tell(name, *parameters, attempt=attempt), what, guard
+        )
+
+    def tell(self, name: str, *parameters: float, attempt: int = 0) -> None:
+        """A COMMAND_LONG once, whose answer nobody waits for; further parameters are zero."""
+        number = getattr(self.dialect, f"MAV_CMD_{name}")
         values = (*parameters, *(0.0,) * (7 - len(parameters)))
-
-        def send(attempt: int) -> None:
-            self.connection.send(
-                self.dialect.MAVLink_command_long_message(*self.target, number, attempt, *values)
-            )
-
-        self._command(number, send, what, guard)
+        self.connection.send(
+            self.dialect.MAVLink_command_long_message(*self.target, number, attempt, *values)
+        )
 
     def go_to(
         self, place: GlobalPosition, what: str, guard: Callable[[], None] = lambda: None

@@ -348,9 +348,5 @@ def is_taken(vehicle: Px4Vehicle) -> bool:
 
 def ask_to_land(vehicle: Px4Vehicle) -> None:
     """Without waiting for an answer: the mode says whether it does."""
-    d = vehicle.dialect
-    custom = float(d.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
-    values = (custom, float(LAND.main), float(LAND.sub), 0.0, 0.0, 0.0, 0.0)
-    vehicle.connection.send(
-        d.MAVLink_command_long_message(*vehicle.target, d.MAV_CMD_DO_SET_MODE, 0, *values)
-    )
+    custom = float(vehicle.dialect.MAV_MODE_FLAG_CUSTOM_MODE_ENABLED)
+    vehicle.tell("DO_SET_MODE", custom, LAND.main, LAND.sub)
