@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 
+from drawn import check_drawn, drawn
 from html_page import Page
 from policy_samples import sample_images
 from rltools_host.bench import training as bench_training
@@ -348,24 +348,25 @@ def test_axis_of_a_metric(values: list[float], expected: bool) -> None:
     assert learning.small_curve("x", curve, 240).startswith('<svg class="metric"')
 
 
-def test_bands_are_one_deviation_to_both_sides(
-    data: RunData, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of evaluations within the smallest and the largest return, of a group without such limits."""
-    axes = MagicMock(**{"get_legend_handles_labels.return_value": ([], [])})
-    axes.dataLim.y1 = 0.0
-    figure = MagicMock(**{"add_subplot.return_value": axes})
-    monkeypatch.setattr(plot, "responsive", lambda draw, *_: draw(figure, True) or "")
-    monkeypatch.setattr(plot, "use_thousands", lambda *_: None)
-    learning.learning_curve(data)
-    steps, low, high = axes.fill_between.call_args.args
-    assert (steps.tolist(), low.tolist()) == ([200, 400], [-1200, -1000])
-    assert high.tolist() == [-900, -700]
+def test_what_is_drawn(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is no goal, many quantities, and a group of one variant or of several."""
+    panels = [Panel(f"value {i}", np.arange(4.0) * i) for i in range(9)]
     returns = np.array([[1.0, 2.0], [3.0, 6.0]])
-    curve = group_page.VariantCurve("a", "", (0, 1), np.array([10.0, 20.0]), returns)
-    group_page.learning_curves([curve], "steps", "return")
-    steps, low, high = axes.fill_between.call_args.args
-    assert (steps.tolist(), low.tolist(), high.tolist()) == ([10, 20], [1, 2], [3, 6])
+    curves = [
+        group_page.VariantCurve(name, name, (0, 1), np.array([10.0, 20.0]), returns * factor)
+        for name, factor in (("a", 1.0), ("b", -2.0))
+    ]
+    bars = [bench_training.Bar("us", 1.0, "1 s", True), bench_training.Bar("b", 2.0, "2 s", False)]
+    with drawn(monkeypatch) as found:
+        for section in SECTIONS:
+            section(data)
+        episodes.return_strip([3.0, 1.0, 1.1, 1.2], None)
+        benchmark.library_bars(bars, "seconds", "Bars")
+        group_page.learning_curves(curves, "x", "y")
+    with drawn(monkeypatch) as others:
+        episodes.episode_panels(panels, 0.05)
+        group_page.learning_curves(curves[:1], "x", "y")
+    check_drawn({**found, **{f"{label}, again": calls for label, calls in others.items()}})
 
 
 def test_what_is_unknown_is_left_out(tmp_path: Path) -> None:

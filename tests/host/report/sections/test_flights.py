@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import constant_policy, controller
 from rltools_host.flight.gate import Gate, load_gate
@@ -47,11 +48,16 @@ def html_of(folder: Path, image: PolicyImage | None) -> str:
     return section_html(section, folder, image)
 
 
-def test_rates_causes_and_pictures(folder: Path, image: PolicyImage, result: GateResult) -> None:
+def test_rates_causes_and_pictures(
+    folder: Path, image: PolicyImage, result: GateResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not html_of(folder, image)
     assert not html_of(folder, None)
     assert 0 < result.all.successes < 40
     result.write(folder)
+    with drawn(monkeypatch) as found:
+        html_of(folder, image)
+    check_drawn(found)
     html = html_of(folder, image)
     assert "<h3>&lt;Easy&gt;</h3>" in html
     assert f"<strong>{100 * result.all.rate:.1f} %</strong> of 40 flights" in html

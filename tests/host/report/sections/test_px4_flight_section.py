@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from drawn import check_drawn, drawn
 from policy_run import make_policy_run, section_html
 from quadrotor_policies import controller
 from rltools_host.flight.series import Series, measure
@@ -102,10 +103,15 @@ def test_the_starts_are_beside_their_predictions(folder: Path, image: PolicyImag
     assert "Not flown: the gate&#x27;s starts with a tilt" in html
 
 
-def test_when_and_why_there_was_a_fail_safe(folder: Path, image: PolicyImage) -> None:
+def test_when_and_why_there_was_a_fail_safe(
+    folder: Path, image: PolicyImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     never = StartResult((0.0, 0.0, 1.0))
     state = "fly the starts"
     write(folder, image, flown(), broken_off(), never, state=state, ended="it is on the ground")
+    with drawn(monkeypatch) as found:
+        html_of(folder, image)
+    check_drawn(found)
     html = html_of(folder, image)
     assert '<strong class="bad">1 of 3</strong>' in html
     assert "at the step “fly the starts”: it fell back &lt;to&gt; Hold; it is on the ground" in html
