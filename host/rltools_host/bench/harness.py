@@ -35,7 +35,7 @@ from rltools_host.ui.table import aligned
 
 Row = dict[str, Any]  # of a measurement
 PROGRAMS_DIRECTORY = TREE.root / "host/rltools_host/bench/programs"
-PEERS_DIRECTORY = PROGRAMS_DIRECTORY.parent / "peers"
+PEERS_DIRECTORY = TREE.root / "peers"
 PROGRAM_LIMIT_S = 600.0
 
 # Every numeric library that a peer may bring is held to the one thread that we use ourselves.

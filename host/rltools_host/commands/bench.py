@@ -61,7 +61,7 @@ def train_command(
     ] = False,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of bench/peers/training. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of peers/training. [default: all]"),
     ] = None,
     repetitions: Annotated[
         int | None, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
@@ -90,7 +90,7 @@ def ppo_command(
     context: typer.Context,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of bench/peers/ppo. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of peers/ppo. [default: all]"),
     ] = None,
     threads: Annotated[
         int, typer.Option(metavar="N", help="Threads and cores of each contender.")
@@ -170,7 +170,7 @@ def inference_command(
     context: typer.Context,
     peers: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Folders of bench/peers/inference. [default: all]"),
+        typer.Option(metavar="A,B", help="Folders of peers/inference. [default: all]"),
     ] = None,
     repetitions: Repetitions = 20,
     board: Annotated[

@@ -20,8 +20,7 @@ MIRRORS = {
     "tests/host": ("host/rltools_host", "host"),
     "tests/integrations": ("integrations",),
 }
-# What is measured, and not tested: benchmarks' programs, and peers in environments of their own.
-WITHOUT_TESTS = ("host/rltools_host/bench/programs", "host/rltools_host/bench/peers")
+WITHOUT_TESTS = "host/rltools_host/bench/programs"  # which measure, and are not tested
 SUFFIXES = (".h", ".c", ".cpp", ".py")
 KEPT_AREA = "kept"
 # Tests that lie elsewhere, and test a folder or a file, too.
@@ -81,7 +80,7 @@ class Tree:
         for tests, folders in MIRRORS.items():
             for folder in folders:
                 if path.is_relative_to(folder):
-                    if any(map(path.is_relative_to, WITHOUT_TESTS)):
+                    if path.is_relative_to(WITHOUT_TESTS):
                         return None
                     return tests, path.relative_to(folder)
         return None
