@@ -31,8 +31,8 @@ from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
-CPP_FOLDERS = (*("lib", "firmware", "integrations", "experiments", "host", "tests", "examples"),)
-PYTHON_FOLDERS = (*("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples"),)
+CPP_FOLDERS = ("lib", "firmware", "integrations", "experiments", "host", "tests", "examples")
+PYTHON_FOLDERS = ("host", "peers", "lib", "cmake", "firmware", "platforms", "tests", "examples")
 NO_TESTS_COLLECTED = 5
 MOST_WORKERS = 4
 GROUPS = ("default", "test", "mujoco")  # of Python packages, for any test
