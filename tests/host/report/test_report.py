@@ -501,12 +501,38 @@ def test_the_memory_map_reads_the_firmware_of_the_run_only(
     monkeypatch.setattr(board, "section_sizes", lambda _program: sections)
     learner = MemoryPart("learner", "learner", 218_112)
     assert memory_map(run)[0].parts[0] == learner, "the program is newer"
-    os.utime(program, (0, 0))
+    started_s = 1767323045  # 2026-01-02T03:04:05, as run.json has it
+    os.utime(program, (0, started_s + 2))
+    assert memory_map(run)[0].parts[0] == learner, "by more than the second that run.json has"
+    os.utime(program, (0, started_s + 1))
     parts = {part.name: part.bytes for part in memory_map(run, 18_476)[0].parts}
     assert parts["code"] == 70_000
+    assert parts["stack"] == 8_192
     assert parts["other data"] == 294_104 - 218_112 - 74_944
     assert sum(parts.values()) == 524_288
     assert MemoryPart("policy", "policy image", 18_476) in memory_map(run, 18_476)[1].parts
+
+
+@pytest.mark.parametrize(
+    ("used", "kinds"),
+    [
+        (293_057, ["learner", "scratch", "other", "free"]),
+        (293_056, ["learner", "scratch", "free"]),
+        (293_055, ["other", "free"]),  # not the sizes of this firmware
+    ],
+)
+def test_the_memory_map_adds_up_or_says_less(used: int, kinds: list[str]) -> None:
+    memory = [{"name": "RAM1", "use": "", "used_bytes": used, "bytes": 524_288}]
+    (region,) = memory_map(stated(metadata(memory=memory, board="none")))
+    assert [part.kind for part in region.parts] == kinds
+
+
+def test_counts_are_of_steps_with_an_update_each() -> None:
+    """A report without a step, as after a pause, has none."""
+    rows = [(10, 1, 0), (12, 1, 0), (22, 3, 2), (52, 5, 3)]
+    progress = [dict(zip(("counter", "step", "updates"), row, strict=True)) for row in rows]
+    assert board.median_of_updates(progress) == 5.0
+    assert board.median_of_updates(progress[:2]) is None
 
 
 def test_sections_are_those_of_the_toolchain(tmp_path: Path) -> None:
