@@ -15,8 +15,6 @@ using namespace rlt;
 constexpr RandomStream kStream{12345u, Purpose::exploration, 678u, 9u};
 constexpr int kMany = 1 << 20;
 
-int hamming_distance(std::uint32_t a, std::uint32_t b) { return __builtin_popcount(a ^ b); }
-
 // For k equally likely bins the statistic has mean k - 1 and standard deviation sqrt(2 (k - 1)).
 // Both tails count: too even is as wrong as too uneven.
 void check_chi_square(const std::vector<int>& counts, double expected) {
@@ -25,17 +23,6 @@ void check_chi_square(const std::vector<int>& counts, double expected) {
   const double mean = static_cast<double>(counts.size() - 1);
   CAPTURE(statistic);
   CHECK(std::fabs(statistic - mean) < 5.0 * std::sqrt(2.0 * mean));
-}
-
-double correlation(const std::vector<float>& a, const std::vector<float>& b, std::size_t lag = 0) {
-  double sum_a = 0, sum_b = 0, aa = 0, bb = 0, ab = 0;
-  const std::size_t count = a.size() - lag;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i + lag]);
-    sum_a += x, sum_b += y, aa += x * x, bb += y * y, ab += x * y;
-  }
-  const double n = static_cast<double>(count);
-  return (ab - sum_a * sum_b / n) / std::sqrt((aa - sum_a * sum_a / n) * (bb - sum_b * sum_b / n));
 }
 
 std::vector<float> normals(RandomStream stream, int count) {
@@ -80,73 +67,6 @@ TEST_CASE("a stream's key is {seed, purpose}, its counter {block, step, substrea
   CHECK(static_cast<std::uint32_t>(Purpose::policy_sample) == 7u);
   CHECK(static_cast<std::uint32_t>(Purpose::evaluation_reset) == 8u);
   CHECK(static_cast<std::uint32_t>(Purpose::shuffle) == 9u);
-}
-
-TEST_CASE("one flipped bit of seed, purpose, step, substream or index changes half of the bits") {
-  for (int field = 0; field < 5; ++field) {
-    CAPTURE(field);
-    int changed = 0;
-    const int trials = 30 * 200;
-    for (int trial = 0; trial < trials; ++trial) {
-      RandomStream a = kStream;
-      a.step += static_cast<std::uint32_t>(trial);
-      RandomStream b = a;
-      const std::uint32_t flip = 1u << (trial % 30);
-      std::uint32_t index = 0;
-      if (field == 0) b.seed ^= flip;
-      if (field == 1)
-        b.purpose = static_cast<Purpose>(static_cast<std::uint32_t>(b.purpose) ^ flip);
-      if (field == 2) b.step ^= flip;
-      if (field == 3) b.substream ^= flip;
-      if (field == 4) index = 4u * flip;  // word 0 of another block
-      changed += hamming_distance(random_word(a, 0), random_word(b, index));
-    }
-    // 32 bits a trial, each changed with probability 1/2: 5 standard deviations
-    CHECK(std::abs(changed - 16 * trials) < 5.0 * std::sqrt(8.0 * trials));
-  }
-}
-
-TEST_CASE("streams and numbers within a stream are uncorrelated") {
-  constexpr int kCount = 1 << 16;
-  const double bound = 5.0 / std::sqrt(static_cast<double>(kCount));
-  const std::vector<float> reference = normals({1, Purpose::exploration, 100}, kCount);
-  for (const RandomStream& other :
-       {RandomStream{2, Purpose::exploration, 100}, RandomStream{1, Purpose::target_noise, 100},
-        RandomStream{1, Purpose::exploration, 101},
-        RandomStream{1, Purpose::exploration, 100, 1}}) {
-    CHECK(std::fabs(correlation(reference, normals(other, kCount))) < bound);
-  }
-  std::vector<float> squares = reference;
-  for (float& x : squares) x *= x;
-  for (std::size_t lag = 1; lag <= 8; ++lag) {
-    CAPTURE(lag);
-    CHECK(std::fabs(correlation(reference, reference, lag)) < bound);
-    CHECK(std::fabs(correlation(squares, squares, lag)) < bound);
-  }
-  CHECK(correlation(reference, reference) == doctest::Approx(1.0));
-  // The first number of successive steps, as exploration draws it.
-  std::vector<float> by_step;
-  for (std::uint32_t step = 0; step < kCount; ++step) {
-    by_step.push_back(standard_normal<float>({1, Purpose::exploration, step}, 0));
-  }
-  for (std::size_t lag = 1; lag <= 4; ++lag) {
-    CHECK(std::fabs(correlation(by_step, by_step, lag)) < bound);
-  }
-}
-
-TEST_CASE("words: every bit and every byte is even") {
-  std::vector<int> bits(32), bytes(256);
-  for (std::uint32_t i = 0; i < kMany / 4; ++i) {
-    const RandomWords words = random_block(kStream, i);
-    for (const std::uint32_t word : words.word) {
-      for (int bit = 0; bit < 32; ++bit) {
-        bits[static_cast<std::size_t>(bit)] += static_cast<int>(word >> bit & 1u);
-      }
-      for (int shift = 0; shift < 32; shift += 8) ++bytes[word >> shift & 255u];
-    }
-  }
-  for (const int ones : bits) CHECK(std::abs(ones - kMany / 2) < 5.0 * std::sqrt(kMany / 4.0));
-  check_chi_square(bytes, 4.0 * kMany / 256);
 }
 
 TEST_CASE("uniform: flat, in [low, high), with the moments of a uniform distribution") {
@@ -306,6 +226,30 @@ void check_fill() {
       }
     }
   }
+}
+
+template <int Count>
+void check_few() {
+  CAPTURE(Count);
+  float few_normals[Count], few_uniforms[Count];
+  standard_normals(kStream, few_normals);
+  rlt::uniforms(kStream, few_uniforms, -2.0f, 3.0f);
+  for (int i = 0; i < Count; ++i) {
+    const auto index = static_cast<std::uint32_t>(i);
+    CHECK(few_normals[i] == standard_normal<float>(kStream, index));
+    CHECK(few_uniforms[i] == uniform(kStream, index, -2.0f, 3.0f));
+  }
+}
+
+TEST_CASE("a few numbers at once are those that are drawn one by one") {
+  check_few<1>();
+  check_few<2>();
+  check_few<3>();
+  check_few<4>();
+  check_few<5>();
+  check_few<7>();
+  check_few<12>();
+  check_few<17>();
 }
 
 TEST_CASE("filling with indices gives those of single draws, and nothing beyond") {

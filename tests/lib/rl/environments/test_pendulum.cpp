@@ -1,11 +1,9 @@
-// Pendulum: the equations in double as gymnasium writes them, limits, and the distribution of
-// initial states. test_pendulum_gymnasium.py compares with gymnasium itself.
+// Pendulum: its limits, and what it begins with. test_pendulum_gymnasium.py compares its steps with
+// gymnasium's.
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <vector>
 
-#include "numeric_differentiation.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/environments/pendulum.h"
 
@@ -17,60 +15,10 @@ constexpr double kPi = 3.14159265358979323846;
 
 constexpr RandomStream kNothingIsDrawn{};
 
-struct Expected {
-  double angle, velocity, reward;
-};
-
-// gymnasium/envs/classic_control/pendulum.py: ((x + pi) mod 2 pi) - pi, and the step that follows.
-Expected by_the_book(double angle, double velocity, double action) {
-  const double torque = std::fmin(std::fmax(2 * action, -2), 2);
-  double wrapped = std::fmod(angle + kPi, 2 * kPi);
-  if (wrapped < 0) wrapped += 2 * kPi;
-  wrapped -= kPi;
-  const double cost = wrapped * wrapped + 0.1 * velocity * velocity + 0.001 * torque * torque;
-  double next = velocity + (3 * 10.0 / (2 * 1.0) * std::sin(angle) + 3.0 * torque) * 0.05;
-  next = std::fmin(std::fmax(next, -8), 8);
-  return {angle + next * 0.05, next, -cost};
-}
-
-template <class T>
-double largest_difference() {
-  const Pendulum<T> environment{};
-  const typename Pendulum<T>::Parameters parameters;
-  const auto angles = numeric::random_values<double>(20000, 1, -60.0, 60.0);
-  const auto velocities = numeric::random_values<double>(20000, 2, -8.0, 8.0);
-  const auto actions = numeric::random_values<double>(20000, 3, -1.5, 1.5);
-  double largest = 0;
-  for (std::size_t i = 0; i < angles.size(); i++) {
-    const typename Pendulum<T>::State state{static_cast<T>(angles[i]),
-                                            static_cast<T>(velocities[i])};
-    const T action = static_cast<T>(actions[i]);
-    T observation[3];
-    observe(Generic{}, environment, parameters, state, observation, kNothingIsDrawn);
-    auto next = state;
-    const T r = step(Generic{}, environment, parameters, next, &action, kNothingIsDrawn).reward;
-    const double angle = state.angle_rad, velocity = state.velocity_rad_s;
-    const Expected expected = by_the_book(angle, velocity, action);
-    // The reward jumps by nothing at the turn: the angle's square is the same on both sides.
-    for (const double difference :
-         {next.angle_rad - expected.angle, next.velocity_rad_s - expected.velocity,
-          r - expected.reward, observation[0] - std::cos(angle), observation[1] - std::sin(angle),
-          observation[2] - velocity}) {
-      largest = std::fmax(largest, std::abs(difference));
-    }
-  }
-  return largest;
-}
-
 }  // namespace
 
 static_assert(EnvironmentContract<Pendulum<float>>::kKept &&
               EnvironmentContract<Pendulum<double>>::kKept);
-
-TEST_CASE("steps, rewards and observations agree with gymnasium's equations") {
-  CHECK(largest_difference<double>() <= 1e-12);
-  CHECK(largest_difference<float>() <= 1e-5);
-}
 
 TEST_CASE_TEMPLATE("the angle is normalised to half a turn on either side, after many turns", T,
                    float, double) {
@@ -122,30 +70,22 @@ TEST_CASE("it never terminates") {
   }
 }
 
-TEST_CASE("initial angles and velocities are uniform in their ranges and independent") {
-  constexpr int kCount = 20000, kBins = 20;
-  int angle_count[kBins] = {}, velocity_count[kBins] = {};
-  double covariance = 0;
+TEST_CASE("initial angles and velocities fill their ranges, and are drawn apart") {
+  constexpr std::uint32_t kCount = 2000;
+  double angle_sum = 0, velocity_sum = 0, product = 0, largest_angle = 0, largest_velocity = 0;
   for (std::uint32_t episode = 0; episode < kCount; episode++) {
     Pendulum<float>::State state;
     reset(Generic{}, Pendulum<float>{}, {}, state, {9, Purpose::environment_reset, episode});
     const double angle = static_cast<double>(state.angle_rad) / kPi;
     const double velocity = static_cast<double>(state.velocity_rad_s);
-    REQUIRE(std::abs(angle) <= 1 + 1e-7);
-    REQUIRE(std::abs(velocity) <= 1);
-    angle_count[static_cast<int>((angle + 1) / 2 * kBins) % kBins]++;
-    velocity_count[static_cast<int>((velocity + 1) / 2 * kBins) % kBins]++;
-    covariance += angle * velocity / kCount;
+    largest_angle = std::fmax(largest_angle, std::abs(angle));
+    largest_velocity = std::fmax(largest_velocity, std::abs(velocity));
+    angle_sum += angle, velocity_sum += velocity, product += angle * velocity;
   }
-  double angle_chi_square = 0, velocity_chi_square = 0;
-  for (int bin = 0; bin < kBins; bin++) {
-    const double expected = kCount / kBins;
-    angle_chi_square += std::pow(angle_count[bin] - expected, 2) / expected;
-    velocity_chi_square += std::pow(velocity_count[bin] - expected, 2) / expected;
-  }
-  // 19 degrees of freedom: above 43.8 once in a thousand samples, and this sample is always the
-  // same.
-  CHECK(angle_chi_square < 43.8);
-  CHECK(velocity_chi_square < 43.8);
-  CHECK(std::abs(covariance) < 5.0 / 3 / std::sqrt(double{kCount}));
+  CHECK((largest_angle > 0.995 && largest_angle <= 1 + 1e-7));
+  CHECK((largest_velocity > 0.995 && largest_velocity <= 1));
+  // Five standard deviations: 1 / sqrt(3) of each number, a third of their product.
+  CHECK(std::abs(angle_sum) < 5 * std::sqrt(kCount / 3.0));
+  CHECK(std::abs(velocity_sum) < 5 * std::sqrt(kCount / 3.0));
+  CHECK(std::abs(product) < 5.0 / 3 * std::sqrt(double{kCount}));
 }

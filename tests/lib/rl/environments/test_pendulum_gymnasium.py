@@ -14,7 +14,7 @@ from gymnasium.envs.classic_control.pendulum import PendulumEnv
 from rltools_host.build import experiments
 from rltools_host.environments.library import Batch, load_library
 
-EPISODES = 1000
+EPISODES = 200
 STEPS = 200
 Array = npt.NDArray[Any]
 
@@ -70,7 +70,7 @@ def random_torques() -> Array:
 
 
 def run_gymnasium(dtype: type[np.floating[Any]]) -> Episodes:
-    """1,000 episodes, each step from a state that `dtype` holds exactly."""
+    """Episodes, each step from a state that `dtype` holds exactly."""
     environment: Any = gymnasium.make("Pendulum-v1").unwrapped
     shape = (EPISODES, STEPS)
     states, next_states = np.empty((*shape, 2)), np.empty((*shape, 2))
@@ -122,7 +122,7 @@ def check_steps(simulator: Simulator, episodes: Episodes, tolerance: float) -> N
 def test_episodes_reach_every_part_of_the_dynamics(double_episodes: Episodes) -> None:
     angles, velocities = double_episodes.states[..., 0], double_episodes.states[..., 1]
     assert np.mean(np.abs(double_episodes.torques) > 2) == pytest.approx(0.2, abs=0.02)
-    assert np.count_nonzero(np.abs(velocities) == 8) > 20
+    assert np.count_nonzero(np.abs(velocities) == 8) > 4
     assert np.max(np.abs(angles)) > 3 * np.pi  # turned over, so that the angle is normalised
     assert np.mean(np.cos(angles) > 0.9) > 0.02  # upright
 

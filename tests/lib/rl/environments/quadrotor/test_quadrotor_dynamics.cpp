@@ -1,6 +1,6 @@
-// rl/environments/quadrotor/: the airframes against their sources' figures, and the dynamics
-// against what is known of a rigid body and of first-order lags. test_quadrotor_scipy.py integrates
-// the same equations otherwise.
+// rl/environments/quadrotor/dynamics.h: what test_quadrotor_scipy.py, which integrates the same
+// equations otherwise, does not show: equilibria, exact lags, each rotor's side, the battery, and
+// the method's order.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -15,8 +15,6 @@ using namespace rlt::quadrotor;
 namespace {
 
 constexpr double kStep_s = 0.002;
-
-using Vector3 = std::vector<double>;
 
 // What a body does under constant setpoints, forces and torques.
 template <class T>
@@ -50,39 +48,10 @@ struct Flight {
   T setpoint[4], force[3] = {}, torque[3] = {};
 };
 
-// A body that nothing acts on but its weight.
-Airframe<double> without_drag() {
-  Airframe<double> a;
-  a.inertia_x = 9.42;
-  a.inertia_y = 11.64;
-  a.inertia_z = 17.5;
-  return a;
-}
-
 template <class T>
 void set(T (&to)[3], double x, double y, double z) {
   to[0] = static_cast<T>(x), to[1] = static_cast<T>(y), to[2] = static_cast<T>(z);
 }
-
-// R v: by the rotation matrix of the textbook.
-Vector3 into_world(const double (&q)[4], const Vector3& v) {
-  const double w = q[0], x = q[1], y = q[2], z = q[3];
-  return {(w * w + x * x - y * y - z * z) * v[0] + 2 * (x * y - w * z) * v[1] +
-              2 * (x * z + w * y) * v[2],
-          2 * (x * y + w * z) * v[0] + (w * w - x * x + y * y - z * z) * v[1] +
-              2 * (y * z - w * x) * v[2],
-          2 * (x * z - w * y) * v[0] + 2 * (y * z + w * x) * v[1] +
-              (w * w - x * x - y * y + z * z) * v[2]};
-}
-
-Vector3 angular_momentum(const Flight<double>& flight) {
-  const auto& a = flight.airframe;
-  const double* w = flight.body.angular_velocity_rad_s;
-  return into_world(flight.body.attitude,
-                    {a.inertia_x * w[0], a.inertia_y * w[1], a.inertia_z * w[2]});
-}
-
-double dot(const Vector3& a, const Vector3& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
 // Equal to a part of the value itself: doctest's own tolerance is never less than that of 1.
 doctest::Approx close(double value, double epsilon = 1e-5) {
@@ -129,63 +98,6 @@ TEST_CASE("hover is an equilibrium of every airframe") {
     after[17] = 0;
     CHECK(largest_difference(after, before) < 1e-12);
   }
-}
-
-TEST_CASE("in free flight momentum, angular momentum and energy are kept") {
-  Flight<double> flight(without_drag());
-  flight.stop_rotors();
-  set(flight.body.velocity_m_s, 1.5, -0.5, 20.0);
-  set(flight.body.angular_velocity_rad_s, 7.0, -4.0, 3.0);
-  const auto& a = flight.airframe;
-  const auto rotation = [&] {
-    const double* w = flight.body.angular_velocity_rad_s;
-    return a.inertia_x * w[0] * w[0] + a.inertia_y * w[1] * w[1] + a.inertia_z * w[2] * w[2];
-  };
-  const auto specific_energy = [&] {
-    const double* v = flight.body.velocity_m_s;
-    return 0.5 * (v[0] * v[0] + v[1] * v[1] + v[2] * v[2]) + 9.81 * flight.body.position_m[2];
-  };
-  const double rotation_before = rotation(), energy_before = specific_energy();
-  const auto momentum_before = angular_momentum(flight);
-  for (int second = 1; second <= 4; second++) {
-    flight.go(500);
-    CHECK(flight.body.velocity_m_s[0] == close(1.5));
-    CHECK(flight.body.velocity_m_s[1] == close(-0.5));
-    CHECK(flight.body.velocity_m_s[2] == close(20.0 - 9.81 * second));
-    CHECK(flight.body.position_m[2] == close(20.0 * second - 0.5 * 9.81 * second * second, 1e-9));
-    CHECK(specific_energy() == close(energy_before, 1e-9));
-    CHECK(rotation() == close(rotation_before, 1e-8));
-    CHECK(largest_difference(angular_momentum(flight), momentum_before) < 1e-6);
-  }
-}
-
-TEST_CASE("a symmetric body without torque precesses as Euler's equations say") {
-  Airframe<double> a = without_drag();
-  a.inertia_y = a.inertia_x;
-  Flight<double> flight(a);
-  flight.stop_rotors();
-  const double across = 3.0, along = 8.0;
-  set(flight.body.angular_velocity_rad_s, across, 0.0, along);
-  const auto momentum = angular_momentum(flight);
-  const double length = std::sqrt(dot(momentum, momentum));
-  const Vector3 axis{momentum[0] / length, momentum[1] / length, momentum[2] / length};
-  flight.go(1000);
-  const double time_s = 1000 * kStep_s;
-  // In the body the angular velocity turns about z ...
-  const double phase = (a.inertia_z - a.inertia_x) / a.inertia_x * along * time_s;
-  CHECK(flight.body.angular_velocity_rad_s[0] == close(across * std::cos(phase)));
-  CHECK(flight.body.angular_velocity_rad_s[1] == close(across * std::sin(phase)));
-  CHECK(flight.body.angular_velocity_rad_s[2] == close(along));
-  // ... and in the world the body's z axis turns about the angular momentum (Rodrigues).
-  const double angle = length / a.inertia_x * time_s;
-  const Vector3 z{0, 0, 1};
-  const Vector3 cross{axis[1], -axis[0], 0};
-  Vector3 expected(3);
-  for (int i = 0; i < 3; i++) {
-    expected[i] = z[i] * std::cos(angle) + cross[i] * std::sin(angle) +
-                  axis[i] * axis[2] * (1 - std::cos(angle));
-  }
-  CHECK(largest_difference(into_world(flight.body.attitude, z), expected) < 1e-7);
 }
 
 TEST_CASE("rotors follow their setpoints with their lags, faster or slower") {
@@ -239,50 +151,6 @@ TEST_CASE("each rotor lifts, rolls, pitches and turns the body to its own side")
       CHECK(flight.body.velocity_m_s[2] == close(lift / a.mass_kg * kShort_s, 1e-3));
     }
   }
-}
-
-TEST_CASE("drag acts along the body's axes, a disturbance in the world and about the body's axes") {
-  constexpr double kShort_s = 1e-7;
-  Airframe<double> a = without_drag();
-  const double drag[3] = {0.01, 0.02, 0.035};
-  a.drag_x = drag[0], a.drag_y = drag[1], a.drag_z = drag[2];
-  a.drag_rotation = 0.004;
-  Flight<double> flight(a, kShort_s);
-  flight.stop_rotors();
-  const double q[4] = {0.5, -0.1, 0.7, 0.5};  // of length 1
-  for (int i = 0; i < 4; i++) flight.body.attitude[i] = q[i];
-  const double conjugate[4] = {q[0], -q[1], -q[2], -q[3]};
-  set(flight.body.velocity_m_s, 3.0, -4.0, 5.0);
-  set(flight.body.angular_velocity_rad_s, 0.0, 0.0, 6.0);
-  set(flight.force, 0.1, 0.2, -0.3);
-  set(flight.torque, 1e-5, -2e-5, 3e-5);
-  Vector3 along = into_world(conjugate, {3.0, -4.0, 5.0});
-  for (int i = 0; i < 3; i++) along[i] *= -drag[i];
-  const auto braking = into_world(q, along);
-  const double before[3] = {3.0, -4.0, 5.0}, weight[3] = {0, 0, -9.81};
-  const auto body_before = flight.body;
-  flight.go(1);
-  for (int i = 0; i < 3; i++) {
-    CAPTURE(i);
-    const double acceleration = (flight.body.velocity_m_s[i] - before[i]) / kShort_s;
-    CHECK(acceleration == close((braking[i] + flight.force[i]) / a.mass_kg + weight[i], 1e-5));
-  }
-  const double inertia[3] = {a.inertia_x, a.inertia_y, a.inertia_z};
-  const double damping[3] = {0, 0, -0.004e-3 * 6.0};
-  for (int i = 0; i < 3; i++) {
-    CAPTURE(i);
-    const double rate = flight.body.angular_velocity_rad_s[i];
-    const double acceleration = (rate - body_before.angular_velocity_rad_s[i]) / kShort_s;
-    CHECK(acceleration == close((flight.torque[i] + damping[i]) / (inertia[i] * 1e-6), 1e-4));
-  }
-}
-
-TEST_CASE("a falling body comes to the speed at which its drag is its weight") {
-  Airframe<double> a = kTables<double>[5].airframe;  // 1 kg, 1 N s/m
-  Flight<double> flight(a);
-  flight.stop_rotors();
-  flight.go(10000);
-  CHECK(flight.body.velocity_m_s[2] == close(-9.81));
 }
 
 TEST_CASE("the battery's sag slows the rotors by load and by what was drawn") {
