@@ -28,10 +28,7 @@ inline rlt::PolicyContract contract_that_asks_for(const std::vector<rlt::Channel
 
 template <class Network>
 Bytes image_with(const Network& network, const std::vector<rlt::Channel>& asked) {
-  Bytes image(rlt::policy_image_bytes<Network>());
-  write_policy_image(rlt::Generic{}, network, contract_that_asks_for(asked),
-                     policy_networks::kNoNormaliser, kOrigin, image.data());
-  return image;
+  return policy_networks::image_of_network(rlt::Generic{}, network, contract_that_asks_for(asked));
 }
 
 // One layer, of the place's observations and one past action.

@@ -47,9 +47,24 @@ void write(Device device, const PolicyNormaliser& normaliser, std::uint8_t* imag
   write_policy_image(device, network, policy_contract<Contract>(), normaliser, kOrigin, image);
 }
 
+using Bytes = std::vector<std::uint8_t>;
+
+// The image of this network, whose examples are computed from it.
+template <class Device, class N>
+Bytes image_of_network(Device device, const N& network,
+                       const PolicyContract& contract = policy_contract<Contract>(),
+                       const PolicyNormaliser& normaliser = kNoNormaliser) {
+  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
+  write_policy_image(device, network, contract, normaliser, kOrigin, image.data());
+  return image;
+}
+
+using Default = Network<Activation::relu, Activation::tanh>;
+constexpr std::size_t kImageBytes = policy_image_bytes<Default>(true);
+constexpr std::size_t kScratchFloats = 2 * 24 + 2 * 2;  // the widest layer has 24 outputs
+
 // -- small policies -------------------------------------------------------------------------------
 
-using Bytes = std::vector<std::uint8_t>;
 using SmallNetwork = Mlp<float, Dimensions<Contract::kObservationDim, 6, Contract::kActionDim>,
                          Activation::relu, Activation::tanh>;
 
@@ -57,10 +72,7 @@ template <class Device>
 Bytes small_image(Device device, std::uint32_t seed) {
   static SmallNetwork network;
   initialize_kaiming(device, network, seed, 0);
-  Bytes image(policy_image_bytes<SmallNetwork>(true));
-  write_policy_image(device, network, policy_contract<Contract>(), kNormaliser, kOrigin,
-                     image.data());
-  return image;
+  return image_of_network(device, network, policy_contract<Contract>(), kNormaliser);
 }
 
 // An observation within its limits.

@@ -32,10 +32,7 @@ Bytes overflowing_image() {
   for (float& value : network.values) value = 0.0f;
   network.weights(0)[0] = 1e38f;
   network.weights(1)[0] = 1.0f;
-  Bytes image(policy_image_bytes<N>());
-  write_policy_image(Host{}, network, policy_contract<Contract>(), kNoNormaliser, kOrigin,
-                     image.data());
-  return image;
+  return image_of_network(Host{}, network);
 }
 
 constexpr Action kSafe{{0.5f, 0.25f}};

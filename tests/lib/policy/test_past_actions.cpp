@@ -2,6 +2,7 @@
 // that a network is given at each tick what was given out, to the last bit.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -216,7 +217,11 @@ TEST_CASE("what an image asks for does not excuse other channels") {
     INFO(i);
     check(verdict_after([&](auto&, auto* channels) { channels[i].name[0] = 'X'; }), other, i);
   }
-  check(verdict_after([](auto&, auto* channels) { channels[4].maximum += 1.0f; }), other, 4);
+  check(verdict_after([](auto&, auto* channels) { channels[2].name[4] = '\0'; }), other, 2);
+  check(verdict_after([](auto&, auto* channels) {
+          channels[4].maximum = std::nextafter(channels[4].maximum, 0.0f);
+        }),
+        other, 4);
   check(verdict_after([](auto&, auto* channels) { channels[7].maximum += 1.0f; }), other, 7);
   check(verdict_after([](auto&, auto* channels) { channels[8].unit[0] = 'x'; }), other, 8);
   check(verdict_after([](auto& header, auto*) { header.step_interval_us++; }), other, 0);

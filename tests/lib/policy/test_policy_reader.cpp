@@ -88,6 +88,13 @@ class Image {
     return parse_policy(bytes_.data(), count, view);
   }
   PolicyVerdict verdict() { return verdict(size()); }
+  // With one bit of the bytes another one.
+  PolicyVerdict verdict_with_flipped(std::size_t bit) const {
+    std::vector<std::uint8_t> bytes = bytes_;
+    bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << bit % 8));
+    PolicyView view;
+    return parse_policy(bytes.data(), bytes.size(), view);
+  }
 
  private:
   template <class Record>
@@ -185,6 +192,24 @@ TEST_CASE("there are observations, actions, layers and examples") {
   parts.observation_dim = 1;
   parts.layers = {};
   check_malformed(Image(parts).verdict(), 0);
+  // As many as can be counted of them, which the image has no room for.
+  check_malformed(after([](Image& image) { image.header().observation_dim = 65535; }), 0);
+  check_malformed(after([](Image& image) { image.header().action_dim = 65535; }), 0);
+  check_malformed(after([](Image& image) { image.header().layer_count = 65535; }), 0);
+  check_malformed(after([](Image& image) { image.header().example_count = 65535; }), 0);
+}
+
+TEST_CASE("every flipped bit is noticed, and what cannot be read first is named first") {
+  Image image{Parts{}};
+  REQUIRE(image.verdict().accepted());
+  for (std::size_t bit = 0; bit < image.size() * 8; bit++) {
+    CAPTURE(bit);
+    const PolicyReason expected = bit < 32   ? PolicyReason::bad_magic
+                                  : bit < 48 ? PolicyReason::unknown_version
+                                  : bit < 96 ? PolicyReason::wrong_size
+                                             : PolicyReason::wrong_crc;
+    CHECK(image.verdict_with_flipped(bit).reason == expected);
+  }
 }
 
 TEST_CASE("an image is as long as its tables say") {
@@ -223,6 +248,9 @@ TEST_CASE("each number but a trace is finite") {
       const bool is_trace = i >= examples && (i - examples) % of_example == 2;
       CHECK((verdict.reason == PolicyReason::not_finite) == !is_trace);
       CHECK(verdict.accepted() == is_trace);
+      // Its number in the normaliser or among the parameters, or that of its example.
+      const std::size_t own = i < parts.normaliser() ? i : i - parts.normaliser();
+      if (!is_trace) CHECK(verdict.where == (i < examples ? own : (i - examples) / of_example));
     }
   }
 }

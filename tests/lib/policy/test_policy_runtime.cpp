@@ -17,32 +17,17 @@ using namespace policy_networks;
 
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
-using Default = Network<Activation::relu, Activation::tanh>;
-constexpr std::size_t kImageBytes = policy_image_bytes<Default>(true);
-constexpr std::size_t kScratchFloats = 2 * 24 + 2 * 2;
 using Place = Policy<kImageBytes, kScratchFloats>;
 
 struct ContractWithSafeAction : Contract {
   static constexpr float kSafeAction[kActionDim] = {0.0f, -0.125f};
 };
 
-// The image of `network`, whose examples are computed from it.
-template <class N>
-Bytes image_of(const N& network) {
-  Bytes image(policy_image_bytes<N>());
-  write_policy_image(Host{}, network, policy_contract<Contract>(), kNoNormaliser, kOrigin,
-                     image.data());
-  return image;
-}
-
 Bytes default_image(std::uint32_t seed = 7) {
   static Default network;
   initialize_kaiming(Host{}, network, seed, 0);
-  return image_of(network);
+  return image_of_network(Host{}, network);
 }
-
-constexpr float kObservation[Contract::kObservationDim] = {1.0f, -2.0f, 0.5f, 3.0f, 1e5f};
 
 // The contract with a first observation of at most 1.
 PolicyContract low_contract() {
@@ -62,9 +47,7 @@ Bytes overflowing_image() {
   network.weights(0)[0] = 3e38f;
   network.weights(1)[0] = network.weights(2)[0] = 1.0f;
   network.weights(3)[0] = 1.0f, network.weights(3)[1] = -1.0f;
-  Bytes image(policy_image_bytes<N>());
-  write_policy_image(Host{}, network, low_contract(), kNoNormaliser, kOrigin, image.data());
-  return image;
+  return image_of_network(Host{}, network, low_contract());
 }
 
 }  // namespace
@@ -88,15 +71,8 @@ TEST_CASE("scratch memory has room for the widest of observation and layers, twi
              Activation::relu, Activation::tanh>
       narrow;
   initialize_kaiming(Host{}, narrow, 1, 0);
-  check(image_of(narrow), Contract::kObservationDim);
-}
-
-TEST_CASE("an image whose observation is its widest part needs memory for it") {
-  static Mlp<float, Dimensions<Contract::kObservationDim, 3, Contract::kActionDim>,
-             Activation::relu, Activation::tanh>
-      narrow;
-  initialize_kaiming(Host{}, narrow, 1, 0);
-  const Bytes image = image_of(narrow);
+  const Bytes image = image_of_network(Host{}, narrow);
+  check(image, Contract::kObservationDim);
   static Policy<kImageBytes, 2 * 5 + 2 * 2> enough(policy_contract<Contract>());
   static Policy<kImageBytes, 2 * 5 + 2 * 2 - 1> too_small(policy_contract<Contract>());
   CHECK(enough.accept(Generic{}, image.data(), image.size()).accepted());
@@ -108,9 +84,9 @@ TEST_CASE("what becomes of the bytes that were sent does not change an accepted 
   const auto place = std::make_unique<Place>(policy_contract<Contract>());
   REQUIRE(place->accept(Host{}, image.data(), image.size()).accepted());
   float before[2], after[2];
-  REQUIRE(place->act(Host{}, kObservation, before) == ActionSource::from_policy);
+  REQUIRE(place->act(Host{}, kGood, before) == ActionSource::from_policy);
   std::fill(image.begin(), image.end(), std::uint8_t{0xff});
-  CHECK(place->act(Host{}, kObservation, after) == ActionSource::from_policy);
+  CHECK(place->act(Host{}, kGood, after) == ActionSource::from_policy);
   CHECK(std::memcmp(before, after, sizeof(before)) == 0);
   static_assert(!std::is_copy_constructible_v<Place> && !std::is_copy_assignable_v<Place>);
   static_assert(std::is_same_v<decltype(place->view()), const PolicyView*>);
@@ -129,15 +105,15 @@ TEST_CASE("a policy that was there is given up, whether the next one is accepted
   const auto place = std::make_unique<Place>(policy_contract<Contract>());
   float action[2][2];
   REQUIRE(place->accept(Host{}, first.data(), first.size()).accepted());
-  place->act(Host{}, kObservation, action[0]);
+  place->act(Host{}, kGood, action[0]);
   REQUIRE(place->accept(Host{}, second.data(), second.size()).accepted());
-  CHECK(place->act(Host{}, kObservation, action[1]) == ActionSource::from_policy);
+  CHECK(place->act(Host{}, kGood, action[1]) == ActionSource::from_policy);
   CHECK(action[0][0] != action[1][0]);
   Bytes damaged = first;
   damaged[damaged.size() / 2] ^= 1;
   CHECK(place->accept(Host{}, damaged.data(), damaged.size()).reason == PolicyReason::wrong_crc);
   CHECK(place->view() == nullptr);
-  CHECK(place->act(Host{}, kObservation, action[1]) == ActionSource::no_policy);
+  CHECK(place->act(Host{}, kGood, action[1]) == ActionSource::no_policy);
   REQUIRE(place->accept(Host{}, first.data(), first.size()).accepted());
   Bytes full(kImageBytes);  // it fits, and is none
   CHECK(place->accept(Host{}, full.data(), full.size()).reason == PolicyReason::bad_magic);
@@ -149,11 +125,11 @@ TEST_CASE("a policy that was there is given up, whether the next one is accepted
 TEST_CASE("where there is no policy the action is safe: the middle, or what the contract states") {
   Place place(policy_contract<Contract>());
   float action[2] = {99.0f, 99.0f};
-  CHECK(place.act(Host{}, kObservation, action) == ActionSource::no_policy);
+  CHECK(place.act(Host{}, kGood, action) == ActionSource::no_policy);
   CHECK(action[0] == 0.5f);
   CHECK(action[1] == 0.25f);
   Place stated(policy_contract<ContractWithSafeAction>());
-  CHECK(stated.act(Host{}, kObservation, action) == ActionSource::no_policy);
+  CHECK(stated.act(Host{}, kGood, action) == ActionSource::no_policy);
   CHECK(action[0] == 0.0f);
   CHECK(action[1] == -0.125f);
 }
@@ -166,7 +142,7 @@ TEST_CASE("an observation that is not finite is a fault, and the whole action is
   for (const float value : {std::numeric_limits<float>::quiet_NaN(), infinity, -infinity}) {
     for (int i = 0; i < Contract::kObservationDim; i++) {
       float observation[Contract::kObservationDim];
-      std::memcpy(observation, kObservation, sizeof(observation));
+      std::memcpy(observation, kGood, sizeof(observation));
       observation[i] = value;
       float action[2] = {99.0f, 99.0f};
       CHECK(place->act(Host{}, observation, action) == ActionSource::observation_not_finite);
@@ -175,7 +151,7 @@ TEST_CASE("an observation that is not finite is a fault, and the whole action is
     }
   }
   float action[2];
-  CHECK(place->act(Host{}, kObservation, action) == ActionSource::from_policy);
+  CHECK(place->act(Host{}, kGood, action) == ActionSource::from_policy);
 }
 
 TEST_CASE("an output that is not finite is a fault, though all weights and observations are") {
