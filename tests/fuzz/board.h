@@ -6,7 +6,7 @@
 #include "board_in_memory.h"
 #include "host_messages.h"
 #include "input.h"
-#include "point_ppo.h"
+#include "point_experiments.h"
 #include "tiny_td3.h"
 #include "training_run.h"
 

@@ -1,32 +1,31 @@
-// Writes what the core draws for the updates of {td3,sac,ppo}_golden_run.h, for
-// generate.py, generate_sac.py and generate_ppo.py: the initial weights, and each update's batch
-// and noise, or the rollout and the order of its rows. Usage: dump_inputs ALGORITHM CASE FILE
-#include <cstring>
-
-#include "ppo_golden_run.h"
+// Writes what the core draws for the updates of golden_runs.h, for generate.py, generate_sac.py and
+// generate_ppo.py: the initial weights, and each update's batch and noise, or the rollout and the
+// order of its rows. Usage: dump_inputs ALGORITHM CASE FILE
+#include "golden_runs.h"
 #include "rltools/devices/generic.h"
-#include "sac_golden_run.h"
-#include "td3_golden_run.h"
+
+namespace {
+
+template <class Updates>
+int dump(const std::string& algorithm, const char* name, const char* path) {
+  if (algorithm != Updates::kName) return 0;
+  std::FILE* file = std::fopen(path, "wb");
+  if (file == nullptr) return 1;
+  training_run::Run<typename Updates::Experiment> run;
+  golden::run(
+      Updates{}, run, name,
+      [&](const std::string& array, const golden::Array& values) {
+        golden::write_array(file, array, values);
+      },
+      [](int, const auto&) {});
+  return std::fclose(file) == 0 ? 0 : 1;
+}
+
+}  // namespace
 
 int main(int argument_count, char** arguments) {
   if (argument_count != 4) return 2;
-  std::FILE* file = std::fopen(arguments[3], "wb");
-  if (file == nullptr) return 1;
-  const auto put = [&](const std::string& name, const golden::Array& values) {
-    golden::write_array(file, name, values);
-  };
-  const auto after_update = [](int, const auto&) {};
-  if (std::strcmp(arguments[1], "td3") == 0) {
-    training_run::Run<td3_golden::Experiment<double>> run;
-    td3_golden::run(run, arguments[2], put, after_update);
-  } else if (std::strcmp(arguments[1], "sac") == 0) {
-    training_run::Run<sac_golden::Experiment<double>> run;
-    sac_golden::run(run, arguments[2], put, after_update);
-  } else if (std::strcmp(arguments[1], "ppo") == 0) {
-    training_run::Run<ppo_golden::Experiment<double>> run;
-    ppo_golden::run(run, arguments[2], put, after_update);
-  } else {
-    return 2;
-  }
-  return std::fclose(file) == 0 ? 0 : 1;
+  return dump<golden::Td3Updates>(arguments[1], arguments[2], arguments[3]) +
+         dump<golden::SacUpdates>(arguments[1], arguments[2], arguments[3]) +
+         dump<golden::PpoUpdates>(arguments[1], arguments[2], arguments[3]);
 }

@@ -199,7 +199,7 @@ INPUT_STRIDE = 35
 
 
 def dump_inputs(algorithm: str, case: str) -> bytes:
-    """Weights, batches and noise that the core draws, by <algorithm>_golden_run.h."""
+    """Weights, batches and noise that the core draws, by golden_runs.h."""
     build = json.loads((REPOSITORY / "firmware" / "build.json").read_text())
     flags = [flag for flag in build["flags"] if flag not in ("-fno-exceptions", "-fno-rtti")]
     directories = [*build["include_directories"], "tests/lib/rl", "tests/lib/rl/algorithms"]

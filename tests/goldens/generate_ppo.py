@@ -1,4 +1,4 @@
-"""Makes the golden of test_ppo.cpp with PyTorch: the minibatches of a PPO iteration.
+"""Makes the golden of test_pytorch.cpp for PPO with PyTorch: the minibatches of a PPO iteration.
 
 Needs and does what generate.py does, from which it takes what it shares with TD3.
 """

@@ -1,4 +1,4 @@
-"""Makes the golden of test_sac.cpp with PyTorch: whole SAC updates.
+"""Makes the golden of test_pytorch.cpp for SAC with PyTorch: whole SAC updates.
 
 Needs and does what generate.py does, from which it takes what it shares with TD3.
 """

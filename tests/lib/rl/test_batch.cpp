@@ -4,9 +4,8 @@
 
 #include <cstdint>
 
-#include "line_sac.h"
-#include "pendulum_td3.h"
-#include "point_ppo.h"
+#include "line_experiments.h"
+#include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "training_run.h"
 
@@ -22,13 +21,6 @@ float observation_of(int n) { return static_cast<float>(n); }
 float action_of(int n, int i) { return static_cast<float>(-4 * n - i) / 1024; }
 float reward_of(int n) { return static_cast<float>(n) + 0.5f; }
 bool is_terminated(int n) { return n % 3 == 0; }
-
-struct LineTd3 : PendulumTd3 {
-  using Environment = Line;
-  using Actor = Mlp<float, Dimensions<1, 8, 2>, Activation::relu, Activation::tanh>;
-  using Critic = LineSac::Critic;
-  static constexpr int kEpisodeSteps = 20, kBatchSize = 30, kTileRows = 15, kReplayCapacity = 400;
-};
 
 // A device that has some operations of its own.
 struct Own : Generic {};

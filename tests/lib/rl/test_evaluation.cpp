@@ -1,11 +1,13 @@
 // Evaluation step by step: its episodes, and what happens between two of its steps.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "line_experiments.h"
 #include "rltools/devices/generic.h"
-#include "rltools/rl/algorithms/td3.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
 
@@ -14,89 +16,68 @@ using training_run::Run;
 
 namespace {
 
-#define COUNTDOWN_STATE(X) X(float, left)
-
-// Counts down to 0, where it terminates; each step is worth 1. It begins at 1 to 4.
-struct Countdown : EnvironmentDefaults {
-  using Scalar = float;
-  RLT_DEFINE_FIELDS(State, COUNTDOWN_STATE)
-  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
-  static constexpr const char* kName = "Countdown";
-  static constexpr int kObservationDim = 1;
-  static constexpr int kActionDim = 1;
-  static constexpr std::uint32_t kStepInterval_us = 1000;
-  static constexpr Channel kObservations[1] = {{"left", "1", 0.0f, 5.0f}};
-  static constexpr Channel kActions[1] = {{"nothing", "1", -1.0f, 1.0f}};
-};
-void reset(Generic, const Countdown&, const Countdown::Parameters&, Countdown::State& state,
-           RandomStream random) {
-  state.left = static_cast<float>(1 + uniform_index(random, 0, 4));
-}
-StepResult<float> step(Generic, const Countdown&, const Countdown::Parameters&,
-                       Countdown::State& state, const float*, RandomStream) {
-  state.left -= 1;
-  return {1, state.left <= 0};
-}
-void observe(Generic, const Countdown&, const Countdown::Parameters&, const Countdown::State& state,
-             float* observation, RandomStream) {
-  observation[0] = state.left;
-}
-
-struct CountdownTd3 {
-  static constexpr const char* kName = "countdown-td3";
-  using Scalar = float;
-  using Environment = Countdown;
-  using Algorithm = Td3;
-  using Actor = Mlp<float, Dimensions<1, 4, 1>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<2, 4, 1>, Activation::relu, Activation::identity>;
-  using Hyperparameters = Td3Hyperparameters;
-  static constexpr int kEpisodeSteps = 3;  // where 4 are left the episode is truncated
-  static constexpr int kBatchSize = 4;
-  static constexpr int kTileRows = 4;
-  static constexpr int kReplayCapacity = 100;
-};
-
 bool same(const EvaluationReport& a, const EvaluationReport& b) {
   return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
+// A run whose policy drives away from the middle, and leaves the line from some places.
+struct OnTheLine : Run<LineTd3> {
+  OnTheLine() : Run(3) {
+    training.hyperparameters.eval_episodes = 40;
+    initialize(Generic{}, training);
+    for (float& value : learner->actor.values) value = 0.0f;
+    learner->actor.weights(0)[0] = 1.0f;
+    learner->actor.weights(1)[0] = 0.5f;
+    learner->actor.bias(1)[0] = 0.03f;
+  }
+};
+
 }  // namespace
 
-TEST_CASE("episodes end where they terminate and where they are truncated") {
-  Run<CountdownTd3> run(3);
-  run.training.hyperparameters.eval_episodes = 40;
-  initialize(Generic{}, run.training);
-  int steps = 0;
-  double sum = 0, sum_of_squares = 0;
-  bool has_begun_at[4] = {};
+TEST_CASE("an evaluation is the episodes that its definition says") {
+  OnTheLine run;
+  std::vector<double> returns;
+  int steps = 0, terminated = 0;
   for (std::uint32_t episode = 0; episode < 40; episode++) {
-    const std::uint32_t left = 1 + uniform_index({3, Purpose::evaluation_reset, episode}, 0, 4);
-    has_begun_at[left - 1] = true;
-    const int length = left < 3 ? static_cast<int>(left) : 3;
-    steps += length;
-    sum += length;
-    sum_of_squares += length * length;
+    Line::State state;
+    reset(Generic{}, Line{}, {}, state, RandomStream{3, Purpose::evaluation_reset, episode});
+    float sum = 0;
+    for (int i = 0; i < LineTd3::kEpisodeSteps; i++) {
+      Matrix<float, 1, 1> observation{{state.position}};
+      Matrix<float, 1, 2> action;
+      forward(Generic{}, run.learner->actor, observation, action, run.scratch->exploring_buffer);
+      const auto result = step(Generic{}, Line{}, {}, state, action.data(), RandomStream{});
+      sum += result.reward;
+      steps++;
+      terminated += result.terminated;
+      if (result.terminated) break;
+    }
+    returns.push_back(static_cast<double>(sum));
   }
-  for (const bool has : has_begun_at) REQUIRE(has);
+  REQUIRE((terminated > 5 && terminated < 35));
+  double mean = 0, variance = 0;
+  for (const double value : returns) mean += value / 40;
+  for (const double value : returns) variance += (value - mean) * (value - mean) / 40;
 
-  Evaluation<CountdownTd3> evaluation;
+  Evaluation<LineTd3> evaluation;
   begin_evaluation(Generic{}, run.training, evaluation);
   int calls = 1;
   while (evaluate_step(Generic{}, run.training, evaluation)) calls++;
   CHECK(calls == steps);
   const EvaluationReport report = evaluation_report(evaluation);
   CHECK(report.episodes == 40);
-  CHECK(report.mean == doctest::Approx(sum / 40));
-  CHECK(report.std * report.std == doctest::Approx(sum_of_squares / 40 - sum * sum / 1600));
-  CHECK(report.min == 1.0f);
-  CHECK(report.max == 3.0f);
+  CHECK(report.mean == doctest::Approx(mean).epsilon(1e-6));
+  CHECK(report.std == doctest::Approx(std::sqrt(variance)).epsilon(1e-5));
+  CHECK(static_cast<double>(report.min) == *std::min_element(returns.begin(), returns.end()));
+  CHECK(static_cast<double>(report.max) == *std::max_element(returns.begin(), returns.end()));
+  // One that has ended stays as it is.
+  CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
+  CHECK(same(evaluation_report(evaluation), report));
 }
 
-TEST_CASE(
-    "an action that is not finite is seen in the report, whatever the environment does with it") {
-  Run<CountdownTd3> run(3);
-  initialize(Generic{}, run.training);
-  REQUIRE(evaluate(Generic{}, run.training).mean > 0);  // which no action changes
+TEST_CASE("an action that is not finite is seen in the report") {
+  OnTheLine run;
+  REQUIRE(is_finite(evaluate(Generic{}, run.training).mean));
   for (const float poison : {math::kQuietNan, -math::kQuietNan}) {
     run.learner->actor.bias(1)[0] = poison;
     const EvaluationReport report = evaluate(Generic{}, run.training);
@@ -105,25 +86,12 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an evaluation that has ended stays as it is") {
-  Run<CountdownTd3> run(1);
-  initialize(Generic{}, run.training);
-  Evaluation<CountdownTd3> evaluation;
-  begin_evaluation(Generic{}, run.training, evaluation);
-  while (evaluate_step(Generic{}, run.training, evaluation)) continue;
-  const EvaluationReport report = evaluation_report(evaluation);
-  CHECK_FALSE(evaluate_step(Generic{}, run.training, evaluation));
-  CHECK(same(evaluation_report(evaluation), report));
-}
-
 TEST_CASE("an evaluation may be left and begun again, and another one may run between its steps") {
-  Run<CountdownTd3> run(2);
-  run.training.hyperparameters.eval_episodes = 9;
-  initialize(Generic{}, run.training);
+  OnTheLine run;
   run.train(Generic{}, 150);
   const std::vector<std::uint8_t> before = run.state();
   const EvaluationReport expected = evaluate(Generic{}, run.training);
-  Evaluation<CountdownTd3> first, second;
+  Evaluation<LineTd3> first, second;
   begin_evaluation(Generic{}, run.training, first);
   for (int i = 0; i < 5; i++) evaluate_step(Generic{}, run.training, first);
   begin_evaluation(Generic{}, run.training, first);  // again

@@ -5,9 +5,8 @@
 
 #include <vector>
 
-#include "line_sac.h"
-#include "pendulum_td3.h"
-#include "point_ppo.h"
+#include "pendulum_sac.h"
+#include "point_experiments.h"
 #include "rltools/devices/host.h"
 #include "rltools/policy/runtime.h"
 #include "rltools/rl/environments/with_action_history.h"
@@ -45,16 +44,6 @@ inline void observe(Generic device, const ZeroPoint&, const RandomPoint::Paramet
 }  // namespace rlt
 
 namespace {
-
-template <class Place>
-struct PointTd3 : PendulumTd3 {
-  using Environment = Place;
-  using Actor = Mlp<float, Dimensions<3, 16, 2>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<kCriticObservationDim<Place> + 2, 16, 1>, Activation::relu,
-                     Activation::identity>;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
-};
 
 template <class Place>
 struct PointSac : PendulumSac {

@@ -85,18 +85,6 @@ TEST_CASE("samples are uniform over the transitions of all buffers, filled or no
   }
 }
 
-TEST_CASE("a sample depends on seed, update and its place in the batch only") {
-  const auto replay = filled(20);
-  std::uint32_t few[4], many[40], other[40];
-  sample_slots(Generic{}, *replay, {1, Purpose::replay_sample, 5}, few, 4);
-  sample_slots(Generic{}, *replay, {1, Purpose::replay_sample, 5}, many, 40);
-  sample_slots(Generic{}, *replay, {1, Purpose::replay_sample, 6}, other, 40);
-  int same = 0;
-  for (int i = 0; i < 4; i++) CHECK(few[i] == many[i]);
-  for (int i = 0; i < 40; i++) same += many[i] == other[i];
-  CHECK(same < 15);
-}
-
 TEST_CASE("buffers with one transition among many ends are sampled all the same") {
   auto replay = filled(20);
   for (Buffer& buffer : replay->buffer) {

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pendulum_td3.h"
-#include "point_ppo.h"
+#include "point_experiments.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/evaluation.h"
 #include "rltools/rl/fingerprint.h"
@@ -91,14 +90,7 @@ namespace {
 static_assert(EnvironmentContract<Spring>::kKept);
 static_assert(kHasSettings<Spring> && !kHasSettings<Pendulum<float>>);
 
-struct SpringTd3 : PendulumTd3 {
-  static constexpr const char* kName = "spring-td3";
-  using Environment = Spring;
-  using Actor = Mlp<float, Dimensions<3, 16, 2>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<5, 16, 1>, Activation::relu, Activation::identity>;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
-};
+using SpringTd3 = PointTd3<Spring>;
 struct FarSpringTd3 : SpringTd3 {
   struct EnvironmentSettings : Spring::Settings {
     EnvironmentSettings() { start = 2.0f; }

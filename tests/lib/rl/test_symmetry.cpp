@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "crazyflie_ppo.h"
-#include "point_ppo.h"
+#include "point_experiments.h"
 #include "rltools/devices/generic.h"
 #include "rltools/rl/fingerprint.h"
 #include "rltools/rl/symmetry.h"

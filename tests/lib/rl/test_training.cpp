@@ -1,16 +1,18 @@
 // Test: -Og
-// Training runs: the same bits whatever the kernel, the tile, an evaluation or a pause; other bits
-// for another seed.
+// Training runs of each algorithm: the same bits whatever the kernel, the tile, an evaluation or a
+// pause; other bits for another seed.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
+#include <cstring>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "line_experiments.h"
+#include "pendulum_sac.h"
 #include "pendulum_td3.h"
+#include "point_experiments.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
@@ -20,121 +22,145 @@ using training_run::Run;
 
 namespace {
 
+// PPO's iterations are short, with everything that may be asked for.
+void shorten(Td3Hyperparameters&) {}
+void shorten(SacHyperparameters&) {}
+void shorten(PpoHyperparameters& h) {
+  h.epochs = 2;
+  h.recompute_adv = 1;
+  h.entropy_weight = 0.01f;
+}
+
+template <class E>
+struct ShortRun : Run<E> {
+  explicit ShortRun(std::uint32_t seed) : Run<E>(seed) { shorten(this->training.hyperparameters); }
+
+  // What stood in the memory before counts for nothing.
+  void fill_with_garbage(int byte) {
+    std::memset(static_cast<void*>(this->learner.get()), byte, sizeof(*this->learner));
+    std::memset(static_cast<void*>(this->replay.get()), byte, sizeof(*this->replay));
+    std::memset(static_cast<void*>(this->scratch.get()), byte, sizeof(*this->scratch));
+  }
+};
+
 template <class E, class Device>
 std::string hash_after(Device device, std::uint32_t steps, std::uint32_t seed = 1) {
-  Run<E> run(seed);
+  ShortRun<E> run(seed);
   initialize(device, run.training);
   run.train(device, steps);
   return run.state_sha256();
 }
 
-}  // namespace
+// Calls of train_step() in an iteration of two epochs.
+template <class E>
+constexpr std::uint32_t kIteration = E::kRolloutSteps + 2 * Ppo::kMinibatches<E>;
+static_assert(kIteration<PendulumPpo> == 272 && kIteration<RandomPointPpo> == 24);
 
-TEST_CASE("the reference and the host's kernels end 300 steps with the same bits") {
-  const std::string reference = hash_after<PendulumTd3>(Generic{}, 300);
-  CHECK(hash_after<PendulumTd3>(Host{}, 300) == reference);
-  // The same on every machine and with every compiler. A change to the core's numerics changes it,
-  // and the message of that commit says so.
-  CHECK(reference == "62bb5c642657fb8d8acbf7f017097bcfa3976b430c720c73f845356fdb952d8f");
+template <class E>
+void check_devices(std::uint32_t steps, const char* known = nullptr) {
+  CAPTURE(E::kName);
+  const std::string reference = hash_after<E>(Generic{}, steps);
+  CHECK(hash_after<E>(Host{}, steps) == reference);
+  if (known != nullptr) CHECK(reference == known);
 }
 
-TEST_CASE("the tile size changes no bit") {
-  const std::string expected = hash_after<PendulumTd3>(Host{}, 200);
-  CHECK(hash_after<WithTileRows<PendulumTd3, 100>>(Host{}, 200) == expected);
-  CHECK(hash_after<WithTileRows<PendulumTd3, 10>>(Host{}, 200) == expected);
-  CHECK(hash_after<WithTileRows<PendulumTd3, 4>>(Host{}, 200) == expected);
-}
-
-TEST_CASE("an evaluation leaves the training state as it is") {
-  Run<PendulumTd3> run(2);
-  run.training.hyperparameters.eval_episodes = 3;
-  initialize(Host{}, run.training);
-  run.train(Host{}, 170);
-  const std::vector<std::uint8_t> before = run.state();
-  const EvaluationReport report = evaluate(Host{}, run.training);
-  CHECK(run.state() == before);
-  const EvaluationReport again = evaluate(Host{}, run.training);
-  CHECK(report.mean == again.mean);
-  // And what comes after is what would have come without it.
-  run.train(Host{}, 130);
-  CHECK(run.state_sha256() == hash_after<PendulumTd3>(Host{}, 300, 2));
-}
-
-TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
-  const std::string expected = hash_after<PendulumTd3>(Host{}, 260, 3);
-  for (const std::uint32_t pause : {1u, 100u, 101u, 200u, 233u}) {
-    CAPTURE(pause);
-    Run<PendulumTd3> first(3), second(3);
-    initialize(Host{}, first.training);
-    first.train(Host{}, pause);
-    // Whatever stood in the other run's memory counts for nothing.
-    for_each_state_tensor(second.training, [](const TensorInfo& info, void* data) {
-      std::fill_n(static_cast<std::uint8_t*>(data), info.bytes(), std::uint8_t{0xa5});
-    });
-    std::fill_n(reinterpret_cast<std::uint8_t*>(second.scratch.get()), sizeof(*second.scratch),
-                std::uint8_t{0xff});
-    second.set_state(first.state());
-    REQUIRE(steps_done(second.training) == pause);
-    second.train(Host{}, 260 - pause);
-    CHECK(second.state_sha256() == expected);
+template <class E, int... TileRows>
+void check_tiles(std::uint32_t steps) {
+  CAPTURE(E::kName);
+  const std::string expected = hash_after<E>(Host{}, steps);
+  for (const std::string& hash : {hash_after<WithTileRows<E, TileRows>>(Host{}, steps)...}) {
+    CHECK(hash == expected);
   }
 }
 
-TEST_CASE("initialize sets the whole state, whatever the memory held") {
-  Run<PendulumTd3> clean(4), used(4);
+template <class E>
+void check_pause(std::uint32_t steps, std::uint32_t pause, const std::string& expected) {
+  CAPTURE(E::kName);
+  CAPTURE(pause);
+  ShortRun<E> first(3), second(3);
+  initialize(Host{}, first.training);
+  first.train(Host{}, pause);
+  const auto before = first.state();
+  first.training.hyperparameters.eval_episodes = 2;
+  const float mean = evaluate(Host{}, first.training).mean;
+  CHECK(evaluate(Host{}, first.training).mean == mean);
+  policy(first.training);
+  CHECK(first.state() == before);
+  second.fill_with_garbage(pause % 2 ? 0xa5 : 0xff);
+  second.set_state(before);
+  CHECK(state_is_consistent(second.training));
+  CHECK(state_is_finite(second.training));
+  second.train(Host{}, steps - pause);
+  CHECK(second.state_sha256() == expected);
+}
+template <class E>
+void check_pauses(std::uint32_t steps, std::initializer_list<std::uint32_t> pauses) {
+  const std::string expected = hash_after<E>(Host{}, steps, 3);
+  for (const std::uint32_t pause : pauses) check_pause<E>(steps, pause, expected);
+}
+
+}  // namespace
+
+// The same on every machine and with every compiler. A change to the core's numerics changes these,
+// and the message of that commit says so.
+TEST_CASE("the reference and the host's kernels end with the same bits") {
+  check_devices<PendulumTd3>(300,
+                             "62bb5c642657fb8d8acbf7f017097bcfa3976b430c720c73f845356fdb952d8f");
+  check_devices<PendulumSac>(300,
+                             "911d74e4aa447b12469518470046dab8144d5096eb0fb1ae3b9db8bafb547b80");
+  check_devices<PendulumPpo>(2 * kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 2,
+                             "5a0c448bea487d57b86292bdfcefa3c594fa0a14362560b903b8a55ebe00fcde");
+  check_devices<LineSac>(300);
+  check_devices<RandomPointPpo>(100);
+  check_devices<PointTd3<RandomPoint>>(150);
+}
+
+TEST_CASE("the tile size changes no bit") {
+  check_tiles<PendulumTd3, 100, 10, 4>(200);
+  check_tiles<PendulumSac, 100, 10>(200);
+  check_tiles<LineSac, 5>(300);
+  check_tiles<PendulumPpo, 128, 4>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 10);
+  check_tiles<PointPpo, 16, 2>(100);
+}
+
+TEST_CASE("a run that continues from a copy of its state ends with the same bits") {
+  check_pauses<PendulumTd3>(260, {1, 100, 101, 200, 233});
+  check_pauses<PendulumSac>(260, {1, 100, 101, 199, 200, 231});
+  check_pauses<PointTd3<RandomPoint>>(150, {1, 33, 34, 77, 149});
+  check_pauses<PendulumPpo>(kIteration<PendulumPpo> + PendulumPpo::kRolloutSteps + 5,
+                            {256, 259, 264, 272, 300});
+  // In the middle of each: rollouts, epochs; before a rollout, before its first minibatch, and
+  // before the epoch that computes the advantages anew.
+  const std::string expected = hash_after<RandomPointPpo>(Host{}, 80, 3);
+  for (std::uint32_t pause = 1; pause < 80; pause++) {
+    check_pause<RandomPointPpo>(80, pause, expected);
+  }
+}
+
+TEST_CASE_TEMPLATE("initialize sets the whole state, whatever the memory held", E, PendulumTd3,
+                   PendulumSac, RandomPointPpo) {
+  ShortRun<E> clean(4), used(5);
+  clean.fill_with_garbage(0x5a);
   initialize(Host{}, clean.training);
-  used.training.hyperparameters.seed = 5;
+  used.training.hyperparameters.learning_rate = 0.01f;
   initialize(Host{}, used.training);
   used.train(Host{}, 120);
-  used.training.hyperparameters.seed = 4;
+  used.training.hyperparameters = clean.training.hyperparameters;
   initialize(Host{}, used.training);
   CHECK(used.state() == clean.state());
 }
 
-TEST_CASE("seeds differ") {
+TEST_CASE_TEMPLATE("seeds differ", E, PendulumTd3, PointPpo) {
   std::set<std::string> hashes;
-  for (std::uint32_t seed = 0; seed < 5; seed++) {
-    hashes.insert(hash_after<PendulumTd3>(Host{}, 110, seed));
+  for (const std::uint32_t seed : {0u, 1u, 2u, 4294967295u}) {
+    hashes.insert(hash_after<E>(Host{}, 110, seed));
   }
-  hashes.insert(hash_after<PendulumTd3>(Host{}, 110, 4294967295u));
-  CHECK(hashes.size() == 6);
+  CHECK(hashes.size() == 4);
 }
 
-TEST_CASE("an evaluation is the episodes that its definition says") {
-  Run<PendulumTd3> run(6);
-  initialize(Host{}, run.training);
-  run.train(Host{}, 150);
-  const std::uint32_t episodes = run.training.hyperparameters.eval_episodes = 7;
-  const Pendulum<float> environment{};
-  const Pendulum<float>::Parameters parameters;
-  const RandomStream nothing_drawn{};
-  std::vector<double> returns;
-  for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    Pendulum<float>::State state;
-    reset(Host{}, environment, parameters, state, {6, Purpose::evaluation_reset, episode});
-    float sum = 0;
-    for (int i = 0; i < PendulumTd3::kEpisodeSteps; i++) {
-      Matrix<float, 1, 3> observation;
-      Matrix<float, 1, 1> action;
-      observe(Host{}, environment, parameters, state, observation.data(), nothing_drawn);
-      forward(Host{}, policy(run.training), observation, action, run.scratch->exploring_buffer);
-      sum += step(Host{}, environment, parameters, state, action.data(), nothing_drawn).reward;
-    }
-    returns.push_back(static_cast<double>(sum));
-  }
-  double mean = 0, variance = 0;
-  for (const double value : returns) mean += value / episodes;
-  for (const double value : returns) variance += (value - mean) * (value - mean) / episodes;
-  const EvaluationReport report = evaluate(Host{}, run.training);
-  CHECK(report.episodes == episodes);
-  CHECK(report.mean == doctest::Approx(mean).epsilon(1e-6));
-  CHECK(report.std == doctest::Approx(std::sqrt(variance)).epsilon(1e-5));
-  CHECK(static_cast<double>(report.min) == *std::min_element(returns.begin(), returns.end()));
-  CHECK(static_cast<double>(report.max) == *std::max_element(returns.begin(), returns.end()));
-}
-
-TEST_CASE("the state's tensors have unlike names and as many bytes as state_bytes says") {
-  Run<PendulumTd3> run;
+TEST_CASE_TEMPLATE("the state's tensors have unlike names and as many bytes as state_bytes says", E,
+                   PendulumTd3, PendulumSac, RandomPointPpo) {
+  Run<E> run;
   const std::vector<std::string> names = run.tensor_names();
   CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
   CHECK(state_bytes(run.training) == run.state().size());

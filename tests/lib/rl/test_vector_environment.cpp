@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "environment_alone.h"
-#include "line_environment.h"
-#include "pendulum_td3.h"
-#include "point_ppo.h"
+#include "line_experiments.h"
+#include "point_experiments.h"
 #include "rltools/devices/host.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
@@ -24,22 +23,12 @@ using training_run::Run;
 
 namespace {
 
-struct RandomPointTd3 : PendulumTd3 {
-  static constexpr const char* kName = "random-point-td3";
-  using Environment = RandomPoint;
-  using Actor = Mlp<float, Dimensions<3, 16, 2>, Activation::relu, Activation::tanh>;
-  using Critic = Mlp<float, Dimensions<5, 16, 1>, Activation::relu, Activation::identity>;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
-};
+using RandomPointTd3 = PointTd3<RandomPoint>;
 
-struct LineTd3 : PendulumTd3 {
-  static constexpr const char* kName = "line-td3";
-  using Environment = Line;
+struct ThreeLinesTd3 : LineTd3 {
   using Actor = Mlp<float, Dimensions<1, 16, 2>, Activation::relu, Activation::tanh>;
   using Critic = Mlp<float, Dimensions<3, 32, 1>, Activation::relu, Activation::identity>;
-  static constexpr int kEnvironments = 3, kEpisodeSteps = 20;
-  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 2000;
+  static constexpr int kEnvironments = 3, kReplayCapacity = 2000;
 };
 
 using Alone = rlt::Alone<RandomPoint>;
@@ -369,30 +358,6 @@ TEST_CASE("an evaluation draws parameters of its own, and leaves those of traini
   CHECK(run.state() == before);
 }
 
-TEST_CASE("three environments: the same bits on each device, and from a state in the middle") {
-  const auto hash_after = [](auto device, int steps) {
-    Run<RandomPointTd3> run(26);
-    initialize(device, run.training);
-    run.train(device, static_cast<std::uint32_t>(steps));
-    return run.state_sha256();
-  };
-  const std::string expected = hash_after(Generic{}, 150);
-  CHECK(hash_after(Host{}, 150) == expected);
-  for (const std::uint32_t pause : {1u, 33u, 34u, 77u, 149u}) {
-    CAPTURE(pause);
-    Run<RandomPointTd3> first(26), second(26);
-    initialize(Host{}, first.training);
-    first.train(Host{}, pause);
-    std::memset(static_cast<void*>(second.learner.get()), 0xa5, sizeof(*second.learner));
-    std::memset(static_cast<void*>(second.replay.get()), 0xa5, sizeof(*second.replay));
-    std::memset(static_cast<void*>(second.scratch.get()), 0xff, sizeof(*second.scratch));
-    second.set_state(first.state());
-    CHECK(state_is_consistent(second.training));
-    second.train(Host{}, 150 - pause);
-    CHECK(second.state_sha256() == expected);
-  }
-}
-
 TEST_CASE("what lies in several pieces is counted, named and stored as one array") {
   Run<RandomPointTd3> run(27);
   initialize(Generic{}, run.training);
@@ -427,7 +392,7 @@ TEST_CASE("what lies in several pieces is counted, named and stored as one array
 }
 
 TEST_CASE("TD3 with three environments learns to stay in the middle of the line") {
-  Run<LineTd3> run(1);
+  Run<ThreeLinesTd3> run(1);
   run.training.hyperparameters.eval_episodes = 50;
   initialize(Host{}, run.training);
   const float untrained = evaluate(Host{}, run.training).mean;

@@ -12,7 +12,7 @@
 
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
-#include "point_ppo.h"
+#include "point_experiments.h"
 #include "rltools/devices/host_threads.h"
 #include "training_run.h"
 

@@ -1,31 +1,14 @@
-// Environments that show sums of what is observed: where they stand, what they are, and that a
-// policy acts at a place by the same bits.
+// Environments that show sums of what is observed: where they stand, and what they are. That a
+// policy acts at a place by the same bits: test_trained_at_a_place.cpp.
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <string>
 
-#include "flash_model.h"
-#include "policy_networks.h"
-#include "rltools/devices/host.h"
-#include "rltools/policy/deployment.h"
-#include "rltools/rl/environments/pendulum.h"
+#include "rltools/devices/generic.h"
 #include "rltools/rl/environments/quadrotor.h"
 #include "rltools/rl/environments/with_action_history.h"
 #include "rltools/rl/environments/with_sums.h"
-
-namespace rlt {
-
-// Its observations have no noise.
-template <class T>
-T exact_observation(const Pendulum<T>& environment, const typename Pendulum<T>::State& state,
-                    int element) {
-  T observation[Pendulum<T>::kObservationDim];
-  observe(Generic{}, environment, {}, state, observation, RandomStream{0, Purpose::observation, 0});
-  return observation[element];
-}
-
-}  // namespace rlt
 
 using namespace rlt;
 
@@ -112,45 +95,5 @@ TEST_CASE("sums are mirrored as what is summed up") {
     const Mirrored gust =
         Summed::mirrored_observation(mirror, Summed::kObservationDim + 4 + mirror);
     CHECK(gust.element == Summed::kObservationDim + 4 + mirror);
-  }
-}
-
-TEST_CASE("a policy of WithSums acts in its environment as at a place, to the last bit") {
-  using Environment = WithActionHistory<WithSums<Pendulum<float>, 2>, 1>;
-  using N = Mlp<float, Dimensions<Environment::kObservationDim, 8, 1>, Activation::relu,
-                Activation::identity>;
-  using Flash = flash_model::Flash<256, 4>;
-  static N network;
-  for (std::uint32_t seed = 0; seed < 8; seed++) {
-    initialize_kaiming(Host{}, network, seed, 0);
-    policy_networks::Bytes image(policy_image_bytes<N>());
-    write_policy_image(Host{}, network, policy_contract<Environment>(),
-                       PolicyNormaliser{nullptr, nullptr}, policy_networks::kOrigin, image.data());
-    Flash flash(2 + 2 * 12);
-    PolicyDeployment<Host, Flash, 1, 64> place(Host{}, flash, policy_contract<Pendulum<float>>());
-    place.begin(image.data(), static_cast<std::uint32_t>(image.size()));
-    REQUIRE(place.has_built_in());
-    const Environment environment{};
-    Environment::State state;
-    const Environment::Parameters parameters;
-    reset(Host{}, environment, parameters, state, {seed, Purpose::environment_reset, 0});
-    MlpBuffer<N, 1> buffer;
-    std::uint32_t now_us = 0;
-    for (std::uint32_t i = 0; i < 60; i++) {
-      Matrix<float, 1, Environment::kObservationDim> observation;
-      Matrix<float, 1, 1> output;
-      observe(Host{}, environment, parameters, state, observation.values,
-              {seed, Purpose::environment_reset, i});
-      forward(Host{}, network, observation, output, buffer);
-      const Channel& channel = Environment::kActions[0];
-      const float expected = physical_action(output.values[0], channel.minimum, channel.maximum);
-      now_us += Environment::kStepInterval_us;
-      float action = -99.0f;
-      REQUIRE(place.step(now_us, {observation.values, now_us}, &action) == ExecutorStatus::acted);
-      REQUIRE(std::memcmp(&action, &expected, sizeof(action)) == 0);
-      step(Host{}, environment, parameters, state, output.values,
-           {seed, Purpose::environment_step, i});
-    }
-    CHECK(state.sums[0] != 0.0f);
   }
 }

@@ -1,5 +1,5 @@
-// A policy that was trained with WithActionHistory acts at a place of the environment within as in
-// its simulator, to the last bit.
+// A policy that was trained with WithActionHistory or WithSums acts at a place of the environment
+// within as in its simulator, to the last bit.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -10,6 +10,20 @@
 #include "rltools/policy/deployment.h"
 #include "rltools/rl/environments/pendulum.h"
 #include "rltools/rl/environments/with_action_history.h"
+#include "rltools/rl/environments/with_sums.h"
+
+namespace rlt {
+
+// Its observations have no noise.
+template <class T>
+T exact_observation(const Pendulum<T>& environment, const typename Pendulum<T>::State& state,
+                    int element) {
+  T observation[Pendulum<T>::kObservationDim];
+  observe(Generic{}, environment, {}, state, observation, RandomStream{0, Purpose::observation, 0});
+  return observation[element];
+}
+
+}  // namespace rlt
 
 using namespace rlt;
 using policy_networks::Bytes;
@@ -31,10 +45,9 @@ struct SlowPendulum : Pendulum<float> {
 // An episode of an environment, and beside it the policy at a place that acts at each tick and is
 // given the observation of the environment within alone.
 // Of 60 steps, those whose action was clamped.
-template <class Within, int K>
+template <class Within, class Environment>
 int check_episode(std::uint32_t seed) {
-  using Environment = WithActionHistory<Within, K>;
-  constexpr int kObserved = Within::kObservationDim, kInput = Environment::kObservationDim;
+  constexpr int kInput = Environment::kObservationDim;
   using N = Mlp<float, Dimensions<kInput, 8, 1>, Activation::relu, Activation::identity>;
   static N network;
   initialize_kaiming(Host{}, network, seed, 0);
@@ -74,19 +87,20 @@ int check_episode(std::uint32_t seed) {
     step(Host{}, environment, parameters, state, output.values,
          {seed, Purpose::environment_step, i});
   }
-  static_assert(kObserved + K == kInput);
   return clamped;
 }
 
 }  // namespace
 
-TEST_CASE("a policy of WithActionHistory acts in its environment as at a place") {
+TEST_CASE("a policy that sees its past actions or sums acts in its environment as at a place") {
+  using Upright = Pendulum<float>;
   int clamped = 0;
   for (std::uint32_t seed = 0; seed < 8; seed++) {
-    clamped += check_episode<Pendulum<float>, 1>(seed);
-    clamped += check_episode<Pendulum<float>, 5>(seed);
-    clamped += check_episode<SlowPendulum, 2>(seed);
+    clamped += check_episode<Upright, WithActionHistory<Upright, 1>>(seed);
+    clamped += check_episode<Upright, WithActionHistory<Upright, 5>>(seed);
+    clamped += check_episode<SlowPendulum, WithActionHistory<SlowPendulum, 2>>(seed);
+    clamped += check_episode<Upright, WithActionHistory<WithSums<Upright, 2>, 1>>(seed);
   }
   CHECK(clamped > 100);
-  CHECK(clamped < 24 * 60 - 100);
+  CHECK(clamped < 32 * 60 - 100);
 }

@@ -1,13 +1,26 @@
-// PPO on the point: two actions, four environments whose episodes terminate or are truncated after
-// five steps, up to four times in a rollout.
+// Experiments on the point: two actions, and several environments.
 #pragma once
 
 #include "pendulum_ppo.h"
+#include "pendulum_td3.h"
 #include "point_environment.h"
 
 namespace rlt {
 
-// In numbers of type Number; the random numbers are the same.
+// Three environments whose episodes end after seven steps at the most.
+template <class Place>
+struct PointTd3 : PendulumTd3 {
+  static constexpr const char* kName = "point-td3";
+  using Environment = Place;
+  using Actor = Mlp<float, Dimensions<3, 16, 2>, Activation::relu, Activation::tanh>;
+  using Critic = Mlp<float, Dimensions<kCriticObservationDim<Place> + 2, 16, 1>, Activation::relu,
+                     Activation::identity>;
+  static constexpr int kEnvironments = 3, kEpisodeSteps = 7;
+  static constexpr int kBatchSize = 30, kTileRows = 15, kReplayCapacity = 600;
+};
+
+// Four environments whose episodes terminate or are truncated after five steps, up to four times in
+// a rollout. In numbers of type Number; the random numbers are the same.
 template <class Number>
 struct PointPpoOf : PendulumPpo {
   static constexpr const char* kName = "point-ppo";

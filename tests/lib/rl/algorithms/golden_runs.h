@@ -1,0 +1,255 @@
+// The updates that tests/goldens/{td3,sac,ppo}.bin hold: runs whose updates PyTorch computes too,
+// for the tests that compare and for the program that hands PyTorch the inputs. Weights, batches,
+// noise and the order of a rollout's rows are those that the core draws.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "golden_file.h"
+#include "pendulum_sac.h"
+#include "pendulum_td3.h"
+#include "point_experiments.h"
+#include "training_run.h"
+
+namespace golden {
+
+using namespace rlt;
+
+// What the updates of an algorithm are computed from: an experiment in double, and the names of its
+// runs with their hyperparameters.
+
+struct Td3Updates {
+  static constexpr const char* kName = "td3";
+  struct Experiment : PendulumTd3 {
+    using Scalar = double;
+    using Environment = Pendulum<double>;
+    using Actor = Mlp<double, PendulumTd3::Actor::Shape, Activation::relu, Activation::tanh>;
+    using Critic = Mlp<double, PendulumTd3::Critic::Shape, Activation::relu, Activation::identity>;
+  };
+  static constexpr int kUpdates = 4;
+  // The paper's settings; and noise and actions that are clipped often, terms that weigh otherwise,
+  // every update one of the actor too.
+  static constexpr const char* kCases[] = {"paper", "clipped"};
+
+  static void begin(const std::string& name, Training<Experiment>& training) {
+    auto& h = training.hyperparameters;
+    h.seed = 11;
+    if (name == "clipped") {
+      h.policy_noise = 1.0f;
+      h.noise_clip = 0.97f;
+      h.policy_delay = 1;
+      h.gamma = 0.9f;
+      h.tau = 0.1f;
+      h.learning_rate = 0.003f;
+      h.adam_beta1 = 0.8f;
+      h.adam_beta2 = 0.95f;
+    }
+    initialize(Generic{}, training);
+  }
+  static Array hyperparameters(const Td3Hyperparameters& h) {
+    return {h.learning_rate, h.adam_beta1, h.adam_beta2,
+            h.adam_epsilon,  h.gamma,      h.tau,
+            h.policy_noise,  h.noise_clip, static_cast<double>(h.policy_delay)};
+  }
+};
+
+struct SacUpdates {
+  static constexpr const char* kName = "sac";
+  struct Experiment : PendulumSac {
+    using Scalar = double;
+    using Environment = Pendulum<double>;
+    using Actor = Mlp<double, PendulumSac::Actor::Shape, Activation::relu, Activation::identity>;
+    using Critic = Mlp<double, PendulumSac::Critic::Shape, Activation::relu, Activation::identity>;
+  };
+  static constexpr int kUpdates = 2;
+  // The defaults; and a log_std that often exceeds its bounds, terms that weigh otherwise.
+  static constexpr const char* kCases[] = {"default", "bounded"};
+
+  static void begin(const std::string& name, Training<Experiment>& training) {
+    auto& h = training.hyperparameters;
+    h.seed = 12;
+    if (name == "bounded") {
+      h.target_entropy = -0.25f;
+      h.alpha = 0.2f;
+      h.gamma = 0.9f;
+      h.tau = 0.1f;
+      h.learning_rate = 0.003f;
+      h.adam_beta1 = 0.8f;
+      h.adam_beta2 = 0.95f;
+    }
+    initialize(Generic{}, training);
+    if (name == "bounded") {
+      auto& actor = training.learner.actor;
+      for (int in = 0; in < 64; in++) actor.weights(2)[2 * in + 1] *= 128;
+      actor.bias(2)[1] = -30;
+    }
+  }
+  static Array hyperparameters(const SacHyperparameters& h) {
+    return {h.learning_rate, h.adam_beta1, h.adam_beta2, h.adam_epsilon,
+            h.gamma,         h.tau,        h.alpha,      h.target_entropy};
+  }
+};
+
+// An iteration of the point's whose minibatches PyTorch computes; some rows are terminal and some
+// truncated.
+struct PpoUpdates {
+  static constexpr const char* kName = "ppo";
+  using Experiment = PointPpoOf<double>;
+  static constexpr int kEpochs = 2, kUpdates = kEpochs * Ppo::kMinibatches<Experiment>;
+  static constexpr int kSeen = 32;  // observations that the normaliser holds before
+  // The defaults; nothing like them, where most rows are clipped and the gradient is bounded; steps
+  // so large that the step size is taken back.
+  static constexpr const char* kCases[] = {"default", "other", "steep"};
+
+  static void configure(const std::string& name, PpoHyperparameters& h) {
+    h.seed = 13;
+    h.epochs = kEpochs;
+    if (name == "steep") {
+      h.learning_rate = 0.01f;
+      h.kl_target = 0.001f;
+      h.max_grad_norm = 0;
+      h.recompute_adv = 1;
+    }
+    if (name == "other") {
+      h.learning_rate = 0.002f;
+      h.gamma = 0.9f;
+      h.gae_lambda = 0.8f;
+      h.clip_range = 0.01f;
+      h.value_weight = 0.9f;
+      h.entropy_weight = 0.02f;
+      h.max_grad_norm = 0.1f;
+      h.initial_log_std = -0.7f;
+      h.reward_scale = 0.3f;
+      h.normalise_obs = 0;
+      h.normalise_adv = 0;
+      h.recompute_adv = 1;
+      h.adapt_rate = 0;
+      h.adam_beta1 = 0.8f;
+      h.adam_beta2 = 0.95f;
+      h.adam_epsilon = 1e-5f;
+    }
+  }
+  static Array hyperparameters(const PpoHyperparameters& h) {
+    const auto number = [](std::uint32_t value) { return static_cast<double>(value); };
+    return {h.learning_rate,
+            h.adam_beta1,
+            h.adam_beta2,
+            h.adam_epsilon,
+            h.gamma,
+            h.gae_lambda,
+            h.clip_range,
+            h.value_weight,
+            h.entropy_weight,
+            h.max_grad_norm,
+            h.reward_scale,
+            h.kl_target,
+            number(h.normalise_obs),
+            number(h.normalise_adv),
+            number(h.recompute_adv),
+            number(h.adapt_rate)};
+  }
+};
+
+template <class T>
+Array to_array(const T* values, int count) {
+  return Array(values, values + count);
+}
+template <class Matrix>
+Array to_array(const Matrix& matrix) {
+  return to_array(matrix.data(), Matrix::kRows * Matrix::kColumns);
+}
+template <class Network>
+Array parameters_of(const Network& network) {
+  return to_array(network.values, Network::kParameterCount);
+}
+
+// Runs of an algorithm: put(name, array) for every input of its updates, and
+// after_update(update, report) after each.
+
+// Warms up, then makes kUpdates steps with an update each.
+template <class Updates, class Put, class AfterUpdate>
+void run(Updates, training_run::Run<typename Updates::Experiment>& run, const std::string& name,
+         Put&& put, AfterUpdate&& after_update) {
+  auto& training = run.training;
+  auto& replay = training.replay;
+  const auto& scratch = training.scratch;
+  Updates::begin(name, training);
+  run.train(Generic{}, training.hyperparameters.learning_starts);
+  // The pendulum never terminates: here every third transition counts as terminal.
+  for (std::uint32_t slot = 0; slot < replay.size; slot += 3) {
+    if (replay.flags[slot] & replay.kTransition) replay.flags[slot] |= replay.kTerminated;
+  }
+  put("hyperparameters", Updates::hyperparameters(training.hyperparameters));
+  put("actor", parameters_of(training.learner.actor));
+  put("critic_1", parameters_of(training.learner.critic_1));
+  put("critic_2", parameters_of(training.learner.critic_2));
+  for (int update = 0; update < Updates::kUpdates; update++) {
+    const auto report = run.step(Generic{});
+    const std::string prefix = std::to_string(update) + "/";
+    put(prefix + "observation_action", to_array(scratch.observation_action));
+    put(prefix + "next_observation", to_array(scratch.next_observation));
+    put(prefix + "target_noise", to_array(scratch.target_noise));
+    put(prefix + "reward", to_array(scratch.reward));
+    put(prefix + "not_terminated", to_array(scratch.not_terminated));
+    if constexpr (std::is_same_v<Updates, SacUpdates>) {
+      put(prefix + "policy_noise", to_array(scratch.policy_noise));
+    }
+    after_update(update, report);
+  }
+}
+
+// Observations of another run for the normaliser, where it is to have any.
+template <class E>
+void see_observations(Training<E>& training, std::vector<typename E::Scalar>& seen) {
+  using T = typename E::Scalar;
+  seen.assign(PpoUpdates::kSeen * 3, T(0));
+  fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), PpoUpdates::kSeen * 3, T(-1),
+                  T(1));
+  for (int row = 0; row < PpoUpdates::kSeen; row++)
+    seen[row * 3 + 1] = T(48) + T(6) * seen[row * 3 + 1];
+  if (training.hyperparameters.normalise_obs != 0) {
+    take_in(training.learner.normaliser, seen.data(), PpoUpdates::kSeen);
+  }
+}
+
+template <class E, class Put>
+void put_rollout(const Training<E>& training, Put&& put) {
+  const auto& rollout = training.replay;
+  const auto put_all = [&](const char* name, const auto& values) {
+    put(name, Array(std::begin(values), std::end(values)));
+  };
+  put_all("observation", rollout.observation);
+  put_all("action", rollout.action);
+  put_all("mean", rollout.mean);
+  put_all("reward", rollout.reward);
+  put_all("ending", rollout.ending);
+  put_all("present_observation", rollout.present_observation);
+  put_all("final_observation", rollout.final_observation);
+}
+
+// A rollout, then kUpdates minibatches.
+template <class Put, class AfterUpdate>
+void run(PpoUpdates, training_run::Run<PpoUpdates::Experiment>& run, const std::string& name,
+         Put&& put, AfterUpdate&& after_update) {
+  auto& training = run.training;
+  PpoUpdates::configure(name, training.hyperparameters);
+  initialize(Generic{}, training);
+  std::vector<double> seen;
+  see_observations(training, seen);
+  run.train(Generic{}, PpoUpdates::Experiment::kRolloutSteps);
+  put("hyperparameters", PpoUpdates::hyperparameters(training.hyperparameters));
+  put("actor", parameters_of(training.learner.actor));
+  put("critic", parameters_of(training.learner.critic));
+  put("log_std", to_array(training.learner.log_std.values, 2));
+  put("seen", seen);
+  put_rollout(training, put);
+  for (int update = 0; update < PpoUpdates::kUpdates; update++) {
+    const auto report = run.step(Generic{});
+    put(std::to_string(update) + "/row",
+        Array(std::begin(training.scratch.row), std::end(training.scratch.row)));
+    after_update(update, report);
+  }
+}
+
+}  // namespace golden
