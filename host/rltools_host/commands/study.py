@@ -11,10 +11,9 @@ import typer
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.commands.train import run_group
 from rltools_host.hints import command_line
-from rltools_host.runs.group import STUDY
-from rltools_host.training.group_plan import GroupRequest
+from rltools_host.runs.group import STUDY, spoken
+from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.seeds import parse_seeds, spoken
 from rltools_host.training.study import Study, load_study, study_names
 from rltools_host.ui.table import aligned
 

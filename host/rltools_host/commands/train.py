@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import IO, Annotated, Any, cast
 
 import typer
 
@@ -20,22 +20,19 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
+from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.seeds import means_group, parse_seeds
+from rltools_host.training.run import train
 from rltools_host.ui.group_screen import UNLIMITED, make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
 from rltools_host.ui.training_screen import make_screen
-
-if TYPE_CHECKING:
-    from rltools_host.training.group_plan import GroupRequest
 
 
 def run(
     request: TrainingRequest, tensorboard: bool | None = None, json_output: bool = False
 ) -> dict[str, Any]:
     """Trains, prints what happens and returns the keys that `--json` prints."""
-    from rltools_host.training.run import train  # with what talks to boards
 
     output, stream = streams(json_output)
     logs = tensorboard is not False
@@ -125,7 +122,6 @@ def run_seeds(
         raise UsageError("--seed does not go with --seeds or a group: name all seeds in --seeds")
     if seeds is not None and request.resume is not None:
         raise UsageError("--seeds does not go with --resume: a resumed group keeps its seeds")
-    from rltools_host.training.group_plan import GroupRequest
 
     parsed = () if seeds is None else parse_seeds(seeds)
     return run_group(GroupRequest(request, parsed, jobs=jobs, tensorboard=tensorboard), json_output)

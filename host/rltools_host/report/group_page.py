@@ -23,9 +23,8 @@ from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
-from rltools_host.runs.group import GroupFolder, RunName, statistics_of
+from rltools_host.runs.group import GroupFolder, RunName, spoken, statistics_of
 from rltools_host.runs.names import is_run
-from rltools_host.training.seeds import spoken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -129,3 +129,18 @@ def statistics_of(returns: Sequence[float]) -> dict[str, float | int | None]:
         "std": statistics.pstdev(returns),
         "worst": min(returns),
     }
+
+
+def spoken(seeds: Sequence[int]) -> str:
+    """`0 to 9`, `0, 3 and 5 to 7`: what is neighbouring taken together."""
+    ranges: list[list[int]] = []
+    for seed in seeds:
+        if ranges and seed == ranges[-1][-1] + 1:
+            ranges[-1].append(seed)
+        else:
+            ranges.append([seed])
+    parts: list[str] = []
+    for entry in ranges:
+        few = len(entry) < 3
+        parts += map(str, entry) if few else [f"{entry[0]} to {entry[-1]}"]
+    return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]

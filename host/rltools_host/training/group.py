@@ -21,7 +21,14 @@ from rltools_host.interruption import Interruption
 from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
 from rltools_host.runs.saves import names_in, remove_partials
-from rltools_host.training.group_plan import GroupRequest, create, go_on, planned
+from rltools_host.training.group_plan import (
+    GroupRequest,
+    create,
+    go_on,
+    jobs_on,
+    planned,
+    run_request,
+)
 from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
@@ -34,7 +41,6 @@ from rltools_host.training.group_progress import (
 )
 from rltools_host.training.parallel_runs import Job, ParallelRuns
 from rltools_host.training.plan import Built, Plan, TrainingRequest
-from rltools_host.training.seeds import jobs_on
 
 SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
@@ -88,8 +94,7 @@ class GroupTraining:
         self._interruption = interruption
         self._plan = plan
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.content.jobs)
-        shared = group.content.settings
-        self._settings = {v.name: (*shared, *v.settings) for v in group.variants}
+        self._settings = {v.name: v.settings for v in group.variants}
         labels = {v.name: v.label for v in group.variants}
         self._members = [
             Member(name, labels[name.variant], group.path / name.folder, plan.steps)
@@ -156,28 +161,18 @@ class GroupTraining:
 
     def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""
-        plan, asked = self._plan, self._group.content
-        task = asked.gymnasium
-        shared = TrainingRequest(
-            plan.description.name,
-            plan.board.name,
-            steps=asked.steps,
-            port=plan.port,
-            threads=plan.threads,
-            built=built,
-        )
+        shared = replace(run_request(self._group.content), built=built)
         if member.state == PAUSED:
             member.state = WAITING
-            return replace(shared, resume=str(member.path), task=task)
+            return replace(shared, settings=(), resume=str(member.path))
         if member.state != WAITING:
             return None
         return replace(
             shared,
             seed=member.seed,
-            settings=self._settings[member.name.variant],
+            settings=(*shared.settings, *self._settings[member.name.variant]),
             out=member.path,
             anew=member.path.is_dir(),  # what it has of a run left no checkpoint
-            task=task,
         )
 
     def _ended(self, member: Member) -> None:

@@ -1,24 +1,33 @@
-"""What a group of runs is to train: a plan, one program, a folder, for a new group or for one that
-goes on. All is checked before anything is trained.
+"""What a group of runs is to train, and how many of its runs go on at once: a plan, one program, a
+folder, for a new group or for one that goes on. All is checked before anything is trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import structs
+
+from rltools_host.boards.description import Board
 from rltools_host.clock import folder_date, timestamp
+from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.runs.contents import Group
 from rltools_host.runs.group import SEEDS, GroupFolder
-from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.names import find_group, new_run_path, require_empty
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
 from rltools_host.training.hyperparameters import OPTION
-from rltools_host.training.plan import Built, Plan, TrainingRequest, make_plan
-from rltools_host.training.playing import named_in, playing
-from rltools_host.training.seeds import jobs_on
+from rltools_host.training.plan import Built, Plan, TrainingRequest, environments_of, make_plan
+
+MOST_SEEDS = 1000
+THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h
+PART = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -46,22 +55,55 @@ class GroupRequest:
 
 def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
     """A new group's plan, after all has been checked and built, and its request as it holds."""
-    if request.training.out is not None:
-        require_empty(request.training.out)
-    plan: Plan | None = None
-    with playing(request.training) as training:
-        for variant in request.variants:
-            plan = checked(training, request.seeds[0], variant)
-            built = Built(plan.description, None)
-            training = replace(training, experiment=plan.description.name, built=built)
-    assert plan is not None
-    training = with_steps_apart(without_file(training), plan)
+    training = request.training
+    if training.out is not None:
+        require_empty(training.out)
+    plan = plan_runs(training, request.seeds[0], request.variants, request.jobs)
+    training = as_stored(training, plan)
     if plan.server is not None:
-        training = replace(training, task=plan.server.task, server=None)
-        plan.server = None  # each run has its own
-    jobs_on(plan.board, training.port, training.threads, request.jobs)
-    build_program(plan)
+        training = replace(training, task=plan.server.task)
     return replace(request, training=training), plan
+
+
+def plan_runs(
+    training: TrainingRequest, seed: int, variants: Sequence[Variant], jobs: int | None
+) -> Plan:
+    """The plan that the runs share, built, after one run of each variant has been checked."""
+    plan: Plan | None = None
+    with environments_of(training.task) as server:
+        for variant in variants:
+            built = None if plan is None else Built(plan.description)
+            settings = (*training.settings, *variant.settings)
+            try:
+                plan = make_plan(
+                    replace(training, seed=seed, settings=settings, built=built), server=server
+                )
+            except RltError as error:
+                place = f"{variant.place}: " if variant.place else ""
+                raise type(error)(f"{place}{error}") from None
+    assert plan is not None
+    jobs_on(plan.board, plan.port, plan.threads, jobs)
+    build_program(plan)
+    return plan
+
+
+def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
+    """With a file's values among the settings, as group.json has no file; and with the steps apart,
+    as the group may go on to another total."""
+    settings = list(training.settings)
+    if training.set_file is not None:
+        given = {name_of(setting) for setting in settings} | {"seed"}
+        if training.steps is not None:
+            given.add("steps")
+        texts = training.set_file.texts.items()
+        settings += [f"{name}={text}" for name, text in texts if name not in given]
+    others = tuple(setting for setting in settings if name_of(setting) != "steps")
+    steps = training.steps if len(others) == len(settings) else plan.steps
+    return replace(training, settings=others, steps=steps, set_file=None)
+
+
+def name_of(setting: str) -> str:
+    return setting.partition("=")[0].strip()
 
 
 def create(request: GroupRequest, plan: Plan) -> GroupFolder:
@@ -102,37 +144,6 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
     return group
 
 
-def without_file(training: TrainingRequest) -> TrainingRequest:
-    """With a file's values among the settings, of which group.json has a copy."""
-    if training.set_file is None:
-        return training
-    given = {setting.partition("=")[0].strip() for setting in training.settings} | {"seed"}
-    if training.steps is not None:
-        given.add("steps")
-    texts = training.set_file.texts.items()
-    settings = tuple(f"{name}={text}" for name, text in texts if name not in given)
-    return replace(training, settings=(*training.settings, *settings), set_file=None)
-
-
-def with_steps_apart(training: TrainingRequest, plan: Plan) -> TrainingRequest:
-    """`--set steps=N` is `--steps N`: when the group is gone on with there may be another total."""
-    others = tuple(s for s in training.settings if s.partition("=")[0].strip() != "steps")
-    return (
-        training
-        if others == training.settings
-        else replace(training, settings=others, steps=plan.steps)
-    )
-
-
-def checked(training: TrainingRequest, seed: int, variant: Variant) -> Plan:
-    """The plan of a variant's run, which says what is wrong before anything is trained."""
-    settings = (*training.settings, *variant.settings)
-    try:
-        return make_plan(replace(training, seed=seed, settings=settings))
-    except RltError as error:
-        raise (type(error)(f"{variant.place}: {error}") if variant.place else error) from None
-
-
 def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     """A group that was begun before: what it was asked for holds."""
     training = request.training
@@ -151,40 +162,93 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     asked = group.content
     if training.experiment not in (None, asked.experiment):
         raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
-    task = asked.gymnasium
-    if task is None and training.task is not None:
+    if asked.gymnasium is None and training.task is not None:
         raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
     group.lock()
     try:
-        resumed: dict[str, Any] = {
-            name: getattr(asked, name) if given is None else given
-            for name in ("board", "steps", "port", "threads")
-            for given in (getattr(training, name),)
+        asked_now = {
+            name: getattr(training, name) for name in ("board", "steps", "port", "threads")
         }
+        asked_now |= {name: getattr(request, name) for name in ("jobs", "tensorboard")}
+        changes = {name: value for name, value in asked_now.items() if value is not None}
         if training.board not in (None, asked.board):  # another one has its own
-            resumed |= {"port": training.port, "threads": training.threads}
-        first = group.variants[0]
-        if task is not None:
-            task = playable(task, named_in(training))
-        first_run = TrainingRequest(
-            asked.experiment,
-            seed=asked.seeds[0],
-            settings=(*asked.settings, *first.settings),
-            task=task,
-            **resumed,
-        )
-        with playing(first_run) as complete:
-            plan = make_plan(complete)
-        plan.server = None  # each run has its own
-        jobs = asked.jobs if request.jobs is None else request.jobs
-        jobs_on(plan.board, plan.port, plan.threads, jobs)
-        build_program(plan)
-        logs = asked.tensorboard if request.tensorboard is None else request.tensorboard
-        # Written with the state of training, once that begins.
-        group.change({**resumed, "jobs": jobs, "tensorboard": logs})
-        if task is not None:
-            group.change({"gymnasium": task.document()})
+            changes = {"port": None, "threads": None, **changes}
+        if asked.gymnasium is not None:
+            named = None if training.task is None else training.task.source
+            changes["gymnasium"] = playable(asked.gymnasium, named)
+        asked = structs.replace(asked, **changes)
+        variant = Variant(settings=tuple(asked.variants[0].settings))
+        plan = plan_runs(run_request(asked), asked.seeds[0], [variant], asked.jobs)
+        if asked.gymnasium is not None:
+            changes["gymnasium"] = asked.gymnasium.document()
+        group.change(changes)  # written with the state of training, once that begins
+        return group, plan
     except BaseException:
         group.close()
         raise
-    return group, plan
+
+
+def run_request(asked: Group) -> TrainingRequest:
+    """What each run of a group is asked for."""
+    return TrainingRequest(
+        asked.experiment,
+        asked.board,
+        steps=asked.steps,
+        settings=tuple(asked.settings),
+        port=asked.port,
+        threads=asked.threads,
+        task=asked.gymnasium,
+    )
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """`0-9`, or `0,3,5-7`: each seed once, in this order."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = PART.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(f'--seeds "{text}": write seeds and ranges, as in 0-9 or 0,3,5-7')
+        first = int(match[1])
+        last = first if match[2] is None else int(match[2])
+        if last > LARGEST_U32:
+            raise UsageError(f"--seeds: {last} is too large, the largest seed is {LARGEST_U32}")
+        if last < first:
+            raise UsageError(f"--seeds: the range {part.strip()} runs backwards: {last}-{first}")
+        if last - first + 1 + len(seeds) > MOST_SEEDS:
+            raise UsageError(f'--seeds "{text}": these are more than {MOST_SEEDS:,} seeds')
+        seeds += range(first, last + 1)
+    twice = [seed for seed in seeds if seeds.count(seed) > 1]
+    if twice:
+        raise UsageError(f"--seeds: {twice[0]} is given twice: give each seed once")
+    return tuple(seeds)
+
+
+def means_group(resume: str | None, seeds: str | None, jobs: int | None) -> bool:
+    """Whether `rlt train` is to train a group of runs and not one."""
+    if seeds is not None or (resume is not None and find_group(resume) is not None):
+        return True
+    if jobs is not None:
+        raise UsageError("--jobs goes with --seeds, or with --resume and a group of runs")
+    return False
+
+
+def processors() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def jobs_on(board: Board, port: str | None, threads: int | None, given: int | None) -> int:
+    """How many runs go on at once: as many as there are processors, for the threads of each."""
+    if given is not None and given < 1:
+        raise UsageError(f"--jobs {given}: at least 1 is needed")
+    if board.is_flashed or port is not None:
+        if given is not None and given > 1:
+            raise UsageError(
+                f"--jobs {given} does not go with board {board.name} on a port: it trains one "
+                "seed after the other"
+            )
+        return 1
+    if given is not None:
+        return given
+    each = (threads or THREADS_UNLESS_SAID) if board.takes_threads else 1
+    return max(1, processors() // each)

@@ -1,4 +1,5 @@
-"""What a board reports, as rows of metrics.jsonl and as TensorBoard's scalars.
+"""What a run reports, as rows of metrics.jsonl and as TensorBoard's scalars: the board's messages,
+and faults of environments that play its episodes in Python.
 
 A message has the algorithm's metrics by place. `names`, of the experiment's description, are what
 they are called wherever a person or another program reads them.
@@ -12,10 +13,16 @@ from typing import Any
 
 from rltools_host.clients.messages import Evaluation, Report, StatusText, TrainingProgress
 from rltools_host.errors import DiskError
+from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE, EnvironmentServer
+from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.tensorboard_log import TensorBoardLog
 
 LOSS = "_loss"
+NEW_EPISODES = (
+    "new episodes begin, as a checkpoint cannot hold those of Gymnasium's: the run goes on, but "
+    "not with the bits of one that was never stopped"
+)
 
 
 def words(name: str) -> str:
@@ -135,3 +142,50 @@ class ReportLog:
     def close(self) -> None:
         if self._log is not None:
             self._log.close()
+
+
+class EpisodeNotes:
+    """What a run says of environments in Python; nothing where the core plays the episodes."""
+
+    def __init__(self, server: EnvironmentServer | None) -> None:
+        self._server = server
+        self._said: set[str] = set()
+
+    def of_resumption(self) -> list[StatusText]:
+        """What a checkpoint lacks of a run whose episodes are played in Python."""
+        return [StatusText(SEVERITY_NOTICE, NEW_EPISODES)] if self._server is not None else []
+
+    def new(self) -> list[StatusText]:
+        """The first fault of each kind is an event of the run, like what a board says."""
+        if self._server is None:
+            return []
+        faults = self._server.faults()
+        said = {FAULT: faults.first, OUTSIDE: faults.first_outside}
+        fresh = {kind: text for kind, text in said.items() if text and kind not in self._said}
+        self._said |= fresh.keys()
+        return [StatusText(SEVERITY_WARNING, kind + text) for kind, text in fresh.items()]
+
+    def failure(self) -> str:
+        """Why nobody plays any more; empty as long as somebody does."""
+        return self._server.failure() if self._server is not None else ""
+
+    def of_session(self) -> dict[str, Any]:
+        """For run.json."""
+        if self._server is None:
+            return {}
+        faults = self._server.faults()
+        counts = {"environment_faults": faults.count}
+        return counts | ({"observations_outside": faults.outside} if faults.outside else {})
+
+    def document(self) -> dict[str, Any]:
+        """For `rlt train --json`."""
+        if self._server is None:
+            return {}
+        faults = self._server.faults()
+        return {
+            "task": self._server.task.source,
+            "environment_faults": faults.count,
+            "environment_fault": faults.first,
+            "observations_outside": faults.outside,
+            "observation_outside": faults.first_outside,
+        }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import EnvironmentServer
 from rltools_host.gymnasium_tasks.headers import headers_of
-from rltools_host.gymnasium_tasks.task import TaskRequest
+from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.gymnasium_tasks.server_start import open_again, open_task
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.checkpoint import Checkpoint, load_checkpoint
 from rltools_host.runs.folder import RunFolder
@@ -41,7 +44,7 @@ class Built:
     """What was built for a request before: its runs share it, and none builds anew."""
 
     description: ExperimentDescription
-    program: Path | None  # None: the board is flashed
+    program: Path | None = None  # where the board is not flashed
     sources: Sources | None = None  # before it was built
 
 
@@ -61,7 +64,6 @@ class TrainingRequest:
     threads: int | None = None
     # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
     task: TaskRequest | Task | None = None
-    server: EnvironmentServer | None = None  # which plays the episodes of such a task
     built: Built | None = None
     anew: bool = False  # `out` has a run that saved nothing, which begins again
 
@@ -139,45 +141,174 @@ class Plan:
         )
 
 
-def make_plan(request: TrainingRequest) -> Plan:
-    """Checks all that can be checked before anything is built for the board or sent to it."""
+@contextlib.contextmanager
+def open_plan(request: TrainingRequest) -> Iterator[Plan]:
+    """The plan of a request; as long as it is open, its episodes are played where the core does
+    not play them."""
+    resumed, task, make_env = None, request.task, None
     if request.resume is not None:
-        return plan_resumption(request, request.resume)
-    if request.experiment is None:
+        resumed = RunFolder.open(request.resume)
+        task, make_env = task_of_resumed(request, resumed)
+    with environments_of(task, make_env, is_built=request.built is not None) as server:
+        yield make_plan(request, resumed, server)
+
+
+@contextlib.contextmanager
+def environments_of(
+    asked: Task | TaskRequest | None,
+    make_env: MakeEnvironment | None = None,
+    *,
+    is_built: bool = False,
+) -> Iterator[EnvironmentServer | None]:
+    """What plays the episodes of a task of Gymnasium's; None where the core plays them."""
+    if asked is None:
+        yield None
+        return
+    server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
+    with contextlib.closing(server):
+        if not is_built:
+            headers_of(server.task).write()
+        yield server
+
+
+def task_of_resumed(
+    request: TrainingRequest, run: RunFolder
+) -> tuple[Task | None, MakeEnvironment | None]:
+    """The task of the run, if it has one, and what makes its environments in this process."""
+    asked = request.task
+    task = run.content.gymnasium
+    if task is None:
+        if asked is not None:
+            raise UsageError(f"run {run.name} was trained on no task of Gymnasium's")
+        return None, None
+    make_env = asked.make_env if isinstance(asked, TaskRequest) else None
+    if make_env is None and not task.is_named:
+        raise UsageError(
+            f"run {run.name} was trained on {task.source} of a Python program: go on "
+            f"there with rlt.train_gymnasium(make_env, resume={run.name!r})"
+        )
+    if request.experiment not in (None, task.experiment):
+        raise UsageError(
+            f"run {run.name} is of {task.source}, not of {request.experiment}: "
+            "leave the experiment out, the run names it"
+        )
+    if make_env is None:
+        task = playable(task, None if asked is None else asked.source)
+    return task, make_env
+
+
+def make_plan(
+    request: TrainingRequest,
+    resumed: RunFolder | None = None,
+    server: EnvironmentServer | None = None,
+) -> Plan:
+    """Checks all that can be checked before anything is built for the board or sent to it."""
+    if resumed is not None:
+        request = for_resumption(request, resumed)
+    experiment = request.experiment if server is None else server.task.experiment
+    if experiment is None:
         listed = ", ".join(experiments.list_experiments())
         raise UsageError(f"name an experiment ({listed}), or a run with --resume")
-    require_server(request, request.experiment)
-    subject = subject_of(request, request.experiment)
-    chosen = board_of(subject) if request.board is None else load_board(request.board)
+    require_player(request, experiment, server)
+    subject = experiment if server is None else headers_of(server.task).experiment
+    board = board_of(subject) if request.board is None else load_board(request.board)
     if request.out is not None and not request.anew:
         require_empty(request.out)
-    require_threads(request, chosen)
-    cmake.require_program(chosen)
-    description = describe(request, request.experiment, subject, chosen)
+    require_threads(request, board)
+    cmake.require_program(board)
+    built = request.built
+    description = (
+        built.description
+        if built is not None and built.description.name == experiment
+        else experiments.describe(subject, board)
+    )
     values = default_values(description)
-    values["report_every"] = report_interval(description, chosen)
     given = given_values(
         description, request.seed, request.steps, request.settings, request.set_file
     )
-    values |= given
-    if "eval_every" not in given and values["steps"] < values["eval_every"]:
-        values["eval_every"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
-    return Plan(
+    plan = Plan(
         description,
-        chosen,
+        board,
         values,
         request.port,
         request.out,
         threads=request.threads,
-        server=request.server,
+        server=server,
         anew=request.anew,
         subject=subject,
     )
+    if built is not None:
+        plan.program, plan.sources = built.program, built.sources
+    if resumed is not None:
+        take_checkpoint(plan, resumed, given)
+        return plan
+    values["report_every"] = report_interval(description, board)
+    values |= given
+    if "eval_every" not in given and values["steps"] < values["eval_every"]:
+        values["eval_every"] = max(1, int(values["steps"]) // POINTS_OF_SHORT_RUNS)
+    return plan
 
 
-def require_server(request: TrainingRequest, experiment: str) -> None:
+def for_resumption(request: TrainingRequest, run: RunFolder) -> TrainingRequest:
+    """A resumed run keeps its settings; board and experiment are the run's unless others are
+    named."""
+    refused = {
+        "--out": (request.out, "stays in its folder"),
+        "--seed": (request.seed, "keeps its seed"),
+        OPTION: (request.set_file, "keeps its settings"),
+    }
+    for option, (given, why) in refused.items():
+        if given is not None:
+            raise UsageError(f"{option} does not go with --resume: a resumed run {why}")
+    return replace(
+        request,
+        board=run.required("board") if request.board is None else request.board,
+        experiment=run.required("experiment") if request.experiment is None else request.experiment,
+    )
+
+
+def take_checkpoint(plan: Plan, folder: RunFolder, given: Values) -> None:
+    """The run's own settings hold, from its checkpoint, whose hash covers them."""
+    if fixed := [name for name in given if name not in SET_ON_RESUME]:
+        raise UsageError(
+            f"a resumed run keeps its {fixed[0]}: only {' and '.join(SET_ON_RESUME)} may be set "
+            "with --resume, for other values start a new run"
+        )
+    save, checkpoint = checkpoint_to_resume(folder, plan.description)
+    plan.resumed, plan.save, plan.checkpoint = folder, save, checkpoint
+    values = plan.hyperparameters
+    values |= dict(checkpoint.hyperparameters)
+    own_steps = max(int(values["steps"]), folder.content.steps)
+    values["steps"] = own_steps
+    if plan.board.name != folder.content.board:
+        values["report_every"] = report_interval(plan.description, plan.board)
+    values |= given
+    steps, done = int(values["steps"]), checkpoint.step
+    whole = folder.content.state == "finished" and is_whole(save, checkpoint.state_sha256)
+    # A run may be past its own total and not at its end: many environments step at once, and an
+    # algorithm may have to learn from them yet.
+    if steps < min(done, own_steps) or (steps <= done and whole):
+        raise UsageError(
+            f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
+        )
+
+
+def checkpoint_to_resume(
+    folder: RunFolder, description: ExperimentDescription
+) -> tuple[Path, Checkpoint]:
+    """The newest save's; also of one that was whole when its process was killed."""
+    *uncommitted, committed = saves_to_resume(folder.path, folder.content)
+    for save in uncommitted:
+        with contextlib.suppress(DamagedFileError):
+            return save, load_checkpoint(save / CHECKPOINT_FILE, description)
+    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description)
+
+
+def require_player(
+    request: TrainingRequest, experiment: str, server: EnvironmentServer | None
+) -> None:
     """That a task's episodes are played by somebody, and by a program that is started for them."""
-    if request.server is None:
+    if server is None:
         if experiments.GENERATED.fullmatch(experiment):
             raise UsageError(
                 f"{experiment} was compiled for a task of Gymnasium's: name the task, as in "
@@ -193,19 +324,6 @@ def require_server(request: TrainingRequest, experiment: str) -> None:
 def report_interval(description: ExperimentDescription, board: Board) -> int:
     """Steps from one progress message to the next, unless somebody says."""
     return board.report_every * description.environments
-
-
-def subject_of(request: TrainingRequest, experiment: str) -> str:
-    """What builds know it by: of a task of Gymnasium's, a name with the digest of its headers."""
-    return experiment if request.server is None else headers_of(request.server.task).experiment
-
-
-def describe(
-    request: TrainingRequest, experiment: str, subject: str, board: Board
-) -> ExperimentDescription:
-    if request.built is not None and request.built.description.name == experiment:
-        return request.built.description
-    return experiments.describe(subject, board)
 
 
 def board_of(subject: str) -> Board:
@@ -235,66 +353,3 @@ def require_threads(request: TrainingRequest, board: Board) -> None:
         )
     if request.threads < 1:
         raise UsageError(f"--threads {request.threads}: at least 1 is needed")
-
-
-def plan_resumption(request: TrainingRequest, run: str) -> Plan:
-    """The run's own settings hold, from its checkpoint, whose hash covers them."""
-    folder = RunFolder.open(run)
-    if request.out is not None:
-        raise UsageError("--out does not go with --resume: a resumed run stays in its folder")
-    if request.seed is not None:
-        raise UsageError("--seed does not go with --resume: a resumed run keeps its seed")
-    if request.set_file is not None:
-        raise UsageError(f"{OPTION} does not go with --resume: a resumed run keeps its settings")
-    board = folder.required("board") if request.board is None else request.board
-    experiment = folder.required("experiment") if request.experiment is None else request.experiment
-    require_server(request, experiment)
-    chosen = load_board(board)
-    require_threads(request, chosen)
-    cmake.require_program(chosen)
-    subject = subject_of(request, experiment)
-    description = describe(request, experiment, subject, chosen)
-    given = given_values(description, request.seed, request.steps, request.settings)
-    if fixed := [name for name in given if name not in SET_ON_RESUME]:
-        raise UsageError(
-            f"a resumed run keeps its {fixed[0]}: only {' and '.join(SET_ON_RESUME)} may be set "
-            "with --resume, for other values start a new run"
-        )
-    save, checkpoint = checkpoint_to_resume(folder, description)
-    values = default_values(description) | dict(checkpoint.hyperparameters)
-    own_steps = max(int(values["steps"]), folder.content.steps)
-    values["steps"] = own_steps
-    if chosen.name != folder.content.board:
-        values["report_every"] = report_interval(description, chosen)
-    values |= given
-    steps, done = int(values["steps"]), checkpoint.step
-    whole = folder.content.state == "finished" and is_whole(save, checkpoint.state_sha256)
-    # A run may be past its own total and not at its end: many environments step at once, and an
-    # algorithm may have to learn from them yet.
-    if steps < min(done, own_steps) or (steps <= done and whole):
-        raise UsageError(
-            f"run {folder.name} has done its {done:,} steps: give a larger total with --steps"
-        )
-    return Plan(
-        description,
-        chosen,
-        values,
-        request.port,
-        resumed=folder,
-        checkpoint=checkpoint,
-        save=save,
-        threads=request.threads,
-        server=request.server,
-        subject=subject,
-    )
-
-
-def checkpoint_to_resume(
-    folder: RunFolder, description: ExperimentDescription
-) -> tuple[Path, Checkpoint]:
-    """The newest save's; also of one that was whole when its process was killed."""
-    *uncommitted, committed = saves_to_resume(folder.path, folder.content)
-    for save in uncommitted:
-        with contextlib.suppress(DamagedFileError):
-            return save, load_checkpoint(save / CHECKPOINT_FILE, description)
-    return committed, load_checkpoint(committed / CHECKPOINT_FILE, description)

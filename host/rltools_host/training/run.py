@@ -42,9 +42,8 @@ from rltools_host.training.metadata import (
     summary,
     train_s_before,
 )
-from rltools_host.training.metrics_log import ReportLog, last_evaluation
-from rltools_host.training.plan import Plan, TrainingRequest, make_plan
-from rltools_host.training.playing import EpisodeNotes, playing
+from rltools_host.training.metrics_log import EpisodeNotes, ReportLog, last_evaluation
+from rltools_host.training.plan import Plan, TrainingRequest, open_plan
 from rltools_host.training.progress import Screen, TrainingView
 
 # What a run may lose by a failure of the power: so long in training it is not saved.
@@ -62,28 +61,21 @@ def train(
     tensorboard: bool = True,
 ) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `rlt train --json` prints."""
-    with playing(request) as complete:
-        return train_on_board(complete, make_screen, tensorboard)
-
-
-def train_on_board(
-    request: TrainingRequest, make_screen: Callable[[TrainingView], Screen], tensorboard: bool
-) -> dict[str, Any]:
-    plan = make_plan(request)
-    if request.built is not None:
-        plan.program, plan.sources = request.built.program, request.built.sources
-    else:
-        build_program(plan)
-    link = open_board(plan)
-    with contextlib.closing(link), Interruption() as interruption:
-        session, identity = BoardSession.connect(link, protocol.load_dialect(), plan.board.address)
-        description = plan.description
-        if plan.server is not None:  # the board is silent while an environment takes its time
-            session.connection.is_excused = plan.server.is_awaited
-        session.node.require(
-            identity, description.name, description.fingerprint, plan.board.name, plan.load_command
-        )
-        return TrainingRun(plan, session, identity, interruption).train(make_screen, tensorboard)
+    with open_plan(request) as plan:
+        if request.built is None:
+            build_program(plan)
+        link = open_board(plan)
+        with contextlib.closing(link), Interruption() as interruption:
+            address = plan.board.address
+            session, identity = BoardSession.connect(link, protocol.load_dialect(), address)
+            if plan.server is not None:  # the board is silent while an environment takes its time
+                session.connection.is_excused = plan.server.is_awaited
+            description, board = plan.description, plan.board.name
+            session.node.require(
+                identity, description.name, description.fingerprint, board, plan.load_command
+            )
+            run = TrainingRun(plan, session, identity, interruption)
+            return run.train(make_screen, tensorboard)
 
 
 class TrainingRun:
@@ -111,7 +103,7 @@ class TrainingRun:
         self._evaluation: Evaluation | None = None
         self._training_began: str | None = None
         self._metric_names = [metric.name for metric in plan.description.metrics]
-        self._notes = EpisodeNotes(plan)
+        self._notes = EpisodeNotes(plan.server)
         self._reports: ReportLog
         self._screen: Screen
         self._folder: RunFolder
@@ -160,7 +152,8 @@ class TrainingRun:
         else:
             session.training.start()
         self._training_began = timestamp("milliseconds")
-        self._take_all(self._notes.of_beginning())
+        if plan.checkpoint is not None:
+            self._take_all(self._notes.of_resumption())
         self._interruption.armed = True
         result = self._watch(view)
         while self._asked_to_pause and not self._is_to_rest(result):

@@ -12,8 +12,7 @@ from rltools_host.documents import FromOne, Line, Title, Unfit, Value, typed
 from rltools_host.errors import DamagedFileError, UsageError, unknown_name
 from rltools_host.files import parse_json
 from rltools_host.project import PROJECT
-from rltools_host.training.group_plan import Variant
-from rltools_host.training.seeds import parse_seeds
+from rltools_host.training.group_plan import Variant, parse_seeds
 from rltools_host.tree import TREE
 
 OF_ALL = ("seed", "steps")  # what a variant may not set

@@ -149,7 +149,7 @@ def note(
             monkeypatch.setattr(name, called)
         for name in ("evaluate", "report"):
             monkeypatch.setattr(f"{COMMANDS}.{name}.find_group", lambda _: None)
-        monkeypatch.setattr("rltools_host.training.seeds.find_group", lambda _: None)
+        monkeypatch.setattr("rltools_host.training.group_plan.find_group", lambda _: None)
         code = cli.run([*way.words.split(), *words])
         captured = capsys.readouterr()
         return Noted(code, f"{calls}{captured.out}", captured.err)

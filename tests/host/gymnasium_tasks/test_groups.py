@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from msgspec import structs
 
 import gymnasium_points
+from fake_experiment import fake_experiment
 from group_calls import (
     children_of,
     command_of,
@@ -41,8 +43,7 @@ from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.task import Task
 from rltools_host.training import parallel_runs
 from rltools_host.training.parallel_runs import Job
-from rltools_host.training.plan import Built, TrainingRequest
-from rltools_host.training.playing import playing
+from rltools_host.training.plan import Built, TrainingRequest, open_plan
 from waiting import is_running, wait_for
 
 SMALL = (
@@ -214,17 +215,20 @@ def task() -> Iterator[Task]:
         path.unlink(missing_ok=True)
 
 
-def test_runs_of_a_group_leave_alone_what_was_built(task: Task) -> None:
+def test_runs_of_a_group_leave_alone_what_was_built(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their header is that of the command, which another one may have written meanwhile."""
     header = experiments.generated_header(headers_of(task).experiment)
     named = structs.replace(task, source=POINT[1])
-    built = Built(None, None)  # type: ignore[arg-type]
-    with playing(TrainingRequest(task=named, built=built)) as request:
-        assert request.experiment == "gym-elsewhere-sac"
-        assert request.server is not None
-        assert request.server.task == named
+    description = fake_experiment("gym-elsewhere-sac")
+    monkeypatch.setattr(experiments, "describe", lambda *_: description)
+    request = TrainingRequest(board="host", task=named)
+    with open_plan(replace(request, built=Built(description))) as plan:
+        assert plan.server is not None
+        assert plan.server.task == named
         assert not header.exists()
-    with playing(TrainingRequest(task=named)):
+    with open_plan(request):
         assert header.is_file()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -15,14 +16,12 @@ from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.gymnasium_tasks import imports
 from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.gymnasium_tasks.server_start import ServerProcess, open_again
+from rltools_host.gymnasium_tasks.server_start import ServerProcess, open_again, open_task
 from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.policies.evaluation import GYMNASIUM, evaluate_policy
 from rltools_host.policies.image import read_run_policy
 from rltools_host.project import PROJECT, Project
 from rltools_host.runs.policy_file import HEADER
-from rltools_host.training.plan import TrainingRequest
-from rltools_host.training.playing import playing
 
 NOT_NAMED = "is Python code that a run names, and that you have not named here: it was not imported"
 
@@ -105,9 +104,8 @@ def test_a_new_run_names_its_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     source = f"gym:{evil}:PendulumEnv"
     note = imports.note_of(evil)
     try:
-        with playing(TrainingRequest(task=TaskRequest(source))) as request:
-            assert request.server is not None
-            task = request.server.task
+        with contextlib.closing(open_task(TaskRequest(source))) as server:
+            task = server.task
         assert note.is_file()
         open_again(task).close()
     finally:

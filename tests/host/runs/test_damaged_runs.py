@@ -146,7 +146,7 @@ def is_one_sentence(act: Callable[[], Any]) -> bool:
 
 def go_on(path: Path) -> None:
     """What --resume does with the folder before and after training."""
-    plan = make_plan(TrainingRequest(resume=str(path), steps=200))
+    plan = make_plan(TrainingRequest(steps=200), RunFolder.open(str(path)))
     assert plan.resumed is not None
     folder = plan.resumed
     rows = folder.truncate_metrics(plan.first_step)
@@ -364,5 +364,5 @@ def test_missing_keys_are_named(template: Path, tmp_path: Path, bench: Bench) ->
         kept = {name: value for name, value in document.items() if name != key}
         (path / "run.json").write_bytes(text_of(kept))
         with pytest.raises(RltError, match=f"run.json is damaged: {key} is missing"):
-            make_plan(TrainingRequest(resume=str(path), steps=200))
+            make_plan(TrainingRequest(steps=200), RunFolder.open(str(path)))
     assert bench.boards == []

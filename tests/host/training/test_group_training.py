@@ -166,7 +166,7 @@ def test_a_resumed_group_logs_as_it_began_unless_it_is_told(
     begun: bool, given: bool | None, logs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = Plan(fake_experiment(), load_board("host"), {"seed": 0, "steps": STEPS})
-    monkeypatch.setattr(group_plan, "make_plan", lambda _: plan)
+    monkeypatch.setattr(group_plan, "make_plan", lambda *_, **__: plan)
     monkeypatch.setattr(group_plan, "build_program", lambda _: None)
     path = tmp_path / "group"
     GroupFolder.create(path, {**ASKED, "tensorboard": begun, "state": "paused"}).close()

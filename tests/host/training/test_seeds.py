@@ -8,8 +8,9 @@ import pytest
 
 from rltools_host.boards.description import load_board
 from rltools_host.errors import UsageError
-from rltools_host.training import seeds
-from rltools_host.training.seeds import jobs_on, parse_seeds, spoken
+from rltools_host.runs.group import spoken
+from rltools_host.training import group_plan
+from rltools_host.training.group_plan import jobs_on, parse_seeds
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_jobs(
     given: int | None,
     expected: int,
 ) -> None:
-    monkeypatch.setattr(seeds, "processors", lambda: 8)
+    monkeypatch.setattr(group_plan, "processors", lambda: 8)
     assert jobs_on(load_board(board), port, threads, given) == expected
 
 
@@ -111,4 +112,4 @@ def test_jobs_that_cannot_be(board: str, port: str | None, given: int, sentence:
 
 def test_threads_of_a_board_that_takes_none_do_not_count() -> None:
     board = replace(load_board("host-threads"), takes_threads=False)
-    assert jobs_on(board, None, None, None) == seeds.processors()
+    assert jobs_on(board, None, None, None) == group_plan.processors()

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rltools_host.boards.description import load_board
 from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, UsageError
 from rltools_host.runs.folder import RunFolder
-from rltools_host.training.group_plan import without_file
+from rltools_host.training.group_plan import as_stored
 from rltools_host.training.hyperparameters import SetFile, given_values, load_set_file
-from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.plan import Plan, TrainingRequest
 from training_bench import EXPERIMENT, Bench
 
 
@@ -110,14 +111,15 @@ def test_a_group_keeps_the_values_and_not_the_file(tmp_path: Path) -> None:
     request = TrainingRequest(
         settings=("adam_beta = 0.75",), set_file=SetFile(tmp_path / "gone", texts)
     )
-    kept = without_file(request)
-    assert kept.set_file is None
-    assert kept.settings == ("adam_beta = 0.75", "learning_rate=0.25", "steps=60")
-    same = given_values(EXPERIMENT, 1, None, request.settings, request.set_file)
-    assert given_values(EXPERIMENT, 1, None, kept.settings) == same
-    with_steps = TrainingRequest(steps=5, set_file=request.set_file)
-    assert without_file(with_steps).settings == ("learning_rate=0.25", "adam_beta=0.125")
-    assert without_file(kept) == kept
+    values = given_values(EXPERIMENT, 1, None, request.settings, request.set_file)
+    plan = Plan(EXPERIMENT, load_board("host"), values)
+    kept = as_stored(request, plan)
+    assert (kept.set_file, kept.steps) == (None, 60)
+    assert kept.settings == ("adam_beta = 0.75", "learning_rate=0.25")
+    assert given_values(EXPERIMENT, 1, kept.steps, kept.settings) == values
+    with_steps = as_stored(TrainingRequest(steps=5, set_file=request.set_file), plan)
+    assert with_steps.settings == ("learning_rate=0.25", "adam_beta=0.125")
+    assert (with_steps.steps, as_stored(kept, plan)) == (5, kept)
 
 
 def test_a_resumed_run_keeps_its_settings(bench: Bench, tmp_path: Path) -> None:
