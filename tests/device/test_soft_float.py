@@ -4,12 +4,12 @@ of this machine's, training included, and the instructions that a product takes.
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from programs import output_of
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -82,7 +82,7 @@ MACHINES = {
 }
 
 
-def output_of(machine: Machine, folder: Path) -> list[str]:
+def lines_printed(machine: Machine, folder: Path) -> list[str]:
     """The lines that the program prints there."""
     program = folder / "program"
     command = [
@@ -92,11 +92,8 @@ def output_of(machine: Machine, folder: Path) -> list[str]:
         *(str(HERE / "program.cpp"), str(HERE / machine.source)),
         *(*machine.libraries, "-o", str(program)),
     ]
-    subprocess.run(command, check=True, timeout=200)
-    run = [*machine.run, str(program)]
-    result = subprocess.run(run, capture_output=True, text=True, timeout=200)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
+    output_of(*command)
+    return output_of(*machine.run, program).splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +101,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What each machine printed; one whose tools are not installed is left out."""
     machines = {"host": HOST, **MACHINES}
     return {
-        name: output_of(machine, tmp_path_factory.mktemp(name))
+        name: lines_printed(machine, tmp_path_factory.mktemp(name))
         for name, machine in machines.items()
         if not tools.missing_tools(machine.tools)
     }

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from other_firmware import FLAGS
-from policy_samples import sample_images
+from policy_samples import sample_images, write_pendulum_header
+from programs import output_of
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
-from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.description import load_toolchain
 from rltools_host.toolchain.tools import missing_tools
@@ -42,16 +41,8 @@ SAFE_TORQUE = 0.0
 
 
 def command(folder: Path, compiler: str, *flags: str) -> list[str]:
-    image = parse_policy(sample_images()["pendulum"])
-    (folder / "pendulum_td3_image.h").write_bytes(
-        export.encode_array(image).replace(
-            export.identifier(image.experiment).encode(), b"pendulum_td3"
-        )
-    )
-    return [
-        *(compiler, *FLAGS, *flags, f"-I{folder}", f"-I{EXAMPLE}"),
-        f"-I{TREE.include}",
-    ]
+    write_pendulum_header(folder)
+    return [compiler, *FLAGS, *flags, f"-I{folder}", f"-I{EXAMPLE}", f"-I{TREE.include}"]
 
 
 def test_integration_takes_fewer_than_25_lines() -> None:
@@ -78,13 +69,7 @@ def test_it_compiles_for_every_processor(processor: str, tmp_path: Path) -> None
     build = command(tmp_path, toolchain.compiler, *flags)
     source = tmp_path / "loop.cpp"
     source.write_text(IS_DEVICE.format(device=device))
-    result = subprocess.run(
-        [*build, "-c", str(source), "-o", str(tmp_path / "loop.o")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stderr
+    output_of(*build, "-c", source, "-o", tmp_path / "loop.o")
 
 
 def test_another_device_may_be_named(tmp_path: Path) -> None:
@@ -92,18 +77,14 @@ def test_another_device_may_be_named(tmp_path: Path) -> None:
     source = tmp_path / "loop.cpp"
     source.write_text(IS_DEVICE.format(device="Rv32imc"))
     build = command(tmp_path, "g++", *named)
-    subprocess.run([*build, "-fsyntax-only", str(source)], check=True, timeout=120)
+    output_of(*build, "-fsyntax-only", source)
 
 
 def turns(tmp_path: Path, *arguments: int) -> list[list[str]]:
     program = tmp_path / "robot"
     build = command(tmp_path, "g++", "-march=native")
-    sources = [str(EXAMPLE / "control_loop.cpp"), str(ROBOT)]
-    subprocess.run([*build, *sources, "-o", str(program)], check=True, timeout=120)
-    output = subprocess.run(
-        [program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=60
-    ).stdout
-    return [line.split(" ", 4) for line in output.splitlines()]
+    output_of(*build, EXAMPLE / "control_loop.cpp", ROBOT, "-o", program)
+    return [line.split(" ", 4) for line in output_of(program, *arguments).splitlines()]
 
 
 def test_it_computes_what_the_host_computes(tmp_path: Path) -> None:

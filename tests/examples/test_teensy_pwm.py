@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from policy_samples import sample_images
+from policy_samples import sample_images, write_pendulum_header
+from programs import output_of
 from rltools_host.boards.description import load_board
-from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
@@ -28,14 +27,8 @@ STEP_S = 0.05
 
 
 def includes(folder: Path) -> list[str]:
-    image = parse_policy(sample_images()["pendulum"])
-    (folder / "pendulum_td3_image.h").write_bytes(
-        export.encode_array(image).replace(
-            export.identifier(image.experiment).encode(), b"pendulum_td3"
-        )
-    )
-    library = TREE.include
-    return [f"-I{folder}", f"-I{EXAMPLE}", "-isystem", str(INTERFACE), f"-I{library}"]
+    write_pendulum_header(folder)
+    return [f"-I{folder}", f"-I{EXAMPLE}", "-isystem", str(INTERFACE), f"-I{TREE.include}"]
 
 
 def test_the_sketch_takes_fewer_than_60_lines() -> None:
@@ -48,35 +41,21 @@ def test_it_compiles_for_the_teensy(tmp_path: Path) -> None:
     if missing_tools((board.toolchain.compiler,)):
         pytest.skip(f"{board.toolchain.compiler} is not installed")
     command = [board.toolchain.compiler, *FLAGS, *board.flags, *includes(tmp_path)]
-    source = str(EXAMPLE / "teensy_pwm.cpp")
-    result = subprocess.run(
-        [*command, "-c", source, "-o", str(tmp_path / "sketch.o")],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stderr
+    output_of(*command, "-c", EXAMPLE / "teensy_pwm.cpp", "-o", tmp_path / "sketch.o")
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("teensy_pwm")
     program = folder / "bench"
-    sources = [str(EXAMPLE / "teensy_pwm.cpp"), str(BENCH)]
-    command = ["g++", *FLAGS, "-march=native", *includes(folder), *sources, "-o", str(program)]
-    subprocess.run(command, check=True, timeout=120)
+    sources = (EXAMPLE / "teensy_pwm.cpp", BENCH)
+    output_of("g++", *FLAGS, "-march=native", *includes(folder), *sources, "-o", program)
     return program
 
 
 def run(program: Path, turns: int, broken_from: int, broken_to: int) -> list[list[float]]:
     """What setup() left; then for each period reading, time, enable, reverse, duty, updates."""
-    output = subprocess.run(
-        [program, str(turns), str(broken_from), str(broken_to)],
-        check=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    ).stdout
+    output = output_of(program, turns, broken_from, broken_to)
     return [[float(word) for word in line.split()] for line in output.splitlines()]
 
 

@@ -4,7 +4,6 @@ vehicle that a test flies: an estimate comes in, the motors' thrusts go out."""
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from firmware_frames import (
     px4_measured,
     px4_motors,
 )
+from programs import output_of
 from px4_build import MODULE, interface, module_flags
 from px4_build import TESTS as PX4_TESTS
 from rltools_host.tree import TREE
@@ -33,13 +33,6 @@ TESTS = TREE.root / "tests/integrations/crazyflie"
 LIBRARY = TREE.include
 FLAGS = ("-O0", "-fPIC", "-ffp-contract=off", "-march=native")  # no level changes a bit
 Spoil = Callable[[Floats], None]
-
-
-def run(command: Sequence[object]) -> None:
-    result = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
 
 
 # -- builds ----------------------------------------------------------------------------------------
@@ -63,9 +56,9 @@ def build_crazyflie(
     objects = []
     for source, compiler in sources.items():
         objects.append(folder / f"{source.stem}.o")
-        run([*compiler, *FLAGS, *include, "-c", source, "-o", objects[-1]])
+        output_of(*compiler, *FLAGS, *include, "-c", source, "-o", objects[-1])
     library = folder / "crazyflie_flight.so"
-    run(["g++", "-shared", "-Wl,--wrap=rlt_decide", *objects, "-o", library, "-lm"])
+    output_of("g++", "-shared", "-Wl,--wrap=rlt_decide", *objects, "-o", library, "-lm")
     return library
 
 
@@ -76,7 +69,7 @@ def build_px4(folder: Path) -> Path:
     library = folder / "px4_flight.so"
     headers = interface(folder, "setpoint-config")
     source = PX4_TESTS / "px4_flight.cpp"
-    run(["g++", "-shared", *flags, *headers, f"-I{MODULE}", source, "-o", library])
+    output_of("g++", "-shared", *flags, *headers, f"-I{MODULE}", source, "-o", library)
     return library
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -11,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from programs import output_of
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
+from rltools_host.policies import export
+from rltools_host.policies.image import parse_policy
 from rltools_host.runs.policy_file import image_crc32
 
 PROGRAM = "write_policy_images"
@@ -38,16 +40,23 @@ def write_samples() -> tuple[dict[str, bytes], CoreEvaluation]:
     """Runs tests/lib/policy/write_policy_images.cpp."""
     program = cmake.build_targets(load_board("host"), [PROGRAM]) / PROGRAM
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(program), folder]
-        result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        output = output_of(program, folder)
         images = {path.stem: path.read_bytes() for path in Path(folder).glob("*.rltp")}
-    return images, CoreEvaluation(*map(float, result.stdout.split()))
+    return images, CoreEvaluation(*map(float, output.split()))
 
 
 def sample_images() -> dict[str, bytes]:
     """One image per activation, with a normaliser; "pendulum", an untrained pendulum policy, and
     "small_pendulum", a third as large; "remembering_*" of policies that see their last actions."""
     return write_samples()[0]
+
+
+def write_pendulum_header(folder: Path) -> None:
+    """What the examples of other people's firmware include."""
+    image = parse_policy(sample_images()["pendulum"])
+    name = export.identifier(image.experiment).encode()
+    header = export.encode_array(image).replace(name, b"pendulum_td3")
+    (folder / "pendulum_td3_image.h").write_bytes(header)
 
 
 def untrained_pendulum_evaluation() -> CoreEvaluation:

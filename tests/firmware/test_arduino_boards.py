@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from programs import needed_symbols, output_of
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import protocol
 from rltools_host.project import PROJECT
@@ -108,17 +108,9 @@ def compile_all(name: str, folder: Path) -> tuple[Toolchain, list[Path]]:
     objects = []
     for source in sources(board):
         target = folder / f"{source.parent.name}_{source.stem}.o"
-        command = [toolchain.compiler, *flags, "-c", str(source), "-o", str(target)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=200)
-        assert result.returncode == 0, result.stderr
+        output_of(toolchain.compiler, *flags, "-c", source, "-o", target)
         objects.append(target)
     return toolchain, objects
-
-
-def output(*command: object) -> str:
-    return subprocess.run(
-        [str(word) for word in command], check=True, capture_output=True, text=True, timeout=60
-    ).stdout
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -126,14 +118,13 @@ def output(*command: object) -> str:
 def test_it_compiles_with_the_projects_flags_and_fits(name: str, tmp_path: Path) -> None:
     """It needs the interface and what compilers call: nothing allocates or throws."""
     toolchain, objects = compile_all(name, tmp_path)
-    sizes = [line.split() for line in output(f"{toolchain.prefix}size", *objects).splitlines()[1:]]
+    sizes = [
+        line.split() for line in output_of(f"{toolchain.prefix}size", *objects).splitlines()[1:]
+    ]
     most_text, most_data = KINDS[name].most_text, KINDS[name].most_data
     assert most_text // 3 < sum(int(size[0]) for size in sizes) <= most_text
     assert most_data // 3 < sum(int(size[1]) + int(size[2]) for size in sizes) <= most_data
-    lines = [line.split() for line in output(f"{toolchain.prefix}nm", *objects).splitlines()]
-    undefined = {words[1] for words in lines if len(words) == 2 and words[0] == "U"}
-    defined = {words[2] for words in lines if len(words) == 3}
-    needed = undefined - defined
+    needed = needed_symbols(f"{toolchain.prefix}nm", *objects)
     assert [symbol for symbol in needed if symbol.startswith(ALLOCATION)] == []
     texts = [path.read_text() for path in sorted(KINDS[name].interface.rglob("*.h"))]
     declared = set(re.findall(r"\w+", "".join(texts))) | OF_THE_CORE
@@ -146,15 +137,8 @@ def run_on_this_machine(folder: Path, *arguments: str | Path) -> None:
     flags = ["-std=gnu++17", "-O0", "-Wall", "-Wextra", "-Werror"]
     includes = [f"-I{TREE.root / path}" for path in BUILD["include_directories"]]
     includes += [f"-I{HERE}", f"-I{TREE.root / 'tests/lib/policy'}"]
-    result = subprocess.run(
-        ["g++", *flags, *includes, *map(str, arguments), "-o", str(program)],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert result.returncode == 0, result.stderr
-    run = subprocess.run([program], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stdout
+    output_of("g++", *flags, *includes, *arguments, "-o", program)
+    output_of(program)
 
 
 @pytest.mark.parametrize("name", ESP32)

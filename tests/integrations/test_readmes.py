@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from programs import output_of
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
 
@@ -69,12 +70,7 @@ def make_clone(folder: Path) -> Path:
     """The repository as far as the commands need it, beside which there is nothing."""
     clone = folder / "beside" / "clone"
     clone.mkdir(parents=True)
-    tracked = subprocess.run(
-        ["git", "-C", str(TREE.root), "ls-files", "-z", "integrations"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split("\0")
+    tracked = output_of("git", "-C", TREE.root, "ls-files", "-z", "integrations").split("\0")
     for name in filter(None, tracked):
         (clone / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(TREE.root / name, clone / name)
@@ -132,10 +128,8 @@ def test_the_crazyflies_readme(tmp_path: Path) -> None:
         pytest.skip("arm-none-eabi-g++ is not installed")
     check_readme("crazyflie", tmp_path)
     controller = tmp_path / "beside/clone/build/crazyflie/src/policy/policy_controller.o"
-    names = subprocess.run(
-        ["arm-none-eabi-nm", str(controller)], check=True, capture_output=True, text=True
-    ).stdout
-    assert "hover_image" in names  # the last block's build has the policy
+    # the last block's build has the policy
+    assert "hover_image" in output_of("arm-none-eabi-nm", controller)
 
 
 def test_the_readme_of_esp_idf(tmp_path: Path) -> None:

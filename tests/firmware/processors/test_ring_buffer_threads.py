@@ -5,11 +5,11 @@ On x86-64 a weaker order gives the same bytes, so that only the sanitizer notice
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from programs import output_of
 from rltools_host.tree import TREE
 
 pytestmark = pytest.mark.all  # a sanitizer
@@ -17,16 +17,9 @@ pytestmark = pytest.mark.all  # a sanitizer
 HERE = Path(__file__).parent
 
 
-def run(*command: object) -> str:
-    words = [str(word) for word in command]
-    result = subprocess.run(words, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
 def test_writer_and_reader_race_for_nothing(doctest_main: Path, tmp_path: Path) -> None:
     program = tmp_path / "test_processors"
     flags = ("-std=c++17", "-O1", "-g", "-fsanitize=thread", "-pthread")
     sources = (HERE / "test_processors.cpp", doctest_main)
-    run("g++", *flags, f"-I{TREE.root / 'firmware'}", *sources, "-o", program)
-    assert "3 passed" in run(program, "--test-case=ring buffer*")
+    output_of("g++", *flags, f"-I{TREE.root / 'firmware'}", *sources, "-o", program)
+    assert "3 passed" in output_of(program, "--test-case=ring buffer*")

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from programs import needed_symbols, output_of
 from rltools_host.policies import export
 from rltools_host.policies.image import parse_policy
 from rltools_host.toolchain.tools import missing_tools
@@ -65,17 +66,9 @@ def build(folder: Path, *flags: str) -> list[Path]:
     for source, (compiler, *own) in calls.items():
         target = folder / Path(source).with_suffix(".o").name
         command = [compiler, *COMMON_FLAGS, *PROCESSOR, *own, *flags, *INTERFACE]
-        command += ["-fstack-usage", "-c", str(APP / source), "-o", str(target)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        assert result.returncode == 0, result.stderr
+        output_of(*command, "-fstack-usage", "-c", APP / source, "-o", target)
         objects.append(target)
     return objects
-
-
-def output(*command: object) -> str:
-    return subprocess.run(
-        [str(word) for word in command], check=True, capture_output=True, text=True, timeout=60
-    ).stdout
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +77,18 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_it_compiles_with_the_firmwares_flags_and_fits(objects: list[Path]) -> None:
-    sizes = [line.split() for line in output("arm-none-eabi-size", *objects).splitlines()[1:]]
+    sizes = [line.split() for line in output_of("arm-none-eabi-size", *objects).splitlines()[1:]]
     assert sum(int(size[1]) + int(size[2]) for size in sizes) <= MOST_RAM
     assert sum(int(size[0]) for size in sizes) <= MOST_TEXT
 
 
 def test_it_needs_nothing_but_the_interface(objects: list[Path]) -> None:
     """No heap, no exceptions, no constructors of globals: the firmware runs none."""
-    symbols = [line.split() for line in output("arm-none-eabi-nm", *objects).splitlines()]
-    undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
-    defined = {words[2] for words in symbols if len(words) == 3}
     declared = (TESTS / "interface/crazyflie_interface.h").read_text()
-    others = {name for name in undefined - defined if f"{name}(" not in declared}
+    needed = needed_symbols("arm-none-eabi-nm", *objects)
+    others = {name for name in needed if f"{name}(" not in declared}
     assert others <= {"memcpy", "memset", "memcmp", "__aeabi_uldivmod"}
-    assert "init_array" not in output("arm-none-eabi-objdump", "-h", *objects)
+    assert "init_array" not in output_of("arm-none-eabi-objdump", "-h", *objects)
 
 
 def test_the_stabilizers_stack_suffices(objects: list[Path]) -> None:
@@ -115,7 +106,7 @@ def test_the_stabilizers_stack_suffices(objects: list[Path]) -> None:
 def quadrotor_image(folder: Path) -> bytes:
     program = folder / "image"
     flags = ("-std=c++17", "-O1", "-ffp-contract=off", "-march=native", *INTERFACE, *LIBRARY)
-    output("g++", *flags, TESTS / "crazyflie_image.cpp", "-o", program)
+    output_of("g++", *flags, TESTS / "crazyflie_image.cpp", "-o", program)
     return subprocess.run([program], check=True, capture_output=True, timeout=60).stdout
 
 
@@ -125,7 +116,7 @@ def run_on_cortex_m4(folder: Path, objects: list[Path]) -> list[int]:
     script = TESTS / "crazyflie_on_cortex_m4.ld"
     source = TESTS / "crazyflie_on_cortex_m4.cpp"
     flags = ("-std=gnu++17", "-Os", "-fno-exceptions", *PROCESSOR, *INTERFACE)
-    output("arm-none-eabi-g++", *flags, *LINK, f"-T{script}", source, *objects, "-o", program)
+    output_of("arm-none-eabi-g++", *flags, *LINK, f"-T{script}", source, *objects, "-o", program)
     machine = ("-M", "mps2-an386", "-icount", "shift=5", "-display", "none", "-monitor", "none")
     result = subprocess.run(
         ["qemu-system-arm", *machine, *SEMIHOSTING, "-kernel", program],
@@ -163,10 +154,9 @@ def test_the_operating_systems_side(doctest_main: Path, tmp_path: Path) -> None:
     sanitizers = "-fsanitize=address,undefined"
     target, program = tmp_path / "os.o", tmp_path / "program"
     flags = ("-O1", sanitizers, "-Wall", "-Wextra", "-Werror", *INTERFACE)
-    output("gcc", *C_FLAGS, *flags, "-c", APP / "crazyflie_os.c", "-o", target)
+    output_of("gcc", *C_FLAGS, *flags, "-c", APP / "crazyflie_os.c", "-o", target)
     source = TESTS / "crazyflie_os_program.cpp"
     program_object = tmp_path / "program.o"
-    output("g++", "-std=c++17", "-O0", *INTERFACE, "-c", source, "-o", program_object)
-    output("g++", sanitizers, program_object, doctest_main, target, "-o", program)
-    result = subprocess.run([program], capture_output=True, text=True, timeout=60)
-    assert result.returncode == 0, result.stdout
+    output_of("g++", "-std=c++17", "-O0", *INTERFACE, "-c", source, "-o", program_object)
+    output_of("g++", sanitizers, program_object, doctest_main, target, "-o", program)
+    output_of(program)

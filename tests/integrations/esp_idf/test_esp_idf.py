@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from programs import needed_symbols, output_of
 from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
 
@@ -43,13 +43,6 @@ MOST_TEXT = 14_000
 MOST_RAM = 4_600  # 2,048 of them the last 64 actions
 
 
-def run(*command: object) -> str:
-    words = [str(word) for word in command]
-    result = subprocess.run(words, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
 def component_flags() -> list[str]:
     """What the component's CMakeLists.txt adds, with the defaults of its Kconfig."""
     options = re.findall(
@@ -72,7 +65,7 @@ def compile_for_chip(source: Path, target: Path, *flags: str) -> None:
     is_c = source.suffix == ".c"
     command = ["riscv64-unknown-elf-gcc" if is_c else "riscv64-unknown-elf-g++", *CHIP, *IDF_FLAGS]
     command += [*(C_FLAGS if is_c else CXX_FLAGS), *flags, *INCLUDES, *STANDARD_HEADERS]
-    run(*command, "-c", source, "-o", target)
+    output_of(*command, "-c", source, "-o", target)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +84,7 @@ def test_bits_are_not_left_to_the_compiler() -> None:
 @pytest.mark.all
 def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None:
     sizes: dict[str, int] = {}
-    for line in run("riscv64-unknown-elf-size", "-A", component).splitlines():
+    for line in output_of("riscv64-unknown-elf-size", "-A", component).splitlines():
         if match := re.match(r"\.s?(text|rodata|data|bss)\S*\s+(\d+)", line):
             sizes[match[1]] = sizes.get(match[1], 0) + int(match[2])
     assert 0 < sizes["text"] <= MOST_TEXT
@@ -102,15 +95,14 @@ def test_it_compiles_with_the_flags_of_esp_idf_and_fits(component: Path) -> None
 @pytest.mark.all
 def test_it_needs_nothing_but_the_interface(component: Path) -> None:
     """No heap, no exceptions, no constructors of globals, no float arithmetic of the C library."""
-    symbols = [line.split() for line in run("riscv64-unknown-elf-nm", component).splitlines()]
-    undefined = {words[1] for words in symbols if len(words) == 2 and words[0] == "U"}
+    undefined = needed_symbols("riscv64-unknown-elf-nm", component)
     declared = (TESTS / "interface/esp_idf_interface.h").read_text()
     others = {name for name in undefined if f"{name}(" not in declared}
     assert {"esp_partition_write", "xSemaphoreTake"} <= undefined
     arithmetic = {name for name in others if re.fullmatch(r"__\w+sf\w*", name)}
     guards = {"__cxa_guard_acquire", "__cxa_guard_release"}
     assert others - arithmetic <= {"memcpy", "memset", "memcmp", *guards}
-    assert "init_array" not in run("riscv64-unknown-elf-objdump", "-h", component)
+    assert "init_array" not in output_of("riscv64-unknown-elf-objdump", "-h", component)
 
 
 def test_the_example_compiles_for_a_chip_and_is_short(tmp_path: Path) -> None:
@@ -147,7 +139,7 @@ def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path
         compile_for_chip(source, target)
         binary = tmp_path / f"{suffix}.bin"
         sections = ("-j", ".rodata*", "-j", ".srodata*")
-        run("riscv64-unknown-elf-objcopy", "-O", "binary", *sections, target, binary)
+        output_of("riscv64-unknown-elf-objcopy", "-O", "binary", *sections, target, binary)
         contents.append(binary.read_bytes())
     assert len(contents[0]) >= len(numbers)
     assert contents[0] == contents[1]
@@ -156,12 +148,14 @@ def test_the_header_is_c_and_its_structs_are_those_of_the_library(tmp_path: Path
 def test_the_component_on_a_flash_that_is_played(doctest_main: Path, tmp_path: Path) -> None:
     """Its functions from C; the power fails at every byte of a push and of each start after it."""
     contract = tmp_path / "contract.o"
-    run("gcc", *IDF_FLAGS, *C_FLAGS, *INCLUDES, "-c", TESTS / "esp_idf_contract.c", "-o", contract)
+    output_of(
+        "gcc", *IDF_FLAGS, *C_FLAGS, *INCLUDES, "-c", TESTS / "esp_idf_contract.c", "-o", contract
+    )
     warnings = [flag for flag in IDF_FLAGS if flag.startswith("-W")]
     program = tmp_path / "program"
     sources = (TESTS / "esp_idf_program.cpp", contract, doctest_main)
-    run("g++", *HOST_FLAGS, *warnings, *INCLUDES, *sources, "-o", program)
-    assert "Status: SUCCESS!" in run(program)
+    output_of("g++", *HOST_FLAGS, *warnings, *INCLUDES, *sources, "-o", program)
+    assert "Status: SUCCESS!" in output_of(program)
 
 
 @pytest.mark.all
@@ -169,7 +163,7 @@ def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) 
     """test_esp_idf_place.cpp with the thread sanitizer."""
     program = tmp_path / "place"
     flags = ("-std=c++17", "-O0", "-g", "-march=native", "-ffp-contract=off", "-fsanitize=thread")
-    run(
+    output_of(
         "g++",
         *flags,
         *INCLUDES,
@@ -179,7 +173,7 @@ def test_two_tasks_at_once_race_for_nothing(doctest_main: Path, tmp_path: Path) 
         "-o",
         program,
     )
-    assert "Status: SUCCESS!" in run(program)
+    assert "Status: SUCCESS!" in output_of(program)
 
 
 def test_the_example_states_its_partition() -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from other_firmware import two_standard_headers
+from programs import output_of
 from px4_build import (
     INCLUDE,
     MODULE,
@@ -28,15 +28,9 @@ from rltools_host.toolchain.tools import missing_tools
 pytestmark = pytest.mark.all  # three versions of PX4
 
 
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result
-
-
 def build_and_run(source: str, doctest_main: Path, program: Path, *flags: str) -> None:
-    run(["g++", *flags, str(TESTS / source), str(doctest_main), "-o", str(program)])
-    assert "Status: SUCCESS!" in run([str(program)]).stdout
+    output_of("g++", *flags, TESTS / source, doctest_main, "-o", program)
+    assert "Status: SUCCESS!" in output_of(program)
 
 
 def test_the_mode_on_the_host(doctest_main: Path, tmp_path: Path) -> None:
@@ -58,25 +52,17 @@ def test_the_module_on_the_host(version: str, doctest_main: Path, tmp_path: Path
     build_and_run("px4_module.cpp", doctest_main, tmp_path / "module", *flags)
 
 
-def compile_module(folder: Path, version: str, compiler: list[str], *flags: str) -> None:
-    command = [*compiler, *PX4_FLAGS, *NUTTX_FLAGS, *module_flags(), *flags]
-    command += [*interface(folder, version), *two_standard_headers(folder)]
-    for source in sources():
-        run([*command, "-c", str(source), "-o", str(folder / f"{source.stem}.o")])
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_module_compiles_with_the_flags_of_px4(version: str, tmp_path: Path) -> None:
-    compile_module(tmp_path, version, ["g++"])
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_module_compiles_for_a_flight_controller(version: str, tmp_path: Path) -> None:
     board = load_board("qemu-cortex-m7")
-    if missing_tools((board.toolchain.compiler,)):
+    compiler = board.toolchain.compiler
+    if missing_tools((compiler,)):
         pytest.skip("no compiler for Arm is installed")
-    threads = "-D_POSIX_THREADS=1"  # NuttX has them
-    compile_module(tmp_path, version, [board.toolchain.compiler], *board.flags, threads)
+    flags = [*PX4_FLAGS, *NUTTX_FLAGS, *module_flags(), *board.flags]
+    flags.append("-D_POSIX_THREADS=1")  # NuttX has them
+    flags += [*interface(tmp_path, version), *two_standard_headers(tmp_path)]
+    for source in sources():
+        output_of(compiler, *flags, "-c", source, "-o", tmp_path / f"{source.stem}.o")
 
 
 def test_every_source_is_compiled() -> None:
