@@ -1,5 +1,5 @@
 """Every link between documents leads somewhere: to a file, and to a heading of it; so does every
-section that a source file names."""
+section that a source file names, and every source or test that a document names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from rltools_host.tree import TREE
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+# `runs/folder.py` or `test_replay.cpp`, as a document names a file of the tree.
+NAMED = re.compile(r"`((?:[a-z0-9_]+/)+[a-z0-9_]+\.(?:py|cpp)|test_[a-z0-9_]+\.(?:py|cpp))`")
 SECTION = re.compile(r'docs/(\w+\.md)(?:, | \()"([^"]+)"')
 
 
@@ -67,4 +69,18 @@ def test_sections_that_sources_name_are_there() -> None:
             found = headings(TREE.root / "docs" / name)
             if not any(heading.startswith(section) for heading in found):
                 faults.append(f"{source}: docs/{name} has no section {section!r}")
+    assert not faults, "\n".join(faults)
+
+
+def test_files_that_documents_name_are_there() -> None:
+    listed = subprocess.run(
+        ["git", "-C", str(TREE.root), "ls-files"], check=True, capture_output=True, text=True
+    ).stdout
+    paths = "/" + listed.replace("\n", "\n/")
+    faults = [
+        f"{document}: no file {name}"
+        for document in tracked("`", "docs/*.md", "README.md", "CONTRIBUTING.md")
+        for name in NAMED.findall(document.read_text(encoding="utf-8"))
+        if f"/{name}\n" not in paths
+    ]
     assert not faults, "\n".join(faults)
