@@ -68,6 +68,7 @@ def add_peer(
     (environment / "rlt-requirements.txt").write_text("# nothing\n")
 
 
+@pytest.mark.all
 def test_roofline_measures_every_phase(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--steps", "150", "--repetitions", "2", "--buffer-mb", "1", "--json"]
     assert cli.run(["bench", "roofline", *words]) == 0

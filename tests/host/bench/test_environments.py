@@ -23,6 +23,7 @@ def run_tiny(
     return environments.run(tasks, threads, 2, tmp_path, with_envpool=False)
 
 
+@pytest.mark.all
 def test_pendulum_is_compared_by_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -78,6 +79,7 @@ def test_program_steps_what_it_is_told(tmp_path: Path) -> None:
     assert len(set(answers[0])) == 3
 
 
+@pytest.mark.all
 def test_ants_are_compared_with_mujoco_s_own_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def test_unknown_task_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean Ant-v4?" in capsys.readouterr().err
 
 
+@pytest.mark.all
 def test_what_only_the_core_has_is_measured_without_peers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
