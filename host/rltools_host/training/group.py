@@ -125,16 +125,19 @@ class GroupTraining:
         return self._result()
 
     def _look(self, members: Iterable[Member]) -> None:
+        steps = self._group.content.steps
         for member in members:
-            member.look(self._group.content.steps)
+            member.look(steps)
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
         program = self._copy_of_program(scratch)
         built = Built(self._plan.description, program, self._plan.sources)
+        asked = self._group.content
+        shared = replace(run_request(asked), built=built)
         work = [
-            (member, Job(request, self._group.content.tensorboard))
+            (member, Job(request, asked.tensorboard))
             for member in self._members
-            if (request := self._request_of(member, built)) is not None
+            if (request := self._request_of(member, shared)) is not None
         ]
         path = near_path(self._group.path)
         self._update("training")
@@ -159,9 +162,8 @@ class GroupTraining:
                 raise disk_error(folder / file.name, error) from None
         return folder / program.name
 
-    def _request_of(self, member: Member, built: Built) -> TrainingRequest | None:
+    def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""
-        shared = replace(run_request(self._group.content), built=built)
         if member.state == PAUSED:
             member.state = WAITING
             return replace(shared, settings=(), resume=str(member.path))
