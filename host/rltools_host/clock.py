@@ -26,6 +26,11 @@ def folder_date() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
+def minute(moment_us: int) -> str:
+    """`2026-11-23 17:05`, of microseconds since 1970."""
+    return f"{datetime.fromtimestamp(moment_us / 1_000_000, UTC):%Y-%m-%d %H:%M}"
+
+
 def now_us() -> int:
     """Microseconds since 1970."""
     return time.time_ns() // 1000

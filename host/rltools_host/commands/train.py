@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -24,8 +22,9 @@ from rltools_host.training.group_plan import GroupRequest, means_group, parse_se
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
-from rltools_host.ui.group_screen import UNLIMITED, make_group_screen, result_lines, times
+from rltools_host.ui.group_screen import make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
+from rltools_host.ui.table import columns
 from rltools_host.ui.training_screen import make_screen
 
 
@@ -138,25 +137,17 @@ def run_group(request: GroupRequest, json_output: bool = False) -> dict[str, Any
         document = train_group(request, lambda view: make_group_screen(view, cast(IO[str], stream)))
     except RltError as error:
         if "runs" in error.details:
-            lines = result_lines(error.details, columns(stream))
+            lines = result_lines(error.details, columns(cast(IO[str], stream)))
             print("\n".join(lines), file=stream, flush=True)
         raise
     group = GroupFolder.open(document["group"])
     if group.content.kind == STUDY:  # it ends with its page, and the curves as numbers
         report, curves = write_group_report(group)
         document |= {"report": str(report), "curves": str(curves)}
-    lines = [*result_lines(document, columns(stream)), *next_lines(document)]
+    lines = [*result_lines(document, columns(cast(IO[str], stream))), *next_lines(document)]
     print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["group"])
     return document
-
-
-def columns(stream: Output) -> int:
-    """Of a terminal."""
-    with contextlib.suppress(OSError, ValueError):
-        if stream.isatty():
-            return os.get_terminal_size(stream.fileno()).columns or UNLIMITED
-    return UNLIMITED
 
 
 def next_lines(document: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
 from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
-from rltools_host.runs.group import GroupFolder, read_group_file, statistics_of
+from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
 from rltools_host.runs.names import GROUP_FILE
 from rltools_host.runs.saves import names_in, remove_partials
 from rltools_host.training.group_plan import (
@@ -42,7 +42,6 @@ from rltools_host.training.group_progress import (
 from rltools_host.training.parallel_runs import Job, ParallelRuns
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 
-SCRATCH = ".work"  # within the group's folder: the program, and what its processes are told
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
 MakeScreen = Callable[[GroupView], GroupScreen]
 

@@ -20,7 +20,7 @@ from rltools_host.training.group_progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, aligned
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     PLAIN_LINE_S,
@@ -256,7 +256,6 @@ def footer(view: GroupView, width: int) -> Text:
     return Text(told[:width], "dim", no_wrap=True)
 
 
-UNLIMITED = 10_000  # columns, of what is no terminal
 SHORTEST_NAME = 16
 
 

@@ -1,0 +1,195 @@
+"""`rlt runs`: which runs there are, and how each stands; renames and deletes them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.clock import minute
+from rltools_host.commands.options import Json, leave, mode, require
+from rltools_host.errors import UsageError
+from rltools_host.hints import command_line, near_path
+from rltools_host.project import PROJECT
+from rltools_host.runs.listing import Entry, disk_bytes, entries, seeds_of
+from rltools_host.runs.removal import delete, find_named, held, rename
+from rltools_host.ui.output import without_commands
+from rltools_host.ui.table import columns, folded
+
+RENAME, DELETE = "rename", "delete"
+UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def by_result(entry: Entry) -> tuple[bool, float]:
+    """The highest first; those without a result last."""
+    return entry.result is None, -(entry.result or 0.0)
+
+
+ORDERS: dict[str, Callable[[Entry], Any] | None] = {
+    "when": None,  # as they began
+    "result": by_result,
+    "name": lambda entry: entry.name,
+    "size": lambda entry: -entry.disk_bytes,
+    "steps": lambda entry: -entry.step,
+}
+
+
+# -- the list --------------------------------------------------------------------------------------
+
+
+def list_runs(words: Sequence[str], order: str, with_members: bool, json_output: bool) -> None:
+    """Those that have all of the words in their name, experiment, board, state or kind."""
+    if order not in ORDERS:
+        raise UsageError(f'--sort "{order}": choose one of {", ".join(ORDERS)}')
+    found = entries(PROJECT.runs, with_members)
+    chosen = [each for each in found if all(word.casefold() in each.words for word in words)]
+    if (key := ORDERS[order]) is not None:
+        chosen.sort(key=key)
+    # Of a group that is listed with its runs, these are counted once.
+    groups = {each.path for each in chosen if each.is_group}
+    alone = [each for each in chosen if groups.isdisjoint(each.path.parents)]
+    total = sum(each.disk_bytes for each in alone)
+    if json_output:
+        documents = [each.document() for each in chosen]
+        where = {"folder": str(PROJECT.runs), "disk_bytes": total}
+        print(json.dumps({"runs": documents, **where}))
+        return
+    if chosen:
+        lines = folded([HEADS, *map(row_of, chosen)], columns(sys.stdout))
+        lines += [f"note: {each.problem}" for each in chosen if each.problem]
+        print(without_commands("\n".join(lines)), end="\n\n")
+    count = f"{len(chosen):,}" + (f" of {len(found):,}" if words else "")
+    folder = near_path(PROJECT.runs)
+    print(without_commands(f"{count} in {folder}, {size(total)} of the disk"))
+
+
+HEADS = ("name", "experiment", "board", "seed", "steps", "return", "began (UTC)", "size", "state")
+
+
+def row_of(entry: Entry) -> tuple[str, ...]:
+    result = "-" if entry.result is None else f"{entry.result:,.1f}"
+    if entry.result is not None and entry.deviation is not None:
+        result += f" ± {entry.deviation:,.1f}"
+    steps = f"{entry.step:,}"
+    if entry.step < entry.steps:
+        steps += f" of {entry.steps:,}"
+    return (
+        entry.name,
+        entry.experiment or "-",
+        entry.board or "-",
+        seeds_of(entry),
+        steps,
+        result,
+        minute(entry.begun_us),
+        size(entry.disk_bytes),
+        entry.state or "-",
+    )
+
+
+def size(count: int) -> str:
+    """`1.2 MB`, with factors of 1,000."""
+    value, unit = float(count), 0
+    while value >= 999.95 and unit < len(UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:,.1f} {UNITS[unit]}" if unit else f"{count} bytes"
+
+
+# -- what changes the disk -------------------------------------------------------------------------
+
+
+def rename_run(names: Sequence[str], json_output: bool) -> None:
+    if len(names) != 2:
+        raise UsageError(f"`{command_line('runs', RENAME)}` takes a run and its new name")
+    path = find_named(names[0])
+    target = rename(path, names[1])
+    if json_output:
+        print(json.dumps({"run": str(target), "was": str(path)}))
+    else:
+        print(without_commands(f"{near_path(path)} is now {near_path(target)}"))
+
+
+def delete_runs(names: Sequence[str], is_agreed: bool, json_output: bool) -> None:
+    """Asks once for all; a run that trains, or a folder that is none, refuses all of them."""
+    if not names:
+        raise UsageError(f"`{command_line('runs', DELETE)}` takes names of runs")
+    paths = list(dict.fromkeys(map(find_named, names)))
+    paths = [path for path in paths if not any(other in path.parents for other in paths)]
+    with held(paths):
+        pass  # refused before anybody is asked
+    sizes = {path: disk_bytes(path) for path in paths}
+    if not is_agreed:
+        agree(paths, sizes, json_output)
+    left: list[Path] = []
+    with held(paths):
+        for path in paths:
+            left += delete(path)
+    freed = sum(sizes.values()) - sum(map(disk_bytes, paths))
+    if json_output:
+        document = {"deleted": list(map(str, paths)), "freed_bytes": freed}
+        print(json.dumps({**document, "left": list(map(str, left))}))
+        return
+    lines = [f"deleted {near_path(path)}" for path in paths]
+    lines += [f"left    {near_path(path)}, which is not of the run" for path in left]
+    print(without_commands("\n".join([*lines, f"{size(freed)} freed"])))
+
+
+def agree(paths: Sequence[Path], sizes: dict[Path, int], json_output: bool) -> None:
+    """Returns where the user agrees."""
+    if json_output or not sys.stdin.isatty():
+        raise UsageError("nobody can be asked here: give --yes to delete without a question")
+    for path in paths:
+        line = f"{near_path(path)}   {size(sizes[path])}"
+        print(without_commands(line), file=sys.stderr)
+    what = "this run" if len(paths) == 1 else f"these {len(paths)} runs"
+    if not typer.confirm(f"Delete {what}?", err=True):
+        print("nothing is deleted", file=sys.stderr)
+        leave(1)
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+EXAMPLE = "runs pendulum finished --sort result"
+LISTED = mode("in the list of runs", "words", "sort", "members", "json_output")
+RENAMED = mode(f"with {RENAME}", "words", "json_output")
+DELETED = mode(f"with {DELETE}", "words", "yes", "json_output")
+MODES = (LISTED, RENAMED, DELETED)
+
+
+def command(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD…]",
+            help="Words that name, experiment, board or state must have. Or: rename RUN NAME, "
+            "or delete RUN …",
+        ),
+    ] = None,
+    sort: Annotated[
+        str, typer.Option("--sort", metavar="KEY", help=f"By: {', '.join(ORDERS)}.")
+    ] = "when",
+    members: Annotated[
+        bool, typer.Option("--members", help="List each run of a group as well.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With delete: do not ask.")] = False,
+    json_output: Json = False,
+) -> None:
+    """`rename` gives a run or a group another name. `delete` removes what was written of runs and
+    groups, after a question, and leaves files that others put there. Both refuse a run in training.
+    """
+    given = words or []
+    first = given[0] if given else ""
+    if first == RENAME:
+        require(context, MODES, RENAMED)
+        rename_run(given[1:], json_output)
+    elif first == DELETE:
+        require(context, MODES, DELETED)
+        delete_runs(given[1:], yes, json_output)
+    else:
+        require(context, MODES, LISTED)
+        list_runs(given, sort, members, json_output)

@@ -1,0 +1,169 @@
+"""Which runs and groups there are, and how each stands, for `rlt runs`. It writes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltools_host.errors import RltError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder, spoken, statistics_of
+from rltools_host.runs.names import GROUP_FILE, RUN_FILE, begun_us, is_group, is_run, run_names
+
+BLOCK_BYTES = 512  # of st_blocks
+DAMAGED = "damaged"
+FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run or a group; of one that cannot be read, `problem` says why.
+
+    name: as other commands take it. result, deviation: of a run, its last evaluation's return and
+    the deviation between its episodes; of a group, the mean and the deviation of its finished runs.
+    """
+
+    name: str
+    path: Path
+    is_group: bool
+    begun_us: int
+    disk_bytes: int
+    state: str
+    experiment: str = ""
+    board: str = ""
+    seeds: Sequence[int] = ()
+    step: int = 0
+    steps: int = 0
+    result: float | None = None
+    deviation: float | None = None
+    problem: str = ""
+
+    @property
+    def words(self) -> str:
+        """What it is found by."""
+        kind = "group" if self.is_group else "run"
+        texts = (self.name, self.experiment, self.board, self.state, kind)
+        return " ".join(texts).casefold()
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "path": str(self.path),
+            "kind": "group" if self.is_group else "run",
+            "experiment": self.experiment or None,
+            "board": self.board or None,
+            "seeds": list(self.seeds),
+            "step": self.step,
+            "steps": self.steps,
+            "return_mean": self.result,
+            "return_std": self.deviation,
+            "begun_us": self.begun_us,
+            "disk_bytes": self.disk_bytes,
+            "state": self.state,
+            "problem": self.problem or None,
+        }
+
+
+def entries(folder: Path, with_members: bool = False) -> list[Entry]:
+    """What a folder of runs has, in the order in which it began; `with_members`, each run of a
+    group too."""
+    found = []
+    for name in run_names(folder, (RUN_FILE, GROUP_FILE)):
+        with contextlib.suppress(OSError):  # removed meanwhile
+            entry = entry_of(folder / name, name)
+            found.append(entry)
+            if with_members and entry.is_group:
+                found += [entry_of(path, shown) for path, shown in members_of(folder / name, name)]
+    return found
+
+
+def entry_of(path: Path, name: str) -> Entry:
+    """OSError where it is gone."""
+    if is_group(path) and not is_run(path):
+        return group_entry(path, name)
+    fields: dict[str, Any] = {
+        "name": name,
+        "path": path,
+        "is_group": False,
+        "begun_us": begun_us(path / RUN_FILE),
+        "disk_bytes": disk_bytes(path),
+    }
+    try:
+        folder = RunFolder.open(path)
+        run = folder.content
+        return Entry(
+            **fields,
+            state=folder.state,
+            experiment=run.experiment,
+            board=run.board,
+            seeds=() if run.seed is None else (run.seed,),
+            step=run.step,
+            steps=run.steps,
+            result=run.return_mean,
+            deviation=run.return_std,
+        )
+    except RltError as error:
+        return Entry(**fields, state=DAMAGED, problem=str(error))
+
+
+def group_entry(path: Path, name: str) -> Entry:
+    fields: dict[str, Any] = {
+        "name": name,
+        "path": path,
+        "is_group": True,
+        "begun_us": begun_us(path / GROUP_FILE),
+        "disk_bytes": disk_bytes(path),
+    }
+    try:
+        group = GroupFolder.open(path)
+        content = group.content
+    except RltError as error:
+        return Entry(**fields, state=DAMAGED, problem=str(error))
+    names = list(group.run_names())
+    members = [entry_of(member, shown) for member, shown in members_of(path, name)]
+    finished = [member for member in members if member.state == FINISHED]
+    figures = statistics_of([run.result for run in finished if run.result is not None])
+    states = {member.state for member in members}
+    whole = states == {FINISHED} and len(members) == len(names)
+    return Entry(
+        **fields,
+        state=FINISHED if whole else f"{len(finished)} of {len(names)} finished",
+        experiment=content.experiment,
+        board=content.board,
+        seeds=content.seeds,
+        step=sum(member.step for member in members),
+        steps=max((member.steps for member in members), default=content.steps or 0) * len(names),
+        result=figures["mean"],
+        deviation=figures["std"] if figures["runs"] != 1 else None,
+    )
+
+
+def members_of(path: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The runs of a group that have begun, with their names."""
+    with contextlib.suppress(RltError):
+        for run in GroupFolder.open(path).run_names():
+            if is_run(path / run.folder):
+                yield path / run.folder, f"{name}/{run.folder}"
+
+
+def disk_bytes(path: Path) -> int:
+    """That a folder and all within take of the disk; links count as links, and are not followed."""
+    total = 0
+    with contextlib.suppress(OSError):
+        total += os.lstat(path).st_blocks * BLOCK_BYTES
+        if not path.is_symlink():
+            with os.scandir(path) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        total += disk_bytes(Path(entry.path))
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * BLOCK_BYTES
+    return total
+
+
+def seeds_of(entry: Entry) -> str:
+    return spoken(entry.seeds) if entry.seeds else "-"

@@ -1,0 +1,198 @@
+"""Renames and deletes runs and groups.
+
+A folder is a run's or a group's by its run.json or group.json, which must be as our tools write it.
+Of such a folder, the files that our tools write are deleted, and no others; run.json goes last, so
+that a deletion which was killed can be repeated. No symbolic link is followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.files import disk_error, is_partial
+from rltools_host.runs.folder import OWN_FILE, REPORT_FILE, RunFolder
+from rltools_host.runs.group import CURVES_FILE, SCRATCH, GroupFolder
+from rltools_host.runs.names import (
+    GROUP_FILE,
+    LATEST,
+    RUN_FILE,
+    find_group,
+    find_run,
+    is_group,
+    is_run,
+)
+from rltools_host.runs.saves import SAVED_FILES, saves_in
+
+# What commands leave beside run.json: flights through a gate, a flight with its page, `rlt hil`.
+RESULT_FILE = re.compile(r"gate-.+\.json|flight-.+\.(json|html)|hil-.+\.json")
+OF_GROUP = (REPORT_FILE, CURVES_FILE)
+NAME = re.compile(r"[^\W_][^/\0]{0,199}")
+
+
+def find_named(name: str, runs_directory: Path | None = None) -> Path:
+    """The run or group of a name, not through a link."""
+    path = find_group(name, runs_directory) or find_run(name, runs_directory)
+    if path.is_symlink():
+        raise UsageError(f"{path} is a symbolic link: name the folder that it leads to")
+    return path.resolve()
+
+
+@contextlib.contextmanager
+def held(paths: Iterable[Path]) -> Iterator[None]:
+    """While no other process may write to these runs and groups; UsageError where one does now.
+    DamagedFileError where a folder is not as our tools write it."""
+    with contextlib.ExitStack() as stack:
+        for path in paths:
+            for folder in opened(path):
+                folder.lock()
+                stack.callback(folder.close)
+        yield
+
+
+def opened(path: Path) -> Iterator[RunFolder | GroupFolder]:
+    """A run; or a group and the runs that it has."""
+    if is_run(path):
+        run = RunFolder.open(path)
+        if not run.content.experiment or "format" not in run.metadata:
+            raise DamagedFileError(
+                f"{run.run_path} does not name format and experiment as a run's does: "
+                "remove that folder by hand"
+            )
+        yield run
+        return
+    group = GroupFolder.open(path)
+    yield group
+    for member in members(group):
+        yield from opened(member)
+
+
+def members(group: GroupFolder) -> list[Path]:
+    """Folders of the runs that have begun, none of them through a link."""
+    found = []
+    for name in group.run_names():
+        path = group.path / name.folder
+        is_linked = path.is_symlink() or (name.variant and path.parent.is_symlink())
+        if is_run(path) and not is_linked:
+            found.append(path)
+    return found
+
+
+# -- renaming --------------------------------------------------------------------------------------
+
+
+def rename(path: Path, name: str) -> Path:
+    """Gives a run or a group another name in its folder; returns the path."""
+    if name == LATEST or NAME.fullmatch(name) is None or not name.isprintable():
+        raise UsageError(
+            f'"{name}" is no name for a run: begin with a letter or digit, write no slash, and '
+            f"choose another than {LATEST}"
+        )
+    for above in path.parents[:2]:  # <group>/s0 or <group>/<variant>/s0
+        if is_group(above):
+            raise UsageError(f"{path} is a run of the group {above}: rename the group")
+    target = path.with_name(name)
+    with held([path]):
+        try:
+            target.mkdir()  # so that nothing which is there is replaced
+        except FileExistsError:
+            raise UsageError(f"{target} is there already: choose another name") from None
+        except OSError as error:
+            raise disk_error(target, error) from None
+        try:
+            path.rename(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                target.rmdir()
+            raise disk_error(target, error) from None
+    return target
+
+
+# -- deletion --------------------------------------------------------------------------------------
+
+
+def delete(path: Path) -> list[Path]:
+    """Deletes a run or a group, which is `held`; returns what stays, as it is not ours."""
+    if is_run(path):
+        delete_run(path)
+    else:
+        group = GroupFolder.open(path)
+        for member in members(group):
+            delete_run(member)
+        for variant in group.variants:
+            if variant.name:
+                remove_folder(path / variant.name)
+        remove_files(path / SCRATCH, lambda _: True)
+        remove_folder(path / SCRATCH)
+        remove_files(path, lambda name: name in OF_GROUP or is_partial(name))
+        remove_files(path, GROUP_FILE.__eq__)
+        remove_folder(path)
+    return left_in(path)
+
+
+def delete_run(path: Path) -> None:
+    for save in saves_in(path):
+        remove_files(path / save, SAVED_FILES.__contains__)
+        remove_folder(path / save)
+    for name in names_of(path):
+        if is_partial(name):  # of a save
+            remove_files(path / name, lambda _: True)
+            remove_folder(path / name)
+    remove_files(path, lambda name: name != RUN_FILE and is_of_run(name))
+    remove_files(path, RUN_FILE.__eq__)
+    remove_folder(path)
+
+
+def is_of_run(name: str) -> bool:
+    """Whether this is what a file of a run's is called."""
+    is_own = OWN_FILE.fullmatch(name) or RESULT_FILE.fullmatch(name)
+    return bool(is_own) or name in SAVED_FILES or is_partial(name)
+
+
+def names_of(path: Path) -> list[str]:
+    """Of a folder, and not of what a link leads to."""
+    try:
+        return [] if path.is_symlink() else sorted(os.listdir(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise disk_error(path, error) from None
+
+
+def remove_files(path: Path, is_ours: Callable[[str], bool]) -> None:
+    """Removes the files with these names that lie in a folder itself; of a link, the link. A
+    folder that is a link is left alone."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink() or not path.is_dir():
+            return
+        raise disk_error(path, error) from None
+    try:
+        for name in filter(is_ours, os.listdir(descriptor)):
+            try:
+                mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
+                if not stat.S_ISDIR(mode):
+                    os.unlink(name, dir_fd=descriptor)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise disk_error(path / name, error) from None
+    finally:
+        os.close(descriptor)
+
+
+def remove_folder(path: Path) -> None:
+    """Where nothing is in it."""
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
+def left_in(path: Path) -> list[Path]:
+    """What a deletion left, of somebody else."""
+    return [path / name for name in names_of(path)]
