@@ -75,6 +75,9 @@ COMMANDS = {
         "Trains an experiment's variants over seeds, and draws learning curves.", "study"
     ),
     "runs": Command("Lists, filters, renames and deletes runs; says what they take.", "runs"),
+    "compare": Command(
+        "Compares runs and groups: curves, interquartile means, thresholds.", "compare"
+    ),
     "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
     "evaluate": Command("Runs deterministic episodes with a run's policy.", "evaluate"),
     "export": Command("Writes a run's policy as an image, a C++ header or a library.", "export"),

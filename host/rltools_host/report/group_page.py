@@ -21,6 +21,7 @@ from rltools_host.report.markup import Html, Section, document, duration, number
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
+from rltools_host.runs.aggregates import interquartile_mean, interval_of_mean
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, spoken, statistics_of
@@ -87,25 +88,28 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
     """Of each variant that has evaluations: of the runs that have finished, where any have."""
     curves = []
     for variant in group.variants:
-        runs = [(name, run) for name in group.run_names() if (run := run_of(group, name))]
-        runs = [(name, run) for name, run in runs if name.variant == variant.name]
-        finished = [entry for entry in runs if entry[1].content.state == "finished"]
-        points = {name.seed: evaluations(run) for name, run in finished or runs}
-        points = {seed: values for seed, values in points.items() if values}
-        if not points:
-            continue
-        steps = sorted(set.intersection(*(set(values) for values in points.values())))
-        returns = [[values[step] for step in steps] for values in points.values()]
-        curves.append(
-            VariantCurve(
-                variant.name,
-                variant.label,
-                tuple(points),
-                np.array(steps, float),
-                np.array(returns, float).reshape(len(points), len(steps)),
-            )
-        )
-    return [curve for curve in curves if curve.steps.size]
+        names = [name for name in group.run_names() if name.variant == variant.name]
+        begun = {name.seed: run for name in names if (run := run_of(group, name)) is not None}
+        curves.append(curve_of(variant.name, variant.label, finished_where_any(begun)))
+    return [curve for curve in curves if curve is not None]
+
+
+def finished_where_any(runs: Mapping[int, RunFolder]) -> Mapping[int, RunFolder]:
+    """Those that have finished, by their seeds; all where none has."""
+    return {seed: run for seed, run in runs.items() if run.content.state == "finished"} or runs
+
+
+def curve_of(name: str, label: str, runs: Mapping[int, RunFolder]) -> VariantCurve | None:
+    """Of runs by their seeds; None where no step has an evaluation of each."""
+    points = {seed: evaluations(run) for seed, run in runs.items()}
+    points = {seed: values for seed, values in points.items() if values}
+    steps = sorted(set.intersection(*map(set, points.values()))) if points else []
+    if not steps:
+        return None
+    returns = [[values[step] for step in steps] for values in points.values()]
+    return VariantCurve(
+        name, label, tuple(points), np.array(steps, float), np.array(returns, float)
+    )
 
 
 def run_of(group: GroupFolder, name: RunName) -> RunFolder | None:
@@ -296,18 +300,30 @@ def below_the_plot(figure: Figure, axes: Any, is_wide: bool) -> None:
 
 def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Section | None:
     """The table of what the variants end at."""
-    rows = []
-    for variant in group.variants:
-        figures = statistics_of(returns_of(finished, variant.name))
-        if figures["runs"]:
-            cells = (figures[key] for key in ("mean", "std", "median", "worst"))
-            numbers = [number(float(value or 0), 1) for value in cells]
-            rows.append((variant.label or "all seeds", str(figures["runs"]), *numbers))
-    if not rows:
-        return None
-    heads = ("", "seeds", "mean", "deviation", "median", "worst")
-    lead = "The last evaluation of each run's training; deviations are between the seeds."
-    return Section("Final returns", lead, table(heads, rows, "figures"), NARROW_TABLE)
+    rows = [
+        (variant.label or "all seeds", returns)
+        for variant in group.variants
+        if (returns := returns_of(finished, variant.name))
+    ]
+    lead = (
+        "The last evaluation of each run's training; deviations are between the seeds. IQM is the "
+        "mean of the middle half of the seeds, with its 95 % bootstrap interval."
+    )
+    return returns_table(rows, lead) if rows else None
+
+
+def returns_table(rows: Sequence[tuple[str, Sequence[float]]], lead: str) -> Section:
+    """What runs end at, by the names of what they are of; each has a run at least."""
+    lines = []
+    for name, returns in rows:
+        figures = statistics_of(returns)
+        cells = [number(figures[key], 1) for key in ("mean", "std", "median", "worst")]
+        mean = number(float(interquartile_mean(np.array(returns))), 1)
+        interval = interval_of_mean(returns)
+        ends = "-" if interval is None else " to ".join(number(end, 1) for end in interval)
+        lines.append((name, str(figures["runs"]), *cells, mean, ends))
+    heads = ("", "runs", "mean", "deviation", "median", "worst", "IQM", "95 %")
+    return Section("Final returns", lead, table(heads, lines, "figures"), NARROW_TABLE)
 
 
 def runs(group: GroupFolder) -> Section:

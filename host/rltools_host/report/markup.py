@@ -98,8 +98,9 @@ def document(
     tiles: str,
     sections: Sequence[Section],
     folder: str,
+    command: str = "rlt report",
 ) -> str:
-    """A whole page, self-contained; all but the folder's name is HTML."""
+    """A whole page, self-contained; all but the folder's name and the command is HTML."""
     style = STYLE_SHEET.read_text(encoding="utf-8") + "".join(shown.style for shown in sections)
     return f"""<!doctype html>
 <html lang="en">
@@ -121,7 +122,7 @@ def document(
 {tiles}
 </div>
 {"".join(shown.html() for shown in sections)}
-<footer>Written by <code>rlt report</code> from the run folder
+<footer>Written by <code>{text(command)}</code> from the run folder
 <code>{text(folder)}</code>. This page needs no network.</footer>
 </body>
 </html>

@@ -1,0 +1,356 @@
+"""Runs and groups beside each other, also of different algorithms: figures, and their page."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rltools_host.documents import shown
+from rltools_host.errors import UsageError
+from rltools_host.files import write_atomically
+from rltools_host.hints import near_path
+from rltools_host.report.group_page import (
+    VariantCurve,
+    curve_of,
+    evaluations,
+    finished_where_any,
+    learning_curves,
+    returns_table,
+    run_of,
+)
+from rltools_host.report.markup import Section, document, number, table, text
+from rltools_host.runs.aggregates import (
+    CONFIDENCE,
+    RESAMPLES,
+    Interval,
+    interquartile_mean,
+    interval_of_improvement,
+    interval_of_mean,
+    probability_of_improvement,
+)
+from rltools_host.runs.contents import Run
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder, statistics_of
+from rltools_host.runs.learning import CONSTANTS, difference
+from rltools_host.runs.names import find_group
+
+OF_EACH_RUN = ("seed", "steps", "report_every")
+NOT_KNOWN = "what it does not state"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """When the runs reach a threshold for the first time, in an evaluation of their training."""
+
+    threshold: float
+    steps: tuple[int | None, ...]  # of each run; None: never
+    seconds: tuple[float | None, ...]
+
+    @property
+    def count(self) -> int:
+        return sum(step is not None for step in self.steps)
+
+    def median(self, values: Sequence[float | None]) -> float | None:
+        """Of all runs; None where that is a run which never reaches it."""
+        middle = statistics.median(math.inf if value is None else value for value in values)
+        return middle if math.isfinite(middle) else None
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "threshold": self.threshold,
+            "reached": self.count,
+            "steps": list(self.steps),
+            "seconds": list(self.seconds),
+            "median_steps": self.median(self.steps),
+            "median_s": self.median(self.seconds),
+        }
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A run, or the runs of a group's variant. `returns` are those of the last evaluations."""
+
+    name: str
+    runs: tuple[RunFolder, ...]
+    contents: tuple[Run, ...]
+    returns: tuple[float, ...]
+    curve: VariantCurve | None
+    reached: Reached | None
+
+    @property
+    def first(self) -> Run:
+        return self.contents[0]
+
+    @property
+    def mean(self) -> float:
+        return float(interquartile_mean(np.array(self.returns)))
+
+    @property
+    def interval(self) -> Interval | None:
+        return interval_of_mean(self.returns)
+
+    def document(self) -> dict[str, Any]:
+        figures = statistics_of(self.returns)
+        return {
+            "name": self.name,
+            "algorithm": self.first.algorithm,
+            "experiment": self.first.experiment,
+            "paths": [str(run.path) for run in self.runs],
+            "returns": list(self.returns),
+            "iqm": self.mean,
+            "iqm_interval": self.interval,
+            **figures,
+            **({} if self.reached is None else {"threshold": self.reached.document()}),
+        }
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """The probability that a run of one has a higher return than a run of the other."""
+
+    of: str
+    over: str
+    probability: float
+    interval: Interval | None
+
+    def document(self) -> dict[str, Any]:
+        names = ("of", "over", "probability", "interval")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    contenders: tuple[Contender, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def improvements(self) -> list[Improvement]:
+        return [
+            Improvement(
+                a.name,
+                b.name,
+                probability_of_improvement(a.returns, b.returns),
+                interval_of_improvement(a.returns, b.returns),
+            )
+            for a, b in combinations(self.contenders, 2)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "contenders": [each.document() for each in self.contenders],
+            "improvements": [each.document() for each in self.improvements],
+            "differences": differing(self.contenders),
+            "confidence": CONFIDENCE,
+            "resamples": RESAMPLES,
+            "notes": list(self.notes),
+        }
+
+
+def compare(names: Sequence[str], threshold: float | None, takes_any: bool) -> Comparison:
+    """UsageError where the runs are of different environments, unless it `takes_any`."""
+    notes: list[str] = []
+    found = [each for name in names for each in contenders_of(name, threshold, notes)]
+    given = [each.name for each in found]
+    if twice := [name for index, name in enumerate(given) if name in given[:index]]:
+        raise UsageError(f"{twice[0]} is given twice: give it once")
+    if len(found) < 2:
+        raise UsageError("a comparison takes two runs or groups, or a group with variants")
+    for each in found[1:]:
+        clause = other_environment(found[0].first, each.first)
+        if not clause:
+            continue
+        what = f"{found[0].name} and {each.name} are of different environments ({clause})"
+        if not takes_any:
+            raise UsageError(f"{what}: their returns mean different things; --any compares them")
+        notes.append(what)
+    steps = sorted({content.step for each in found for content in each.contents})
+    if len(steps) > 1:
+        notes.append(f"the runs have trained for {steps[0]:,} to {steps[-1]:,} steps")
+    return Comparison(tuple(found), tuple(notes))
+
+
+def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Iterator[Contender]:
+    """A run; or each variant of a group, with those of its runs that have finished, or all where
+    none has."""
+    if find_group(name) is None:
+        alone = RunFolder.open(name)
+        seed = alone.content.seed or 0
+        yield contender(str(near_path(alone.path)), "", {seed: alone}, threshold)
+        return
+    group = GroupFolder.open(name)
+    shown_path = str(near_path(group.path))
+    for variant in group.variants:
+        names = [each for each in group.run_names() if each.variant == variant.name]
+        begun = {each.seed: run for each in names if (run := run_of(group, each)) is not None}
+        runs = {seed: run for seed, run in finished_where_any(begun).items() if evaluations(run)}
+        label = f"{shown_path}/{variant.name}" if variant.name else shown_path
+        if len(runs) < len(names):
+            notes.append(f"{label}: {len(runs)} of {len(names)} runs have finished evaluations")
+        if runs:
+            yield contender(label, variant.label, runs, threshold)
+
+
+def contender(
+    name: str, label: str, runs: Mapping[int, RunFolder], threshold: float | None
+) -> Contender:
+    returns = []
+    for run in runs.values():
+        values = evaluations(run)
+        if not values:
+            raise UsageError(f"{near_path(run.path)} has no evaluation yet: train it first")
+        returns.append(values[max(values)])
+    reached = None if threshold is None else reached_by(tuple(runs.values()), threshold)
+    curve = curve_of(name, label or name, runs)
+    contents = tuple(run.content for run in runs.values())
+    return Contender(name, tuple(runs.values()), contents, tuple(returns), curve, reached)
+
+
+def reached_by(runs: Sequence[RunFolder], threshold: float) -> Reached:
+    steps: list[int | None] = []
+    seconds: list[float | None] = []
+    for run in runs:
+        rows = [row for row in run.read_metrics() if row.get("kind") == "evaluation"]
+        good = [r for r in rows if r["return_mean"] is not None and r["return_mean"] >= threshold]
+        first = min(good, key=lambda row: row["step"], default=None)
+        steps.append(None if first is None else int(first["step"]))
+        seconds.append(None if first is None else float(first["time_s"]))
+    return Reached(threshold, tuple(steps), tuple(seconds))
+
+
+# -- what differs ----------------------------------------------------------------------------------
+
+
+def other_environment(a: Run, b: Run) -> str:
+    """A clause on how the environments differ; empty where their returns mean the same."""
+    names = [environment_of(run) for run in (a, b)]
+    if names[0] != names[1]:
+        return " and ".join(name or NOT_KNOWN for name in names)
+    if not names[0]:
+        return NOT_KNOWN
+    if a.gymnasium is not None and b.gymnasium is not None:
+        lengths = a.gymnasium.episode_steps, b.gymnasium.episode_steps
+        if lengths[0] != lengths[1]:
+            return f"episodes of {lengths[0]:,} and of {lengths[1]:,} steps"
+    constants = [
+        {name: value for name, value in run.learning.items() if name.startswith(CONSTANTS)}
+        for run in (a, b)
+    ]
+    return difference(*constants)
+
+
+def environment_of(run: Run) -> str:
+    return run.environment if isinstance(run.environment, str) else ""
+
+
+def differing(contenders: Sequence[Contender]) -> dict[str, list[Any]]:
+    """Hyperparameters that all have, with different values: a list in the contenders' order."""
+    values = [each.first.hyperparameters for each in contenders]
+    common = [name for name in values[0] if all(name in each for each in values)]
+    return {
+        name: [each[name] for each in values]
+        for name in common
+        if name not in OF_EACH_RUN and len({each[name] for each in values}) > 1
+    }
+
+
+def difference_lines(contenders: Sequence[Contender]) -> list[str]:
+    return [
+        f"{name}: {', '.join(map(shown, values))}" for name, values in differing(contenders).items()
+    ]
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def write_comparison(comparison: Comparison, output: Path) -> Path:
+    """Writes the page, self-contained; into a folder as comparison.html. Returns its path."""
+    path = output / "comparison.html" if output.is_dir() else output
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"--output {path}: the page is HTML, end its name in .html")
+    write_atomically(path, page(comparison).encode())
+    return path
+
+
+def page(comparison: Comparison) -> str:
+    contenders = comparison.contenders
+    curves = [each.curve for each in contenders if each.curve is not None]
+    environments = sorted({environment_of(each.first) or "unknown" for each in contenders})
+    best = max(contenders, key=lambda each: each.mean)
+    sections = [
+        returns_section(contenders),
+        improvement_section(comparison.improvements),
+        threshold_section(contenders),
+    ]
+    if curves:
+        lead = "The line is the mean over the runs, the band one standard deviation to both sides."
+        body = learning_curves(curves, "environment steps", "return")
+        sections.insert(0, Section("Learning curves", lead, body))
+    if lines := [*comparison.notes, *difference_lines(contenders)]:
+        items = "".join(f"<li>{text(line)}</li>" for line in lines)
+        lead = "What to know beside the figures; hyperparameters are in the order of the table."
+        sections.append(Section("Differences", lead, f"<ul>{items}</ul>"))
+    return document(
+        title="Comparison of runs",
+        kicker=f"Comparison · {text(', '.join(environments))}",
+        heading=f"{len(contenders)} kinds of runs",
+        verdict=(
+            f"The highest interquartile mean of final returns is "
+            f"<strong>{number(best.mean, 1)}</strong>, of {text(best.name)}."
+        ),
+        tiles="",
+        sections=[section for section in sections if section is not None],
+        folder=", ".join(each.name for each in contenders),
+        command="rlt compare",
+    )
+
+
+def returns_section(contenders: Sequence[Contender]) -> Section:
+    lead = (
+        "The last evaluation of each run's training. IQM is the mean of the middle half of the "
+        f"runs, with its {CONFIDENCE:.0%} bootstrap interval over the runs."
+    )
+    rows = [(each.name, each.returns) for each in contenders]
+    return returns_table(rows, lead)
+
+
+def improvement_section(improvements: Sequence[Improvement]) -> Section:
+    rows = [
+        (
+            f"{each.of} over {each.over}",
+            number(each.probability, 2),
+            interval_text(each.interval, 2),
+        )
+        for each in improvements
+    ]
+    lead = "How probable it is that a run of the first has a higher return than one of the second."
+    return Section("Probability of improvement", lead, table(("", "probability", "95 %"), rows))
+
+
+def threshold_section(contenders: Sequence[Contender]) -> Section | None:
+    rows = []
+    for each in contenders:
+        if (reached := each.reached) is not None:
+            steps, seconds = reached.median(reached.steps), reached.median(reached.seconds)
+            share = f"{reached.count} of {len(reached.steps)}"
+            rows.append((each.name, share, number(steps), number(seconds, 1)))
+    if not rows or contenders[0].reached is None:
+        return None
+    heads = ("", "runs that reach it", "steps", "seconds")
+    lead = (
+        f"The first evaluation with a return of at least "
+        f"{number(contenders[0].reached.threshold, 1)}: medians over all runs."
+    )
+    return Section("Threshold", lead, table(heads, rows))
+
+
+def interval_text(interval: Interval | None, digits: int = 1) -> str:
+    if interval is None:
+        return "-"
+    return " to ".join(number(value, digits) for value in interval)

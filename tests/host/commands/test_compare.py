@@ -1,0 +1,247 @@
+"""`rlt compare`: what it says of runs and groups, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from html_page import Page
+from rltools_host import cli
+from rltools_host.commands import compare as command
+from rltools_host.report import comparison
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+
+LEARNING = {"experiment": "x", "environment.gravity_m_s2": 10, "environment.behaviour": 7}
+RUN: dict[str, Any] = {
+    "format": 2,
+    "experiment": "pendulum-td3",
+    "algorithm": "TD3",
+    "environment": "Pendulum-v1",
+    "state": "finished",
+    "board": "host",
+    "learning": LEARNING,
+    "hyperparameters": {"seed": 0, "gamma": 0.99, "learning_rate": 1e-3},
+    "step": 30,
+}
+
+
+def made(path: Path, returns: Sequence[float], seed: int = 0, **changes: Any) -> Path:
+    """Evaluations at steps 10, 20 and so on, a second apart."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    last = {"return_mean": returns[-1]} if returns else {}
+    folder = RunFolder.create(path, {**RUN, **last, "seed": seed, **changes})
+    same = {"kind": "evaluation", "counter": 1, "episodes": 10, "return_std": 1.0}
+    folder.append_metrics(
+        {
+            **same,
+            "time_s": float(index + 1),
+            "step": 10 * (index + 1),
+            "return_mean": value,
+            "return_min": value,
+            "return_max": value,
+        }
+        for index, value in enumerate(returns)
+    )
+    folder.close()
+    return path
+
+
+def group(path: Path, finals: Sequence[float], **changes: Any) -> Path:
+    asked = {"kind": "seeds", "title": "t", "experiment": "pendulum-td3", "board": "host"}
+    fields = {"state": "finished", "seeds": list(range(len(finals))), "settings": []}
+    variants = [{"name": "", "label": "", "settings": []}]
+    axes = {"x_axis": "steps", "y_axis": "return", "tensorboard": True}
+    GroupFolder.create(path, {**asked, **fields, "variants": variants, **axes})
+    for seed, final in enumerate(finals):
+        made(path / f"s{seed}", [-1000.0, -500.0 - seed, final], seed, **changes)
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    group(tmp_path / "td3", [-100.0, -110.0, -120.0, -900.0])
+    sac = {"experiment": "pendulum-sac", "algorithm": "SAC"}
+    settings = {"hyperparameters": {"gamma": 0.9, "alpha": 0.2, "learning_rate": 1e-3}}
+    group(tmp_path / "sac", [-200.0, -210.0, -115.0], **sac, **settings)
+    made(tmp_path / "one", [-300.0, -150.0, -130.0], **sac)
+    return tmp_path
+
+
+def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    assert cli.run(["compare", *words, "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_figures(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
+    document = compared(capsys, "td3", "sac", "one", "--threshold", "-150")
+    td3, sac, one = document["contenders"]
+    assert (td3["name"], td3["algorithm"], sac["algorithm"]) == ("td3", "TD3", "SAC")
+    assert td3["returns"] == [-100.0, -110.0, -120.0, -900.0]
+    assert (td3["iqm"], td3["mean"], td3["worst"]) == (-115.0, -307.5, -900.0)
+    low, high = td3["iqm_interval"]
+    assert -900 <= low < -115 < high <= -100
+    assert (one["iqm"], one["iqm_interval"], one["runs"]) == (-130.0, None, 1)
+    assert td3["threshold"]["steps"] == [30, 30, 30, None]
+    assert (td3["threshold"]["reached"], td3["threshold"]["median_steps"]) == (3, 30)
+    assert (sac["threshold"]["reached"], sac["threshold"]["median_steps"]) == (1, None)
+    assert one["threshold"]["steps"] == [20], "the first that is as high, not the last"
+    assert one["threshold"]["seconds"] == [2.0]
+    first = document["improvements"][0]
+    assert (first["of"], first["over"], first["probability"]) == ("td3", "sac", 8 / 12)
+    assert len(document["improvements"]) == 3
+    assert document["differences"] == {"gamma": [0.99, 0.9, 0.99]}
+    assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_table(
+    runs: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    assert runs.is_dir()
+    monkeypatch.setattr(command, "columns", lambda _: width)
+    assert cli.run(["compare", "td3", "sac", "--threshold", "-150"]) == 0
+    out = capsys.readouterr().out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= max(width, 66), "the last sentence alone is longer"
+    for entry in ("-115.0", "-307.5", "TD3", "3 of 4", "td3 over sac", "0.67", "gamma: 0.99, 0.9"):
+        assert any(entry in line for line in lines), entry
+
+
+def test_a_groups_variants(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = runs / "study"
+    asked = {
+        "kind": "study",
+        "title": "t",
+        "experiment": "pendulum-td3",
+        "board": "host",
+        "state": "training",
+        "seeds": [0, 1],
+        "settings": [],
+        "variants": [
+            {"name": "a", "label": "with", "settings": []},
+            {"name": "b", "label": "without", "settings": ["gamma=0.9"]},
+            {"name": "c", "label": "later", "settings": []},
+        ],
+        "x_axis": "steps",
+        "y_axis": "return",
+        "tensorboard": False,
+    }
+    GroupFolder.create(path, asked)
+    made(path / "a" / "s0", [-5.0, -4.0])
+    made(path / "a" / "s1", [-5.0], state="paused")
+    made(path / "b" / "s0", [-6.0], state="paused")
+    assert cli.run(["compare", "study", "--json"]) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert [each["name"] for each in document["contenders"]] == ["study/a", "study/b"]
+    assert [each["returns"] for each in document["contenders"]] == [[-4.0], [-6.0]]
+    assert "note: study/a: 1 of 2 runs have finished evaluations" in captured.err
+    assert "note: study/c: 0 of 2 runs" in captured.err
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "clause"),
+    [
+        ({"environment": "Acrobot-v1"}, "Pendulum-v1 and Acrobot-v1"),
+        (
+            {"learning": {**LEARNING, "environment.gravity_m_s2": 9.81}},
+            "environment.gravity_m_s2 was 10, is 9.81",
+        ),
+        (
+            {"learning": {**LEARNING, "environment.behaviour": 8}},
+            "the environment's step has changed",
+        ),
+    ],
+)
+def test_other_environments_are_refused(
+    runs: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], clause: str
+) -> None:
+    made(runs / "other", [-1.0], **changes)
+    assert cli.run(["compare", "one", "other"]) == 2
+    error = capsys.readouterr().err
+    assert f"one and other are of different environments ({clause})" in error
+    assert "--any compares them" in error
+    assert cli.run(["compare", "one", "other", "--any"]) == 0
+    assert (
+        f"note: one and other are of different environments ({clause})" in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "clause"),
+    [
+        ("one", 2, "a comparison takes two runs or groups, or a group with variants"),
+        ("one ./one", 2, "one is given twice: give it once"),
+        ("one nothing", 3, 'unknown run "nothing"'),
+        ("one empty", 2, "empty has no evaluation yet: train it first"),
+        ("one td3 --threshold nan", 2, "--threshold nan: give a number"),
+        ("one td3 --output page.pdf", 2, "--output page.pdf: the page is HTML"),
+        ("one td3 --output nowhere/page.html", 8, "cannot write"),
+    ],
+)
+def test_refused(
+    runs: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, clause: str
+) -> None:
+    made(runs / "empty", [])
+    assert cli.run(["compare", *words.split()]) == code
+    assert clause in capsys.readouterr().err
+
+
+def test_steps_that_differ_are_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(runs / "short", [-1.0], step=10)
+    assert cli.run(["compare", "one", "short"]) == 0
+    assert "note: the runs have trained for 10 to 30 steps" in capsys.readouterr().err
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_page(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(runs / "<b>evil", [-300.0, -150.0, -130.0])
+    words = ["td3", "sac", "<b>evil", "--threshold", "-150", "--output", "."]
+    assert cli.run(["compare", *words]) == 0
+    assert capsys.readouterr().out.endswith("wrote comparison.html\n")
+    content = (runs / "comparison.html").read_text()
+    shown = Page(content).words
+    assert "Learning curves" in shown
+    minus = "\N{MINUS SIGN}"
+    assert f"td3 4 {minus}307.5 " in shown
+    assert f" {minus}115.0 {minus}" in shown
+    assert "td3 over sac 0.67 " in shown
+    assert "3 of 4 30 3.0" in shown
+    assert "<b>evil 1 " in shown
+    assert "<b>" not in content, "a name is text"
+    assert "Written by rlt compare from" in shown
+    assert "<script" not in content
+
+
+def test_the_page_of_a_group_has_the_same_table(runs: Path) -> None:
+    assert cli.run(["report", "td3"]) == 0
+    shown = Page((runs / "td3" / "report.html").read_text()).words.replace("\N{MINUS SIGN}", "-")
+    assert "runs mean deviation median worst IQM 95 %" in shown
+    assert "all seeds 4 -307.5 342.2 -115.0 -900.0 -115.0 -900.0 to -100.0" in shown
+    rows = (runs / "td3" / "curves.csv").read_text().splitlines()
+    assert rows[0] == "variant,step,mean,deviation,seed_0,seed_1,seed_2,seed_3"
+    assert rows[3].startswith(",30,-307.5,")
+
+
+def test_curves_without_a_common_step_are_left_out(runs: Path) -> None:
+    path = group(runs / "apart", [-1.0, -2.0])
+    metrics = path / "s1" / "metrics.jsonl"
+    rows = [{**json.loads(line)} for line in metrics.read_text().splitlines()]
+    metrics.write_text("".join(json.dumps({**r, "step": r["step"] + 1}) + "\n" for r in rows))
+    found = comparison.compare(["apart", "one"], None, False)
+    assert found.contenders[0].curve is None
+    assert found.contenders[0].returns == (-1.0, -2.0)
+    assert found.contenders[1].curve is not None
