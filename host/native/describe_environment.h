@@ -19,6 +19,24 @@ struct ContractName<E, std::void_t<decltype(E::kContractName)>> {
   static constexpr const char* kValue = E::kContractName;
 };
 
+// The shapes of its picture, where it has one (rl/picture.h).
+template <class E, class = void>
+struct Picture {
+  static void describe(Json&) {}
+};
+template <class E>
+struct Picture<E, std::void_t<decltype(E::kPicture)>> {
+  static void describe(Json& json) {
+    for (const Shape& shape : E::kPicture) {
+      json.object([&] {
+        json.pair("kind", shape.kind);
+        json.pair("look", shape.look);
+        json.pair("numbers", shape.numbers);
+      });
+    }
+  }
+};
+
 // Its pairs, in an object that the caller has opened; after so many steps an episode is cut off.
 template <class E>
 void describe_environment(Json& json, std::uint32_t episode_steps) {
@@ -32,6 +50,7 @@ void describe_environment(Json& json, std::uint32_t episode_steps) {
                               : json.write(nullptr);
   describe_channels(json, "observations", E::kObservations, E::kObservationDim);
   describe_channels(json, "actions", E::kActions, E::kActionDim);
+  json.list("picture", [&] { Picture<E>::describe(json); });
 }
 
 }  // namespace rlt::describe

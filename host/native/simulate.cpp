@@ -1,7 +1,11 @@
-// simulate-<experiment> EPISODES SEED [NAME=VALUE ...] < policy.rltp: runs a policy image in the
-// experiment's own environment and prints the returns as JSON. The episodes are those of evaluate()
-// in rl/evaluation.h with this seed and, of the run's hyperparameters that are named, those which
-// are the environment's settings; others change nothing.
+// simulate-<experiment> EPISODES SEED starts|steps [NAME=VALUE ...] < policy.rltp: runs a policy
+// image in the experiment's own environment. The episodes are those of evaluate() in
+// rl/evaluation.h with this seed and, of the run's hyperparameters that are named, those which are
+// the environment's settings; others change nothing.
+//
+// A line of JSON says of each episode its return, its number of steps and whether it ended in a
+// terminal state. Behind it are rows of floats, little-endian, of each episode's first step or of
+// all its steps: the policy's observation, the action in the channels' units, the reward.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -48,9 +52,28 @@ bool set(rlt::RunHyperparameters<Experiment>& hyperparameters, const char* argum
   return false;
 }
 
-// NaN where an output of the network is not finite.
-Scalar run_episode(const Environment& environment, const rlt::PolicyView& policy,
-                   std::uint32_t seed, std::uint32_t episode, float* scratch) {
+struct Outcome {
+  Scalar episode_return;  // NaN where an output of the network is not finite
+  std::uint32_t steps;
+  bool terminated;
+};
+
+void add_row(std::vector<float>& rows, const Scalar* observation, const Scalar* action,
+             Scalar reward) {
+  for (int i = 0; i < Environment::kObservationDim; i++) {
+    rows.push_back(static_cast<float>(observation[i]));
+  }
+  for (int i = 0; i < Environment::kActionDim; i++) {
+    const rlt::Channel& channel = Environment::kActions[i];
+    rows.push_back(
+        rlt::physical_action(static_cast<float>(action[i]), channel.minimum, channel.maximum));
+  }
+  rows.push_back(static_cast<float>(reward));
+}
+
+Outcome run_episode(const Environment& environment, const rlt::PolicyView& policy,
+                    std::uint32_t seed, std::uint32_t episode, float* scratch, bool all_steps,
+                    std::vector<float>& rows) {
   const rlt::Generic device{};
   Environment::Parameters parameters;
   Environment::State state;
@@ -58,7 +81,7 @@ Scalar run_episode(const Environment& environment, const rlt::PolicyView& policy
                   {seed, rlt::Purpose::evaluation_parameters, episode});
   reset(device, environment, parameters, state,
         rlt::RandomStream{seed, rlt::Purpose::evaluation_reset, episode});
-  Scalar episode_return = Scalar(0);
+  Outcome outcome{Scalar(0), 0, false};
   bool ended = false;
   for (std::uint32_t i = 0; i < Experiment::kEpisodeSteps && !ended; i++) {
     const auto random = [&](rlt::Purpose purpose) {
@@ -69,25 +92,54 @@ Scalar run_episode(const Environment& environment, const rlt::PolicyView& policy
     observe(device, environment, parameters, state, observation,
             random(rlt::Purpose::evaluation_observation));
     policy_forward(device, policy, observation, action, scratch);
-    if (!rlt::all_finite(action, Environment::kActionDim)) return rlt::math::kQuietNan;
+    if (!rlt::all_finite(action, Environment::kActionDim)) {
+      outcome.episode_return = rlt::math::kQuietNan;
+      return outcome;
+    }
     for (Scalar& element : action) element = rlt::math::clamp(element, Scalar(-1), Scalar(1));
     const auto result =
         step(device, environment, parameters, state, action, random(rlt::Purpose::evaluation_step));
-    episode_return += result.reward;
+    if (all_steps || i == 0) add_row(rows, observation, action, result.reward);
+    outcome.episode_return += result.reward;
+    outcome.steps++;
+    outcome.terminated = result.terminated;
     ended = result.terminated || result.truncated || result.lost;
   }
-  return episode_return;
+  return outcome;
+}
+
+void print(const std::vector<Outcome>& outcomes) {
+  const auto list = [&](const char* name, auto&& print_one) {
+    std::printf(", \"%s\": [", name);
+    for (std::size_t i = 0; i < outcomes.size(); i++) {
+      std::printf(i == 0 ? "" : ", ");
+      print_one(outcomes[i]);
+    }
+    std::printf("]");
+  };
+  std::printf("{\"environment\": \"%s\", \"step_s\": %.9g", Environment::kName,
+              Environment::kStepInterval_us * 1e-6 * Environment::kTicksPerStep);
+  list("returns", [](const Outcome& outcome) {
+    std::printf("%.9g", static_cast<double>(outcome.episode_return));
+  });
+  list("steps",
+       [](const Outcome& outcome) { std::printf("%u", static_cast<unsigned>(outcome.steps)); });
+  list("terminated",
+       [](const Outcome& outcome) { std::printf(outcome.terminated ? "true" : "false"); });
+  std::printf("}\n");
 }
 
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  if (argument_count < 3) {
-    std::fprintf(stderr, "usage: simulate EPISODES SEED [NAME=VALUE ...] < policy.rltp\n");
+  const std::string kept = argument_count < 4 ? "" : arguments[3];
+  if (kept != "starts" && kept != "steps") {
+    std::fprintf(stderr,
+                 "usage: simulate EPISODES SEED starts|steps [NAME=VALUE ...] < policy.rltp\n");
     return 2;
   }
   rlt::RunHyperparameters<Experiment> hyperparameters;
-  for (int i = 3; i < argument_count; i++) {
+  for (int i = 4; i < argument_count; i++) {
     if (set(hyperparameters, arguments[i])) continue;
     std::fprintf(stderr, "%s is no hyperparameter of %s with a value within its bounds\n",
                  arguments[i], Experiment::kName);
@@ -115,19 +167,18 @@ int main(int argument_count, char** arguments) {
     std::fprintf(stderr, "%s\n", rlt::policy_reason_text(verdict.reason));
     return 1;
   }
-  std::vector<Scalar> returns;
+  std::vector<Outcome> outcomes;
+  std::vector<float> rows;
   for (std::uint32_t episode = 0; episode < episodes; episode++) {
-    returns.push_back(run_episode(environment, policy, seed, episode, scratch.data()));
-    if (!rlt::is_finite(returns.back())) {
+    outcomes.push_back(
+        run_episode(environment, policy, seed, episode, scratch.data(), kept == "steps", rows));
+    if (!rlt::is_finite(outcomes.back().episode_return)) {
       std::fprintf(stderr, "in episode %u the policy gives an action that is not a finite number\n",
                    static_cast<unsigned>(episode));
       return 1;
     }
   }
-  std::printf("{\"environment\": \"%s\", \"returns\": [", Environment::kName);
-  for (std::size_t i = 0; i < returns.size(); i++) {
-    std::printf("%s%.9g", i == 0 ? "" : ", ", static_cast<double>(returns[i]));
-  }
-  std::printf("]}\n");
-  return 0;
+  print(outcomes);
+  std::fwrite(rows.data(), sizeof(float), rows.size(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : 1;
 }

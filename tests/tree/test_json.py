@@ -17,7 +17,7 @@ OF_PROCESSES = {
     "gymnasium_tasks/server_start.py",
     *(
         "runs/task.py",
-        "policies/evaluation.py",
+        "policies/episodes.py",
         "training/hyperparameters.py",
         "training/parallel_runs.py",
     ),

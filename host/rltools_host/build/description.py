@@ -24,6 +24,15 @@ class Channel:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """A part of an environment's picture (build/picture.py); numbers are expressions."""
+
+    kind: str
+    look: str
+    numbers: str
+
+
+@dataclass(frozen=True)
 class Parameter:
     """A number that is set at run time, a hyperparameter or a setting of an environment; type is
     "F32" or "U32"."""
@@ -108,6 +117,10 @@ def channels(entries: Sequence[Mapping[str, Any]]) -> tuple[Channel, ...]:
         )
         for entry in entries
     )
+
+
+def shapes(entries: Sequence[Mapping[str, Any]]) -> tuple[Shape, ...]:
+    return tuple(Shape(entry["kind"], entry["look"], entry["numbers"]) for entry in entries)
 
 
 def parameters(entries: Sequence[Mapping[str, Any]]) -> tuple[Parameter, ...]:

@@ -7,6 +7,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
@@ -38,10 +39,16 @@ def run(
     simulator: str | None = None,
     as_json: bool = False,
     task: str | None = None,
+    trace: Path | None = None,
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
-    evaluation, notes = evaluated(RunFolder.open(run_name), episodes, seed, simulator, task)
-    show({**evaluation.document(), "notes": notes}, evaluation.lines(), as_json)
+    folder = RunFolder.open(run_name)
+    evaluation, notes = evaluated(folder, episodes, seed, simulator, task, trace)
+    document, lines = {**evaluation.document(), "notes": notes}, evaluation.lines()
+    if trace is not None:
+        document["trace"] = str(trace)
+        lines.append(f"  trace    {near_path(trace)}")
+    show(document, lines, as_json)
     return evaluation
 
 
@@ -219,7 +226,7 @@ def gate_lines(gate: Gate, found: Mapping[RunName, GateResult], mean: float) -> 
 
 EXAMPLE = "evaluate latest --in gymnasium"
 EPISODES = mode(
-    "without --gate", "run_name", "episodes", "seed", "simulator", "task", "json_output"
+    "without --gate", "run_name", "episodes", "seed", "simulator", "task", "trace", "json_output"
 )
 GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "json_output")
 MODES = (EPISODES, GATE)
@@ -265,6 +272,10 @@ def command(
             help="The run's task, if you have not named its Python file here before.",
         ),
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every step of every episode: FILE.csv or .npz."),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """For a group of runs it evaluates each policy, and sums up."""
@@ -276,7 +287,9 @@ def command(
         raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
-    if find_group(run_name) is not None:
-        evaluate_group(run_name, count, first, simulator, json_output, task)
-    else:
-        run(run_name, count, first, simulator, json_output, task)
+    if find_group(run_name) is None:
+        run(run_name, count, first, simulator, json_output, task, trace)
+        return
+    if trace is not None:
+        raise UsageError(f"--trace is of one run, and {run_name} is a group: name a run of it")
+    evaluate_group(run_name, count, first, simulator, json_output, task)

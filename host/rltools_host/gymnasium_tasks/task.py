@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from rltools_host.arguments import whole_number
 from rltools_host.build.catalogue import algorithms
-from rltools_host.build.description import Channel
-from rltools_host.documents import LARGEST_BOUND
+from rltools_host.build.description import Channel, Shape
+from rltools_host.documents import LARGEST_BOUND, Unfit
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
@@ -123,7 +123,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     episode_steps = checked_steps(
         own_episode_steps if request.episode_steps is None else request.episode_steps
     )
-    return Task(
+    task = Task(
         source=request.source,
         environment=short(name, LONGEST_NAME),
         experiment=experiment_name(request, sizes, episode_steps, own_episode_steps),
@@ -145,6 +145,23 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         ),
         solved_return=float(solved) if has_solved else None,
     )
+    return with_picture(task, (getattr(environment, "metadata", None) or {}).get("picture"), name)
+
+
+def with_picture(task: Task, given: Any, name: str) -> Task:
+    """With the shapes of the environment's metadata, where it has some: (kind, look, numbers)."""
+    if given is None:
+        return task
+    try:
+        rows = [tuple(row) for row in given]
+        if not all(len(row) == 3 and all(isinstance(word, str) for word in row) for row in rows):
+            raise TypeError
+        return replace(task, picture=tuple(Shape(*row) for row in rows))
+    except TypeError:
+        reason = 'it is no list of shapes such as ("circle", "body", "0, 0, 0.1")'
+    except Unfit as error:
+        reason = str(error)
+    raise UsageError(f'metadata["picture"] of {name}: {reason}')
 
 
 def name_of(request: TaskRequest) -> str:

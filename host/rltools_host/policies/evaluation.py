@@ -1,66 +1,68 @@
-"""Deterministic episodes of a policy, in the core's or gymnasium's simulator.
-
-The policy runs through the code that boards run (policies/image.py): its actions are the board's.
-"""
+"""What deterministic episodes of a policy come to, in the core's or gymnasium's simulator."""
 
 from __future__ import annotations
 
-import json
-import re
-import subprocess
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rltools_host.build import cmake, experiments
-from rltools_host.errors import (
-    BoardMismatchError,
-    BuildError,
-    RltError,
-    UnknownNameError,
-    UsageError,
-    VerificationError,
-)
+from rltools_host.build import experiments
+from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
-from rltools_host.gymnasium_tasks.imports import playable, silence_mujoco
+from rltools_host.gymnasium_tasks.imports import playable
 from rltools_host.gymnasium_tasks.player import flat_maker
-from rltools_host.policies.history import History
-from rltools_host.policies.image import Float32Array, PolicyImage, read_run_policy
-from rltools_host.project import PROJECT
+from rltools_host.policies.episodes import (
+    Episode,
+    MakeEnvironment,
+    Outcome,
+    core_episodes,
+    core_outcomes,
+    gymnasium_episodes,
+)
+from rltools_host.policies.image import PolicyImage, read_run_policy
+from rltools_host.policies.trace import check_trace_path, write_trace
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.learning import difference
 from rltools_host.runs.task import Task
 
-MakeEnvironment = Callable[[], Any]
 CORE = "core"
-
-
 GYMNASIUM = "gymnasium"
-
-
 SIMULATORS = (CORE, GYMNASIUM)
+MOST_WORST = 3  # episodes that are told
+MOST_CHANNELS = 4  # of what such an episode began from
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns of deterministic episodes, one per seed from `seed` on in gymnasium."""
+    """Outcomes of deterministic episodes, one per seed from `seed` on in gymnasium."""
 
     run: str
-    experiment: str
-    environment: str
+    image: PolicyImage
     simulator: str
     seed: int
-    returns: tuple[float, ...]
+    outcomes: tuple[Outcome, ...]
     success_return: float | None  # from which on an episode counts as solved, where that is known
+
+    @cached_property
+    def returns(self) -> tuple[float, ...]:
+        return tuple(outcome.episode_return for outcome in self.outcomes)
+
+    @property
+    def experiment(self) -> str:
+        return self.image.experiment
+
+    @property
+    def environment(self) -> str:
+        return self.image.environment
 
     @property
     def episodes(self) -> int:
-        return len(self.returns)
+        return len(self.outcomes)
 
     @property
     def mean(self) -> float:
@@ -78,12 +80,53 @@ class Evaluation:
             return None
         return sum(value >= threshold for value in self.returns) / self.episodes
 
+    @property
+    def is_in_gymnasium(self) -> bool:
+        return self.simulator.startswith(GYMNASIUM)
+
     def of_task(self, task: Task | None) -> Evaluation:
         """The same, with what a task of Gymnasium's calls solved; None: it is of no such task."""
         return self if task is None else replace(self, success_return=task.solved_return)
 
+    def worst(self) -> list[dict[str, Any]]:
+        """The episodes with the least returns, the worst first, and what they began from."""
+        order = sorted(range(self.episodes), key=lambda index: self.returns[index])
+        return [
+            {
+                **({"seed": self.seed + index} if self.is_in_gymnasium else {"episode": index}),
+                "return": self.outcomes[index].episode_return,
+                "steps": self.outcomes[index].steps,
+                "terminated": self.outcomes[index].terminated,
+                "start": dict(
+                    zip(
+                        (channel.name for channel in self.image.observations),
+                        self.outcomes[index].start.tolist(),
+                        strict=True,
+                    )
+                ),
+            }
+            for index in order[:MOST_WORST]
+        ]
+
+    def unusual(self, start: Mapping[str, float]) -> list[str]:
+        """Of a first observation what differs most from the other episodes' ones, as text; nothing
+        where all episodes begin alike."""
+        starts = np.array([outcome.start for outcome in self.outcomes], float)
+        spread = starts.std(axis=0)
+        values = np.array(list(start.values()), float)
+        varies = spread > 1e-6 * np.maximum(1.0, np.abs(starts).max(axis=0))
+        distance = np.abs(values - starts.mean(axis=0)) / np.where(varies, spread, 1.0)
+        order = np.argsort(-np.where(varies, distance, -1.0), kind="stable")
+        channels = self.image.observations
+        return [
+            f"{channels[index].name} {values[index]:.3g} {channels[index].unit}".removesuffix(" 1")
+            for index in sorted(order[:MOST_CHANNELS])
+            if varies[index]
+        ]
+
     def document(self) -> dict[str, Any]:
         """What --json prints."""
+        lengths = [outcome.steps for outcome in self.outcomes]
         return {
             "run": self.run,
             "experiment": self.experiment,
@@ -94,6 +137,10 @@ class Evaluation:
             "return_mean": self.mean,
             "return_std": self.std,
             "returns": list(self.returns),
+            "length_mean": float(np.mean(lengths)),
+            "lengths": lengths,
+            "terminated": [outcome.terminated for outcome in self.outcomes],
+            "worst": self.worst(),
             "success_rate": self.success_rate,
             "success_return": self.success_return,
         }
@@ -102,7 +149,7 @@ class Evaluation:
         """What a person reads."""
         where = self.simulator
         starts = f"seed {self.seed}"
-        if where.startswith(GYMNASIUM):
+        if self.is_in_gymnasium:
             starts = f"seeds {self.seed} to {self.seed + self.episodes - 1}"
         lines = [
             f"{self.episodes} deterministic episodes of {self.experiment} in {self.environment} "
@@ -111,11 +158,37 @@ class Evaluation:
             f"worst {one_decimal(min(self.returns))}   "
             f"median {one_decimal(float(np.median(self.returns)))}   "
             f"best {one_decimal(max(self.returns))}",
+            f"  length   {self.lengths_text()}",
         ]
         if self.success_rate is not None:
             lines.append(
                 f"  success  {100 * self.success_rate:.0f} %   episodes with a return of at least "
                 f"{self.success_return:.0f}, which counts as solved"
+            )
+        return [*lines, *self.worst_lines()]
+
+    def lengths_text(self) -> str:
+        """How many steps the episodes have, and how they end."""
+        lengths = [outcome.steps for outcome in self.outcomes]
+        terminated = sum(outcome.terminated for outcome in self.outcomes)
+        if min(lengths) == max(lengths):
+            text = f"{lengths[0]:,} steps"
+        else:
+            text = f"{np.mean(lengths):,.0f} steps   shortest {min(lengths):,}   " + (
+                f"longest {max(lengths):,}"
+            )
+        return f"{text}   {terminated} of {self.episodes} terminated"
+
+    def worst_lines(self) -> list[str]:
+        """A line each; what differs from the others' beginnings is told."""
+        lines: list[str] = []
+        for worst in self.worst() if self.episodes > MOST_WORST else ():
+            which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
+            start = ", ".join(self.unusual(worst["start"])) or "where all begin"
+            end = ", terminated" if worst["terminated"] else ""
+            lines.append(
+                f"  {'worst' if not lines else '     '}    {one_decimal(worst['return'])} "
+                f"in {worst['steps']:,} steps{end}: {which}, from {start}"
             )
         return lines
 
@@ -138,38 +211,60 @@ def evaluate_policy(
 
     hyperparameters: of the run, for the core's simulator; settings of its environment are used.
     """
+    check_episodes(episodes, seed, simulator)
+    if simulator == GYMNASIUM:
+        played = gymnasium_episodes(image, episodes, seed, make)
+        return evaluation_of(image, run_name, seed, played)
+    outcomes = core_outcomes(image, episodes, seed, hyperparameters or {})
+    return evaluation_of_outcomes(image, run_name, CORE, seed, outcomes)
+
+
+def play(
+    image: PolicyImage,
+    episodes: int,
+    seed: int,
+    simulator: str,
+    make: MakeEnvironment | None = None,
+    hyperparameters: Mapping[str, float] | None = None,
+) -> list[Episode]:
+    """The episodes of evaluate_policy(), step by step."""
+    check_episodes(episodes, seed, simulator)
+    if simulator == GYMNASIUM:
+        return gymnasium_episodes(image, episodes, seed, make)
+    return core_episodes(image, episodes, seed, hyperparameters or {})
+
+
+def check_episodes(episodes: int, seed: int, simulator: str) -> None:
     if episodes < 1:
         raise UsageError(f"--episodes {episodes}: at least one episode is needed")
     if not 0 <= seed < 2**32:
         raise UsageError(f"--seed {seed}: a seed lies between 0 and 4294967295")
     if simulator not in SIMULATORS:
         raise UsageError(f'unknown simulator "{simulator}": known are {" and ".join(SIMULATORS)}')
-    if simulator == GYMNASIUM:
-        return gymnasium_evaluation(
-            image, run_name, seed, gymnasium_episodes(image, episodes, seed, make)
-        )
-    return Evaluation(
-        run=run_name,
-        experiment=image.experiment,
-        environment=image.environment,
-        simulator="the core's simulator",
-        seed=seed,
-        returns=tuple(core_returns(image, episodes, seed, hyperparameters or {})),
-        success_return=solved_return(image),
-    )
 
 
-def gymnasium_evaluation(
+def evaluation_of(
     image: PolicyImage, run_name: str, seed: int, episodes: Sequence[Episode]
 ) -> Evaluation:
-    """The outcome of episodes that were run already."""
+    """The outcome of episodes that were played already."""
+    simulator = GYMNASIUM if episodes[0].number is None else CORE
+    outcomes = [episode.outcome for episode in episodes]
+    return evaluation_of_outcomes(image, run_name, simulator, seed, outcomes)
+
+
+def evaluation_of_outcomes(
+    image: PolicyImage, run_name: str, simulator: str, seed: int, outcomes: Sequence[Outcome]
+) -> Evaluation:
     return Evaluation(
         run=run_name,
-        experiment=image.experiment,
-        environment=image.environment,
-        simulator=f"gymnasium {metadata.version('gymnasium')}",
+        image=image,
+        simulator=(
+            f"gymnasium {metadata.version('gymnasium')}"
+            if simulator == GYMNASIUM
+            else "the core's simulator"
+        ),
         seed=seed,
-        returns=tuple(episode.episode_return for episode in episodes),
+        outcomes=tuple(outcomes),
         success_return=solved_return(image),
     )
 
@@ -185,153 +280,22 @@ def solved_return(image: PolicyImage) -> float | None:
     return None if value is None else float(value)
 
 
-def gymnasium_has(environment: str) -> bool:
-    import gymnasium
-
-    return name_in_gymnasium(environment) in gymnasium.registry
-
-
-def name_in_gymnasium(environment: str) -> str:
-    """Without what rl/environments/with_action_history.h and with_sums.h add to it."""
-    return re.sub(r"( \+sums)?( \+[0-9]+ actions)?$", "", environment)
-
-
-@dataclass(frozen=True)
-class Episode:
-    """One episode: what was seen before each step, what was done and what it earned."""
-
-    observations: Float32Array  # (steps, observation_dim)
-    actions: Float32Array  # (steps, action_dim), in the contract's units
-    rewards: NDArray[np.float64]  # (steps)
-    seed: int  # of the reset
-
-    @property
-    def episode_return(self) -> float:
-        return float(self.rewards.sum())
-
-
-def gymnasium_episodes(
-    image: PolicyImage, count: int, seed: int, make: MakeEnvironment | None = None
-) -> list[Episode]:
-    """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
-    make = make or (lambda: make_gymnasium_environment(image))
-    environments = [make() for _ in range(count)]
-    observations = np.array(
-        [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
-        np.float32,
-    )
-    seen: list[list[Float32Array]] = [[] for _ in environments]
-    done: list[list[Float32Array]] = [[] for _ in environments]
-    rewards: list[list[float]] = [[] for _ in environments]
-    running = list(range(count))
-    # What the environments do not show the policy is what it was given by a board.
-    asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
-    history = History(asked, len(image.actions), count)
-    while running:
-        inputs = history.inputs(observations[running], running)
-        outputs, actions = image.runner.run(inputs)
-        acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
-        history.add(
-            np.where(acts, outputs, image.runner.safe_action()[1]),
-            running,
-            np.where(acts, observations[running], np.float32(np.nan)),
-        )
-        still_running = []
-        for i, values in zip(running, inputs, strict=True):
-            seen[i].append(values.copy())
-        for i, action in zip(running, actions, strict=True):
-            done[i].append(action)
-            observation, reward, terminated, truncated, _ = environments[i].step(action)
-            observations[i] = observation
-            rewards[i].append(float(reward))
-            if not terminated and not truncated:
-                still_running.append(i)
-        running = still_running
-    for environment in environments:
-        environment.close()
-    return [
-        Episode(np.array(seen[i]), np.array(done[i]), np.array(rewards[i]), seed + i)
-        for i in range(count)
-    ]
-
-
-def make_gymnasium_environment(image: PolicyImage) -> Any:
-    """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
-    import gymnasium
-
-    name = name_in_gymnasium(image.environment)
-    if name not in gymnasium.registry:  # MODULE:ID would import what the image says
-        raise UnknownNameError(
-            f"gymnasium has no environment {image.environment}: leave out --in gymnasium to use "
-            "the core's simulator"
-        )
-    if image.experiment in experiments.list_experiments():
-        experiments.install_requirements(image.experiment)
-        if "mujoco" in experiments.requirements(image.experiment):
-            silence_mujoco()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
-            environment = gymnasium.make(name, disable_env_checker=True)
-    except gymnasium.error.Error as error:
-        raise UnknownNameError(
-            f"gymnasium has no environment {image.environment} ({error}): "
-            f"leave out --in gymnasium to use the core's simulator"
-        ) from None
-    space = environment.action_space
-    minimum = [channel.minimum for channel in image.actions]
-    maximum = [channel.maximum for channel in image.actions]
-    if (
-        environment.observation_space.shape
-        not in ((len(image.observations),), (len(image.contract.observations),))
-        or not isinstance(space, gymnasium.spaces.Box)
-        or space.low.tolist() != minimum
-        or space.high.tolist() != maximum
-    ):
-        raise BoardMismatchError(
-            f"gymnasium's {image.environment} takes other observations or actions than the policy "
-            f"of {image.origin}: use the gymnasium version that pyproject.toml names"
-        )
-    return environment
-
-
-def core_returns(
-    image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
-) -> list[float]:
-    """Returns in the core's simulator: the episodes that a board with this seed evaluates."""
-    target = f"simulate-{image.experiment}"
-    board = experiments.native_board(image.experiment)
-    experiments.install_requirements(image.experiment)
-    program = cmake.build_targets(board, [target]) / target
-    known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
-    given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
-    return simulator_returns([str(program), str(episodes), str(seed), *given], image)
-
-
-def simulator_returns(command: Sequence[str], image: PolicyImage) -> list[float]:
-    """Runs host/native/simulate.cpp, which reads the image from its standard input."""
-    result = subprocess.run(command, input=image.data, capture_output=True, timeout=600)
-    if result.returncode == 1:
-        raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
-    try:
-        result.check_returncode()
-        document = json.loads(result.stdout)
-        return [float(value) for value in document["returns"]]
-    except (subprocess.CalledProcessError, KeyError, TypeError, ValueError):
-        raise BuildError(
-            f"{command[0]} ended with code {result.returncode} and printed no returns: "
-            f"delete {PROJECT.board_build('host')}, it is made again"
-        ) from None
-
-
 def evaluated(
-    folder: RunFolder, episodes: int, seed: int, simulator: str | None, named: str | None = None
+    folder: RunFolder,
+    episodes: int,
+    seed: int,
+    simulator: str | None,
+    named: str | None = None,
+    trace: Path | None = None,
 ) -> tuple[Evaluation, list[str]]:
     """The evaluation of a run's policy, and what must be known to read it.
 
     simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
     named: the run's task, as the user names it; None: as the run does, where that may be imported.
+    trace: a file that every step is written to.
     """
+    if trace is not None:
+        check_trace_path(trace)
     image = read_run_policy(folder)
     image.verify()
     task = folder.content.gymnasium
@@ -348,7 +312,14 @@ def evaluated(
         flat_maker(playable(task, named)) if task is not None and simulator == GYMNASIUM else None
     )
     values = folder.content.hyperparameters
-    evaluation = evaluate_policy(image, str(folder.path), episodes, seed, simulator, make, values)
+    if trace is None:
+        evaluation = evaluate_policy(
+            image, str(folder.path), episodes, seed, simulator, make, values
+        )
+    else:
+        played = play(image, episodes, seed, simulator, make, values)
+        evaluation = evaluation_of(image, str(folder.path), seed, played)
+        write_trace(trace, image, played)
     return evaluation.of_task(task), notes_on(folder, image, simulator)
 
 

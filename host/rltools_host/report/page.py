@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rltools_host.files import write_atomically
-from rltools_host.policies.evaluation import GYMNASIUM, Evaluation
+from rltools_host.policies.evaluation import Evaluation
 from rltools_host.report.markup import document, duration, number, text, tile
 from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import SECTIONS
@@ -65,7 +65,7 @@ def verdict(data: RunData) -> str:
 
 
 def simulator_name(evaluation: Evaluation) -> str:
-    if evaluation.simulator.startswith(GYMNASIUM):
+    if evaluation.is_in_gymnasium:
         return f"gymnasium's {evaluation.environment}"
     return f"{evaluation.simulator} of {evaluation.environment}"
 

@@ -85,12 +85,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity of an episode; `wraps` is the width of its circle where it is an angle."""
+    """One quantity of an episode."""
 
     label: str
     values: Values
     bounds: tuple[float, float] | None = None
-    wraps: float | None = None
 
 
 def responsive(

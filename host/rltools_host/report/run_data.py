@@ -13,13 +13,20 @@ import numpy as np
 
 from rltools_host.boards.description import Board, load_board
 from rltools_host.build import experiments
-from rltools_host.build.description import ExperimentDescription, Metric, Parameter
+from rltools_host.build.description import (
+    ExperimentDescription,
+    Metric,
+    Parameter,
+    Shape,
+    shapes,
+)
 from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.player import flat_maker
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.policies import evaluation
-from rltools_host.policies.evaluation import Episode, Evaluation
+from rltools_host.policies.episodes import Episode, gymnasium_has, name_in_gymnasium
+from rltools_host.policies.evaluation import CORE, GYMNASIUM, Evaluation
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
 from rltools_host.runs.contents import Run
@@ -43,6 +50,7 @@ class RunData:
     board: Board | None  # as it is described here now
     hyperparameters: Sequence[Parameter]  # as the experiment has them here now
     metrics_described: Sequence[Metric]  # likewise
+    shapes: Sequence[Shape] = ()  # of the environment's picture, likewise
 
     @cached_property
     def run(self) -> Run:
@@ -93,7 +101,15 @@ def collect(folder: RunFolder) -> RunData:
         board=known_board(folder.content),
         hyperparameters=described_hyperparameters(folder, description),
         metrics_described=described_metrics(folder, description),
+        shapes=shapes_of(folder, description),
     )
+
+
+def shapes_of(folder: RunFolder, description: ExperimentDescription | None) -> Sequence[Shape]:
+    """Of the task, or of the experiment as it is here now."""
+    if folder.content.gymnasium is not None:
+        return folder.content.gymnasium.picture
+    return () if description is None else shapes(description.environment["picture"])
 
 
 def evaluate_here(
@@ -110,12 +126,10 @@ def evaluate_here(
         except RltError as error:
             print(f"note: the report is without episodes: {error}", file=sys.stderr)
             return None, None
-    if not evaluation.gymnasium_has(image.environment):
+    if not gymnasium_has(image.environment):
         values = folder.content.hyperparameters
-        core = evaluation.evaluate_policy(
-            image, str(folder.path), MOST_EPISODES, 0, evaluation.CORE, hyperparameters=values
-        )
-        return core, None
+        played = evaluation.play(image, MOST_EPISODES, 0, CORE, hyperparameters=values)
+        return evaluation.evaluation_of(image, str(folder.path), 0, played), typical(played)
     return evaluate_in_gymnasium(image, folder)
 
 
@@ -125,9 +139,10 @@ def evaluate_in_gymnasium(
     task: Task | None = None,
     make: MakeEnvironment | None = None,
 ) -> tuple[Evaluation, Episode]:
-    episodes = evaluation.gymnasium_episodes(image, episodes_of(image.environment, task), 0, make)
-    outcome = evaluation.gymnasium_evaluation(image, str(folder.path), 0, episodes)
-    return outcome.of_task(task), typical(episodes)
+    count = episodes_of(image.environment, task)
+    played = evaluation.play(image, count, 0, GYMNASIUM, make)
+    outcome = evaluation.evaluation_of(image, str(folder.path), 0, played)
+    return outcome.of_task(task), typical(played)
 
 
 def episodes_of(environment: str, task: Task | None = None) -> int:
@@ -137,7 +152,7 @@ def episodes_of(environment: str, task: Task | None = None) -> int:
     longest = (
         task.episode_steps
         if task is not None
-        else gymnasium.registry[evaluation.name_in_gymnasium(environment)].max_episode_steps
+        else gymnasium.registry[name_in_gymnasium(environment)].max_episode_steps
         or EVALUATION_STEPS
     )
     return min(MOST_EPISODES, max(FEWEST_EPISODES, EVALUATION_STEPS // longest))

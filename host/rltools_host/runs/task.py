@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from rltools_host.build.catalogue import algorithms, listed
-from rltools_host.build.description import Channel
+from rltools_host.build.description import Channel, Shape
+from rltools_host.build.picture import picture_of
 from rltools_host.documents import (
     LARGEST_BOUND,
     LONGEST_TEXT,
@@ -60,7 +61,7 @@ class Sizes(Struct, frozen=True):
     rollout_steps: Size
 
 
-class Task(Struct, frozen=True):
+class Task(Struct, frozen=True, omit_defaults=True):
     """Complete: what is compiled follows from it alone. Its channels are its shapes' elements."""
 
     source: Annotated[  # gym:ID; or the name of a function that the user's own program has
@@ -78,6 +79,7 @@ class Task(Struct, frozen=True):
     observations: Channels
     actions: Channels
     solved_return: End | None
+    picture: tuple[Shape, ...] = ()
 
     def __post_init__(self) -> None:
         if not is_policy_text(self.environment, LONGEST_NAME):
@@ -94,6 +96,7 @@ class Task(Struct, frozen=True):
                 check_channel(f"{kind}s[{index}]", channel)
             if math.prod(shape) != len(channels):
                 raise Unfit(f"{kind}_shape is {[*shape]}, not that of {len(channels)} {kind}s")
+        picture_of(self.picture, (*self.observations, *self.actions))
 
     @property
     def is_named(self) -> bool:

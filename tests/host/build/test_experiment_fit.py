@@ -19,7 +19,7 @@ from rltools_host.build import cmake, experiments, firmware
 from rltools_host.build.catalogue import list_environments
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.flight.gate import load_gate
-from rltools_host.policies.evaluation import gymnasium_has
+from rltools_host.policies.episodes import gymnasium_has
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE, Tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from fake_experiment import fake_experiment
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images, untrained_pendulum_evaluation
+from rltools_host import cli
 from rltools_host.build import experiments
 from rltools_host.commands import evaluate
 from rltools_host.errors import (
@@ -24,8 +26,9 @@ from rltools_host.errors import (
     UsageError,
     VerificationError,
 )
-from rltools_host.policies import evaluation
+from rltools_host.policies import episodes, evaluation
 from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.policies.trace import headings
 from rltools_host.toolchain import tools
 from rltools_host.tree import Tree
 
@@ -58,8 +61,8 @@ def plain_return(image: PolicyImage, seed: int) -> float:
 
 
 def test_gymnasium_returns_are_those_of_a_plain_loop(pendulum: PolicyImage) -> None:
-    episodes = evaluation.gymnasium_episodes(pendulum, 4, seed=11)
-    for index, episode in enumerate(episodes):
+    played = episodes.gymnasium_episodes(pendulum, 4, seed=11)
+    for index, episode in enumerate(played):
         assert episode.episode_return == pytest.approx(plain_return(pendulum, 11 + index), abs=1e-9)
         assert episode.observations.shape == (200, 3)
         assert episode.actions.shape == (200, 1)
@@ -87,7 +90,7 @@ def test_a_policy_sees_its_safe_action_after_a_fault_as_on_a_board() -> None:
     image = parse_policy(sample_images()["remembering_quadrotor_4"])
     observations = np.full((6, 13), 0.25, np.float32)
     observations[1, 3] = np.nan
-    (episode,) = evaluation.gymnasium_episodes(image, 1, 0, lambda: Sensor(observations))
+    (episode,) = episodes.gymnasium_episodes(image, 1, 0, lambda: Sensor(observations))
     assert episode.actions[1].tolist() == [0.0] * 4
     assert episode.observations[2, 13:17].tolist() == [-1.0] * 4
     assert episode.observations[3, 17:21].tolist() == [-1.0] * 4
@@ -110,6 +113,101 @@ def test_the_core_simulator_runs_the_episodes_that_boards_evaluate(pendulum: Pol
     assert np.float32(max(result.returns)) == np.float32(expected.largest)
     assert result.mean == pytest.approx(expected.mean, rel=1e-6)
     assert evaluation.evaluate_policy(pendulum, "run", 10, 1, "core").returns != result.returns
+
+
+def test_the_cores_episodes_step_by_step_are_those_that_it_evaluates(pendulum: PolicyImage) -> None:
+    outcomes = episodes.core_outcomes(pendulum, 3, 5, {})
+    played = episodes.core_episodes(pendulum, 3, 5, {})
+    for number, (outcome, episode) in enumerate(zip(outcomes, played, strict=True)):
+        assert (outcome.steps, outcome.terminated) == (200, False)
+        assert outcome.start.tolist() == episode.observations[0].tolist()
+        assert episode.actions.tobytes() == pendulum.evaluate(episode.observations).tobytes()
+        assert np.float32(outcome.episode_return) == sum(episode.rewards.astype(np.float32))
+        angle = np.arctan2(episode.observations[:, 1], episode.observations[:, 0])
+        cost = angle**2 + 0.1 * episode.observations[:, 2] ** 2 + 0.001 * episode.actions[:, 0] ** 2
+        assert np.allclose(episode.rewards, -cost, atol=1e-4)
+        assert episode.origin == f"the core's episode {number} of seed 5"
+        assert episode.step_s == 0.05
+    assert not np.array_equal(played[0].observations, played[1].observations)
+
+
+def test_worst_episodes_say_where_they_began(pendulum: PolicyImage) -> None:
+    starts = np.zeros((20, 3), np.float32)
+    starts[:, 0] = 0.5  # the same in all
+    starts[:, 2] = np.linspace(-1, 1, 20)
+    starts[7, 1] = 0.25
+    outcomes = tuple(
+        episodes.Outcome(-1.0 * (index == 7), 10 + index, index == 7, start)
+        for index, start in enumerate(starts)
+    )
+    found = evaluation.Evaluation("run", pendulum, "core", 0, outcomes, None)
+    (first, *_) = found.worst()
+    assert (first["episode"], first["steps"], first["terminated"]) == (7, 17, True)
+    assert first["start"] == {"cos_angle": 0.5, "sin_angle": 0.25, "velocity": starts[7, 2]}
+    assert found.lines()[2:4] == [
+        "  length   20 steps   shortest 10   longest 29   1 of 20 terminated",
+        "  worst    -1.0 in 17 steps, terminated: episode 7, from sin_angle 0.25, velocity "
+        f"{starts[7, 2]:.3g} rad/s",
+    ]
+    alike = tuple(replace(outcome, start=starts[0]) for outcome in outcomes)
+    found = evaluation.Evaluation("run", pendulum, "core", 0, alike, None)
+    assert found.lines()[3].endswith("episode 7, from where all begin")
+
+
+@pytest.mark.parametrize("simulator", ["core", "gymnasium"])
+def test_a_trace_has_every_step(
+    run_folder: Path, tmp_path: Path, simulator: str, capsys: Any
+) -> None:
+    for name in ("trace.csv", "trace.npz"):
+        words = ["evaluate", str(run_folder), "--in", simulator, "--episodes", "2", "--seed", "3"]
+        assert cli.run([*words, "--trace", str(tmp_path / "new" / name), "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+    with (tmp_path / "new" / "trace.csv").open(newline="") as file:
+        heads, *rows = csv.reader(file)
+    expected = ["episode", "seed", "step", "time [s]", "cos_angle [1]", "sin_angle [1]"]
+    expected += ["velocity [rad/s]", "torque [N*m]", "reward", "terminated", "truncated"]
+    assert heads == expected
+    values = np.array(rows, float)
+    assert values.shape == (400, 11)
+    stored = np.load(tmp_path / "new" / "trace.npz", allow_pickle=False)
+    assert stored["columns"].tolist() == heads
+    assert np.allclose(stored["rows"], values, rtol=1e-8)
+    for index in range(2):
+        episode = values[values[:, 0] == index]
+        assert episode[:, 2].tolist() == list(range(200))
+        assert np.allclose(episode[:, 3], 0.05 * np.arange(200))
+        assert episode[:, 8].sum() == pytest.approx(document["returns"][index], rel=1e-6)
+        assert episode[:, 9:].sum(axis=0).tolist() == [0, 1]
+        assert episode[-1, 10] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("trace.parquet", "parquet is not written, name a file trace.csv"),
+        ("trace.txt", r"name a file that ends with .csv or .npz"),
+        ("folder.csv", "is a folder: name a file in it"),
+    ],
+)
+def test_a_trace_that_cannot_be_written_is_refused_first(
+    run_folder: Path, tmp_path: Path, name: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    monkeypatch.setattr(evaluation, "play", lambda *_: pytest.fail("it was played"))
+    with pytest.raises(UsageError, match=sentence):
+        evaluate.run(str(run_folder), 1, 0, "core", trace=tmp_path / name)
+
+
+def test_columns_have_names_of_their_own(pendulum: PolicyImage) -> None:
+    twice = replace(pendulum.actions[0], name="velocity", unit="1")
+    formula = replace(pendulum.observations[0], name="=1+1")
+    image = replace(pendulum, observations=(formula, *pendulum.observations[1:]), actions=(twice,))
+    assert headings(image)[4:8] == [
+        "observation =1+1 [1]",
+        "sin_angle [1]",
+        "observation velocity [rad/s]",
+        "action velocity [1]",
+    ]
 
 
 def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
@@ -199,7 +297,10 @@ def test_a_policy_of_an_earlier_pause_is_said_to_be_one(
 
 def evaluation_of(*returns: float, environment: str = "Pendulum-v1") -> evaluation.Evaluation:
     goal = -200.0 if environment == "Pendulum-v1" else None
-    return evaluation.Evaluation("run", "pendulum-td3", environment, "core", 0, returns, goal)
+    image = replace(parse_policy(sample_images()["pendulum"]), environment=environment)
+    start = np.zeros(3, np.float32)
+    outcomes = tuple(episodes.Outcome(value, 200, False, start) for value in returns)
+    return evaluation.Evaluation("run", image, "core", 0, outcomes, goal)
 
 
 def test_the_environment_says_what_counts_as_solved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +330,7 @@ def test_success_is_a_return_of_at_least_the_threshold() -> None:
 
 
 @pytest.mark.parametrize(
-    ("episodes", "seed", "simulator", "message"),
+    ("count", "seed", "simulator", "message"),
     [
         (0, 0, "core", "--episodes 0"),
         (1, -1, "core", "--seed -1"),
@@ -238,10 +339,10 @@ def test_success_is_a_return_of_at_least_the_threshold() -> None:
     ],
 )
 def test_mistakes_are_named(
-    pendulum: PolicyImage, episodes: int, seed: int, simulator: str, message: str
+    pendulum: PolicyImage, count: int, seed: int, simulator: str, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        evaluation.evaluate_policy(pendulum, "run", episodes, seed, simulator)
+        evaluation.evaluate_policy(pendulum, "run", count, seed, simulator)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +380,7 @@ def test_a_simulator_that_crashes_is_one_sentence(pendulum: PolicyImage) -> None
     with pytest.raises(
         BuildError, match="/bin/sh ended with code 3 and printed no returns"
     ) as error:
-        evaluation.simulator_returns(["/bin/sh", "-c", "exit 3 # false"], pendulum)
+        episodes.simulated(["/bin/sh", "-c", "exit 3 # false"], pendulum)
     assert "\n" not in str(error.value)
 
 
@@ -309,7 +410,7 @@ def test_a_task_of_mujoco_has_its_packages_and_leaves_nothing_behind(
         observations=pendulum.observations[:1] * 17,
         actions=(replace(pendulum.actions[0], minimum=-1.0, maximum=1.0),) * 6,
     )
-    environment = evaluation.make_gymnasium_environment(cheetah)
+    environment = episodes.make_gymnasium_environment(cheetah)
     environment.reset(seed=0)
     environment.unwrapped.data.qvel[:] = 1e15
     environment.step(environment.action_space.sample())

@@ -13,17 +13,18 @@ import pytest
 from policy_run import make_policy_run
 from policy_samples import patched, sample_images
 from rltools_host import cli
-from rltools_host.build.description import Channel
+from rltools_host.build import experiments
+from rltools_host.build.description import Channel, shapes
 from rltools_host.errors import BoardMismatchError, RefusedError
 from rltools_host.hil.board import HilRequest, check_board, require_parity
-from rltools_host.policies import evaluation
+from rltools_host.policies import episodes
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.contract import ObservationSum, PastAction, past_action
 from rltools_host.policies.export import c_header
 from rltools_host.policies.history import History, normalised
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.push import PushRequest, push
-from rltools_host.report.picture import picture_of
+from rltools_host.report.picture import shown_picture
 from rltools_host.report.run_data import episodes_of
 
 ACTIONS = (Channel("left", "N", -2.0, 2.0), Channel("left_t-1", "1", 0.0, 1.0))
@@ -190,8 +191,8 @@ def test_older_actions_than_a_board_keeps_are_refused(tmp_path: Path) -> None:
 
 
 def test_gymnasiums_environment_does_not_show_them(image: PolicyImage) -> None:
-    episode = evaluation.gymnasium_episodes(image, 2, 5)[1]
-    alone = evaluation.gymnasium_episodes(image, 1, 6)[0]
+    episode = episodes.gymnasium_episodes(image, 2, 5)[1]
+    alone = episodes.gymnasium_episodes(image, 1, 6)[0]
     assert episode.observations.tobytes() == alone.observations.tobytes()
     assert episode.observations.shape == (200, 5)
     done = np.clip(image.output(episode.observations)[:, 0], -1, 1)
@@ -199,16 +200,17 @@ def test_gymnasiums_environment_does_not_show_them(image: PolicyImage) -> None:
     assert episode.observations[1:, 3].tolist() == done[:-1].tolist()
     assert episode.observations[2:, 4].tolist() == done[:-2].tolist()
     assert episode.actions.tobytes() == image.evaluate(episode.observations).tobytes()
-    assert evaluation.gymnasium_has(image.environment)
-    assert not evaluation.gymnasium_has("Nothing-v1 +2 actions")
+    assert episodes.gymnasium_has(image.environment)
+    assert not episodes.gymnasium_has("Nothing-v1 +2 actions")
 
 
 def test_the_report_shows_it_as_the_environment_within(image: PolicyImage) -> None:
-    episode = evaluation.gymnasium_episodes(image, 1, 0)[0]
+    episode = episodes.gymnasium_episodes(image, 1, 0)[0]
     assert episodes_of(image.environment) == episodes_of("Pendulum-v1")
-    picture = picture_of(image, episode)
+    described = experiments.describe("pendulum-td3").environment["picture"]
+    picture = shown_picture(shapes(described), image, episode)
     assert picture is not None
-    assert "pendulum" in picture.figure
+    assert "<animate " in picture.figure
 
 
 def test_the_header_says_who_gives_them(image: PolicyImage) -> None:

@@ -23,10 +23,11 @@ from rltools_host.bench import training as bench_training
 from rltools_host.build import memory
 from rltools_host.documents import typed
 from rltools_host.errors import VerificationError
+from rltools_host.policies.episodes import Outcome
 from rltools_host.policies.evaluation import Evaluation
 from rltools_host.policies.image import parse_policy
 from rltools_host.project import Project
-from rltools_host.report import group_page, markup, picture, plot
+from rltools_host.report import group_page, markup, plot
 from rltools_host.report import page as page_module
 from rltools_host.report.markup import Section
 from rltools_host.report.plot import Panel
@@ -443,7 +444,9 @@ def test_the_report_is_a_function_of_the_run(data: RunData, finished: str) -> No
 )
 def test_the_verdict_follows_the_mean(tmp_path: Path, mean: float, expected: str) -> None:
     data = collect(make_run(tmp_path / "run", None, state_sha256=None))
-    evaluation = Evaluation("run", "pendulum-td3", "Pendulum-v1", "gymnasium 1", 0, (mean,), -200.0)
+    image = parse_policy(sample_images()["pendulum"])
+    outcome = Outcome(mean, 200, False, np.zeros(3, np.float32))
+    evaluation = Evaluation("run", image, "gymnasium 1", 0, (outcome,), -200.0)
     changed = dataclasses.replace(data, evaluation=evaluation)
     assert expected in page_module.verdict(changed)
 
@@ -553,13 +556,6 @@ def test_the_memory_map_does_not_trust_sizes_of_other_firmware() -> None:
     assert memory_map(stated(metadata(memory=[]))) == []
 
 
-def test_angles_are_not_joined_across_their_wrap() -> None:
-    panel = Panel("angle", np.array([170.0, 179.0, -179.0, -170.0]), (-180, 180), 360)
-    times, values = episodes.broken_at_wraps(np.arange(4.0), panel)
-    assert np.isnan(values).tolist() == [False, False, True, False, False]
-    assert np.isnan(times).tolist() == np.isnan(values).tolist()
-
-
 # -- sections and pictures ------------------------------------------------------------------------
 
 
@@ -582,24 +578,9 @@ def test_a_section_is_one_line_more(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert ".mine{}\n</style>" in page
 
 
-@pytest.mark.parametrize(
-    ("environment", "name"),
-    [
-        ("Pendulum-v1", "pendulum"),
-        ("CarRacing-v3", "car_racing"),
-        ("quadrotor", "quadrotor"),
-        ("../markup", ""),
-        ("", ""),
-    ],
-)
-def test_a_picture_is_found_by_the_environments_name(environment: str, name: str) -> None:
-    assert picture.module_name(environment) == name
-
-
 def test_of_many_observations_the_first_are_shown(
-    data: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: RunData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(picture, "PICTURES", tmp_path)
     assert "are shown" not in section_html(episodes.one_episode(data))
     monkeypatch.setattr(episodes, "MOST_OBSERVATIONS", 2)
     shown = section_html(episodes.one_episode(data))
@@ -608,20 +589,28 @@ def test_of_many_observations_the_first_are_shown(
         assert (label in shown) == is_shown
 
 
-def test_an_environment_without_a_picture_shows_its_channels(
-    data: RunData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_episode_shows_its_channels_and_the_environments_picture(data: RunData) -> None:
     shown = section_html(episodes.one_episode(data))
-    assert "<figure>" in shown
-    assert "angle from upright, degrees" in shown
-    monkeypatch.setattr(picture, "PICTURES", tmp_path)
-    shown = section_html(episodes.one_episode(data))
-    assert "<figure>" not in shown
-    for label in ("cos angle", "sin angle", "velocity, rad/s", "torque", "reward"):
+    assert shown.count("<figure") == 1
+    for label in ("cos angle", "velocity, rad/s", "torque, N·m", "reward", "return so far"):
         assert label in shown
+    assert "reset with seed " in shown
+    assert "where it is cut off" in shown
+    without = section_html(episodes.one_episode(dataclasses.replace(data, shapes=())))
+    assert "<figure" not in without
+    assert "return so far" in without
 
 
-def test_only_the_picture_knows_of_pendulums() -> None:
+def test_worst_episodes_and_where_they_began(data: RunData) -> None:
+    assert data.evaluation is not None
+    shown = Page(section_html(episodes.all_episodes(data))).words
+    for worst in data.evaluation.worst():
+        assert f"seed {worst['seed']} {markup.number(worst['return'], 1)} 200 cut off" in shown
+    assert re.search(r"cut off (cos_angle|sin_angle|velocity) ", shown)
+    assert "Length: 200 steps" in shown
+
+
+def test_nothing_of_the_report_knows_of_pendulums() -> None:
     report = Path(page_module.__file__).parent
     sources = [*report.glob("*.py"), *report.glob("sections/*.py"), *report.glob("*.css")]
     knowing = [path.name for path in sources if "endulum" in path.read_text()]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rltools_host.policies.evaluation import GYMNASIUM, Episode, Evaluation
+from rltools_host.policies.episodes import Episode
+from rltools_host.policies.evaluation import MOST_WORST, Evaluation
 from rltools_host.policies.image import PolicyImage
-from rltools_host.report import plot
-from rltools_host.report.markup import Section, number, text
-from rltools_host.report.picture import Picture, picture_of
+from rltools_host.report import mujoco_picture, plot
+from rltools_host.report.markup import Section, number, table, text
+from rltools_host.report.picture import Picture, shown_picture
 from rltools_host.report.plot import Panel, Values, thousands
 from rltools_host.report.run_data import RunData
 
@@ -28,18 +29,19 @@ def one_episode(data: RunData) -> Section | None:
     if data.episode is None or data.image is None or data.evaluation is None:
         return None
     episode, image = data.episode, data.image
-    step_s = image.step_interval_us * 1e-6
-    picture = picture_of(image, episode)
-    panels = episode_panels(panels_of(image, episode, picture), step_s)
+    panels = episode_panels(panels_of(image, episode), episode.step_s)
+    end = "in a terminal state" if episode.terminated else "where it is cut off"
     lead = (
         f"That of the {data.evaluation.episodes} evaluation episodes whose return is the median, "
-        f"from gymnasium's reset with seed {episode.seed}: {len(episode.rewards)} steps of "
-        f"{number(step_s * 1000)}\N{NO-BREAK SPACE}ms, return {number(episode.episode_return, 1)}. "
+        f"{text(episode.origin)}: {number(len(episode.rewards))} steps of "
+        f"{number(episode.step_s * 1000)}\N{NO-BREAK SPACE}ms, return "
+        f"{number(episode.episode_return, 1)}. It ends {end}. "
         "The actions are those that the board would take, bit for bit."
     )
     if len(image.observations) > MOST_OBSERVATIONS:
         count = len(image.observations)
         lead += f" Of the {count} observations the first {MOST_OBSERVATIONS} are shown."
+    picture = picture_of(data, image, episode)
     if picture is None:
         return Section("One episode", lead, panels)
     if picture.wide:
@@ -48,19 +50,25 @@ def one_episode(data: RunData) -> Section | None:
     return Section("One episode", lead, body, picture.style)
 
 
-def panels_of(image: PolicyImage, episode: Episode, picture: Picture | None) -> list[Panel]:
-    """Observations, actions and reward; what a picture knows better comes first."""
-    panels = list(picture.panels) if picture else []
-    replaced = picture.replaced if picture else ()
+def picture_of(data: RunData, image: PolicyImage, episode: Episode) -> Picture | None:
+    """Of the environment's shapes; of Gymnasium's tasks of MuJoCo, as that draws them."""
+    if not data.shapes and mujoco_picture.is_drawn_by_mujoco(image.environment):
+        return mujoco_picture.draw(image, episode)
+    return shown_picture(data.shapes, image, episode)
+
+
+def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
+    """Observations, actions, reward, and what was earned so far."""
+    panels = []
     for index, channel in enumerate(image.observations[:MOST_OBSERVATIONS]):
-        if channel.name not in replaced:
-            values = episode.observations[:, index].astype(float)
-            panels.append(Panel(label_of(channel.name, channel.unit), values))
+        values = episode.observations[:, index].astype(float)
+        panels.append(Panel(label_of(channel.name, channel.unit), values))
     for index, channel in enumerate(image.actions):
         values = episode.actions[:, index].astype(float)
         bounds = (channel.minimum, channel.maximum)
         panels.append(Panel(label_of(channel.name, channel.unit), values, bounds))
     panels.append(Panel("reward", episode.rewards))
+    panels.append(Panel("return so far", np.cumsum(episode.rewards)))
     return panels
 
 
@@ -84,10 +92,9 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
             axes.set_visible(False)
         for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
             time_s = np.arange(len(panel.values)) * step_s
-            times, values = broken_at_wraps(time_s, panel)
             axes.plot(
-                times,
-                values,
+                time_s,
+                panel.values,
                 color=colours[place % len(colours)],
                 linewidth=0.9 if many else 1.8,
                 clip_on=False,
@@ -108,14 +115,6 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
     return plot.responsive(draw, heights, "One episode over time", width=width)
 
 
-def broken_at_wraps(time_s: Values, panel: Panel) -> tuple[Values, Values]:
-    """A gap where an angle jumps from one end of its circle to the other."""
-    if panel.wraps is None:
-        return time_s, panel.values
-    jumps = np.nonzero(np.abs(np.diff(panel.values)) > panel.wraps / 2)[0] + 1
-    return np.insert(time_s, jumps, np.nan), np.insert(panel.values, jumps, np.nan)
-
-
 # -- all episodes ----------------------------------------------------------------------------------
 
 
@@ -127,14 +126,32 @@ def all_episodes(data: RunData) -> Section | None:
         f"Every one of the {evaluation.episodes} evaluation episodes, {text(evaluation.simulator)}"
         f"{seeds_of(evaluation)}: worst {number(min(evaluation.returns), 1)}, median "
         f"{number(float(np.median(evaluation.returns)), 1)}, best "
-        f"{number(max(evaluation.returns), 1)}."
+        f"{number(max(evaluation.returns), 1)}. Length: {text(evaluation.lengths_text())}."
     )
     strip = return_strip(evaluation.returns, evaluation.success_return)
-    return Section("All evaluation episodes", lead, strip)
+    return Section("All evaluation episodes", lead, strip + worst_table(evaluation))
+
+
+def worst_table(evaluation: Evaluation) -> str:
+    """The worst episodes, and what differs most in what they began from."""
+    if evaluation.episodes <= MOST_WORST:
+        return ""
+    rows = [
+        (
+            f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}",
+            number(worst["return"], 1),
+            number(worst["steps"]),
+            "terminated" if worst["terminated"] else "cut off",
+            ", ".join(evaluation.unusual(worst["start"])) or "where all begin",
+        )
+        for worst in evaluation.worst()
+    ]
+    heads = ("worst episodes", "return", "steps", "ended", "began from")
+    return table(heads, rows, columns=("number", "number", "soft", "soft"))
 
 
 def seeds_of(evaluation: Evaluation) -> str:
-    if evaluation.simulator.startswith(GYMNASIUM):
+    if evaluation.is_in_gymnasium:
         return f", seeds {evaluation.seed} to {evaluation.seed + evaluation.episodes - 1}"
     return f", seed {evaluation.seed}"
 

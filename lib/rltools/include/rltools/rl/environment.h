@@ -18,7 +18,8 @@
 // where its dynamics differ from episode to episode; and where it needs what a machine may lack, a
 // simulator for example: a sentence that says what is missing, or null where nothing is.
 //
-// A safe action, `kSafeAction[]`, is the contract's that it derives from (policy/contract.h).
+// A safe action, `kSafeAction[]`, is the contract's that it derives from (policy/contract.h). How
+// it looks, it may say by shapes, `kPicture[]` (rl/picture.h).
 //
 // Its header is rl/environments/<name>.h, or lies in a folder there, and has the name in PascalCase
 // for the struct, a template over the Scalar: half_cheetah.h has HalfCheetah<T>. Tools find it
@@ -34,6 +35,7 @@
 #include "rltools/core/math.h"
 #include "rltools/core/random.h"
 #include "rltools/policy/contract.h"
+#include "rltools/rl/picture.h"
 
 namespace rlt {
 

@@ -30,6 +30,12 @@ struct Pendulum : contracts::Pendulum, EnvironmentDefaults {
   static constexpr const char* kName = "Pendulum-v1";
   static constexpr int kEpisodeSteps = 200;
   static constexpr float kSolvedReturn = -200.0f;  // customary; the task itself has no threshold
+  static constexpr Shape kPicture[] = {// in lengths of the pendulum, x to the right, y up
+                                       {"view", "", "-1.3, -1.3, 1.3, 1.3"},
+                                       {"rod", "ground", "-1, -1.22, 1, -1.22, 0.06"},
+                                       {"rod", "push", "0, -1.22, torque / 2, -1.22, 0.1"},
+                                       {"rod", "body", "0, 0, -sin_angle, cos_angle, 0.14"},
+                                       {"circle", "part", "0, 0, 0.06"}};
 
   RLT_DEFINE_FIELDS(State, RLT_PENDULUM_STATE)
   RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)

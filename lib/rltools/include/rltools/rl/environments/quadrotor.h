@@ -62,6 +62,32 @@ struct Quadrotor : contracts::Quadrotor, EnvironmentDefaults {
   static constexpr int kProbes = quadrotor::kProbes;
   static Settings probe_settings(int probe) { return quadrotor::probe_settings(probe); }
   static constexpr double kSubstep_s = Ticks * kStepInterval_us * 1e-6 / Substeps;
+  // From the right and somewhat from above, in metres, its arms drawn 0.3 m long, about its target.
+  // x goes to the right, y into the depth, z up: a point is drawn at (x + 0.4 y, z + 0.25 y).
+  static constexpr Shape kPicture[] = {
+      {"view", "", "-1.5, -1.2, 1.5, 1.2"},
+      {"line", "ground", "-0.1, 0, 0.1, 0"},
+      {"line", "ground", "0, -0.1, 0, 0.1"},
+      {"let", "px", "position_error_x + 0.4 * position_error_y"},
+      {"let", "py", "position_error_z + 0.25 * position_error_y"},
+      // the body's axes x and y, turned by its attitude
+      {"let", "xx", "1 - 2 * (attitude_y * attitude_y + attitude_z * attitude_z)"},
+      {"let", "xy", "2 * (attitude_x * attitude_y + attitude_w * attitude_z)"},
+      {"let", "xz", "2 * (attitude_x * attitude_z - attitude_w * attitude_y)"},
+      {"let", "yx", "2 * (attitude_x * attitude_y - attitude_w * attitude_z)"},
+      {"let", "yy", "1 - 2 * (attitude_x * attitude_x + attitude_z * attitude_z)"},
+      {"let", "yz", "2 * (attitude_y * attitude_z + attitude_w * attitude_x)"},
+      // as drawn, from the centre to the front left and to the front right
+      {"let", "lx", "0.21 * (xx + yx + 0.4 * (xy + yy))"},
+      {"let", "ly", "0.21 * (xz + yz + 0.25 * (xy + yy))"},
+      {"let", "rx", "0.21 * (xx - yx + 0.4 * (xy - yy))"},
+      {"let", "ry", "0.21 * (xz - yz + 0.25 * (xy - yy))"},
+      {"rod", "body", "px + lx, py + ly, px - lx, py - ly, 0.03"},
+      {"rod", "body", "px + rx, py + ry, px - rx, py - ry, 0.03"},
+      {"circle", "push", "px + rx, py + ry, 0.03 + 0.09 * thrust_front_right"},
+      {"circle", "push", "px - lx, py - ly, 0.03 + 0.09 * thrust_rear_right"},
+      {"circle", "push", "px - rx, py - ry, 0.03 + 0.09 * thrust_rear_left"},
+      {"circle", "push", "px + lx, py + ly, 0.03 + 0.09 * thrust_front_left"}};
 
   // Seen in a mirror between left and right (0), or between front and rear (1), it is a quadrotor
   // whose rotors turn as before, and so are the wind, the starts and the reward. (The figure eight

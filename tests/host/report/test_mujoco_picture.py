@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from policy_samples import sample_images
+from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.policies import evaluation
-from rltools_host.policies.evaluation import Episode
+from rltools_host.policies.episodes import Episode
 from rltools_host.policies.image import PolicyImage, parse_policy
-from rltools_host.report import picture
-from rltools_host.report.pictures import mujoco as movement
+from rltools_host.report import mujoco_picture as movement
 from rltools_host.report.run_data import RunData, episodes_of, typical
 from rltools_host.report.sections.episodes import one_episode
 from rltools_host.runs.folder import RunFolder
@@ -45,7 +45,7 @@ def episode_of(environment: str, most_steps: int) -> Episode:
     pytest.importorskip("mujoco", reason="MuJoCo's wheel is for Python 3.11 and newer")
     import gymnasium
 
-    evaluation.silence_mujoco()
+    silence_mujoco()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         simulator = gymnasium.make(environment, disable_env_checker=True).unwrapped
@@ -61,13 +61,13 @@ def episode_of(environment: str, most_steps: int) -> Episode:
         rewards.append(float(reward))
         if terminated:
             break
-    return Episode(np.array(observations), np.array(actions), np.array(rewards), seed=7)
+    return Episode(np.array(observations), np.array(actions), np.array(rewards), 7, 0.05)
 
 
 def flat_episode(returned: float, steps: int = 1, seed: int = 0) -> Episode:
     rewards = np.full(steps, returned / steps)
     return Episode(
-        np.zeros((steps, 3), np.float32), np.zeros((steps, 1), np.float32), rewards, seed
+        np.zeros((steps, 3), np.float32), np.zeros((steps, 1), np.float32), rewards, seed, 0.05
     )
 
 
@@ -193,7 +193,7 @@ def test_the_section_has_the_movement_above_its_panels(
         folder=RunFolder(tmp_path, {}),
         metrics=(),
         image=image,
-        evaluation=evaluation.gymnasium_evaluation(image, "run", 0, [shown]),
+        evaluation=evaluation.evaluation_of(image, "run", 0, [shown]),
         episode=shown,
         board=None,
         hyperparameters=(),
@@ -202,7 +202,7 @@ def test_the_section_has_the_movement_above_its_panels(
     section = one_episode(data)
     assert section is not None
     html = section.html()
-    assert "gymnasium's reset with seed 31" in html
+    assert "reset with seed 31" in html
     assert "return 12.5" in html
     assert media(html) == [b"a clip", b"a strip"]
     assert html.index("data:image/webp") < html.index("<svg")
@@ -256,14 +256,13 @@ def test_long_episodes_are_fewer(environment: str, episodes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "family"),
+    ("environment", "is_drawn"),
     [
-        *((f"{name}-v4", "mujoco") for name in ("Ant", "HalfCheetah", "Hopper", "Walker2d")),
-        ("Humanoid-v4", "mujoco"),
-        ("Pendulum-v1", "classic_control"),
-        ("../markup", ""),
-        ("quadrotor", ""),
+        *((f"{name}-v4", True) for name in ("Ant", "HalfCheetah", "Hopper", "Humanoid")),
+        ("Pendulum-v1", False),
+        ("../markup", False),
+        ("Quadrotor", False),
     ],
 )
-def test_a_picture_is_found_by_the_environments_family(environment: str, family: str) -> None:
-    assert picture.family_of(environment) == family
+def test_what_mujoco_draws(environment: str, is_drawn: bool) -> None:
+    assert movement.is_drawn_by_mujoco(environment) == is_drawn

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rltools_host.child_process import end_child, ending, start_child
-from rltools_host.policies.evaluation import Episode, name_in_gymnasium
+from rltools_host.policies.episodes import Episode, name_in_gymnasium
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import mujoco_frames
 from rltools_host.report.markup import number, text
@@ -53,6 +53,15 @@ class Frames:
 
 class NotDrawn(Exception):
     """Why, for each library that was tried."""
+
+
+def is_drawn_by_mujoco(environment: str) -> bool:
+    """Whether it is one of Gymnasium's tasks of MuJoCo."""
+    import gymnasium
+
+    specification = gymnasium.registry.get(name_in_gymnasium(environment))
+    entry = str(specification.entry_point) if specification else ""
+    return entry.startswith("gymnasium.envs.mujoco")
 
 
 def draw(image: PolicyImage, episode: Episode) -> Picture:

@@ -1,0 +1,243 @@
+"""Deterministic episodes of a policy, step by step, in gymnasium's or the core's simulator.
+
+The policy runs through the code that boards run (policies/image.py): its actions are the board's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.build import cmake, experiments
+from rltools_host.errors import BoardMismatchError, BuildError, UnknownNameError, VerificationError
+from rltools_host.gymnasium_tasks.imports import silence_mujoco
+from rltools_host.policies.history import History
+from rltools_host.policies.image import Float32Array, PolicyImage
+from rltools_host.project import PROJECT
+
+MakeEnvironment = Callable[[], Any]
+LONGEST_S = 600.0
+
+
+def gymnasium_has(environment: str) -> bool:
+    import gymnasium
+
+    return name_in_gymnasium(environment) in gymnasium.registry
+
+
+def name_in_gymnasium(environment: str) -> str:
+    """Without what rl/environments/with_action_history.h and with_sums.h add to it."""
+    return re.sub(r"( \+sums)?( \+[0-9]+ actions)?$", "", environment)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an episode came to, and what it began from."""
+
+    episode_return: float
+    steps: int
+    terminated: bool  # in a terminal state; else it was cut off
+    start: Float32Array  # the first observation, (observation_dim)
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: what was seen before each step, what was done and what it earned."""
+
+    observations: Float32Array  # (steps, observation_dim)
+    actions: Float32Array  # (steps, action_dim), in the contract's units
+    rewards: NDArray[np.float64]  # (steps)
+    seed: int  # of the reset in gymnasium; in the core that of all episodes
+    step_s: float
+    terminated: bool = False
+    number: int | None = None  # among the core's episodes of this seed
+
+    @property
+    def episode_return(self) -> float:
+        return float(self.rewards.sum())
+
+    @property
+    def outcome(self) -> Outcome:
+        steps = len(self.rewards)
+        return Outcome(self.episode_return, steps, self.terminated, self.observations[0])
+
+    @property
+    def origin(self) -> str:
+        """What begins the same one again."""
+        if self.number is None:
+            return f"gymnasium's reset with seed {self.seed}"
+        return f"the core's episode {self.number} of seed {self.seed}"
+
+
+def gymnasium_episodes(
+    image: PolicyImage, count: int, seed: int, make: MakeEnvironment | None = None
+) -> list[Episode]:
+    """Episodes of gymnasium from the resets with seed, seed + 1 ..., all worked through at once."""
+    make = make or (lambda: make_gymnasium_environment(image))
+    environments = [make() for _ in range(count)]
+    observations = np.array(
+        [environment.reset(seed=seed + i)[0] for i, environment in enumerate(environments)],
+        np.float32,
+    )
+    seen: list[list[Float32Array]] = [[] for _ in environments]
+    done: list[list[Float32Array]] = [[] for _ in environments]
+    rewards: list[list[float]] = [[] for _ in environments]
+    is_terminal = [False] * count
+    running = list(range(count))
+    # What the environments do not show the policy is what it was given by a board.
+    asked = image.place_inputs if observations.shape[1] < len(image.observations) else ()
+    history = History(asked, len(image.actions), count)
+    while running:
+        inputs = history.inputs(observations[running], running)
+        outputs, actions = image.runner.run(inputs)
+        acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
+        history.add(
+            np.where(acts, outputs, image.runner.safe_action()[1]),
+            running,
+            np.where(acts, observations[running], np.float32(np.nan)),
+        )
+        still_running = []
+        for i, values in zip(running, inputs, strict=True):
+            seen[i].append(values.copy())
+        for i, action in zip(running, actions, strict=True):
+            done[i].append(action)
+            observation, reward, terminated, truncated, _ = environments[i].step(action)
+            observations[i] = observation
+            rewards[i].append(float(reward))
+            is_terminal[i] = bool(terminated)
+            if not terminated and not truncated:
+                still_running.append(i)
+        running = still_running
+    for environment in environments:
+        environment.close()
+    step_s = image.step_interval_us * 1e-6
+    return [
+        Episode(
+            np.array(seen[i]),
+            np.array(done[i]),
+            np.array(rewards[i]),
+            seed=seed + i,
+            step_s=step_s,
+            terminated=is_terminal[i],
+        )
+        for i in range(count)
+    ]
+
+
+def make_gymnasium_environment(image: PolicyImage) -> Any:
+    """Gymnasium's environment of the image's name; its spaces must be those of the contract."""
+    import gymnasium
+
+    name = name_in_gymnasium(image.environment)
+    if name not in gymnasium.registry:  # MODULE:ID would import what the image says
+        raise UnknownNameError(
+            f"gymnasium has no environment {image.environment}: leave out --in gymnasium to use "
+            "the core's simulator"
+        )
+    if image.experiment in experiments.list_experiments():
+        experiments.install_requirements(image.experiment)
+        if "mujoco" in experiments.requirements(image.experiment):
+            silence_mujoco()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # Gymnasium has newer versions
+            environment = gymnasium.make(name, disable_env_checker=True)
+    except gymnasium.error.Error as error:
+        raise UnknownNameError(
+            f"gymnasium has no environment {image.environment} ({error}): "
+            f"leave out --in gymnasium to use the core's simulator"
+        ) from None
+    space = environment.action_space
+    minimum = [channel.minimum for channel in image.actions]
+    maximum = [channel.maximum for channel in image.actions]
+    if (
+        environment.observation_space.shape
+        not in ((len(image.observations),), (len(image.contract.observations),))
+        or not isinstance(space, gymnasium.spaces.Box)
+        or space.low.tolist() != minimum
+        or space.high.tolist() != maximum
+    ):
+        raise BoardMismatchError(
+            f"gymnasium's {image.environment} takes other observations or actions than the policy "
+            f"of {image.origin}: use the gymnasium version that pyproject.toml names"
+        )
+    return environment
+
+
+def core_outcomes(
+    image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
+) -> list[Outcome]:
+    """Of the core's simulator: the episodes that a board with this seed evaluates."""
+    command = simulator(image, episodes, seed, "starts", hyperparameters)
+    said, rows = simulated(command, image)
+    starts = rows[:, : len(image.observations)]
+    return [
+        Outcome(float(value), int(steps), bool(terminated), start)
+        for value, steps, terminated, start in zip(
+            said["returns"], said["steps"], said["terminated"], starts, strict=True
+        )
+    ]
+
+
+def core_episodes(
+    image: PolicyImage, episodes: int, seed: int, hyperparameters: Mapping[str, float]
+) -> list[Episode]:
+    """The same episodes, step by step."""
+    command = simulator(image, episodes, seed, "steps", hyperparameters)
+    said, rows = simulated(command, image)
+    seen = len(image.observations)
+    ends = np.cumsum([0, *said["steps"]])
+    return [
+        Episode(
+            observations=rows[begin:end, :seen],
+            actions=rows[begin:end, seen:-1],
+            rewards=rows[begin:end, -1].astype(float),
+            seed=seed,
+            step_s=float(said["step_s"]),
+            terminated=bool(said["terminated"][number]),
+            number=number,
+        )
+        for number, (begin, end) in enumerate(pairwise(ends))
+    ]
+
+
+def simulator(
+    image: PolicyImage, episodes: int, seed: int, kept: str, hyperparameters: Mapping[str, float]
+) -> list[str]:
+    """The command line of host/native/simulate.cpp, which is built."""
+    target = f"simulate-{image.experiment}"
+    board = experiments.native_board(image.experiment)
+    experiments.install_requirements(image.experiment)
+    program = cmake.build_targets(board, [target]) / target
+    known = {entry.name for entry in experiments.describe(image.experiment).hyperparameters}
+    given = [f"{name}={value}" for name, value in hyperparameters.items() if name in known]
+    return [str(program), str(episodes), str(seed), kept, *given]
+
+
+def simulated(command: Sequence[str], image: PolicyImage) -> tuple[dict[str, Any], Float32Array]:
+    """What the program says, and its rows (steps, observation_dim + action_dim + 1)."""
+    result = subprocess.run(command, input=image.data, capture_output=True, timeout=LONGEST_S)
+    if result.returncode == 1:
+        raise VerificationError(f"{image.origin}: {result.stderr.decode().strip()}")
+    width = len(image.observations) + len(image.actions) + 1
+    try:
+        result.check_returncode()
+        line, _, data = result.stdout.partition(b"\n")
+        said: dict[str, Any] = json.loads(line)
+        if not {"returns", "steps", "terminated", "step_s"} <= said.keys():
+            raise KeyError(line)
+        return said, np.frombuffer(data, "<f4").reshape(-1, width)
+    except (subprocess.CalledProcessError, AttributeError, KeyError, TypeError, ValueError):
+        raise BuildError(
+            f"{command[0]} ended with code {result.returncode} and printed no returns: "
+            f"delete {PROJECT.board_build('host')}, it is made again"
+        ) from None

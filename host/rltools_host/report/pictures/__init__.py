@@ -1,1 +1,0 @@
-"""Pictures of environments, each a module named as its environment."""

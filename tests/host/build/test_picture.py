@@ -1,0 +1,93 @@
+"""An environment's picture: what may be written, and where its shapes are."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from rltools_host.build import picture
+from rltools_host.build.description import Channel, Shape
+from rltools_host.documents import Unfit
+
+CHANNELS = (Channel("angle", "rad", -3, 3), Channel("torque_t-1", "1", -1, 1))
+VIEW = Shape("view", "", "-2, -1, 2, 1")
+
+
+def test_numbers_are_computed_at_each_step() -> None:
+    shapes = [
+        VIEW,
+        Shape("let", "x", "2 * cos(angle)"),
+        Shape("rod", "body", "0, -0.5, x, x / 4 - -1, max(0.1, min(0.2, abs(angle)))"),
+        Shape("line", "ground", "0, 1, sqrt(4), atan2(1, 0), 1 / 0, 1e-1"),
+    ]
+    found = picture.picture_of(shapes, CHANNELS)
+    assert found is not None
+    assert found.view == (-2, -1, 2, 1)
+    angle = np.array([0.0, 0.15, -2.0])
+    rod, line = found.drawn(CHANNELS, np.stack([angle, angle], axis=1))
+    x = 2 * np.cos(angle)
+    assert (rod.kind, rod.look) == ("rod", "body")
+    expected = np.stack([0 * x, 0 * x - 0.5, x, x / 4 + 1, [0.1, 0.15, 0.2]])
+    assert np.allclose(rod.numbers, expected)
+    assert np.array_equal(line.numbers[:, 2], [0, 1, 2, np.pi / 2, np.nan, 0.1], equal_nan=True)
+
+
+def test_no_shapes_are_no_picture() -> None:
+    assert picture.picture_of([], CHANNELS) is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "sentence"),
+    [
+        (("circle", "body", "0, 0"), "a circle with 2 numbers: it has x, y and the radius"),
+        (("rod", "body", "0, 0, 1, 1"), "a rod with 4 numbers: it has x, y of both ends"),
+        (("line", "body", "0, 0, 1, 1, 2"), "a line with 5 numbers"),
+        (("area", "body", "0, 0, 1, 1"), "a area with 4 numbers: it has x, y of three"),
+        (("blob", "body", "0, 0, 1"), 'the kind "blob": known are let, line, area'),
+        (("view", "", "0, 0, 1, 1"), 'the kind "view"'),
+        (("circle", "red", "0, 0, 1"), 'the look "red": known are body, part'),
+        (("circle", "body", "0, 0, speed"), '"speed" is no channel'),
+        (("circle", "body", "0, 0, sin"), '"sin" is no channel'),
+        (("let", "2x", "1"), '"2x" is no name'),
+        (("let", "x", "1, 2"), '"x" is no name'),
+        (("circle", "body", "0, 0, angle ** 2"), "is none of numbers"),
+        (("circle", "body", "0, 0, angle // 2"), "is none of numbers"),
+        (("circle", "body", "0, 0, exp(angle)"), "is none of numbers"),
+        (("circle", "body", "0, 0, sin(angle, angle)"), "is none of numbers"),
+        (("circle", "body", "0, 0, angle.real"), "is none of numbers"),
+        (("circle", "body", "0, 0, 1j"), "is none of numbers"),
+        (("circle", "body", "0, 0, True"), '"True" is no channel|is none of numbers'),
+        (("circle", "body", "0, 0, (lambda: 1)()"), "is no list of expressions"),
+        (("circle", "body", "0, 0, angle[0]"), "is no list of expressions"),
+        (("circle", "body", "0, 0, 'a'"), "is no list of expressions"),
+        (("circle", "body", "0, 0, (("), "is no list of expressions"),
+        (("circle", "body", "0, 0, 1), (1"), "is no list of expressions|is none of numbers"),
+        (("circle", "body", ""), "is no list of expressions"),
+        (("circle", "body", "1" * 500), "is no list of expressions in up to 400"),
+        (("circle", "body", "(" * 199 + ")" * 199), "is none of numbers|is no list"),
+        (("circle", "body", "0, 0, " + "-" * 300 + "1"), "is no list of expressions"),
+        (("circle", "body", "0, 0, " + "9" * 350), "is none of numbers"),
+        (("circle", "body", "0, 0, 1e999"), "is none of numbers"),
+    ],
+)
+def test_what_is_no_shape_is_refused(shape: tuple[str, str, str], sentence: str) -> None:
+    with pytest.raises(Unfit, match=r"^shape 1 of the picture: ") as error:
+        picture.picture_of([VIEW, Shape(*shape)], CHANNELS)
+    assert re.search(sentence, str(error.value))
+
+
+@pytest.mark.parametrize(
+    "view", ["0, 0, 1", "0, 0, angle, 1", "1, 0, 0, 1", "0, 0, 1, 1 / 0", "0, 0, 1, sqrt(0 - 1)"]
+)
+def test_a_view_is_four_numbers(view: str) -> None:
+    with pytest.raises(Unfit, match="the picture's view is"):
+        picture.picture_of([Shape("view", "", view)], CHANNELS)
+
+
+def test_the_view_comes_first_and_shapes_are_few() -> None:
+    with pytest.raises(Unfit, match="does not begin with"):
+        picture.picture_of([Shape("circle", "body", "0, 0, 1"), VIEW], CHANNELS)
+    with pytest.raises(Unfit, match="has 65 shapes: 64 at most"):
+        picture.picture_of([VIEW] * 65, CHANNELS)
