@@ -15,9 +15,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 import typer
 import typer.core
+from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.models import TyperPath
 
 import rltools_host
+from rltools_host.commands.completion import VARIABLE
+from rltools_host.commands.parameters import take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
 from rltools_host.files import FULL
 from rltools_host.hints import command_line, launcher
@@ -100,6 +103,7 @@ COMMANDS = {
         "Starts an emulated board and prints its port; Ctrl-C ends it.", "firmware", "emulate"
     ),
     "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
+    "completion": Command("Prints what makes a shell complete commands and names.", "completion"),
 }
 BENCHMARKS = {
     "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),
@@ -194,7 +198,10 @@ def load(name: str, entry: Command) -> Any:
         epilog=f"\b\nExample: rlt {entry.part('EXAMPLE')}",
         cls=OneCommand,
     )(function)
-    return typer.main.get_command(single)
+    command = typer.main.get_command(single)
+    for parameter in command.params:
+        take_whole_numbers(parameter)
+    return command
 
 
 class TopGroup(LazyGroup):
@@ -300,7 +307,11 @@ def output_lost(error: OSError) -> int:
 def run(words: Sequence[str]) -> int:
     """The exit code of a command; whatever goes wrong is one line on the error stream."""
     try:
-        code = app(list(words), prog_name=command_line(), standalone_mode=False)
+        if VARIABLE in os.environ:
+            completion_init()
+        code = app(
+            list(words), prog_name=command_line(), complete_var=VARIABLE, standalone_mode=False
+        )
         if code == Interrupted.exit_code:  # how typer passes a KeyboardInterrupt on
             raise KeyboardInterrupt
         return code if isinstance(code, int) else 0

@@ -13,6 +13,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from rltools_host.commands import parameters
 from rltools_host.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
@@ -20,10 +21,21 @@ Output = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder.")
 ]
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's folder, its name under runs/, or: latest.")
+    str,
+    typer.Argument(
+        metavar="RUN",
+        help="A run's folder, its name under runs/, or: latest.",
+        autocompletion=parameters.runs,
+    ),
 ]
 BoardOption = Annotated[
-    str, typer.Option("--board", metavar="BOARD", help="A name that `rlt boards` lists.")
+    str,
+    typer.Option(
+        "--board",
+        metavar="BOARD",
+        help="A name that `rlt boards` lists.",
+        autocompletion=parameters.boards,
+    ),
 ]
 Port = Annotated[
     str | None,

@@ -13,6 +13,7 @@ import typer
 
 from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import evaluation_options
+from rltools_host.commands import parameters
 from rltools_host.commands.options import Json
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
@@ -206,6 +207,7 @@ def command(
             metavar="[EXPERIMENT]",
             help="An experiment, such as pendulum-td3, or a task of Gymnasium's: gym:Hopper-v5, "
             "gym:MODULE:ID, gym:FILE.py:CLASS.",
+            autocompletion=parameters.experiments,
         ),
     ] = None,
     board: Annotated[
@@ -214,6 +216,7 @@ def command(
             metavar="BOARD",
             help="Where to train: a name of `rlt boards`. [default: the emulated qemu-cortex-m7; "
             "host-threads if the experiment does not fit there]",
+            autocompletion=parameters.boards,
         ),
     ] = None,
     seed: Annotated[
@@ -224,7 +227,11 @@ def command(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Set a hyperparameter; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Set a hyperparameter, or a task's size; may be repeated.",
+        ),
     ] = None,
     set_file: Annotated[
         Path | None,
@@ -236,7 +243,9 @@ def command(
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Resume a paused run or group."),
+        typer.Option(
+            metavar="RUN", help="Resume a paused run or group.", autocompletion=parameters.runs
+        ),
     ] = None,
     port: Annotated[
         str | None,

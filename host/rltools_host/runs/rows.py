@@ -22,6 +22,7 @@ class Progress(Struct, frozen=True):
     episodes: Whole
     last_return: Number | None
     best_return: Number | None
+    episode_length: Number | None = None
 
 
 class Evaluation(Struct, frozen=True):

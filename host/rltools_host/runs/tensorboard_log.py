@@ -49,6 +49,29 @@ class TensorBoardLog:
         if summary:
             self._pending.append(_record(_event(step, _bytes_field(5, summary), wall_time)))
 
+    def add_hyperparameters(self, values: Mapping[str, float | int | str]) -> None:
+        """For the table HPARAMS: the session_start_info of TensorBoard's plugin hparams."""
+        entries = b"".join(
+            _bytes_field(
+                1,
+                _bytes_field(1, name.encode())
+                + _bytes_field(
+                    2,
+                    _bytes_field(3, value.encode())
+                    if isinstance(value, str)
+                    else struct.pack("<Bd", 0x11, value),
+                ),
+            )
+            for name, value in values.items()
+        )
+        started = struct.pack("<Bd", 0x29, time.time())
+        content = _bytes_field(3, entries + started)
+        plugin = _bytes_field(1, b"hparams") + _bytes_field(2, content)
+        metadata = _bytes_field(1, plugin)
+        tag = _bytes_field(1, b"_hparams_/session_start_info")
+        summary = _bytes_field(1, tag + _bytes_field(9, metadata))
+        self._pending.append(_record(_event(0, _bytes_field(5, summary))))
+
     def flush(self) -> None:
         """Writes what was added, as whole records."""
         if not self._pending:

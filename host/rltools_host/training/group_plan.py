@@ -22,8 +22,16 @@ from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import find_group, new_run_path, require_empty
 from rltools_host.runs.task import Task
 from rltools_host.training.board import build_program
-from rltools_host.training.hyperparameters import OPTION
-from rltools_host.training.plan import Built, Plan, TrainingRequest, environments_of, make_plan
+from rltools_host.training.hyperparameters import OPTION, setting_texts
+from rltools_host.training.plan import (
+    Built,
+    Plan,
+    TrainingRequest,
+    environments_of,
+    make_plan,
+    with_sizes_of_task,
+)
+from rltools_host.training.words import own_names
 
 MOST_SEEDS = 1000
 THREADS_UNLESS_SAID = 2  # of a board that takes threads: kernels/threads/pool.h
@@ -55,7 +63,7 @@ class GroupRequest:
 
 def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
     """A new group's plan, after all has been checked and built, and its request as it holds."""
-    training = request.training
+    training = with_sizes_of_task(request.training)
     if training.out is not None:
         require_empty(training.out)
     plan = plan_runs(training, request.seeds[0], request.variants, request.jobs)
@@ -90,20 +98,21 @@ def plan_runs(
 def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
     """With a file's values among the settings, as group.json has no file; and with the steps apart,
     as the group may go on to another total."""
-    settings = list(training.settings)
+    texts = own_names(plan.description, setting_texts(training.settings))
     if training.set_file is not None:
-        given = {name_of(setting) for setting in settings} | {"seed"}
-        if training.steps is not None:
-            given.add("steps")
-        texts = training.set_file.texts.items()
-        settings += [f"{name}={text}" for name, text in texts if name not in given]
-    others = tuple(setting for setting in settings if name_of(setting) != "steps")
-    steps = training.steps if len(others) == len(settings) else plan.steps
-    return replace(training, settings=others, steps=steps, set_file=None)
-
-
-def name_of(setting: str) -> str:
-    return setting.partition("=")[0].strip()
+        of_file = own_names(plan.description, training.set_file.texts)
+        left_out = {"seed"} if training.steps is None else {"seed", "steps"}
+        texts = {
+            **texts,
+            **{
+                name: text
+                for name, text in of_file.items()
+                if name not in texts and name not in left_out
+            },
+        }
+    steps = plan.steps if "steps" in texts else training.steps
+    settings = tuple(f"{name}={text}" for name, text in texts.items() if name != "steps")
+    return replace(training, settings=settings, steps=steps, set_file=None)
 
 
 def create(request: GroupRequest, plan: Plan) -> GroupFolder:

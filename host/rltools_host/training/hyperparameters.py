@@ -14,6 +14,7 @@ from rltools_host.build.description import ExperimentDescription, Parameter
 from rltools_host.documents import Line, Unfit, Value, shown, typed
 from rltools_host.errors import DamagedFileError, RltError, UsageError
 from rltools_host.files import parse_json
+from rltools_host.training.words import own_names
 
 OPTION = "--set-file"
 LARGEST = 1_000_000  # bytes
@@ -80,7 +81,7 @@ def given_values(
         texts["seed"] = str(seed)
     if steps is not None:
         texts["steps"] = str(steps)
-    texts = setting_texts(settings, texts)
+    texts = own_names(description, setting_texts(settings, texts))
     of_file = {} if set_file is None else file_values(description, set_file)
     return of_file | {
         name: parse_value(description.hyperparameter(name), text) for name, text in texts.items()
@@ -107,7 +108,7 @@ def file_values(description: ExperimentDescription, set_file: SetFile) -> Values
     try:
         return {
             name: parse_value(description.hyperparameter(name), text)
-            for name, text in set_file.texts.items()
+            for name, text in own_names(description, set_file.texts).items()
         }
     except RltError as error:
         raise type(error)(f"{OPTION} {set_file.path}: {error}") from None

@@ -8,6 +8,7 @@ they are called wherever a person or another program reads them.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.tensorboard_log import TensorBoardLog
 
-LOSS = "_loss"
+RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
+SAME_METRICS = {"kl": "approx_kl"}
 NEW_EPISODES = (
     "new episodes begin, as a checkpoint cannot hold those of Gymnasium's: the run goes on, but "
     "not with the bits of one that was never stopped"
@@ -68,28 +70,51 @@ def without_null(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: math.nan if value is None else value for name, value in row.items()}
 
 
-def scalars_of(report: Report, names: Sequence[str]) -> dict[str, float]:
-    """What TensorBoard plots of a report."""
-    if isinstance(report, Evaluation):
+class EpisodeLengths:
+    """The mean length of the episodes that ended within the last reports: steps between two reports
+    over episodes that ended between them, of all environments."""
+
+    def __init__(self, first_step: int = 0) -> None:
+        self._ends: deque[tuple[int, int]] = deque(maxlen=RECENT + 1)  # steps, episodes
+        if first_step == 0:
+            self._ends.append((0, 0))
+
+    def take(self, report: TrainingProgress) -> float:
+        """Of the reports up to this one; not a number before an episode has ended."""
+        if not self._ends or report.episodes > self._ends[-1][1]:
+            self._ends.append((report.step, report.episodes))
+        (first, before), (last, ended) = self._ends[0], self._ends[-1]
+        return (last - first) / (ended - before) if ended > before else math.nan
+
+
+class Scalars:
+    """What TensorBoard plots, by the tags of Stable-Baselines3."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._episodes = 0
+        self._returns: deque[float] = deque(maxlen=RECENT)
+
+    def of(self, report: Report, length: float, time_s: float) -> dict[str, float]:
+        """length: of episodes; time_s: in training."""
+        if isinstance(report, Evaluation):
+            return {"eval/mean_reward": report.return_mean, "eval/std_reward": report.return_std}
+        if report.episodes > self._episodes and math.isfinite(report.last_return):
+            self._returns.append(report.last_return)
+        self._episodes = report.episodes
+        mean = sum(self._returns) / len(self._returns) if self._returns else math.nan
         return {
-            "evaluation/return_mean": report.return_mean,
-            "evaluation/return_std": report.return_std,
-            "evaluation/return_min": report.return_min,
-            "evaluation/return_max": report.return_max,
+            "rollout/ep_rew_mean": mean,
+            "rollout/ep_len_mean": length,
+            "time/fps": report.step / time_s if time_s > 0 else math.nan,
+            "train/n_updates": report.updates,
+            **{tag(name): value for name, value in named(report, self._names).items()},
         }
-    return {
-        "training/return": report.last_return,
-        "training/best_return": report.best_return,
-        "training/episodes": report.episodes,
-        **{tag(name): value for name, value in named(report, names).items()},
-    }
 
 
 def tag(name: str) -> str:
-    """Of a metric: `loss/critic_1`, `metrics/entropy`."""
-    if name.endswith(LOSS):
-        return f"loss/{name.removesuffix(LOSS)}"
-    return f"metrics/{name}"
+    """Of a metric: `train/actor_loss`; by the name that Stable-Baselines3 has for it."""
+    return f"train/{SAME_METRICS.get(name, name)}"
 
 
 class ReportLog:
@@ -105,12 +130,18 @@ class ReportLog:
         metric_names: Sequence[str],
         tensorboard: bool,
         first_step: int | None,
+        hyperparameters: Mapping[str, float | int | str],
     ) -> None:
         self.disk_error: DiskError | None = None  # the first one
         self._folder = folder
         self._metric_names = metric_names
+        self._lengths = EpisodeLengths(first_step or 0)
+        self._scalars = Scalars(metric_names)
         self._rows: list[dict[str, Any]] = []
-        self._log = TensorBoardLog(folder.path, first_step) if tensorboard else None
+        self._log: TensorBoardLog | None = None
+        if tensorboard:
+            self._log = TensorBoardLog(folder.path, first_step)
+            self._log.add_hyperparameters(hyperparameters)
 
     @property
     def is_written(self) -> bool:
@@ -126,8 +157,11 @@ class ReportLog:
             row |= {"kind": "event", "step": step, "severity": event.severity, "text": event.text}
         else:
             row |= row_of(event, self._metric_names)
+            length = math.nan
+            if isinstance(event, TrainingProgress):
+                row["episode_length"] = length = self._lengths.take(event)
             if self._log is not None:
-                self._log.add(event.step, scalars_of(event, self._metric_names))
+                self._log.add(event.step, self._scalars.of(event, length, time_s))
         self._rows.append(row)
 
     def flush(self) -> None:

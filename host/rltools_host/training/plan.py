@@ -31,6 +31,7 @@ from rltools_host.training.hyperparameters import (
     default_values,
     given_values,
 )
+from rltools_host.training.words import with_sizes
 
 DEFAULT_BOARD = "qemu-cortex-m7"
 # A run that would end before its first evaluation is evaluated so often: no bit depends on that.
@@ -101,6 +102,13 @@ class Plan:
         return int(self.hyperparameters["steps"])
 
     @property
+    def searchable(self) -> dict[str, float | int | str]:
+        """What TensorBoard's table of hyperparameters has."""
+        names = {"algorithm": self.description.algorithm, "board": self.board.name}
+        names |= {"environment": str(self.description.environment["name"])}
+        return {**names, **self.hyperparameters}
+
+    @property
     def first_step(self) -> int:
         return self.checkpoint.step if self.checkpoint else 0
 
@@ -145,12 +153,21 @@ class Plan:
 def open_plan(request: TrainingRequest) -> Iterator[Plan]:
     """The plan of a request; as long as it is open, its episodes are played where the core does
     not play them."""
+    request = with_sizes_of_task(request)
     resumed, task, make_env = None, request.task, None
     if request.resume is not None:
         resumed = RunFolder.open(request.resume)
         task, make_env = task_of_resumed(request, resumed)
     with environments_of(task, make_env, is_built=request.built is not None) as server:
         yield make_plan(request, resumed, server)
+
+
+def with_sizes_of_task(request: TrainingRequest) -> TrainingRequest:
+    """A new task's sizes may be among the settings; they are the task's then."""
+    if not isinstance(request.task, TaskRequest) or request.resume is not None:
+        return request
+    task, settings = with_sizes(request.task, request.settings)
+    return replace(request, task=task, settings=settings)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 
 from rltools_host.clients.messages import Evaluation, StatusText, TrainingProgress
 from rltools_host.link.framing import printable
-from rltools_host.training.metrics_log import evaluation_of, named, progress_of
+from rltools_host.training.metrics_log import EpisodeLengths, evaluation_of, named, progress_of
 
 RATE_WINDOW_S = 5.0
 
@@ -38,6 +38,7 @@ class TrainingView:
     episodes: int = 0
     last_return: float = math.nan
     best_return: float = math.nan
+    episode_length: float = math.nan  # mean of the last ones
     metrics: dict[str, float] = field(default_factory=dict)  # the newest that is known of each
     evaluation: Evaluation | None = None
     evaluation_points: list[Point] = field(default_factory=list)
@@ -50,6 +51,7 @@ class TrainingView:
     def __post_init__(self) -> None:
         self.step = self.first_step
         self.metrics = dict.fromkeys(self.metric_names, math.nan)
+        self._lengths = EpisodeLengths()
         self.began: float | None = None
         self._history: deque[tuple[float, int]] = deque([(self.clock(), self.first_step)])
 
@@ -83,6 +85,7 @@ class TrainingView:
         if event.episodes > self.episodes and math.isfinite(event.last_return):
             self.episode_points.append((event.step, event.last_return))
         self.updates, self.episodes = event.updates, event.episodes
+        self.episode_length = self._lengths.take(event)
         self.last_return, self.best_return = event.last_return, event.best_return
         metrics = named(event, self.metric_names)
         self.metrics |= {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -116,7 +116,9 @@ class TrainingRun:
         self._folder = self._open_folder()
         try:
             first = plan.first_step + 1 if plan.resumed else None
-            self._reports = ReportLog(self._folder, self._metric_names, tensorboard, first)
+            self._reports = ReportLog(
+                self._folder, self._metric_names, tensorboard, first, plan.searchable
+            )
             view = self._make_view()
             self._screen = make_screen_of(view)
             try:

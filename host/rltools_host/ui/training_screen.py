@@ -89,6 +89,8 @@ def plain_line(view: TrainingView, with_evaluation: bool) -> str:
         parts.append(f"return {evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}")
     elif math.isfinite(view.last_return):
         parts.append(f"last return {view.last_return:.1f}")
+    if math.isfinite(view.episode_length):
+        parts.append(f"length {number(view.episode_length)}")
     name, value = next(iter(view.metrics.items()), ("", math.nan))
     if math.isfinite(value):
         parts.append(f"{words(name)} {number(value)}")
@@ -235,6 +237,7 @@ def figures(view: TrainingView, width: int) -> list[Text]:
             ("return in evaluation", evaluated),
             ("last episode", number(view.last_return)),
             ("best", number(view.best_return)),
+            ("episode length", number(view.episode_length)),
         ),
         figure_line(*metric_pairs(view, width)),
     ]

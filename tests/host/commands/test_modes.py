@@ -46,6 +46,7 @@ def of(words: str, *noted: str, when: str = "") -> Way:
 WAYS = (
     of("boards", "boards.run"),
     of("compare a b", "compare.run"),
+    of("completion bash"),
     of("confirm --board host", "policies.confirm"),
     of("demo", "demo.run"),
     of("doctor", "doctor.run"),

@@ -411,6 +411,31 @@ def test_tensorboard_log(tmp_path: Path) -> None:
     assert second.step == 4_000_000_000
 
 
+def test_tensorboards_table_of_hyperparameters(tmp_path: Path) -> None:
+    from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
+
+    log = TensorBoardLog(tmp_path)
+    log.add_hyperparameters({"learning_rate": 3e-4, "seed": 4, "board": "höst"})
+    log.flush()
+    log.close()
+    _, event = read_events(log.path)
+    (value,) = event.summary.value
+    assert value.tag == "_hparams_/session_start_info"
+    assert value.metadata.plugin_data.plugin_name == "hparams"
+    data = HParamsPluginData()
+    data.ParseFromString(value.metadata.plugin_data.content)
+    assert data.version == 0
+    assert data.session_start_info.start_time_secs > 1.7e9
+    found = data.session_start_info.hparams
+    assert {name: found[name].WhichOneof("kind") for name in found} == {
+        "learning_rate": "number_value",
+        "seed": "number_value",
+        "board": "string_value",
+    }
+    assert found["learning_rate"].number_value == 3e-4
+    assert found["board"].string_value == "höst"
+
+
 def test_tensorboard_log_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = TensorBoardLog(tmp_path)
     before = log.path.read_bytes()

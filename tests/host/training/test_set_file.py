@@ -115,7 +115,7 @@ def test_a_group_keeps_the_values_and_not_the_file(tmp_path: Path) -> None:
     plan = Plan(EXPERIMENT, load_board("host"), values)
     kept = as_stored(request, plan)
     assert (kept.set_file, kept.steps) == (None, 60)
-    assert kept.settings == ("adam_beta = 0.75", "learning_rate=0.25")
+    assert kept.settings == ("adam_beta=0.75", "learning_rate=0.25")
     assert given_values(EXPERIMENT, 1, kept.steps, kept.settings) == values
     with_steps = as_stored(TrainingRequest(steps=5, set_file=request.set_file), plan)
     assert with_steps.settings == ("learning_rate=0.25", "adam_beta=0.125")

@@ -143,14 +143,18 @@ def test_metrics_are_logged_by_the_names_of_the_description(
     rows = metrics(tmp_path / "run", "progress")
     every = ["time_s", "kind", "counter", "step", "steps", "updates", "episodes"]
     named = ["value_loss", "entropy", "kl"]
-    assert [list(row) for row in rows] == [[*every, "last_return", "best_return", *named]] * 2
+    shared = [*every, "last_return", "best_return"]
+    assert [list(row) for row in rows] == [[*shared, *named, "episode_length"]] * 2
     values = [[row[name] for name in named] for row in rows]
     assert values == [[0.5, 50 / 1024, None], [0.5, 100 / 1024, None]]
-    first, second = [entry for entry in logged if "training/return" in entry[1]]
+    first, second = [entry for entry in logged if "train/n_updates" in entry[1]]
     assert (first[0], second[0]) == (50, 100)
-    assert (second[1]["loss/value"], second[1]["metrics/entropy"]) == (0.5, 100 / 1024)
-    assert len(second[1]) == 6
-    assert [step for step, values in logged if "evaluation/return_mean" in values] == [100]
+    assert (second[1]["train/value_loss"], second[1]["train/entropy"]) == (0.5, 100 / 1024)
+    assert set(second[1]) == {
+        *("rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps", "train/n_updates"),
+        *("train/value_loss", "train/entropy", "train/approx_kl"),
+    }
+    assert [step for step, values in logged if "eval/mean_reward" in values] == [100]
 
 
 def test_many_environments_step_at_once(bench: Bench, tmp_path: Path) -> None:

@@ -118,10 +118,10 @@ def test_plain_line_ends_with_the_first_metric() -> None:
     screen = PlainScreen(view, stream)
     evaluation = Evaluation(6240, 6240, 10, -50.0, 1.0, -60.0, -40.0)
     screen.take(evaluation)
-    assert stream.getvalue().endswith("return -50.0 ± 1.0   policy loss 0.724\n")
+    assert stream.getvalue().endswith("return -50.0 ± 1.0   length 200.0   policy loss 0.724\n")
     view.metrics["policy_loss"] = math.nan
     screen.take(evaluation)
-    assert stream.getvalue().endswith("return -50.0 ± 1.0\n")
+    assert stream.getvalue().endswith("return -50.0 ± 1.0   length 200.0\n")
 
 
 def test_steps_past_the_end_leave_no_time() -> None:

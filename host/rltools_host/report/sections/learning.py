@@ -136,14 +136,18 @@ def legend(figure: Figure, axes: Axes, is_wide: bool) -> None:
 def metrics(data: RunData) -> Section | None:
     progress = data.rows("progress")
     steps = values_of(progress, "step")
-    names = dict.fromkeys(name for row in progress for name in metric_names(row))
+    own = dict.fromkeys(name for row in progress for name in metric_names(row))
+    names = [*own, "episode_length"]
     curves = {name: Curve(steps, values_of(progress, name)).finite() for name in names}
     known = {name: curve for name, curve in curves.items() if curve.steps.size}
+    if known.keys() == {"episode_length"}:
+        return None
     if not known:
         return None
     count = columns(len(known))
     width = (PAGE - (count - 1) * GAP) // count
     meanings = {metric.name: metric.description for metric in data.metrics_described}
+    meanings["episode_length"] = "Mean steps of the training episodes that ended lately."
     figures = "".join(
         f"<figure>{small_curve(words(name), curve, width)}"
         f"<figcaption>{text(meanings.get(name, ''))}</figcaption></figure>\n"
