@@ -139,12 +139,6 @@ def test_mismatch_names_both(expected: tuple[str, int, str], sentence: str) -> N
             session.node.require(identity, *expected, "flash it")
 
 
-def test_stack_use() -> None:
-    with FakeBoard(DIALECT) as board:
-        session, _ = connect(board)
-        assert session.node.stack_use() == {"stack": 4096, "stack_peak": 1024}
-
-
 # -- several nodes on the link ---------------------------------------------------------------------
 
 

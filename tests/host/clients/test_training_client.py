@@ -127,6 +127,7 @@ def refuse(link: ScriptedLink, state: int, silent: int = 0) -> None:
         if message.command == DIALECT.MAV_CMD_REQUEST_MESSAGE:
             link.put(identity_message(state))
         elif message.confirmation >= silent:
+            link.put(text(3, b"not now"))
             link.put(acknowledgement(message.command, DIALECT.MAV_RESULT_DENIED))
 
     link.answer = answer
@@ -136,8 +137,10 @@ def refuse(link: ScriptedLink, state: int, silent: int = 0) -> None:
 def test_refused_command(state: int, name: str) -> None:
     link, training = scripted()
     refuse(link, state)
-    with pytest.raises(TrainingFaultError, match=f"the script is {name} and refuses to start"):
-        training.start()
+    for verb in ("start", "resume", "pause"):
+        sentence = rf'script is {name} and refuses to {verb}: .* \(it says "not now"\)'
+        with pytest.raises(TrainingFaultError, match=sentence):
+            getattr(training, verb)()
 
 
 def test_repeated_command_that_was_carried_out_at_first_is_no_error() -> None:

@@ -195,12 +195,13 @@ def test_damaged_run_file(template: Path, tmp_path: Path, data: st.DataObject) -
     check(template, tmp_path, "run.json", text_of(data.draw(damaged(document))))
 
 
+@pytest.mark.parametrize("name", ["run.json", "metrics.jsonl"])
 @pytest.mark.usefixtures("bench")
 @MANY
 @given(st.data())
-def test_damaged_bytes_of_the_run_file(template: Path, tmp_path: Path, data: st.DataObject) -> None:
-    content = (template / "run.json").read_bytes()
-    check(template, tmp_path, "run.json", data.draw(damaged_bytes(content)))
+def test_damaged_bytes(template: Path, tmp_path: Path, name: str, data: st.DataObject) -> None:
+    content = (template / name).read_bytes()
+    check(template, tmp_path, name, data.draw(damaged_bytes(content)))
 
 
 @pytest.mark.usefixtures("bench")
@@ -210,14 +211,6 @@ def test_damaged_metrics(template: Path, tmp_path: Path, data: st.DataObject) ->
     rows = [json.loads(line) for line in (template / "metrics.jsonl").read_bytes().splitlines()]
     lines = [text_of(row) for row in data.draw(damaged(rows))]
     check(template, tmp_path, "metrics.jsonl", b"".join(line + b"\n" for line in lines))
-
-
-@pytest.mark.usefixtures("bench")
-@MANY
-@given(st.data())
-def test_damaged_bytes_of_metrics(template: Path, tmp_path: Path, data: st.DataObject) -> None:
-    content = (template / "metrics.jsonl").read_bytes()
-    check(template, tmp_path, "metrics.jsonl", data.draw(damaged_bytes(content)))
 
 
 @pytest.mark.usefixtures("bench")

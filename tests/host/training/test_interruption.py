@@ -169,14 +169,6 @@ def test_damaged_checkpoint_is_not_resumed(interrupted: tuple[Bench, Path, Inter
     assert len(bench.boards) == 1, "a damaged checkpoint must not reach a board"
 
 
-def test_checkpoint_that_the_board_refuses(interrupted: tuple[Bench, Path, Interrupted]) -> None:
-    bench, run, _ = interrupted
-    bench.faults = Faults(flip_upload=True)
-    with pytest.raises(DamagedFileError, match="refuses the checkpoint: checkpoint refused: the"):
-        bench.train(run, resume=str(run))
-    is_valid(run)
-
-
 def test_second_interrupt_quits_at_once(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

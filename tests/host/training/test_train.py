@@ -236,13 +236,6 @@ def test_restored_state_that_differs_from_the_checkpoint(
     assert is_valid(run)["state_sha256"] == state
 
 
-def test_wrong_crc32_of_a_file(bench: Bench, tmp_path: Path) -> None:
-    bench.faults = Faults(wrong_crc32=True)
-    with pytest.raises(VerificationError, match=r"/checkpoint.rltc arrived .* with CRC-32"):
-        bench.train(tmp_path / "run")
-    assert is_valid(tmp_path / "run")["state"] == "failed"
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

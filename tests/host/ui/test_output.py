@@ -216,38 +216,28 @@ def test_interrupt_at_any_time_shows_no_traceback(words: list[str]) -> None:
             assert whole.startswith(result.stderr.removesuffix("interrupted\n"))
 
 
-def test_second_interrupt_ends_at_once() -> None:
+SECOND_INTERRUPT = """
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+    except KeyboardInterrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+INTERRUPT_IN_A_DESTRUCTOR = """
+    class Closing:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+    Closing()
+"""
+
+
+@pytest.mark.parametrize("interrupts", [SECOND_INTERRUPT, INTERRUPT_IN_A_DESTRUCTOR])
+def test_second_interrupt_or_one_in_a_destructor_ends_at_once(interrupts: str) -> None:
     program = (
         "import os, signal, time\n"
         "from rltools_host import cli\n"
-        "def run(words):\n"
-        "    try:\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "        time.sleep(10)\n"
-        "    except KeyboardInterrupt:\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "        time.sleep(10)\n"
-        "cli.run = run\n"
-        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-        "cli.main(['boards'])\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, timeout=60
-    )
-    assert (result.returncode, result.stderr) == (-signal.SIGINT, "")
-
-
-def test_interrupt_in_a_destructor_is_not_dropped() -> None:
-    program = (
-        "import os, signal, time\n"
-        "from rltools_host import cli\n"
-        "class Closing:\n"
-        "    def __del__(self):\n"
-        "        os.kill(os.getpid(), signal.SIGINT)\n"
-        "        time.sleep(0.1)\n"
-        "def run(words):\n"
-        "    Closing()\n"
-        "    time.sleep(10)\n"
+        f"def run(words):{interrupts}    time.sleep(10)\n"
         "cli.run = run\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "cli.main(['boards'])\n"
