@@ -77,7 +77,8 @@ def damaged(draw: st.DrawFn, document: Any) -> Any:
     """The document with one to three things replaced, removed or added."""
     result = copy.deepcopy(document)
     for _ in range(draw(st.integers(1, 3))):
-        found = list(places(result))
+        # Not within what is nested 900 deep: twice that is more than json.dumps and printing take.
+        found = [place for place in places(result) if len(place) < 40]
         if not found:
             break
         *path, last = draw(st.sampled_from(found))
