@@ -158,7 +158,7 @@ class Evaluation:
             f"worst {one_decimal(min(self.returns))}   "
             f"median {one_decimal(float(np.median(self.returns)))}   "
             f"best {one_decimal(max(self.returns))}",
-            f"  length   {self.lengths_text()}",
+            f"  length   {'   '.join(self.lengths())}",
         ]
         if self.success_rate is not None:
             lines.append(
@@ -167,17 +167,19 @@ class Evaluation:
             )
         return [*lines, *self.worst_lines()]
 
-    def lengths_text(self) -> str:
+    def lengths(self) -> list[str]:
         """How many steps the episodes have, and how they end."""
-        lengths = [outcome.steps for outcome in self.outcomes]
+        steps = [outcome.steps for outcome in self.outcomes]
         terminated = sum(outcome.terminated for outcome in self.outcomes)
-        if min(lengths) == max(lengths):
-            text = f"{lengths[0]:,} steps"
+        if min(steps) == max(steps):
+            parts = [f"{steps[0]:,} steps"]
         else:
-            text = f"{np.mean(lengths):,.0f} steps   shortest {min(lengths):,}   " + (
-                f"longest {max(lengths):,}"
-            )
-        return f"{text}   {terminated} of {self.episodes} terminated"
+            parts = [
+                f"{np.mean(steps):,.0f} steps",
+                f"shortest {min(steps):,}",
+                f"longest {max(steps):,}",
+            ]
+        return [*parts, f"{terminated} of {self.episodes} terminated"]
 
     def worst_lines(self) -> list[str]:
         """A line each; what differs from the others' beginnings is told."""

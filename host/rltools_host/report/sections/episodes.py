@@ -126,7 +126,7 @@ def all_episodes(data: RunData) -> Section | None:
         f"Every one of the {evaluation.episodes} evaluation episodes, {text(evaluation.simulator)}"
         f"{seeds_of(evaluation)}: worst {number(min(evaluation.returns), 1)}, median "
         f"{number(float(np.median(evaluation.returns)), 1)}, best "
-        f"{number(max(evaluation.returns), 1)}. Length: {text(evaluation.lengths_text())}."
+        f"{number(max(evaluation.returns), 1)}. Length: {text(', '.join(evaluation.lengths()))}."
     )
     strip = return_strip(evaluation.returns, evaluation.success_return)
     return Section("All evaluation episodes", lead, strip + worst_table(evaluation))
