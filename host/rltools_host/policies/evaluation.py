@@ -124,6 +124,11 @@ class Evaluation:
             if varies[index]
         ]
 
+    def begun_from(self, worst: Mapping[str, Any]) -> tuple[str, str]:
+        """Which one of worst() it is, and what is unusual in its beginning."""
+        which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
+        return which, ", ".join(self.unusual(worst["start"])) or "where all begin"
+
     def document(self) -> dict[str, Any]:
         """What --json prints."""
         lengths = [outcome.steps for outcome in self.outcomes]
@@ -185,8 +190,7 @@ class Evaluation:
         """A line each; what differs from the others' beginnings is told."""
         lines: list[str] = []
         for worst in self.worst() if self.episodes > MOST_WORST else ():
-            which = f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}"
-            start = ", ".join(self.unusual(worst["start"])) or "where all begin"
+            which, start = self.begun_from(worst)
             end = ", terminated" if worst["terminated"] else ""
             lines.append(
                 f"  {'worst' if not lines else '     '}    {one_decimal(worst['return'])} "

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.hints import near_path
 from rltools_host.report.group_page import (
+    Points,
     VariantCurve,
     curve_of,
-    evaluations,
     finished_where_any,
+    interval_text,
     learning_curves,
+    points_of,
     returns_table,
     run_of,
 )
@@ -92,7 +95,7 @@ class Contender:
     def mean(self) -> float:
         return float(interquartile_mean(np.array(self.returns)))
 
-    @property
+    @cached_property
     def interval(self) -> Interval | None:
         return interval_of_mean(self.returns)
 
@@ -130,7 +133,7 @@ class Comparison:
     contenders: tuple[Contender, ...]
     notes: tuple[str, ...]
 
-    @property
+    @cached_property
     def improvements(self) -> list[Improvement]:
         return [
             Improvement(
@@ -181,33 +184,34 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
     none has."""
     if find_group(name) is None:
         alone = RunFolder.open(name)
-        seed = alone.content.seed or 0
-        yield contender(str(near_path(alone.path)), "", {seed: alone}, threshold)
+        shown_path = str(near_path(alone.path))
+        runs = {alone.content.seed or 0: alone}
+        if not (points := points_of(runs)):
+            raise UsageError(f"{shown_path} has no evaluation yet: train it first")
+        yield contender(shown_path, "", runs, points, threshold)
         return
     group = GroupFolder.open(name)
     shown_path = str(near_path(group.path))
     for variant in group.variants:
         names = [each for each in group.run_names() if each.variant == variant.name]
         begun = {each.seed: run for each in names if (run := run_of(group, each)) is not None}
-        runs = {seed: run for seed, run in finished_where_any(begun).items() if evaluations(run)}
+        chosen = finished_where_any(begun)
+        points = points_of(chosen)
+        runs = {seed: chosen[seed] for seed in points}
         label = f"{shown_path}/{variant.name}" if variant.name else shown_path
         if len(runs) < len(names):
             notes.append(f"{label}: {len(runs)} of {len(names)} runs have finished evaluations")
         if runs:
-            yield contender(label, variant.label, runs, threshold)
+            yield contender(label, variant.label, runs, points, threshold)
 
 
 def contender(
-    name: str, label: str, runs: Mapping[int, RunFolder], threshold: float | None
+    name: str, label: str, runs: Mapping[int, RunFolder], points: Points, threshold: float | None
 ) -> Contender:
-    returns = []
-    for run in runs.values():
-        values = evaluations(run)
-        if not values:
-            raise UsageError(f"{near_path(run.path)} has no evaluation yet: train it first")
-        returns.append(values[max(values)])
+    """Of runs by their seeds, all with points."""
+    returns = [values[max(values)] for values in points.values()]
     reached = None if threshold is None else reached_by(tuple(runs.values()), threshold)
-    curve = curve_of(name, label or name, runs)
+    curve = curve_of(name, label or name, points)
     contents = tuple(run.content for run in runs.values())
     return Contender(name, tuple(runs.values()), contents, tuple(returns), curve, reached)
 
@@ -348,9 +352,3 @@ def threshold_section(contenders: Sequence[Contender]) -> Section | None:
         f"{number(contenders[0].reached.threshold, 1)}: medians over all runs."
     )
     return Section("Threshold", lead, table(heads, rows))
-
-
-def interval_text(interval: Interval | None, digits: int = 1) -> str:
-    if interval is None:
-        return "-"
-    return " to ".join(number(value, digits) for value in interval)

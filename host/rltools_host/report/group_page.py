@@ -21,7 +21,7 @@ from rltools_host.report.markup import Html, Section, document, duration, number
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
-from rltools_host.runs.aggregates import interquartile_mean, interval_of_mean
+from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, spoken, statistics_of
@@ -64,6 +64,9 @@ def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[
 # -- curves ----------------------------------------------------------------------------------------
 
 
+Points = Mapping[int, Mapping[int, float]]  # evaluations, mean return by step, of runs by seed
+
+
 @dataclass(frozen=True)
 class VariantCurve:
     """The evaluations of a variant's runs at the steps that all of them have."""
@@ -90,7 +93,8 @@ def variant_curves(group: GroupFolder) -> list[VariantCurve]:
     for variant in group.variants:
         names = [name for name in group.run_names() if name.variant == variant.name]
         begun = {name.seed: run for name in names if (run := run_of(group, name)) is not None}
-        curves.append(curve_of(variant.name, variant.label, finished_where_any(begun)))
+        points = points_of(finished_where_any(begun))
+        curves.append(curve_of(variant.name, variant.label, points))
     return [curve for curve in curves if curve is not None]
 
 
@@ -99,10 +103,13 @@ def finished_where_any(runs: Mapping[int, RunFolder]) -> Mapping[int, RunFolder]
     return {seed: run for seed, run in runs.items() if run.content.state == "finished"} or runs
 
 
-def curve_of(name: str, label: str, runs: Mapping[int, RunFolder]) -> VariantCurve | None:
-    """Of runs by their seeds; None where no step has an evaluation of each."""
-    points = {seed: evaluations(run) for seed, run in runs.items()}
-    points = {seed: values for seed, values in points.items() if values}
+def points_of(runs: Mapping[int, RunFolder]) -> Points:
+    """Of the runs that have any."""
+    return {seed: values for seed, run in runs.items() if (values := evaluations(run))}
+
+
+def curve_of(name: str, label: str, points: Points) -> VariantCurve | None:
+    """None where no step has an evaluation of each."""
     steps = sorted(set.intersection(*map(set, points.values()))) if points else []
     if not steps:
         return None
@@ -319,11 +326,14 @@ def returns_table(rows: Sequence[tuple[str, Sequence[float]]], lead: str) -> Sec
         figures = statistics_of(returns)
         cells = [number(figures[key], 1) for key in ("mean", "std", "median", "worst")]
         mean = number(float(interquartile_mean(np.array(returns))), 1)
-        interval = interval_of_mean(returns)
-        ends = "-" if interval is None else " to ".join(number(end, 1) for end in interval)
-        lines.append((name, str(figures["runs"]), *cells, mean, ends))
+        interval = interval_text(interval_of_mean(returns), 1)
+        lines.append((name, str(figures["runs"]), *cells, mean, interval))
     heads = ("", "runs", "mean", "deviation", "median", "worst", "IQM", "95 %")
     return Section("Final returns", lead, table(heads, lines, "figures"), NARROW_TABLE)
+
+
+def interval_text(interval: Interval | None, digits: int) -> str:
+    return "-" if interval is None else " to ".join(number(end, digits) for end in interval)
 
 
 def runs(group: GroupFolder) -> Section:

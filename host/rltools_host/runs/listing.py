@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,80 +74,78 @@ def entries(folder: Path, with_members: bool = False) -> list[Entry]:
     found = []
     for name in run_names(folder, (RUN_FILE, GROUP_FILE)):
         with contextlib.suppress(OSError):  # removed meanwhile
-            entry = entry_of(folder / name, name)
-            found.append(entry)
-            if with_members and entry.is_group:
-                found += [entry_of(path, shown) for path, shown in members_of(folder / name, name)]
+            path = folder / name
+            of_group = is_group(path) and not is_run(path)
+            members = members_of(path, name) if of_group else []
+            known = group_fields(path, members) if of_group else run_fields(path)
+            found.append(entry_of(path, name, of_group, known))
+            found += members if with_members else []
     return found
 
 
-def entry_of(path: Path, name: str) -> Entry:
+def entry_of(path: Path, name: str, of_group: bool, known: Mapping[str, Any]) -> Entry:
     """OSError where it is gone."""
-    if is_group(path) and not is_run(path):
-        return group_entry(path, name)
-    fields: dict[str, Any] = {
-        "name": name,
-        "path": path,
-        "is_group": False,
-        "begun_us": begun_us(path / RUN_FILE),
-        "disk_bytes": disk_bytes(path),
-    }
+    return Entry(
+        name=name,
+        path=path,
+        is_group=of_group,
+        begun_us=begun_us(path / (GROUP_FILE if of_group else RUN_FILE)),
+        disk_bytes=disk_bytes(path),
+        **known,
+    )
+
+
+def run_fields(path: Path) -> dict[str, Any]:
     try:
         folder = RunFolder.open(path)
         run = folder.content
-        return Entry(
-            **fields,
-            state=folder.state,
-            experiment=run.experiment,
-            board=run.board,
-            seeds=() if run.seed is None else (run.seed,),
-            step=run.step,
-            steps=run.steps,
-            result=run.return_mean,
-            deviation=run.return_std,
-        )
+        return {
+            "state": folder.state,
+            "experiment": run.experiment,
+            "board": run.board,
+            "seeds": () if run.seed is None else (run.seed,),
+            "step": run.step,
+            "steps": run.steps,
+            "result": run.return_mean,
+            "deviation": run.return_std,
+        }
     except RltError as error:
-        return Entry(**fields, state=DAMAGED, problem=str(error))
+        return {"state": DAMAGED, "problem": str(error)}
 
 
-def group_entry(path: Path, name: str) -> Entry:
-    fields: dict[str, Any] = {
-        "name": name,
-        "path": path,
-        "is_group": True,
-        "begun_us": begun_us(path / GROUP_FILE),
-        "disk_bytes": disk_bytes(path),
-    }
+def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
     try:
         group = GroupFolder.open(path)
         content = group.content
     except RltError as error:
-        return Entry(**fields, state=DAMAGED, problem=str(error))
-    names = list(group.run_names())
-    members = [entry_of(member, shown) for member, shown in members_of(path, name)]
+        return {"state": DAMAGED, "problem": str(error)}
+    count = len(list(group.run_names()))
     finished = [member for member in members if member.state == FINISHED]
     figures = statistics_of([run.result for run in finished if run.result is not None])
-    states = {member.state for member in members}
-    whole = states == {FINISHED} and len(members) == len(names)
-    return Entry(
-        **fields,
-        state=FINISHED if whole else f"{len(finished)} of {len(names)} finished",
-        experiment=content.experiment,
-        board=content.board,
-        seeds=content.seeds,
-        step=sum(member.step for member in members),
-        steps=max((member.steps for member in members), default=content.steps or 0) * len(names),
-        result=figures["mean"],
-        deviation=figures["std"] if figures["runs"] != 1 else None,
-    )
+    return {
+        "state": FINISHED
+        if members and len(finished) == count
+        else f"{len(finished)} of {count} finished",
+        "experiment": content.experiment,
+        "board": content.board,
+        "seeds": content.seeds,
+        "step": sum(member.step for member in members),
+        "steps": max((member.steps for member in members), default=content.steps or 0) * count,
+        "result": figures["mean"],
+        "deviation": figures["std"] if figures["runs"] != 1 else None,
+    }
 
 
-def members_of(path: Path, name: str) -> Iterator[tuple[Path, str]]:
-    """The runs of a group that have begun, with their names."""
+def members_of(path: Path, name: str) -> list[Entry]:
+    """The runs of a group that have begun."""
     with contextlib.suppress(RltError):
-        for run in GroupFolder.open(path).run_names():
-            if is_run(path / run.folder):
-                yield path / run.folder, f"{name}/{run.folder}"
+        folders = [run.folder for run in GroupFolder.open(path).run_names()]
+        return [
+            entry_of(path / each, f"{name}/{each}", False, run_fields(path / each))
+            for each in folders
+            if is_run(path / each)
+        ]
+    return []
 
 
 def disk_bytes(path: Path) -> int:

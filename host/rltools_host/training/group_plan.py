@@ -102,13 +102,10 @@ def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
     if training.set_file is not None:
         of_file = own_names(plan.description, training.set_file.texts)
         left_out = {"seed"} if training.steps is None else {"seed", "steps"}
-        texts = {
-            **texts,
-            **{
-                name: text
-                for name, text in of_file.items()
-                if name not in texts and name not in left_out
-            },
+        texts |= {
+            name: text
+            for name, text in of_file.items()
+            if name not in texts and name not in left_out
         }
     steps = plan.steps if "steps" in texts else training.steps
     settings = tuple(f"{name}={text}" for name, text in texts.items() if name != "steps")

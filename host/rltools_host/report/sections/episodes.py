@@ -136,16 +136,11 @@ def worst_table(evaluation: Evaluation) -> str:
     """The worst episodes, and what differs most in what they began from."""
     if evaluation.episodes <= MOST_WORST:
         return ""
-    rows = [
-        (
-            f"seed {worst['seed']}" if "seed" in worst else f"episode {worst['episode']}",
-            number(worst["return"], 1),
-            number(worst["steps"]),
-            "terminated" if worst["terminated"] else "cut off",
-            ", ".join(evaluation.unusual(worst["start"])) or "where all begin",
-        )
-        for worst in evaluation.worst()
-    ]
+    rows = []
+    for worst in evaluation.worst():
+        which, start = evaluation.begun_from(worst)
+        end = "terminated" if worst["terminated"] else "cut off"
+        rows.append((which, number(worst["return"], 1), number(worst["steps"]), end, start))
     heads = ("worst episodes", "return", "steps", "ended", "began from")
     return table(heads, rows, columns=("number", "number", "soft", "soft"))
 
