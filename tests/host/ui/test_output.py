@@ -216,6 +216,13 @@ def test_interrupt_at_any_time_shows_no_traceback(words: list[str]) -> None:
             assert whole.startswith(result.stderr.removesuffix("interrupted\n"))
 
 
+FIRST_INTERRUPT = """
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+    finally:
+        print("cleaned up")
+"""
 SECOND_INTERRUPT = """
     try:
         os.kill(os.getpid(), signal.SIGINT)
@@ -232,8 +239,17 @@ INTERRUPT_IN_A_DESTRUCTOR = """
 """
 
 
-@pytest.mark.parametrize("interrupts", [SECOND_INTERRUPT, INTERRUPT_IN_A_DESTRUCTOR])
-def test_second_interrupt_or_one_in_a_destructor_ends_at_once(interrupts: str) -> None:
+@pytest.mark.parametrize(
+    ("interrupts", "code", "output"),
+    [
+        (FIRST_INTERRUPT, 130, "cleaned up\n"),
+        (SECOND_INTERRUPT, -signal.SIGINT, ""),
+        (INTERRUPT_IN_A_DESTRUCTOR, -signal.SIGINT, ""),
+    ],
+)
+def test_interrupt_lets_a_command_clean_up_and_another_ends_it(
+    interrupts: str, code: int, output: str
+) -> None:
     program = (
         "import os, signal, time\n"
         "from rltools_host import cli\n"
@@ -245,7 +261,8 @@ def test_second_interrupt_or_one_in_a_destructor_ends_at_once(interrupts: str) -
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=ENVIRONMENT, timeout=60
     )
-    assert (result.returncode, result.stderr) == (-signal.SIGINT, "")
+    assert (result.returncode, result.stdout) == (code, output)
+    assert "Traceback" not in result.stderr
 
 
 def test_pause_says_how_to_go_on_to_a_script_too(tmp_path: Path) -> None:
