@@ -18,7 +18,7 @@ from rltools_host.policies.image import parse_policy
 from rltools_host.runs.policy_file import image_crc32
 
 PROGRAM = "write_policy_images"
-NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus")
+NETWORKS = ("identity", "relu", "gelu", "tanh", "sigmoid", "softplus", "elu", "silu")
 DAILY = ("relu", "tanh")  # one whose sums grow, and one that saturates
 SOME_NETWORKS = (
     *DAILY,

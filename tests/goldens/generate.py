@@ -33,6 +33,8 @@ ACTIVATIONS = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
     "softplus": functional.softplus,
+    "elu": functional.elu,
+    "silu": functional.silu,
 }
 
 

@@ -139,6 +139,7 @@ void report_functions() {
   report("tanh", crc_of_thin_sample<math::tanh>());
   report("sigmoid", crc_of_thin_sample<math::sigmoid>());
   report("softplus", crc_of_thin_sample<math::softplus>());
+  report("elu", crc_of_thin_sample<math::elu>());
   report("erf", crc_of_thin_sample<math::erf>());
   report("sin", crc_of_thin_sample<math::sin>());
   report("cos", crc_of_thin_sample<math::cos>());

@@ -21,7 +21,7 @@ COPIED = (
     *("CMakeLists.txt", "CMakePresets.json", "rlt", "rlt.toml"),
 )
 INCLUDE = "lib/rltools/include/rltools"
-LAST_LINE = "  X(softplus, true, math::softplus(x), math::sigmoid(x))\n"
+LAST_LINE = "math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))\n"
 SWISH = """ \\
   X(swish, true, x * math::sigmoid(x), \\
     math::fma(y, T(1) - math::sigmoid(x), math::sigmoid(x)))

@@ -88,6 +88,8 @@ def activation(name: str, x: np.ndarray) -> np.ndarray:
         "tanh": math.tanh,
         "sigmoid": lambda v: 1 / (1 + math.exp(-v)),
         "softplus": lambda v: max(v, 0.0) + math.log1p(math.exp(-abs(v))),
+        "elu": lambda v: v if v > 0 else math.expm1(v),
+        "silu": lambda v: v / (1 + math.exp(-v)),
     }
     return np.array([functions[name](value) for value in x])
 

@@ -5,7 +5,7 @@
 // From the repository's root, about 10 minutes on one core; naming functions checks only those:
 //   g++ -std=c++17 -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math
 //     -Ilib/rltools/include tests/lib/core/exhaustive_math.cpp -o build/exhaustive_math
-//   build/exhaustive_math [exp log log1p tanh sigmoid softplus erf sin cos]
+//   build/exhaustive_math [exp log log1p tanh sigmoid elu softplus erf sin cos]
 #include <chrono>
 #include <cstdio>
 

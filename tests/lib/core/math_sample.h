@@ -123,6 +123,7 @@ inline constexpr Sample kSamples[] = {
     {"tanh", crc_of_function<rlt::math::tanh>, 0xd0c2c7bbu},
     {"sigmoid", crc_of_function<rlt::math::sigmoid>, 0x6b9c197au},
     {"softplus", crc_of_function<rlt::math::softplus>, 0x3cd70d58u},
+    {"elu", crc_of_function<rlt::math::elu>, 0xba509e1cu},
     {"erf", crc_of_function<rlt::math::erf>, 0xbb8b4e34u},
     {"sin", crc_of_function<rlt::math::sin>, 0xa63a02b8u},
     {"cos", crc_of_function<rlt::math::cos>, 0x7b390372u},

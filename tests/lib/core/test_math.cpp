@@ -86,6 +86,7 @@ TEST_CASE("vectorised loops and scalar calls give the same bits") {
   check_scalar<math::tanh>("tanh");
   check_scalar<math::sigmoid>("sigmoid");
   check_scalar<math::softplus>("softplus");
+  check_scalar<math::elu>("elu");
   check_scalar<math::erf>("erf");
   check_scalar<math::sin>("sin");
   check_scalar<math::cos>("cos");
@@ -128,6 +129,11 @@ TEST_CASE("values that are exact, signs of zero, infinities") {
   CHECK(math::softplus(kInfinity) == kInfinity);
   CHECK(math::softplus(kLargest) == kLargest);
   CHECK(same_bits(math::softplus(-kInfinity), 0.0f));
+  CHECK(same_bits(math::elu(-kInfinity), -1.0f));
+  CHECK(math::elu(kInfinity) == kInfinity);
+  CHECK(same_bits(math::elu(-0.0f), 0.0f));
+  CHECK(math::elu(kLargest) == kLargest);
+  CHECK(math::elu(-16.0f) > -1.0f);
   CHECK(math::cos(0.0f) == 1.0f);
 
   for (const float zero : {0.0f, -0.0f}) {
@@ -141,6 +147,7 @@ TEST_CASE("values that are exact, signs of zero, infinities") {
       CHECK(math::sin(x) == x);
       CHECK(math::tanh(x) == x);
       CHECK(math::log1p(x) == x);
+      CHECK(math::elu(x) == x);
       CHECK(math::exp(x) == 1.0f);
       CHECK(math::sigmoid(x) == 0.5f);
     }
@@ -182,7 +189,7 @@ TEST_CASE("results stay in range, and the two halves of sincos agree with sin an
     const float tanh = math::tanh(x), erf = math::erf(x), sigmoid = math::sigmoid(x);
     outside += math::absolute(tanh) > 1.0f || math::absolute(erf) > 1.0f ||
                math::absolute(tanh) > math::absolute(x);
-    outside += sigmoid < 0.0f || sigmoid > 1.0f;
+    outside += sigmoid < 0.0f || sigmoid > 1.0f || math::elu(x) < -1.0f;
     outside += math::softplus(x) < math::maximum(x, 0.0f) || math::exp(x) < 0.0f;
     const auto both = math::sincos(x);
     outside += math::absolute(both.sine) > 1.0f || math::absolute(both.cosine) > 1.0f;
@@ -238,6 +245,7 @@ TEST_CASE("double precision is the C library's") {
     CHECK(math::log1p(std::fabs(x)) == std::log1p(std::fabs(x)));
     CHECK(math::log(1.0 + std::fabs(x)) == std::log(1.0 + std::fabs(x)));
     CHECK(math::sigmoid(x) == doctest::Approx(ulp_error::exact_sigmoid(x)).epsilon(1e-15));
+    CHECK(math::elu(x) == (x > 0.0 ? x : std::expm1(x)));
     CHECK(math::softplus(x) == doctest::Approx(ulp_error::exact_softplus(x)).epsilon(1e-15));
   }
   CHECK(math::sigmoid(-1000.0) == 0.0);

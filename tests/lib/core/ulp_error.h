@@ -56,6 +56,8 @@ inline double exact_softplus(double x) {
   return x > 0.0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
 
+inline double exact_elu(double x) { return x > 0.0 ? x : std::expm1(x) + 0.0; }
+
 // Calls the vectorisable float function for each x[i].
 template <float (*kFunction)(float)>
 void apply(const float* __restrict x, float* __restrict y, int count) {
@@ -77,6 +79,7 @@ inline constexpr Function kFunctions[] = {
     {"tanh", apply<rlt::math::tanh>, [](double x) { return std::tanh(x); }},
     {"sigmoid", apply<rlt::math::sigmoid>, exact_sigmoid},
     {"softplus", apply<rlt::math::softplus>, exact_softplus},
+    {"elu", apply<rlt::math::elu>, exact_elu},
     {"erf", apply<rlt::math::erf>, [](double x) { return std::erf(x); }},
     {"sin", apply<rlt::math::sin>, exact_sin},
     {"cos", apply<rlt::math::cos>, exact_cos},

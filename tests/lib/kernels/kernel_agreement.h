@@ -137,7 +137,9 @@ std::vector<ActivationKernels> kernels_of_activations() {
           activation_kernels<Device, Activation::gelu, 257>(),
           activation_kernels<Device, Activation::tanh, 257>(),
           activation_kernels<Device, Activation::sigmoid, 257>(),
-          activation_kernels<Device, Activation::softplus, 257>()};
+          activation_kernels<Device, Activation::softplus, 257>(),
+          activation_kernels<Device, Activation::elu, 257>(),
+          activation_kernels<Device, Activation::silu, 257>()};
 }
 
 template <class Device>

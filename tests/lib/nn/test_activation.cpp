@@ -46,6 +46,17 @@ struct Function<Activation::softplus> {
   static long double value(long double x) { return log1pl(expl(x)); }
 };
 
+template <>
+struct Function<Activation::elu> {
+  static constexpr const char* kName = "elu";
+  static long double value(long double x) { return x > 0 ? x : expm1l(x); }
+};
+template <>
+struct Function<Activation::silu> {
+  static constexpr const char* kName = "silu";
+  static long double value(long double x) { return x / (1 + expl(-x)); }
+};
+
 // -8 to 8, and none within two steps of the kink of relu.
 std::vector<double> grid() {
   std::vector<double> points;
@@ -108,16 +119,17 @@ void check_extremes() {
   for (const T x : {T(-1e4), T(-200), T(200), T(1e4), -infinity, infinity}) {
     CAPTURE(x);
     const T y = activation_value<A>(x);
-    if (A == Activation::gelu && x == -infinity) {
+    if ((A == Activation::gelu || A == Activation::silu) && x == -infinity) {
       CHECK(std::isnan(y));  // minus infinity times zero
       continue;
     }
     if (std::isinf(x)) {
       const bool is_bounded_above = A == Activation::tanh || A == Activation::sigmoid;
       if (x > 0) CHECK(y == (is_bounded_above ? T(1) : infinity));
-      if (x < 0 && A == Activation::tanh) CHECK(y == T(-1));
+      const bool tends_to_minus_one = A == Activation::tanh || A == Activation::elu;
+      if (x < 0 && tends_to_minus_one) CHECK(y == T(-1));
       if (x < 0 && A == Activation::identity) CHECK(y == -infinity);
-      if (x < 0 && A != Activation::tanh && A != Activation::identity) CHECK(y == T(0));
+      if (x < 0 && !tends_to_minus_one && A != Activation::identity) CHECK(y == T(0));
       continue;
     }
     CHECK(y == doctest::Approx(static_cast<double>(Function<A>::value(x))));
@@ -137,6 +149,8 @@ TEST_CASE("activations have the values and the derivatives of their definitions"
   check<Activation::tanh>();
   check<Activation::sigmoid>();
   check<Activation::softplus>();
+  check<Activation::elu>();
+  check<Activation::silu>();
 }
 
 TEST_CASE_TEMPLATE("activations stay finite far out, and a NaN passes through", T, float, double) {
@@ -146,6 +160,8 @@ TEST_CASE_TEMPLATE("activations stay finite far out, and a NaN passes through", 
   check_extremes<Activation::tanh, T>();
   check_extremes<Activation::sigmoid, T>();
   check_extremes<Activation::softplus, T>();
+  check_extremes<Activation::elu, T>();
+  check_extremes<Activation::silu, T>();
 }
 
 TEST_CASE_TEMPLATE("relu's zero has no sign, and no gradient passes where it is inactive", T, float,

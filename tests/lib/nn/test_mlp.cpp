@@ -26,6 +26,8 @@ double activate(Activation activation, double x) {
     case Activation::gelu: return x * std::erfc(-x / std::sqrt(2.0)) / 2;
     case Activation::tanh: return std::tanh(x);
     case Activation::sigmoid: return 1 / (1 + std::exp(-x));
+    case Activation::elu: return x > 0 ? x : std::expm1(x);
+    case Activation::silu: return x / (1 + std::exp(-x));
     default: return std::log1p(std::exp(x));
   }
 }
@@ -214,7 +216,9 @@ TEST_CASE("gradients of every hidden and output activation agree with central di
   check_gradients<Activation::gelu, Activation::tanh, 3, 3, 5, 4, 2>();
   check_gradients<Activation::tanh, Activation::sigmoid, 3, 3, 5, 4, 2>();
   check_gradients<Activation::sigmoid, Activation::softplus, 3, 3, 5, 4, 2>();
-  check_gradients<Activation::softplus, Activation::identity, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::softplus, Activation::elu, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::elu, Activation::silu, 3, 3, 5, 4, 2>();
+  check_gradients<Activation::silu, Activation::identity, 3, 3, 5, 4, 2>();
 }
 
 TEST_CASE("gradients of several shapes agree with central differences") {
@@ -235,7 +239,9 @@ TEST_CASE_TEMPLATE("outputs and gradients are PyTorch's", T, double, float) {
   compare_with_pytorch<T, Activation::gelu, Activation::tanh>(file, "gelu");
   compare_with_pytorch<T, Activation::tanh, Activation::sigmoid>(file, "tanh");
   compare_with_pytorch<T, Activation::sigmoid, Activation::softplus>(file, "sigmoid");
-  compare_with_pytorch<T, Activation::softplus, Activation::identity>(file, "softplus");
+  compare_with_pytorch<T, Activation::softplus, Activation::elu>(file, "softplus");
+  compare_with_pytorch<T, Activation::elu, Activation::silu>(file, "elu");
+  compare_with_pytorch<T, Activation::silu, Activation::identity>(file, "silu");
 }
 
 TEST_CASE("the tile size changes no bit of a gradient") {

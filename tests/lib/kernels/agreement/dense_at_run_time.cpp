@@ -43,6 +43,8 @@ std::vector<float> expected_output(Activation activation, int in, int out,
       case Activation::tanh: sum = activation_value<Activation::tanh>(sum); break;
       case Activation::sigmoid: sum = activation_value<Activation::sigmoid>(sum); break;
       case Activation::softplus: sum = activation_value<Activation::softplus>(sum); break;
+      case Activation::elu: sum = activation_value<Activation::elu>(sum); break;
+      case Activation::silu: sum = activation_value<Activation::silu>(sum); break;
     }
   }
   return output;
@@ -75,8 +77,8 @@ void check_shapes(Kernel kernel) {
       }
     }
   }
-  for (const Activation activation :
-       {Activation::gelu, Activation::tanh, Activation::sigmoid, Activation::softplus}) {
+  for (const Activation activation : {Activation::gelu, Activation::tanh, Activation::sigmoid,
+                                      Activation::softplus, Activation::elu, Activation::silu}) {
     for (const int out : {1, 4, 19, 80}) check(kernel, activation, 21, out, 0);
   }
 }
