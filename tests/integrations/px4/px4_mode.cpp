@@ -869,7 +869,7 @@ TEST_CASE("a card that refuses a change leaves a policy that acts, and says so")
   }
 }
 
-TEST_CASE("whatever moment the power fails in, the old or the new policy acts") {
+TEST_CASE("after a power cut at any moment, the old or the new policy acts") {
   for (const bool has_previous : {false, true}) {
     Folder before;
     before.files["policy.rltp"] = image_of(1);

@@ -480,6 +480,12 @@ TEST_CASE("a card that takes no new names: confirm says what acts after a restar
   CHECK(px4.ask().can_arm_and_run);
 }
 
+TEST_CASE("a start without a policy says where one belongs") {
+  const std::vector<std::pair<const char*, Image>> no_files;
+  Px4 px4(no_files);
+  CHECK(log_has(("no policy yet: " + px4.name + " has no policy.rltp").c_str()));
+}
+
 TEST_CASE("a file that cannot be read is not tried") {
   Px4 px4;
   std::filesystem::create_directory(px4.name + "/candidate.rltp");  // it opens, and gives no byte

@@ -2,7 +2,8 @@
 //   policy.rltp     acts
 //   candidate.rltp  is tried when somebody asks for it, and then kept or not
 //   previous.rltp   acted before policy.rltp
-// Whatever moment the power fails in, load() finds the old or the new policy, whole. `Files` has
+// After a power cut at any moment, load_policy() finds the old or the new policy, whole.
+// `Files` has
 //   bool exists(const char* name);  bool remove(const char* name);
 //   bool rename(const char* from, const char* to);   where `to` does not exist
 //   template <class Take> bool read(const char* name, Take&& take);

@@ -1,8 +1,8 @@
 // Two places for policy images on a board, and which of them acts: an image is staged, checked,
 // tried until a deadline, and confirmed or dropped. The last good one stays until its successor is
-// confirmed, and whatever moment the power fails in, what acts afterwards is the old or the new
-// policy, whole. docs/policy_slots.md has every byte and the table of states. No allocation, no
-// recursion, no lock.
+// confirmed: after a power cut at any moment, the old or the new policy acts, whole.
+// docs/policy_slots.md has every byte and the table of states. No allocation, no recursion, no
+// lock.
 #pragma once
 
 #include <cstddef>
