@@ -4,8 +4,14 @@
 // channels.
 //
 // Compiled for each header of rl/environments: RLT_ENVIRONMENT_HEADER, RLT_ENVIRONMENT and the
-// scalar RLT_SCALAR, which is float; double is for tests.
+// scalar RLT_SCALAR, which is float; double is for tests. With RLT_EXPERIMENT, for `rlt check`, it
+// is that experiment's environment, with its settings and episodes.
+#if defined(RLT_EXPERIMENT)
+#include RLT_EXPERIMENT_HEADER
+#include "describe_experiment.h"
+#else
 #include RLT_ENVIRONMENT_HEADER
+#endif
 
 #include "describe_environment.h"
 #include "rltools/devices/host_threads.h"
@@ -19,8 +25,16 @@
 namespace {
 
 using rlt::describe::Json;
+#if defined(RLT_EXPERIMENT)
+using Experiment = rlt::RLT_EXPERIMENT;
+using T = Experiment::Scalar;
+using Environment = Experiment::Environment;
+constexpr std::uint32_t kEpisodeSteps = Experiment::kEpisodeSteps;
+#else
 using T = RLT_SCALAR;
 using Environment = rlt::RLT_ENVIRONMENT<T>;
+constexpr std::uint32_t kEpisodeSteps = Environment::kEpisodeSteps;
+#endif
 using State = Environment::State;
 constexpr int kRow = rlt::kCriticObservationDim<Environment>;  // the policy's come first
 constexpr int kActionDim = Environment::kActionDim;
@@ -83,10 +97,23 @@ E environment_of(const Batch& batch) {
 template <class E = Environment>
 void describe_settings(Json& json) {
   if constexpr (rlt::kHasSettings<E>) {
-    describe_parameters(json, "settings", typename E::Settings{});
+#if defined(RLT_EXPERIMENT)
+    using Settings = typename rlt::detail::SettingsOfExperiment<Experiment>::Type;
+#else
+    using Settings = typename E::Settings;
+#endif
+    const typename E::Settings settings = Settings{};
+    describe_parameters(json, "settings", settings);
   } else {
     json.list("settings", [&] {});
   }
+}
+
+// The experiment's own, where it is compiled for one.
+void describe_subject([[maybe_unused]] Json& json) {
+#if defined(RLT_EXPERIMENT)
+  json.object("experiment", [&] { rlt::describe::describe_experiment<Experiment>(json); });
+#endif
 }
 
 T* observation_of(const Batch& batch, int index) {
@@ -214,10 +241,12 @@ std::uint32_t rlt_environment_step(Batch* batch) {
 
 const char* rlt_describe() {
   static const std::string text = rlt::describe::text_of([](Json& json) {
-    rlt::describe::describe_environment<Environment>(json, Environment::kEpisodeSteps);
+    rlt::describe::describe_environment<Environment>(json, kEpisodeSteps);
     json.pair("unavailable", rlt::unavailable_here<Environment>());
     describe_settings(json);
     json.pair("privileged_dim", Environment::kPrivilegedDim);
+    json.pair("ticks_per_step", Environment::kTicksPerStep);
+    describe_subject(json);
     json.pair("scalar", rlt::describe::type_name<T>());
     json.pair("parameter_bytes",
               rlt::kSamplesParameters<Environment> ? sizeof(Environment::Parameters) : 0);

@@ -124,6 +124,12 @@ class GateError(RltError):
     exit_code = 17
 
 
+class CheckError(RltError):
+    """An environment has faults that are to be mended before a policy is trained in it."""
+
+    exit_code = 18
+
+
 class Interrupted(RltError):
     """The user pressed Ctrl-C; the message says how to go on."""
 

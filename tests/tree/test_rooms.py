@@ -35,6 +35,7 @@ ORDER = (
     "gymnasium_tasks",
     "policies",
     "environments",
+    "checks",
     "training",
     "ui",
     "hil",

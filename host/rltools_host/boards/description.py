@@ -19,12 +19,14 @@ ALL_EMULATED = "all-emulated"  # in the place of a board's name
 
 @dataclass(frozen=True)
 class MemoryRegion:
-    """A memory of the processor; `regions` names the linker script's regions that lie in it."""
+    """A memory of the processor; `regions` names the linker script's regions that lie in it. Code
+    takes whole multiples of `code_step_bytes` of it."""
 
     name: str
     use: str
     bytes: int
     regions: tuple[str, ...]
+    code_step_bytes: int = 1
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ def parse_board(name: str, section: Mapping[str, Any], file: Path) -> Board:
                 use=region["use"],
                 bytes=int(region["bytes"]),
                 regions=tuple(region.get("regions", [region["name"]])),
+                code_step_bytes=int(region.get("code_step_bytes", 1)),
             )
             for region in section["memory"]
         ),

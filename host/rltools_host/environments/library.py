@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from rltools_host.arguments import LARGEST_SEED, optional_whole_number, shown, table, whole_number
 from rltools_host.boards.description import load_board
-from rltools_host.build import cmake, description
+from rltools_host.build import cmake, description, experiments
 from rltools_host.build.catalogue import Environment, find_environment
 from rltools_host.build.description import Parameter
 from rltools_host.build.native import NativeLibrary
@@ -46,6 +47,8 @@ class Library:
         self.parameter_bytes: int = said["parameter_bytes"]
         self.privileged_dim: int = said["privileged_dim"]  # values behind those of the channels
         self.settings = description.parameters(said["settings"])
+        self.step_s: float = said["step_interval_us"] * said["ticks_per_step"] * 1e-6
+        self.experiment: Mapping[str, Any] = said.get("experiment", {})  # of experiment_library()
 
 
 def load_library(name: str, double: bool = False) -> Library:
@@ -61,17 +64,30 @@ def loaded(environment: Environment, double: bool) -> Library:
     require_packages(environment)
     target = environment.library + ("-f64" if double else "")
     folder = cmake.build_targets(load_board("host"), [target])
-    native = NativeLibrary(folder / f"lib{target}.so")
-    library = Library(native)
+    library = library_at(folder / f"lib{target}.so")
     if (library.name, library.episode_steps) != (environment.name, environment.episode_steps):
         raise BuildError(
             f"{environment.header} says {environment.name} with {environment.episode_steps} steps "
             f"an episode, and its compiled code {library.name} with {library.episode_steps}: "
             "write kName and kEpisodeSteps as numbers and texts in this header"
         )
+    return library
+
+
+def experiment_library(name: str) -> Path:
+    """The library of an experiment's environment, with its settings and length of episodes; built
+    where it is not up to date."""
+    experiments.require_experiment(name)
+    experiments.install_requirements(name)
+    target = f"check-{name}"
+    return cmake.build_targets(experiments.native_board(name), [target]) / f"lib{target}.so"
+
+
+def library_at(path: Path) -> Library:
+    native = NativeLibrary(path)
     if reason := native.description["unavailable"]:
         raise RltError(reason)
-    return library
+    return Library(native)
 
 
 def require_packages(environment: Environment) -> None:
@@ -157,6 +173,14 @@ class Batch:
     @property
     def seed(self) -> int:
         return int(self._record["seed"][0])
+
+    def take_over(self, other: Batch) -> None:
+        """Its environments are where those of another batch of this size are."""
+        arrays = ("states", "_parameters", "episodes", "episode_steps", "episode_returns")
+        for name in (*arrays, "terminated", "truncated"):
+            getattr(self, name)[...] = getattr(other, name)
+        for name in ("seed", "step_number"):
+            self._record[name] = other._record[name]
 
     def reset(self, seed: int) -> None:
         """The first episode of every environment, which this seed and its row decide."""

@@ -135,17 +135,19 @@ class ServerInThread(EnvironmentServer):
         self._thread.join(0.0 if self._overdue else 5.0)
 
 
-class ServerProcess(EnvironmentServer):
-    """Plays in a process of its own: an environment that crashes does not end this one."""
+class PlayerProcess(EnvironmentServer):
+    """A process of its own that calls environments: one that crashes does not end this one. It
+    reads what to do, pickled, and answers with one line of JSON."""
 
-    def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
-        """`task` is that of a run that goes on."""
+    def __init__(self, name: str, program: str, *what: Any) -> None:
+        """`program` is a module, which is given the socket's name, the descriptor of what PlayState
+        shares, and `what`."""
         state, memory = PlayState.shared()
         with contextlib.ExitStack() as opened, memory:  # closed where it is interrupted, too
-            super().__init__(request.name or request.source, state)
+            super().__init__(name, state)
             self._errors = opened.enter_context(tempfile.TemporaryFile())
             self._process = start_child(
-                [sys.executable, "-I", "-m", PROGRAM],  # -I: nothing of the present folder
+                [sys.executable, "-I", "-m", program],  # -I: nothing of the present folder
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
@@ -154,22 +156,20 @@ class ServerProcess(EnvironmentServer):
             opened.callback(self._end)
             assert self._process.stdin is not None
             with contextlib.suppress(OSError):
-                pickle.dump((self.address, memory.fileno(), request, task), self._process.stdin)
+                pickle.dump((self.address, memory.fileno(), *what), self._process.stdin)
                 self._process.stdin.flush()
-            self.task = self._answer(request.source)
+            self.answer = self._answer()
             self._opened = opened.pop_all()
 
-    def _answer(self, source: str) -> Task:
-        """The process's only line, which comes when its environments have been made."""
+    def _answer(self) -> dict[str, Any]:
+        """The process's only line; empty where it ended without one."""
         assert self._process.stdout is not None
         while not select.select([self._process.stdout], [], [], LOOK_S)[0]:
             self._require_in_time()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline() or "{}")
-        if "task" in answer:
-            return typed(answer["task"], Task)
         if "error" in answer:
             raise getattr(errors, answer["kind"], RltError)(answer["error"])
-        raise BuildError(f"{source} cannot be played: {self._last_words()}")
+        return answer
 
     def _last_words(self) -> str:
         text = ending(self._process)
@@ -184,9 +184,7 @@ class ServerProcess(EnvironmentServer):
         return self._process.pid
 
     def _ended(self) -> str:
-        if self._process.poll() is None:
-            return ""
-        return f"the process that plays {self.task.environment} is lost: {self._last_words()}"
+        return "" if self._process.poll() is None else self._last_words()
 
     def _break_off(self) -> None:
         self._process.kill()
@@ -200,3 +198,21 @@ class ServerProcess(EnvironmentServer):
 
     def close(self) -> None:
         self._opened.close()
+
+
+class ServerProcess(PlayerProcess):
+    """Plays the episodes of a task in a process of its own. Its answer comes when its environments
+    have been made."""
+
+    def __init__(self, request: TaskRequest, task: Task | None = None) -> None:
+        """`task` is that of a run that goes on."""
+        super().__init__(request.name or request.source, PROGRAM, request, task)
+        if "task" not in self.answer:
+            sentence = f"{request.source} cannot be played: {self._last_words()}"
+            self.close()
+            raise BuildError(sentence)
+        self.task = typed(self.answer["task"], Task)
+
+    def _ended(self) -> str:
+        words = super()._ended()
+        return f"the process that plays {self.task.environment} is lost: {words}" if words else ""

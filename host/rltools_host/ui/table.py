@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import textwrap
 from collections.abc import Sequence
 from typing import IO
 
@@ -52,3 +53,17 @@ def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
             line = f"{line}{GAP}{piece}" if line else piece
         lines += [INDENT + line] if line else []
     return lines
+
+
+def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[str]:
+    """Lines that break between words, and nowhere in a path, a number or `1 ± 2`; behind `first`,
+    the further ones behind `rest`."""
+    lines = textwrap.wrap(
+        text.replace(" ± ", "\xa0±\xa0").replace(" %", "\xa0%"),
+        max(width, len(rest) + 1),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\xa0", " ") for line in lines]

@@ -45,6 +45,8 @@ def of(words: str, *noted: str, when: str = "") -> Way:
 
 WAYS = (
     of("boards", "boards.run"),
+    of("check pendulum-td3", "check.run_experiment", when="of an experiment"),
+    of("check gym:Pendulum-v1", "check.run_task", when="with gym:ID"),
     of("compare a b", "compare.run"),
     of("completion bash"),
     of("confirm --board host", "policies.confirm"),

@@ -1,0 +1,70 @@
+// What an experiment's library states of it, for `rlt check`: hyperparameters, networks, and what
+// it would occupy with hidden layers of other widths. These are types alone, of which nothing is
+// compiled but their sizes.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "describe.h"
+#include "rltools/nn/mlp.h"
+#include "rltools/rl/policy_of_training.h"
+#include "rltools/rl/training.h"
+
+namespace rlt::describe {
+
+template <class Network, int Width>
+struct Widened;
+template <class T, int... Widths, Activation Hidden, Activation Output, int Width>
+struct Widened<Mlp<T, Dimensions<Widths...>, Hidden, Output>, Width> {
+  static constexpr int kLast = static_cast<int>(sizeof...(Widths)) - 1;
+  template <std::size_t Layer>
+  static constexpr int width_of() {
+    constexpr int kWidths[] = {Widths...};
+    return Layer == 0 || Layer == kLast ? kWidths[Layer] : Width;
+  }
+  template <std::size_t... Layers>
+  static Mlp<T, Dimensions<width_of<Layers>()...>, Hidden, Output> make(
+      std::index_sequence<Layers...>);
+  using Type = decltype(make(std::make_index_sequence<sizeof...(Widths)>{}));
+};
+
+// The experiment E with so many units in each hidden layer.
+template <class E, int Width>
+struct WithWidth : E {
+  using Actor = typename Widened<typename E::Actor, Width>::Type;
+  using Critic = typename Widened<typename E::Critic, Width>::Type;
+};
+
+template <class E>
+void describe_bytes(Json& json, int width) {
+  json.object([&] {
+    json.pair("width", width);
+    json.pair("learner", sizeof(Learner<E>));
+    json.pair("replay", sizeof(Replay<E>));
+    json.pair("scratch", sizeof(Scratch<E>));
+    json.pair("policy", kPolicyImageBytes<E>);
+  });
+}
+
+template <class E, int... Widths>
+void describe_widths(Json& json, std::integer_sequence<int, Widths...>) {
+  (describe_bytes<WithWidth<E, Widths>>(json, Widths), ...);
+}
+
+// Its pairs, in an object that the caller has opened. A width of 0 stands for the experiment's own.
+template <class E>
+void describe_experiment(Json& json) {
+  json.pair("name", E::kName);
+  json.list("hidden", [&] {
+    using Shape = typename E::Actor::Shape;
+    for (int i = 1; i + 1 < Shape::kCount; i++) json.write(Shape::kWidth[i]);
+  });
+  describe_parameters(json, "hyperparameters", RunHyperparameters<E>{});
+  json.list("bytes", [&] {
+    describe_bytes<E>(json, 0);
+    describe_widths<E>(json, std::integer_sequence<int, 16, 32, 48, 64, 80, 96, 128, 192, 256>{});
+  });
+}
+
+}  // namespace rlt::describe

@@ -1,0 +1,1 @@
+"""What `rlt check` finds out about an environment before a policy is trained in it."""

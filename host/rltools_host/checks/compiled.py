@@ -1,0 +1,344 @@
+"""Examines a compiled environment through its library: what it does in random actions, and whether
+its State is all of it. Many copies are stepped at once, and the same ones again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rltools_host.checks import rules
+from rltools_host.checks.findings import Examination, Finding, Learning, listed, number
+from rltools_host.checks.play import Array, Play, RandomActions
+from rltools_host.environments.library import SAME_STEP, Batch, Library
+from rltools_host.gymnasium_tasks.environment_server import RESET, STEP, PlayState
+
+COUNT = 16  # environments at once: as many as training steps in lanes
+PLAY_S = 1.5  # of random actions, at most
+MOST_STEPS = 4000  # of each
+RATE_COUNT, RATE_S = 256, 0.15
+TRACE_STEPS = 60
+EFFECT_STEPS = 40
+MOST_ACTIONS = 64  # whose effect is tried
+MOST_FIELDS = 8  # of a state, in a sentence
+FILLS = (np.nan, 0.0)
+LEFT_BEHIND = 3.0  # what is in a state before it is reset
+SEED = 7
+
+
+def examine(library: Library, state: PlayState) -> Examination:
+    """An experiment's environment, with what learns it there."""
+    values = {entry["name"]: entry["default"] for entry in library.experiment["hyperparameters"]}
+    learning = Learning(
+        gamma=values["gamma"],
+        steps=int(values["steps"]),
+        reward_scale=values.get("reward_scale", 1.0),
+        is_normalised=bool(values.get("normalise_obs", 0)),
+        can_scale="reward_scale" in values,
+    )
+    found = Examiner(library, learning, state).run()
+    found.figures |= {
+        "environment": library.name,
+        "observations": len(library.observations),
+        "actions": len(library.actions),
+        "episode_steps": library.episode_steps,
+        "step_s": library.step_s,
+        "hidden": library.experiment["hidden"],
+        "bytes": library.experiment["bytes"],
+    }
+    return found
+
+
+class Examiner:
+    """Of one library; `state` tells the waiting side what is called."""
+
+    def __init__(self, library: Library, learning: Learning, state: PlayState) -> None:
+        self.library = library
+        self.learning = learning
+        self.state = state
+        self.found = Examination()
+        self.trace_actions = self.actions_of(TRACE_STEPS, COUNT)
+        self.names = [channel.name for channel in library.actions]
+
+    def run(self) -> Examination:
+        """All of it; after what makes the rest meaningless, no more."""
+        found = self.found
+        observed = found.tried("every observation is written", self.unwritten())
+        if observed and self.play():
+            first = self.trace(self.trace_actions)
+            again = self.trace(self.trace_actions)
+            if found.tried("the same seed gives the same episodes", differing(first, again)):
+                found.tried("State is all of it", self.hidden(first), self.influence(first))
+                found.tried("reset() sets all of State", self.left_behind(first))
+            found.tried("every action counts", *self.effects())
+            found.figures["steps_per_s"] = self.rate()
+        return found
+
+    # -- stepping ----------------------------------------------------------------------------------
+
+    def batch(self, count: int = COUNT) -> Batch:
+        """Whose episodes are as long as in training, one after the other."""
+        return Batch(
+            self.library, count, episode_steps=self.library.episode_steps, autoreset=SAME_STEP
+        )
+
+    def called(self, what: int, function: Callable[[], Any]) -> None:
+        self.state.call(what)
+        function()
+        self.state.answered()
+
+    def reset(self, batch: Batch, seed: int = SEED) -> None:
+        self.called(RESET, lambda: batch.reset(seed))
+
+    def actions_of(self, steps: int, count: int) -> Array:
+        actions = RandomActions(self.library.actions, count, SEED)
+        return np.stack([actions.next() for _ in range(steps)])
+
+    def step(self, batch: Batch, actions: Array) -> Array:
+        """What is to be the same where the same is done: observations, reward, termination."""
+        batch.actions[...] = actions
+        self.called(STEP, batch.step)
+        return np.column_stack(
+            [batch.observations, batch.privileged_observations, batch.final_observations,
+             batch.rewards, batch.terminated]
+        )  # fmt: skip
+
+    def trace(self, actions: Array, prepare: Callable[[Batch], None] | None = None) -> Array:
+        """(1 + steps, count, values) of episodes of one seed."""
+        batch = self.batch(actions.shape[1])
+        if prepare is not None:
+            prepare(batch)
+        self.reset(batch)
+        zeros = np.zeros((len(batch.actions), 2), batch.rewards.dtype)
+        begun = np.column_stack(
+            [batch.observations, batch.privileged_observations, batch.final_observations, zeros]
+        )
+        return np.stack([begun, *(self.step(batch, each) for each in actions)])
+
+    # -- what is tried -----------------------------------------------------------------------------
+
+    def unwritten(self) -> Finding | None:
+        """Elements that keep what was in the row before observe()."""
+        seen = []
+        batch = self.batch()
+        self.reset(batch)
+        for fill in FILLS:
+            batch.observations[...] = batch.privileged_observations[...] = fill
+            self.called(STEP, batch.observe)
+            seen.append(np.column_stack([batch.observations, batch.privileged_observations]))
+        left = np.isnan(seen[0]).all(0) & (seen[1] == 0.0).all(0)
+        if not left.any():
+            return None
+        names = [channel.name for channel in self.library.observations]
+        names += [f"privileged value {i}" for i in range(self.library.privileged_dim)]
+        missing = listed([names[i] for i in np.flatnonzero(left)])
+        return Finding(
+            "unwritten-observation",
+            f"observe() does not write {missing}",
+            f"write every element of `observation`, or lower kObservationDim from {len(names)}",
+        )
+
+    def play(self) -> bool:
+        """Random actions; whether every number was finite."""
+        batch = self.batch()
+        actions = RandomActions(self.library.actions, COUNT, SEED)
+        play = Play(self.library.observations, COUNT)
+        self.reset(batch)
+        if broken := self.not_finite(batch, None, None, play.steps):
+            self.found.note(broken)
+            return False
+        play.see(batch.observations)
+        is_still = bool((batch.observations == batch.observations[0]).all())
+        limit = min(4 * (self.library.episode_steps or MOST_STEPS), MOST_STEPS)
+        deadline = time.monotonic() + PLAY_S
+        for _ in range(limit):
+            before = batch.states.copy()
+            given = actions.next()
+            batch.actions[...] = given
+            self.called(STEP, batch.step)
+            if broken := self.not_finite(batch, before, given, play.steps):
+                self.found.note(broken)
+                return False
+            ended = batch.terminated | batch.truncated
+            play.see(np.where(ended[:, None], batch.final_observations, batch.observations))
+            play.step(batch.rewards, batch.terminated, batch.truncated)
+            if time.monotonic() > deadline:
+                break
+        self.judge(play, is_still)
+        return True
+
+    def judge(self, play: Play, is_still: bool) -> None:
+        found, learning = self.found, self.learning
+        steps = self.library.episode_steps
+        found.passed.append("every number is finite")
+        widen = "widen the range of the channel, or clamp what observe() writes"
+        found.tried("observations keep their ranges", rules.ranges(play, widen))
+        found.tried("observations suit the networks", *rules.observation_scale(play, learning))
+        found.tried("rewards suit the critics", rules.rewards(play, learning, steps))
+        limit = "return terminated = false, and set kEpisodeSteps = {steps}"
+        found.tried(
+            "episodes begin and end well",
+            rules.still(is_still, "reset()"),
+            rules.first_steps(play, "reset()"),
+            rules.time_limit(play, limit),
+            *rules.lengths(play, learning, steps, self.library.step_s),
+        )
+        found.figures |= play.figures()
+
+    def not_finite(
+        self, batch: Batch, before: Array | None, given: Array | None, steps: int
+    ) -> Finding | None:
+        """With the state and the action that led there."""
+        ended = batch.terminated | batch.truncated
+        rows = np.column_stack([batch.observations, batch.privileged_observations])
+        reached = np.where(ended[:, None], batch.final_observations, batch.observations)
+        checked = np.column_stack([rows, reached, batch.rewards])
+        wrong = ~np.isfinite(checked)
+        if not wrong.any():
+            return None
+        row, column = (int(each[0]) for each in np.nonzero(wrong))
+        names = [channel.name for channel in self.library.observations]
+        private = [f"privileged value {i}" for i in range(self.library.privileged_dim)]
+        name = [*names, *private, *names, "the reward"][column]
+        where = "after reset()"
+        if before is not None and given is not None:
+            doing = ", ".join(
+                f"{channel}={number(float(value))}"
+                for channel, value in zip(self.names, given[row], strict=True)
+            )
+            where = f"after step {steps // COUNT + 1}, from {state_text(before[row])} by {doing}"
+        return Finding(
+            "finite",
+            f"{name} was {checked[row, column]} {where}",
+            "bound the state in step(), and divide and take roots of nothing that can be 0 or "
+            "negative",
+        )
+
+    def hidden(self, first: Array) -> Finding | None:
+        """Goes on from the middle of an episode with what State has, as from a checkpoint."""
+        half = TRACE_STEPS // 2
+        batch, other = self.batch(), self.batch()
+        self.reset(batch)
+        for actions in self.trace_actions[:half]:
+            self.step(batch, actions)
+        for actions in self.trace_actions:  # elsewhere meanwhile
+            self.step(other, actions)
+        self.reset(other, SEED + 1)
+        other.take_over(batch)
+        rest = np.stack([self.step(other, actions) for actions in self.trace_actions[half:]])
+        # A row of final observations stays as it was until an episode ends.
+        width = first.shape[2] - 2
+        ends = len(self.library.observations)
+        kept = [*range(width - ends), width, width + 1]
+        if same(rest[..., kept], first[half + 1 :, ..., kept]):
+            return None
+        return Finding(
+            "hidden-state",
+            "an episode that goes on from its State differs from the one that was not left",
+            "list in State whatever step() and observe() remember, and leave out static and global "
+            "variables: else a checkpoint does not resume to the same bits",
+        )
+
+    def influence(self, first: Array) -> Finding | None:
+        """Half as many give what they gave among all."""
+        half = self.trace(self.trace_actions[:, : COUNT // 2])
+        if same(half, first[:, : COUNT // 2]):
+            return None
+        return Finding(
+            "influence",
+            "environments that are stepped together influence each other",
+            "keep in State all that step() writes, and leave out static and global variables",
+        )
+
+    def left_behind(self, first: Array) -> Finding | None:
+        """Begins in states that had an episode before."""
+
+        def prepare(batch: Batch) -> None:
+            for name in batch.states.dtype.names or ():
+                batch.states[name] = LEFT_BEHIND
+
+        if same(self.trace(self.trace_actions, prepare), first):
+            return None
+        clean, used = self.batch(), self.batch()
+        prepare(used)
+        for batch in (clean, used):
+            self.reset(batch)
+        names = [
+            name
+            for name in clean.states.dtype.names or ()
+            if not same(clean.states[name], used.states[name])
+        ]
+        return Finding(
+            "incomplete-reset",
+            f"reset() leaves {listed(names) or 'a part of State'} as the last episode left it",
+            "set every field of State in reset()",
+        )
+
+    def effects(self) -> list[Finding]:
+        """Each action at one end of its range, and at the other."""
+        idle = []
+        actions = self.trace_actions[:EFFECT_STEPS]
+        for index, channel in enumerate(self.library.actions[:MOST_ACTIONS]):
+            ends = []
+            for value in (channel.minimum, channel.maximum):
+                given = actions.copy()
+                given[..., index] = value
+                ends.append(self.trace(given))
+            if same(*ends):
+                idle.append(channel.name)
+        if not idle:
+            return []
+        return [
+            Finding(
+                "idle-action",
+                f"{listed(idle)} changes neither observations nor rewards",
+                "use it in step(), or leave it out of the contract",
+            )
+        ]
+
+    def rate(self) -> float:
+        """Steps a second of one core, of many environments."""
+        batch = self.batch(RATE_COUNT)
+        self.reset(batch)
+        batch.actions[...] = RandomActions(self.library.actions, RATE_COUNT, SEED).next()
+        given = batch.actions.copy()
+        begun, steps = time.perf_counter(), 0
+        while time.perf_counter() < begun + RATE_S:
+            batch.actions[...] = given
+            self.called(STEP, batch.step)
+            steps += RATE_COUNT
+        return steps / (time.perf_counter() - begun)
+
+
+def same(one: Array, other: Array) -> bool:
+    """To the bit, but that all NaN are alike."""
+    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
+
+
+def differing(first: Array, again: Array) -> Finding | None:
+    if same(first, again):
+        return None
+    step = int(np.nonzero(~np.isclose(first, again, 0, 0, True).all((1, 2)))[0][0])
+    return Finding(
+        "deterministic",
+        "the same seed and actions gave other episodes, from "
+        f"{f'step {step}' if step else 'reset()'} on",
+        "draw random numbers from the RandomStream alone, and write every variable before it is "
+        "read",
+    )
+
+
+def state_text(state: Any) -> str:
+    """`angle_rad=3.1, velocity_rad_s=-8`."""
+    pieces = []
+    for name in state.dtype.names or ():
+        values = np.atleast_1d(state[name])
+        if values.dtype.names:
+            continue
+        numbers = [number(float(value)) for value in values.ravel()[:MOST_FIELDS]]
+        text = numbers[0] if values.size == 1 else f"({', '.join(numbers)})"
+        pieces.append(f"{name}={text}")
+    return ", ".join(pieces[:MOST_FIELDS]) + (", …" if len(pieces) > MOST_FIELDS else "")

@@ -1,0 +1,102 @@
+"""What a check finds, and what it is told of the learning that is to follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FAULT, ADVICE = "fault", "advice"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`what` says what was seen and where, `remedy` what to do about it: a sentence each, which
+    begin with a small letter. A fault is to be mended before training."""
+
+    check: str  # for scripts: "range", "finite", ...
+    what: str
+    remedy: str
+    level: str = FAULT
+
+
+@dataclass(frozen=True)
+class CompiledRequest:
+    """What is to be examined: the library of an experiment's environment."""
+
+    name: str
+    library: Path
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How it is to be learnt, as far as it decides what suits the networks. Defaults are those of
+    the algorithms for a task."""
+
+    gamma: float = 0.99
+    steps: int | None = None  # of a run
+    reward_scale: float = 1.0
+    is_normalised: bool = False  # observations are, on their way into the networks
+    can_scale: bool = False  # there is a hyperparameter reward_scale
+
+
+@dataclass
+class Examination:
+    """Of an environment by random actions. `passed` names what was tried and is in order; figures
+    are numbers for people and scripts."""
+
+    findings: list[Finding] = field(default_factory=list)
+    passed: list[str] = field(default_factory=list)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+    def note(self, *found: Finding | None) -> bool:
+        """Whether something was found."""
+        real = [finding for finding in found if finding is not None]
+        self.findings += real
+        return bool(real)
+
+    def tried(self, passed: str, *found: Finding | None) -> bool:
+        """Whether it is in order, which `passed` then names."""
+        if self.note(*found):
+            return False
+        self.passed.append(passed)
+        return True
+
+    @property
+    def faults(self) -> int:
+        return sum(finding.level == FAULT for finding in self.findings)
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "findings": [vars(finding) for finding in self.findings],
+            "passed": self.passed,
+            "figures": self.figures,
+        }
+
+    @staticmethod
+    def of_document(document: Mapping[str, Any]) -> Examination:
+        findings = [Finding(**entry) for entry in document["findings"]]
+        return Examination(findings, list(document["passed"]), dict(document["figures"]))
+
+
+def number(value: float) -> str:
+    """With three digits: 1,240 or 0.0312."""
+    if abs(value) >= 1e12 or 0.0 < abs(value) < 1e-4:
+        return f"{value:.2e}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent, never 0 for something."""
+    percent = 100.0 * part / whole
+    if percent < 0.1:
+        return "less than 0.1 %"
+    return f"{percent:.0f} %" if percent >= 10.0 else f"{percent:.2g} %"
+
+
+def listed(names: list[str], most: int = 4) -> str:
+    """Their names, or the first of them and the number of the rest."""
+    rest = len(names) - most
+    words = names if rest <= 1 else [*names[:most], f"{rest} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

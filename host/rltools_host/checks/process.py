@@ -1,0 +1,114 @@
+"""Examines an environment in a process of its own, so that one that crashes, or does not return,
+is a finding. `python -m rltools_host.checks.process` is that process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import traceback
+from dataclasses import replace
+
+from rltools_host.checks.findings import CompiledRequest, Examination, Finding, Learning
+from rltools_host.errors import EnvironmentLostError, RltError
+from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
+from rltools_host.gymnasium_tasks.imports import (
+    agree,
+    install_what_it_needs,
+    maker_of,
+    require_agreement,
+    whole_source,
+)
+from rltools_host.gymnasium_tasks.server_start import PlayerProcess
+from rltools_host.gymnasium_tasks.task import TaskRequest
+
+PROGRAM = "rltools_host.checks.process"
+OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
+CALLED = {MAKE: "as the environment was made", RESET: "in reset", STEP: "in step"}
+
+
+def examine_task(request: TaskRequest, learning: Learning) -> Examination:
+    """Its code runs because the user names it here, as in training."""
+    request.checked_sizes()
+    request = replace(request, source=whole_source(request.source))
+    agree(request.source)
+    install_what_it_needs(request.source)
+    return examine(request.source, request, learning)
+
+
+def examine(name: str, request: TaskRequest | CompiledRequest, learning: Learning) -> Examination:
+    """What the process found, or that it was lost."""
+    try:
+        process = ExaminerProcess(name, request, learning)
+    except EnvironmentLostError as error:
+        return lost("hangs", str(error).partition(": ")[0], "end every loop in it")
+    with process:
+        return process.examination()
+
+
+def lost(check: str, what: str, remedy: str) -> Examination:
+    return Examination([Finding(check, what, remedy)])
+
+
+class ExaminerProcess(PlayerProcess):
+    """Its answer is an examination."""
+
+    def __init__(
+        self, name: str, request: TaskRequest | CompiledRequest, learning: Learning
+    ) -> None:
+        super().__init__(name, PROGRAM, request, learning)
+
+    def __enter__(self) -> ExaminerProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def examination(self) -> Examination:
+        if self.answer:
+            return Examination.of_document(self.answer)
+        if self._process.wait() == OWN_FAULT:
+            raise RuntimeError(self._last_words())
+        call = CALLED.get(self._state.calling, "between two calls")
+        return lost(
+            "crashes",
+            f"the process that examines it was lost {call}: {self._last_words()}",
+            "look for what writes beyond an array, or divides whole numbers by 0",
+        )
+
+
+def main() -> None:
+    """Reads what to examine; writes one line. What environments print goes to the error stream."""
+    output = os.dup(1)
+    os.dup2(2, 1)
+    _, descriptor, request, learning = pickle.load(sys.stdin.buffer)
+    state = PlayState.of_descriptor(descriptor)
+    os.close(descriptor)
+    try:
+        answer = examined(request, learning, state).document()
+    except RltError as error:
+        answer = {"error": str(error), "kind": type(error).__name__}
+    except Exception:
+        traceback.print_exc()
+        os._exit(OWN_FAULT)
+    os.write(output, (json.dumps(answer) + "\n").encode())
+
+
+def examined(
+    request: TaskRequest | CompiledRequest, learning: Learning, state: PlayState
+) -> Examination:
+    if isinstance(request, CompiledRequest):
+        from rltools_host.checks import compiled
+        from rltools_host.environments.library import library_at
+
+        return compiled.examine(library_at(request.library), state)
+    from rltools_host.checks import task
+
+    require_agreement(request.source)  # this process has its own path
+    return task.Examiner(maker_of(request.source), request, learning, state).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""Examines a task of Gymnasium's: makes its environment, steps it by random actions, and again from
+the same seeds. It runs where training plays, in a process of its own (process.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rltools_host.checks import rules, wrappers
+from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
+from rltools_host.checks.play import Array, Play, RandomActions
+from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
+from rltools_host.gymnasium_tasks.imports import make_first, one_line
+from rltools_host.gymnasium_tasks.player import ActionSpace
+from rltools_host.gymnasium_tasks.task import (
+    LARGEST_FLOAT32,
+    WIDE,
+    MakeEnvironment,
+    TaskRequest,
+    task_of,
+)
+from rltools_host.runs.task import Task
+
+Result = TypeVar("Result")
+PLAY_S = 4.0  # of random actions, at most
+MOST_STEPS = 20_000
+TRACE_STEPS = 60
+EFFECT_S = 3.0
+SLOW_STEP_S = 5e-3
+SEED = 7
+NUMBERS = 8  # of an observation, in a sentence
+STEP_VALUES, RESET_VALUES = 5, 2
+
+
+class Broken(Exception):
+    """A fault after which nothing more is tried."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.what)
+        self.finding = finding
+
+
+class Examiner:
+    """Of the environments that `make` makes."""
+
+    def __init__(
+        self, make: MakeEnvironment, request: TaskRequest, learning: Learning, state: PlayState
+    ) -> None:
+        self.make = make
+        self.learning = learning
+        self.state = state
+        self.found = Examination()
+        state.call(MAKE)
+        self.environment = make_first(make, request.name or request.source)
+        state.answered()
+        self.task: Task = task_of(request, self.environment)
+        self.box = self.environment.observation_space
+        self.actions = ActionSpace(self.environment.action_space)
+        self.names = [channel.name for channel in self.task.actions]
+
+    def run(self) -> Examination:
+        found = self.found
+        found.tried(
+            "no wrapper is lost elsewhere",
+            *wrappers.findings(self.environment, self.task.episode_steps),
+        )
+        try:
+            self.play()
+            first = self.trace(self.environment)
+            again = self.trace(self.environment)
+            state = "reset(seed=…) hand on the seed, super().reset(seed=seed), draw from "
+            remedy = f"have {state}self.np_random alone, and set all that an episode changes"
+            if found.tried(
+                "the same seed gives the same episodes",
+                differing(first, again, "the same environment", remedy),
+            ):
+                found.tried(
+                    "environments do not depend on each other",
+                    differing(
+                        first, self.another(), "another environment of the same kind", remedy
+                    ),
+                )
+                found.tried("every action counts", *self.effects())
+        except Broken as broken:
+            found.note(broken.finding)
+        task = self.task
+        found.figures |= {
+            "environment": task.environment,
+            "observations": len(task.observations),
+            "actions": len(task.actions),
+            "episode_steps": task.episode_steps,
+            "step_s": task.step_interval_us * 1e-6,
+            "wrappers": [type(each).__name__ for each in wrappers.chain(self.environment)[:-1]],
+        }
+        return found
+
+    # -- stepping ----------------------------------------------------------------------------------
+
+    def called(self, what: int, function: Callable[[], Result], after: str) -> Result:
+        self.state.call(what)
+        try:
+            return function()
+        except Exception as error:
+            name = {RESET: "reset", STEP: "step", MAKE: "its making"}[what]
+            raise Broken(
+                Finding(
+                    "raises",
+                    f"{name} raised {one_line(error)} {after}",
+                    "mend it: training loses such a step, and ends when many fail",
+                )
+            ) from None
+        finally:
+            self.state.answered()
+
+    def reset(self, environment: Any, seed: int) -> Array:
+        given = self.called(RESET, lambda: environment.reset(seed=seed), f"with seed={seed}")
+        if not isinstance(given, tuple) or len(given) != RESET_VALUES:
+            raise Broken(
+                Finding(
+                    "interface",
+                    f"reset returned {described(given)}",
+                    "return (observation, info), as Gymnasium's reset does",
+                )
+            )
+        return self.checked(given[0], "reset", f"with seed={seed}")
+
+    def step(self, environment: Any, action: Array, seen: Array) -> tuple[Array, float, bool, bool]:
+        after = f"at {self.place(seen, action)}"
+        taken = self.actions.taken(action)
+        given = self.called(STEP, lambda: environment.step(taken), after)
+        if not isinstance(given, tuple) or len(given) != STEP_VALUES:
+            raise Broken(
+                Finding(
+                    "interface",
+                    f"step returned {described(given)}",
+                    "return (observation, reward, terminated, truncated, info), as Gymnasium's "
+                    "step does",
+                )
+            )
+        observation, reward, terminated, truncated, _ = given
+        row = self.checked(observation, "step", after)
+        try:
+            value = float(reward)
+        except (TypeError, ValueError):
+            value = np.nan
+        if not abs(value) <= LARGEST_FLOAT32:
+            raise Broken(
+                Finding(
+                    "finite",
+                    f"the reward was {one_word(reward)} {after}",
+                    "give a number that is finite in 32 bits at each step",
+                )
+            )
+        return row, value, bool(terminated), bool(truncated)
+
+    def place(self, seen: Array, action: Array) -> str:
+        """Where it stood and what it did, for a sentence."""
+        return f"observation ({numbers(seen)}) by action ({numbers(action)})"
+
+    def checked(self, observation: Any, where: str, after: str) -> Array:
+        try:
+            seen = np.asarray(observation, np.float32)
+        except (TypeError, ValueError):
+            seen = np.zeros(0, np.float32)
+        if seen.shape != self.task.observation_shape:
+            raise Broken(
+                Finding(
+                    "interface",
+                    f"{where} gave an observation of shape {seen.shape}, and its space has "
+                    f"{self.task.observation_shape}",
+                    "give observations of the space's shape",
+                )
+            )
+        row = seen.reshape(-1)
+        if not np.isfinite(row).all():
+            name = self.task.observations[int(np.argmin(np.isfinite(row)))].name
+            raise Broken(
+                Finding(
+                    "finite",
+                    f"{name} was {row[int(np.argmin(np.isfinite(row)))]} from {where}, {after}",
+                    "bound what the simulation computes, and divide by nothing that can be 0",
+                )
+            )
+        return row
+
+    # -- what is tried -----------------------------------------------------------------------------
+
+    def play(self) -> None:
+        """Random actions; two kinds of them take turns, episode by episode."""
+        task, found = self.task, self.found
+        actions = RandomActions(task.actions, 2, SEED)
+        play = Play(task.observations, 1)
+        beginnings: list[Array] = []
+        outside = np.zeros(len(task.observations), np.int64)
+        low, high = (end.ravel().astype(np.float32) for end in (self.box.low, self.box.high))
+        spent = {RESET: 0.0, STEP: 0.0}
+        deadline = time.monotonic() + PLAY_S
+        while play.steps < MOST_STEPS and time.monotonic() < deadline:
+            begun = time.perf_counter()
+            seen = self.reset(self.environment, SEED + len(beginnings))
+            spent[RESET] += time.perf_counter() - begun
+            kind = len(beginnings) % 2
+            beginnings.append(seen)
+            play.see(seen[None])
+            for count in range(1, task.episode_steps + 1):
+                action = actions.next()[kind]
+                begun = time.perf_counter()
+                seen, reward, terminated, truncated = self.step(self.environment, action, seen)
+                spent[STEP] += time.perf_counter() - begun
+                outside += (seen < low) | (seen > high)
+                play.see(seen[None])
+                is_over = truncated or count == task.episode_steps
+                play.step(np.array([reward]), np.array([terminated]), np.array([is_over]))
+                if terminated or is_over or time.monotonic() > deadline:
+                    break
+        step_s, reset_s = spent[STEP] / play.steps, spent[RESET] / len(beginnings)
+        found.figures |= {**play.figures(), "step_us": step_s * 1e6, "reset_us": reset_s * 1e6}
+        self.judge(play, beginnings, outside, step_s)
+
+    def judge(self, play: Play, beginnings: list[Array], outside: Array, step_s: float) -> None:
+        task, found, learning = self.task, self.found, self.learning
+        found.passed.append("every number is finite")
+        remedy = "give its Box, or --channels, wider bounds"
+        if outside.any():
+            remedy = "give its Box the bounds that the observations have"
+        found.tried(
+            "observations keep their ranges", rules.ranges(play, remedy), self.without_range(play)
+        )
+        found.tried("observations suit the networks", *rules.observation_scale(play, learning))
+        found.tried("rewards suit the critics", rules.rewards(play, learning, task.episode_steps))
+        is_still = len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings)
+        interval_s = task.step_interval_us * 1e-6
+        limit = "return terminated=False, truncated=True, or give --episode-steps {steps}"
+        found.tried(
+            "episodes begin and end well",
+            rules.still(is_still, "reset()"),
+            rules.first_steps(play, "reset()"),
+            rules.time_limit(play, limit),
+            *rules.lengths(play, learning, task.episode_steps, interval_s),
+        )
+        if step_s > SLOW_STEP_S:
+            found.note(
+                Finding(
+                    "slow",
+                    f"a step takes {number(step_s * 1e3)} ms, and 100,000 of them "
+                    f"{number(1e5 * step_s / 60)} minutes",
+                    "simulate with fewer substeps, draw nothing, or train several seeds at once",
+                    ADVICE,
+                )
+            )
+
+    def without_range(self, play: Play) -> Finding | None:
+        """Elements whose space has no bounds."""
+        names = [
+            channel.name
+            for channel in play.channels
+            if channel.minimum <= -WIDE or channel.maximum >= WIDE
+        ]
+        if not names:
+            return None
+        return Finding(
+            "no-range",
+            f"{listed(names)} {'has' if len(names) == 1 else 'have'} no range, so that a board "
+            "does not notice a broken sensor",
+            "give its Box finite bounds, or a table to --channels, before a policy goes to a board",
+            ADVICE,
+        )
+
+    def trace(self, environment: Any, index: int = 0, end: str = "") -> list[Array]:
+        """Of one seed: observation, reward and flags of each step; `end` of the range is what
+        action `index` is held at."""
+        actions = RandomActions(self.task.actions, 1, SEED)
+        seen = self.reset(environment, SEED)
+        rows = [seen.copy()]
+        for _ in range(TRACE_STEPS):
+            action = actions.next()[0]
+            if end:
+                action[index] = getattr(self.task.actions[index], end)
+            seen, reward, terminated, truncated = self.step(environment, action, seen)
+            rows.append(np.append(seen.astype(np.float64), [reward, terminated, truncated]))
+            if terminated or truncated:
+                break
+        return rows
+
+    def another(self) -> list[Array]:
+        made = self.called(MAKE, self.make, "a second time")
+        try:
+            return self.trace(made)
+        finally:
+            made.close()
+
+    def effects(self) -> list[Finding]:
+        """Each action at one end of its range, and at the other."""
+        idle = []
+        deadline = time.monotonic() + EFFECT_S
+        for index, name in enumerate(self.names):
+            ends = [self.trace(self.environment, index, end) for end in ("minimum", "maximum")]
+            if len(ends[0]) == len(ends[1]) and all(map(same, *ends)):
+                idle.append(name)
+            if time.monotonic() > deadline:
+                break
+        if not idle:
+            return []
+        return [
+            Finding(
+                "idle-action",
+                f"{listed(idle)} changes neither observations nor rewards",
+                "use it in step, or leave it out of the action space",
+            )
+        ]
+
+
+def same(one: Array, other: Array) -> bool:
+    return bool(np.array_equal(one, other))
+
+
+def differing(first: list[Array], again: list[Array], where: str, remedy: str) -> Finding | None:
+    steps = min(len(first), len(again))
+    apart = next((i for i in range(steps) if not same(first[i], again[i])), None)
+    if apart is None and len(first) == len(again):
+        return None
+    when = "the first observation" if apart == 0 else f"step {steps if apart is None else apart}"
+    return Finding(
+        "deterministic",
+        f"the same seed and actions gave another episode in {where}, from {when} on",
+        f"{remedy}: a run is not repeated otherwise",
+    )
+
+
+def numbers(values: Array) -> str:
+    pieces = [number(float(value)) for value in values[:NUMBERS]]
+    return ", ".join(pieces) + (", …" if len(values) > NUMBERS else "")
+
+
+def one_word(value: Any) -> str:
+    """A number, or what kind of thing it is."""
+    return str(value) if isinstance(value, int | float | np.number) else type(value).__name__
+
+
+def described(value: Any) -> str:
+    return f"{len(value)} values" if isinstance(value, tuple) else f"a {type(value).__name__}"

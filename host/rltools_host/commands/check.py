@@ -1,0 +1,193 @@
+"""`rlt check`: whether an environment is fit to be learnt in, and what to do where it is not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rltools_host.build.catalogue import algorithms, listed
+from rltools_host.build.experiments import is_generated, requirements
+from rltools_host.checks.findings import (
+    ADVICE,
+    FAULT,
+    CompiledRequest,
+    Examination,
+    Learning,
+    number,
+)
+from rltools_host.checks.memory import BoardFit, fits
+from rltools_host.checks.process import examine, examine_task
+from rltools_host.commands import parameters
+from rltools_host.commands.options import Json, leave, mode, require
+from rltools_host.commands.train import task_request
+from rltools_host.environments.library import experiment_library
+from rltools_host.errors import CheckError, UsageError
+from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
+from rltools_host.ui.output import without_commands
+from rltools_host.ui.table import INDENT, columns, folded, wrapped
+
+LABEL = 10  # columns
+
+
+def run_experiment(name: str, json_output: bool = False) -> None:
+    """Of an experiment: also which boards have the memory to train it."""
+    if is_generated(name):
+        raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
+    library = experiment_library(name)
+    found = examine(name, CompiledRequest(name, library), Learning())
+    sizes = found.figures.get("bytes")
+    finish(name, found, fits(name, sizes) if sizes else [], json_output)
+
+
+def run_task(request: TaskRequest, json_output: bool = False) -> None:
+    """Of a task of Gymnasium's."""
+    known = algorithms().get(request.algorithm)
+    is_ppo = known is not None and known.has_rollouts
+    learning = Learning(is_normalised=is_ppo, can_scale=is_ppo)
+    finish(request.source, examine_task(request, learning), [], json_output)
+
+
+def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_output: bool) -> None:
+    """Prints it; the exit code says whether something is wrong."""
+    stream = sys.stderr if json_output else sys.stdout
+    lines = report(name, found, boards, columns(stream))
+    print(without_commands("\n".join(lines)), file=stream, flush=True)
+    if json_output:
+        document = {"checked": name, "ok": not found.faults, **found.document()}
+        print(json.dumps({**document, "boards": [board.document() for board in boards]}))
+    leave(CheckError.exit_code if found.faults else 0)
+
+
+def report(name: str, found: Examination, boards: Sequence[BoardFit], width: int) -> list[str]:
+    lines = figure_lines(name, found.figures, width)
+    if boards:
+        lines += [*entry("memory", f"to train {name}, with code and stack", width)]
+        lines += [f"{INDENT}{line}" for line in folded(board_rows(found, boards), width - 2)]
+    elif "bytes" in found.figures:
+        needs = " ".join(requirements(name)) or "more than any board has"
+        lines += entry("memory", f"it is for this machine alone (Requires: {needs})", width)
+    if found.passed:
+        lines += entry("in order", ", ".join(found.passed), width)
+    for level in (FAULT, ADVICE):
+        for finding in found.findings:
+            if finding.level == level:
+                lines += ["", *wrapped(f"{level}: {finding.what}", width)]
+                lines += wrapped(finding.remedy, width, f"{INDENT}-> ", f"{INDENT}   ")
+    advice = len(found.findings) - found.faults
+    count = ", ".join(
+        [
+            "nothing is wrong" if not found.faults else plural(found.faults, "fault"),
+            *([f"{advice} to think about"] if advice else []),
+        ]
+    )
+    return [*lines, "", count]
+
+
+def plural(count: int, word: str) -> str:
+    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def entry(label: str, text: str, width: int) -> list[str]:
+    return wrapped(text, width, f"{INDENT}{label:<{LABEL}}", " " * (LABEL + len(INDENT)))
+
+
+def figure_lines(name: str, figures: Mapping[str, Any], width: int) -> list[str]:
+    """What was seen, whether it is good or not."""
+    if "environment" not in figures:
+        return [name]
+    observations = plural(figures["observations"], "observation")
+    text = f"{figures['environment']}: {observations}, {plural(figures['actions'], 'action')}"
+    if steps := figures["episode_steps"]:
+        text += f", episodes of {steps:,} steps ({number(steps * figures['step_s'])} s)"
+    lines = wrapped(text, width)
+    if "steps" in figures:
+        lines += play_lines(figures, width)
+    if wrappers := figures.get("wrappers"):
+        lines += entry("wrappers", ", ".join(wrappers), width)
+    return lines
+
+
+def play_lines(figures: Mapping[str, Any], width: int) -> list[str]:
+    played = f"{figures['steps']:,} steps of random actions"
+    if count := figures["episodes"]:
+        played += (
+            f", {plural(count, 'episode')} of {number(figures['episode_steps_mean'])} steps, "
+            f"of which {figures['terminated']:,} terminated"
+        )
+    lines = entry("played", played, width)
+    reward = (
+        f"{number(figures['reward_mean'])} ± {number(figures['reward_std'])} a step, from "
+        f"{number(figures['reward_min'])} to {number(figures['reward_max'])}"
+    )
+    if "return_mean" in figures:
+        reward += f"; {number(figures['return_mean'])} ± {number(figures['return_std'])} an episode"
+    lines += entry("reward", reward, width)
+    if rate := figures.get("steps_per_s"):
+        lines += entry("speed", f"{number(rate)} steps a second on one core", width)
+    if step_us := figures.get("step_us"):
+        speed = f"{number(step_us)} µs a step, {number(figures['reset_us'])} µs a reset"
+        lines += entry("speed", speed, width)
+    return lines
+
+
+def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str, ...]]:
+    layers = len(found.figures["hidden"])
+    rows: list[tuple[str, ...]] = [("board", "memory", "hidden layers up to")]
+    for board in boards:
+        parts = ", ".join(f"{name} {part:.0%}" for name, part in board.parts.items() if part)
+        widest = f"{layers}x{board.widest}" if board.widest else "none"
+        rows.append((board.board, parts if board.fits else f"{parts}: too much", widest))
+    return rows
+
+
+EXAMPLE = "check gym:Pendulum-v1"
+EXPERIMENT = mode("of an experiment", "name", "json_output")
+TASK = mode("with gym:ID", "name", "algorithm", "episode_steps", "channels", "json_output")
+MODES = (EXPERIMENT, TASK)
+
+
+def command(
+    context: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT",
+            help="An experiment, or a task of Gymnasium's: gym:ID, gym:MODULE:ID, "
+            "gym:FILE.py:CLASS.",
+            autocompletion=parameters.experiments,
+        ),
+    ],
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"For gym:…: what is to learn it, {listed()}. [default: {DEFAULT_ALGORITHM}]",
+        ),
+    ] = None,
+    episode_steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="For gym:…: longest episode. [default: the task's, or 1000]"
+        ),
+    ] = None,
+    channels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from
+    the same seed, reset and termination, the scale of rewards and observations, memory on each
+    board. Each finding comes with its remedy. The exit code is 18 where there is a fault.
+    """
+    if is_task(name):
+        require(context, MODES, TASK)
+        run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)
+    else:
+        require(context, MODES, EXPERIMENT)
+        run_experiment(name, json_output)

@@ -1,0 +1,202 @@
+"""Each mistake that a task of Gymnasium's can make is found, and nothing else is."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from gymnasium_points import Point
+from rltools_host.checks.findings import FAULT, Examination, Finding, Learning
+from rltools_host.checks.task import Examiner
+from rltools_host.gymnasium_tasks.environment_server import PlayState
+from rltools_host.gymnasium_tasks.task import TaskRequest
+
+BOX = gymnasium.spaces.Box
+
+
+class Faulty(Point):
+    """A point whose observations are its place and its last push."""
+
+    fault = ""
+    drift = 0.0  # of all that are made
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observation_space = BOX(-2.5, 2.5, (2,))
+        self.action_space = BOX(-1.0, 1.0, (1,))
+        if self.fault == "no-range":
+            self.observation_space = BOX(-np.inf, np.inf, (2,))
+        if self.fault == "idle-action":
+            self.action_space = BOX(-1.0, 1.0, (2,))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        gymnasium.Env.reset(self, seed=seed, options=options)
+        self.place, self.steps = self.np_random.uniform(-1.0, 1.0), 0
+        if self.fault == "unseeded":
+            self.place = random.uniform(-1.0, 1.0)
+        if self.fault == "left-behind":
+            self.steps_in_all += 1
+            self.place += 1e-3 * self.steps_in_all
+        if self.fault == "same-beginning":
+            self.place = 0.5
+        self.push = 0.0
+        return self.seen() if self.fault == "bare-reset" else (self.seen(), {})  # type: ignore[return-value]
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        self.push = float(action[0])
+        if self.fault == "raises" and self.place > 0.9:
+            raise ValueError("the rope broke")
+        if self.fault == "nan" and self.steps > 3:
+            self.place = np.nan
+        if self.fault == "global" and self.steps == 1:
+            Faulty.drift += 1e-3
+            self.place += Faulty.drift
+        self.place += (2.0 if self.fault == "range" else 0.05) * self.push
+        terminated = self.fault == "time-limit" and self.steps >= 15
+        reward: Any = -abs(self.place)
+        if self.fault == "text-reward":
+            reward = "good"
+        if self.fault == "huge-reward":
+            reward *= 1e40
+        if self.fault == "four":
+            return self.seen(), reward, terminated, {}  # type: ignore[return-value]
+        return self.seen(), reward, terminated, self.steps >= 20, {}
+
+    def seen(self) -> Any:
+        seen = np.array([self.place, self.push], np.float32)
+        return seen[:1] if self.fault == "shape" else seen
+
+
+def examined(make: Any, **asked: Any) -> Examination:
+    request = TaskRequest("gym:Faulty", make, name="Faulty", **asked)
+    return Examiner(make, request, Learning(), PlayState()).run()
+
+
+def of_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> Examination:
+    monkeypatch.setattr(Faulty, "fault", fault)
+    monkeypatch.setattr(Faulty, "drift", 0.0)
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 1000)
+    return examined(Faulty)
+
+
+def only(found: Examination) -> Finding:
+    (finding,) = found.findings
+    return finding
+
+
+def test_a_good_task_has_nothing_to_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = of_fault("", monkeypatch)
+    assert found.findings == []
+    assert len(found.passed) == 9
+    assert found.figures["episode_steps_mean"] == 20
+    assert found.figures["terminated"] == 0
+    assert found.figures["step_us"] > 0
+    assert found.figures["wrappers"] == []
+
+
+FAULTS = (
+    ("unseeded", "deterministic", "in the same environment, from the first observation on"),
+    ("left-behind", "deterministic", "in the same environment, from the first observation on"),
+    ("global", "deterministic", "in the same environment, from step 1 on"),
+    ("raises", "raises", "step raised ValueError: the rope broke at observation (0.9"),
+    ("nan", "finite", "observation_0 was nan from step, at observation ("),
+    ("text-reward", "finite", "the reward was str at observation ("),
+    ("huge-reward", "finite", "e+39 at observation ("),
+    ("four", "interface", "step returned 4 values"),
+    ("bare-reset", "interface", "reset returned a ndarray"),
+    ("shape", "interface", "reset gave an observation of shape (1,), and its space has (2,)"),
+    ("range", "range", "observation_0 left its range -2.5 to 2.5 in "),
+    ("time-limit", "time-limit", "episodes terminated after 15 steps"),
+    ("idle-action", "idle-action", "action_1 changes neither"),
+)
+ADVICE = (
+    ("same-beginning", "same-beginning", "every episode begins with the same observation"),
+    ("no-range", "no-range", "observation_0 and observation_1 have no range"),
+)
+
+
+@pytest.mark.parametrize(("fault", "check", "what"), [*FAULTS, *ADVICE])
+def test_a_mistake_is_found(
+    monkeypatch: pytest.MonkeyPatch, fault: str, check: str, what: str
+) -> None:
+    finding = only(of_fault(fault, monkeypatch))
+    assert finding.check == check
+    assert what in finding.what
+    assert finding.remedy
+    assert (finding.level == FAULT) == ((fault, check, what) in FAULTS)
+
+
+def test_two_environments_that_share_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one that is made differs from the first."""
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    made: list[Faulty] = []
+
+    def make() -> Any:
+        made.append(Faulty())
+        ends = np.float32(-1.0), np.float32(1.0 if len(made) == 1 else 0.5)
+        return gymnasium.wrappers.RescaleAction(made[-1], *ends)
+
+    found = examined(make)
+    finding = next(each for each in found.findings if each.check == "deterministic")
+    assert "another environment of the same kind, from step 1 on" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("wrap", "level", "what"),
+    [
+        (gymnasium.wrappers.NormalizeObservation, FAULT, "running mean and deviation are neither"),
+        (gymnasium.wrappers.NormalizeReward, "advice", "rewards that change while it learns"),
+        (
+            lambda env: gymnasium.wrappers.TimeAwareObservation(
+                gymnasium.wrappers.TimeLimit(env, 20)
+            ),
+            FAULT,
+            "how long the episode has lasted",
+        ),
+        (gymnasium.wrappers.Autoreset, FAULT, "resets by itself"),
+        (
+            lambda env: gymnasium.wrappers.RescaleAction(env, np.float32(-2.0), np.float32(2.0)),
+            "advice",
+            "RescaleAction",
+        ),
+        (lambda env: gymnasium.wrappers.TimeLimit(env, 7), "advice", "a TimeLimit of 7 steps"),
+        (
+            lambda env: gymnasium.wrappers.TransformObservation(
+                env, np.tanh, env.observation_space
+            ),
+            "advice",
+            "firmware would have to repeat it",
+        ),
+    ],
+)
+def test_a_wrapper_is_found(
+    monkeypatch: pytest.MonkeyPatch, wrap: Any, level: str, what: str
+) -> None:
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    # Behind one that changes nothing.
+    found = examined(lambda: gymnasium.wrappers.OrderEnforcing(wrap(Faulty())), episode_steps=20)
+    finding = next(each for each in found.findings if each.check == "wrapper")
+    assert what in finding.what
+    assert finding.level == level
+
+
+def test_a_time_limit_that_is_known_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Faulty, "fault", "")
+    monkeypatch.setattr("rltools_host.checks.task.MOST_STEPS", 200)
+    found = examined(lambda: gymnasium.wrappers.TimeLimit(Faulty(), 7), episode_steps=7)
+    assert found.findings == []
+    assert found.figures["wrappers"] == ["TimeLimit"]
+
+
+def test_what_is_simulated_slowly_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rltools_host.checks.task.SLOW_STEP_S", 1e-9)
+    finding = only(of_fault("", monkeypatch))
+    assert finding.check == "slow"
+    assert "100,000 of them" in finding.what

@@ -1,0 +1,168 @@
+"""What `rlt check` prints, and its exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host import cli
+from rltools_host.checks.findings import ADVICE, Examination, Finding
+from rltools_host.checks.memory import BoardFit
+from rltools_host.commands import check
+from rltools_host.errors import CheckError, UnknownNameError, UsageError
+from rltools_host.tree import TREE
+
+TASK = """
+import gymnasium, numpy as np
+
+class Drifting(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place, self.steps = self.np_random.uniform(-0.5, 0.5), 0
+        return np.array([self.place], np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        self.place += FACTOR * float(action[0])
+        over = self.steps >= 25
+        return np.array([self.place], np.float32), -abs(self.place), False, over, {}
+"""
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch, project: Path) -> Path:
+    monkeypatch.chdir(project)
+    return project
+
+
+def write(folder: Path, factor: float) -> None:
+    (folder / "drifting.py").write_text(TASK.replace("FACTOR", str(factor)))
+
+
+def test_the_exit_code_says_whether_something_is_wrong(
+    short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The task's code runs in a process of its own, because the user names it."""
+    write(short, 3.0)
+    code = cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25", "--json"])
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert code == CheckError.exit_code
+    assert not document["ok"]
+    (finding,) = document["findings"]
+    assert (finding["check"], finding["level"]) == ("range", "fault")
+    assert document["figures"]["episode_steps_mean"] == 25
+    assert "fault: observation_0 left its range -1 to 1 in" in printed.err
+    assert "drifting" not in sys.modules
+
+    write(short, 0.01)
+    assert cli.run(["check", "gym:drifting.py:Drifting", "--episode-steps", "25"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.rstrip().endswith("nothing is wrong")
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "sentence"),
+    [
+        (["pendulm-td3"], UnknownNameError, 'unknown experiment "pendulm-td3": did you mean'),
+        (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
+        (["gym:NoSuch-v0"], UnknownNameError, 'gymnasium has no environment "NoSuch-v0"'),
+        (["gym:CartPole-v1"], UsageError, "Discrete"),
+        (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
+        (["gym:Pendulum-v1", "--algorithm", "x"], UsageError, 'unknown algorithm "x"'),
+    ],
+)
+def test_what_cannot_be_checked_is_one_sentence(
+    short: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    error: type[Exception],
+    sentence: str,
+) -> None:
+    assert short.is_dir()
+    assert cli.run(["check", *words]) == error.exit_code  # type: ignore[attr-defined]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert sentence in line
+
+
+FIGURES = {
+    "environment": "Pendulum-v1",
+    "observations": 3,
+    "actions": 1,
+    "episode_steps": 200,
+    "step_s": 0.05,
+    "hidden": [64, 64],
+    "steps": 12_800,
+    "episodes": 64,
+    "episode_steps_mean": 200.0,
+    "terminated": 1234,
+    "reward_mean": -6.17,
+    "reward_std": 3.81,
+    "reward_min": -16.3,
+    "reward_max": 0.0,
+    "return_mean": -1235.0,
+    "return_std": 228.0,
+    "steps_per_s": 96_123_456.0,
+}
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_lines_fit_and_no_number_is_cut(width: int) -> None:
+    path = "/a/folder/" + "x" * width
+    found = Examination(
+        [
+            Finding("range", f"velocity of {path} left its range -8 to 8 rad/s", "widen it " * 12),
+            Finding("few", "a run of 1,000,000 steps has 2 episodes", "train longer", ADVICE),
+        ],
+        [f"check number {i} is in order" for i in range(9)],
+        dict(FIGURES),
+    )
+    boards = [
+        BoardFit("qemu-cortex-m7", "M7", {"RAM1": 0.823, "RAM2": 0.438}, 64),
+        BoardFit("teensy41", "Teensy 4.1", {"RAM1": 1.2, "RAM2": 0.438}, 0),
+    ]
+    lines = check.report("pendulum-td3", found, boards, width)
+    assert all(len(line) <= width or path in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    for whole in (path, "12,800", "96,123,456", "1,234", "-1,235 ± 228", "RAM1 82%, RAM2 44%"):
+        assert whole in text
+    assert "RAM1 120%, RAM2 44%: too much" in text
+    assert "2x64" in text
+    for whole in ("-1,235 ± 228", "-6.17 ± 3.81"):
+        assert any(whole in line for line in lines)
+    assert lines[-1] == "1 fault, 1 to think about"
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac", "pendulum-ppo"])
+def test_experiments_of_the_tree_are_in_order(experiment: str) -> None:
+    assert (TREE.experiments / f"{experiment.replace('-', '_')}.h").is_file()
+    assert cli.run(["check", experiment]) == 0
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-ppo"])
+def test_memory_is_about_what_is_linked(
+    experiment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never less, and not by more than 3 % of a memory."""
+    from rltools_host.boards.description import load_board
+    from rltools_host.build import firmware
+    from rltools_host.build.memory import memory_usage
+
+    cli.run(["check", experiment, "--json"])
+    boards = json.loads(capsys.readouterr().out)["boards"]
+    for board in ("qemu-cortex-m7", "qemu-cortex-m4"):
+        (computed,) = [each["memory"] for each in boards if each["board"] == board]
+        program = firmware.build_firmware(load_board(board), experiment)
+        for memory in memory_usage(load_board(board), program):
+            linked = memory["used_bytes"] / memory["bytes"]
+            assert linked <= computed[memory["name"]] <= linked + 0.03
