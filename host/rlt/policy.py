@@ -10,10 +10,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.arguments import optional_path
+from rltools_host.arguments import optional_path, shown, text
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
 from rltools_host.policies.image import PolicyImage, read_policy, read_run_policy
+from rltools_host.runs.names import LAST
 
 
 class RunWithPath(Protocol):
@@ -36,11 +37,12 @@ class Policy:
         self._lock = threading.Lock()  # a pass has one scratch memory
 
     @classmethod
-    def load(cls, run: str | PathLike[str] | RunWithPath) -> Policy:
+    def load(cls, run: str | PathLike[str] | RunWithPath, which: str = LAST) -> Policy:
         """The policy of a run, or a policy image.
 
         run: the result of rlt.train, a run's folder, its name under runs/, "latest", or a file
         policy.rltp.
+        which: "last", or "best": that of the best evaluation in training.
 
         RltError: there is no policy, it is damaged, or this machine computes other bits with it
         than the device that wrote it.
@@ -48,7 +50,11 @@ class Policy:
         place = optional_path("run", getattr(run, "path", run))
         if place is None:
             raise UsageError("run=None: give a run, or a policy image")
-        return cls(read_policy(place) if place.is_file() else read_run_policy(place))
+        if not place.is_file():
+            return cls(read_run_policy(place, text("which", which)))
+        if which != LAST:
+            raise UsageError(f"which={shown(which)}: {place} is one policy; give the run's folder")
+        return cls(read_policy(place))
 
     @property
     def observations(self) -> tuple[Channel, ...]:

@@ -45,8 +45,16 @@ class Run:
 
     @cached_property
     def policy(self) -> Policy:
-        """Its policy, verified on this machine."""
+        """Its last policy, verified on this machine."""
         return Policy.load(self.path)
+
+    @cached_property
+    def best_policy(self) -> Policy:
+        """The policy of the best evaluation in training, verified on this machine.
+
+        RltError: the board kept only the last one.
+        """
+        return Policy.load(self.path, "best")
 
 
 def list_experiments() -> list[str]:

@@ -47,6 +47,10 @@ class BoardMismatchError(RltError):
     exit_code = 6
 
 
+class FileNotThereError(BoardMismatchError):
+    """A board has no file of this name."""
+
+
 class DamagedFileError(RltError):
     """A file is not what its checksum says, or not of its format."""
 

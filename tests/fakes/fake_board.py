@@ -45,9 +45,9 @@ def next_state(payload: bytes, step: int, learning_rate_bits: int) -> bytes:
     return hashlib.shake_128(seed).digest(STATE_BYTES - 4) + struct.pack("<I", step)
 
 
-def policy_of(payload: bytes) -> bytes:
+def policy_of(payload: bytes, step: int = 0) -> bytes:
     """A policy image's header and some bytes: it states the training state that it comes from."""
-    fields = [0] * 11 + [hashlib.sha256(payload).digest(), b"fake", b"Fake"]
+    fields = [0] * 7 + [step] + [0] * 3 + [hashlib.sha256(payload).digest(), b"fake", b"Fake"]
     image = HEADER.pack(MAGIC, VERSION, HEADER.size, 0, *fields) + POLICY
     return image[:12] + image_crc32(image).to_bytes(4, "little") + image[16:]
 

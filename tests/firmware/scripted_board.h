@@ -21,13 +21,13 @@ using namespace board_in_memory;
 template <class E>
 class BoardOf : public HostSide {
  public:
-  using Application = TrainApplication<E, Generic>;
+  using Application = TrainApplication<E, Generic, true>;
 
   training_run::Run<E> run{7};
-  typename Application::PolicyImage policy_image{};
+  typename Application::Images images{};
   const ArithmeticFault arithmetic;
-  Application application{Generic{},    arithmetic,  {read, write}, kSelf, {"scripted", "Generic"},
-                          run.training, policy_image};
+  Application application{Generic{},    arithmetic, {read, write}, kSelf, {"scripted", "Generic"},
+                          run.training, images};
 
   explicit BoardOf(ArithmeticFault fault = ArithmeticFault::none) : arithmetic(fault) {
     to_board.clear();

@@ -109,11 +109,11 @@ class BoardOf {
   }
 
  private:
-  typename TrainApplication<E, Generic>::PolicyImage policy_image_{};
-  TrainApplication<E, Generic> application_{
-      Generic{},    ArithmeticFault::none, {board_in_memory::read, board_in_memory::write},
-      kSelf,        {"fuzz", "Generic"},   run.training,
-      policy_image_};
+  typename TrainApplication<E, Generic, true>::Images images_{};
+  TrainApplication<E, Generic, true> application_{
+      Generic{}, ArithmeticFault::none, {board_in_memory::read, board_in_memory::write},
+      kSelf,     {"fuzz", "Generic"},   run.training,
+      images_};
 };
 
 using Board = BoardOf<TinyTd3>;

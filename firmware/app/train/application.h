@@ -9,20 +9,19 @@
 
 namespace rlt {
 
-template <class E, class Device>
+template <class E, class Device, bool KeepsBest>
 class TrainApplication {
-  using Service = TrainingService<E, Device>;
+  using Service = TrainingService<E, Device, KeepsBest>;
   using Files = FileServer<typename Service::Files>;
   using Parameters = ParameterService<RunHyperparameters<E>, Service>;
 
  public:
-  using PolicyImage = typename Service::PolicyImage;
+  using Images = typename Service::Images;
 
   TrainApplication(Device device, ArithmeticFault arithmetic, link::Transport transport,
-                   link::Address self, link::NodeNames names, Training<E>& training,
-                   PolicyImage& policy_image)
+                   link::Address self, link::NodeNames names, Training<E>& training, Images& images)
       : sender_(transport, self),
-        training_(device, arithmetic, sender_, heartbeat_, training, policy_image),
+        training_(device, arithmetic, sender_, heartbeat_, training, images),
         parameters_(sender_, training.hyperparameters, training_),
         node_(transport, self, names, sender_, heartbeat_, parameters_, training_.file_server(),
               training_) {}

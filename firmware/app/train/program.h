@@ -12,19 +12,32 @@ namespace rlt::program {
 RLT_FAST Learner<Experiment> learner;
 RLT_FAST Scratch<Experiment> scratch;
 RLT_BULK Replay<Experiment> replay;
-RLT_BULK std::uint8_t policy_image[kPolicyImageBytes<Experiment>];
+
+// Where memory is plenty, and where the board says how much lies behind RLT_BULK and that suffices,
+// the best policy is kept beside the last. Boards that count instructions say nothing: what a run
+// takes of these is then only to train and to evaluate.
+#if defined(RLT_WHOLE_BATCH)
+constexpr bool kKeepsBest = true;
+#elif defined(RLT_BULK_BYTES)
+constexpr bool kKeepsBest =
+    sizeof(Replay<Experiment>) + sizeof(PolicyImages<Experiment, true>) <= RLT_BULK_BYTES;
+#else
+constexpr bool kKeepsBest = false;
+#endif
+RLT_BULK PolicyImages<Experiment, kKeepsBest> policy_images;
 
 // Returns only where the link can close.
 inline void run() {
   board::initialize();
   Training<Experiment> training{{}, learner, replay, scratch};
-  TrainApplication<Experiment, RLT_DEVICE> application{RLT_DEVICE{},
-                                                       find_arithmetic_fault(),
-                                                       link::kBoardTransport,
-                                                       link::kBoardAddress,
-                                                       {RLT_BOARD_NAME, RLT_QUOTE(RLT_DEVICE)},
-                                                       training,
-                                                       policy_image};
+  TrainApplication<Experiment, RLT_DEVICE, kKeepsBest> application{
+      RLT_DEVICE{},
+      find_arithmetic_fault(),
+      link::kBoardTransport,
+      link::kBoardAddress,
+      {RLT_BOARD_NAME, RLT_QUOTE(RLT_DEVICE)},
+      training,
+      policy_images};
   while (!board::should_exit()) application.poll();
 }
 

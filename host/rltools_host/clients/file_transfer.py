@@ -20,12 +20,19 @@ from rltools_host.clients.file_packet import (
     Progress,
     mavlink_crc32,
 )
-from rltools_host.errors import BoardMismatchError, LinkLostError, RltError, VerificationError
+from rltools_host.errors import (
+    BoardMismatchError,
+    FileNotThereError,
+    LinkLostError,
+    RltError,
+    VerificationError,
+)
 from rltools_host.link.connection import EVERYONE, Connection, MessageQueue
 from rltools_host.link.framing import payload_of
 
 CHECKPOINT_PATH = "/checkpoint.rltc"
 POLICY_PATH = "/policy.rltp"
+BEST_PATH = "/best.rltp"
 CANDIDATE_PATH = "/candidate.rltp"
 CONTRACT_PATH = "/contract.bin"
 SAMPLES_PATH = "/samples.u32"
@@ -81,7 +88,7 @@ class FileTransfer:
     def download(
         self, path: str, progress: Progress | None = None, limit_s: float | None = None
     ) -> bytes:
-        """The file's content, whole and with the CRC-32 that the board states."""
+        """Whole, with the CRC-32 that the board states; FileNotThereError where there is none."""
         self._begin(path, limit_s)
         size = self._open(Opcode.OPEN_FILE_RO)
         if limit_s is None:
@@ -311,7 +318,8 @@ class FileTransfer:
         remedy = "flash it with firmware of this revision"
         if code == Nak.NO_SESSIONS_AVAILABLE:
             remedy = "end the other program that transfers its files, then run the command again"
-        return BoardMismatchError(
+        kind = FileNotThereError if code == Nak.FILE_NOT_FOUND else BoardMismatchError
+        return kind(
             f"the board on {self._channel.description} refuses {self._path}: {reason}; {remedy}"
         )
 

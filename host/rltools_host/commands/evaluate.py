@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import numpy as np
 import typer
 
-from rltools_host.commands.options import Json, RunArgument, mode, require
+from rltools_host.commands.options import Json, RunArgument, Which, mode, require
 from rltools_host.errors import DiskError, GateError, RltError, UsageError
 from rltools_host.hints import near_path
-from rltools_host.policies.evaluation import CORE, Evaluation, evaluated, one_decimal, unfinished
+from rltools_host.policies.evaluation import (
+    CORE,
+    USUAL_EPISODES,
+    USUAL_SEED,
+    Evaluation,
+    EvaluationRequest,
+    evaluated,
+    one_decimal,
+    unfinished,
+)
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
-from rltools_host.runs.names import find_group, is_run
+from rltools_host.runs.names import LAST, find_group, is_run
 from rltools_host.ui.group_screen import summary_lines
 from rltools_host.ui.table import aligned
 
@@ -28,26 +37,20 @@ if TYPE_CHECKING:
     from rltools_host.flight.gate import Gate
     from rltools_host.flight.gate_result import GateResult
 
-USUAL_EPISODES, USUAL_SEED = 100, 0
 Found = TypeVar("Found", Evaluation, "GateResult")
 
 
 def run(
-    run_name: str,
-    episodes: int = USUAL_EPISODES,
-    seed: int = USUAL_SEED,
-    simulator: str | None = None,
-    as_json: bool = False,
-    task: str | None = None,
-    trace: Path | None = None,
+    run_name: str, request: EvaluationRequest | None = None, as_json: bool = False
 ) -> Evaluation:
     """Evaluates the policy of a run and prints the outcome."""
     folder = RunFolder.open(run_name)
-    evaluation, notes = evaluated(folder, episodes, seed, simulator, task, trace)
+    request = request or EvaluationRequest()
+    evaluation, notes = evaluated(folder, request)
     document, lines = {**evaluation.document(), "notes": notes}, evaluation.lines()
-    if trace is not None:
-        document["trace"] = str(trace)
-        lines.append(f"  trace    {near_path(trace)}")
+    if request.trace is not None:
+        document["trace"] = str(request.trace)
+        lines.append(f"  trace    {near_path(request.trace)}")
     show(document, lines, as_json)
     return evaluation
 
@@ -89,19 +92,10 @@ def group_document(
     return {"group": str(group.path), "evaluations": evaluations, **fields, "notes": notes}
 
 
-def evaluate_group(
-    name: str,
-    episodes: int,
-    seed: int,
-    simulator: str | None,
-    as_json: bool,
-    task: str | None = None,
-) -> None:
+def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None:
     """Evaluates the policy of each run that has one, and prints a table."""
     group, notes = GroupFolder.open(name), list[str]()
-    found = of_group(
-        group, notes, lambda folder: evaluated(folder, episodes, seed, simulator, task)
-    )
+    found = of_group(group, notes, lambda folder: evaluated(folder, request))
     summary = [
         {
             "variant": variant.name,
@@ -148,8 +142,10 @@ def evaluate_gate(
     seed: int | None,
     least: float | None,
     as_json: bool,
+    which: str = LAST,
 ) -> None:
-    """Flies, prints, and keeps the result beside run.json where the gate was flown as defined."""
+    """Flies, prints, and keeps the result beside run.json where the last policy flew through the
+    gate as it is defined."""
     from rltools_host.flight.gate import load_gate
     from rltools_host.flight.gate_result import percent
 
@@ -157,22 +153,24 @@ def evaluate_gate(
         raise UsageError(f"--least {least:g}: a rate lies between 0 and 1")
     defined = load_gate(gate_name)
     gate = defined.with_starts(episodes, seed)
-    is_kept, notes = gate == defined, list[str]()
-    if not is_kept:
+    is_kept, notes = gate == defined and which == LAST, list[str]()
+    if which != LAST:
+        notes.append(f"these flights are of the {which} policy, and are not kept")
+    elif not is_kept:
         notes.append(
             f"the gate {gate.name} is {defined.episodes:,} flights of seed {defined.seed}: these "
             "are others, and are not kept"
         )
     if find_group(name) is not None:
         group = GroupFolder.open(name)
-        found = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept))
+        found = of_group(group, notes, lambda folder: fly_run(folder, gate, is_kept, which))
         rates = [result.all.rate for result in found.values()]
         rate = statistics.fmean(rates)
         fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
         document = group_document(group, found, notes, **fields)
         show(document, gate_lines(gate, found, rate), as_json)
     else:
-        result, own_notes = fly_run(RunFolder.open(name), gate, is_kept)
+        result, own_notes = fly_run(RunFolder.open(name), gate, is_kept, which)
         document = {**result.document(), "notes": notes + own_notes}
         show(document, result.lines(), as_json)
         rate = result.all.rate
@@ -183,10 +181,12 @@ def evaluate_gate(
         )
 
 
-def fly_run(folder: RunFolder, gate: Gate, is_kept: bool) -> tuple[GateResult, list[str]]:
+def fly_run(
+    folder: RunFolder, gate: Gate, is_kept: bool, which: str = LAST
+) -> tuple[GateResult, list[str]]:
     from rltools_host.flight.gate_result import fly_gate
 
-    image = read_run_policy(folder)
+    image = read_run_policy(folder, which)
     image.verify()
     notes = unfinished(folder, image)
     result = fly_gate(gate, image, str(folder.path))
@@ -226,9 +226,10 @@ def gate_lines(gate: Gate, found: Mapping[RunName, GateResult], mean: float) -> 
 
 EXAMPLE = "evaluate latest --in gymnasium"
 EPISODES = mode(
-    "without --gate", "run_name", "episodes", "seed", "simulator", "task", "trace", "json_output"
+    "without --gate",
+    *("run_name", "episodes", "seed", "simulator", "task", "trace", "which", "json_output"),
 )
-GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "json_output")
+GATE = mode("with --gate", "run_name", "gate", "episodes", "seed", "least", "which", "json_output")
 MODES = (EPISODES, GATE)
 
 
@@ -276,20 +277,22 @@ def command(
         Path | None,
         typer.Option(metavar="FILE", help="Write every step of every episode: FILE.csv or .npz."),
     ] = None,
+    which: Which = LAST,
     json_output: Json = False,
 ) -> None:
     """For a group of runs it evaluates each policy, and sums up."""
     require(context, MODES, EPISODES if gate is None else GATE)
     if gate is not None:
-        evaluate_gate(run_name, gate, episodes, seed, least, json_output)
+        evaluate_gate(run_name, gate, episodes, seed, least, json_output, which)
         return
     if task is not None and simulator == CORE:
         raise UsageError("--task: the core's simulator plays no task of Gymnasium's")
     count = USUAL_EPISODES if episodes is None else episodes
     first = USUAL_SEED if seed is None else seed
+    request = EvaluationRequest(count, first, simulator, task, trace, which)
     if find_group(run_name) is None:
-        run(run_name, count, first, simulator, json_output, task, trace)
+        run(run_name, request, json_output)
         return
     if trace is not None:
         raise UsageError(f"--trace is of one run, and {run_name} is a group: name a run of it")
-    evaluate_group(run_name, count, first, simulator, json_output, task)
+    evaluate_group(run_name, request, json_output)

@@ -8,20 +8,21 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.options import Json, Output, RunArgument
+from rltools_host.commands.options import Json, Output, RunArgument, Which
 from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
 from rltools_host.policies.image import read_run_policy
+from rltools_host.runs.names import LAST
 
 
-def run(run_name: str, to: str = "image", output: Path | None = None) -> Path:
+def run(run_name: str, to: str = "image", output: Path | None = None, which: str = LAST) -> Path:
     """Exports a run's policy after checking it on this machine; returns the file or folder."""
     if to not in (*FORMATS, *FOLDERS):
         known = ", ".join((*FORMATS, *FOLDERS))
         raise UsageError(f'unknown export format "{to}": known are {known}')
-    image = read_run_policy(run_name)
+    image = read_run_policy(run_name, which)
     image.verify()
     if to in FOLDERS:
         files_of, mark = FOLDERS[to]
@@ -48,9 +49,10 @@ def command(
         str, typer.Option(metavar="FORMAT", help="image, c, c-image, arduino or esp-idf.")
     ] = "image",
     output: Output = None,
+    which: Which = LAST,
     json_output: Json = False,
 ) -> None:
-    path = run(run_name, to, output)
+    path = run(run_name, to, output, which)
     print(f"wrote {path}")
     if json_output:
         print(json.dumps({"run": run_name, "format": to, "path": str(path)}))

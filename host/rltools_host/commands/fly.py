@@ -14,7 +14,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.commands.options import Json, Port, ProgressLine, RunArgument, mode, require
+from rltools_host.commands.options import (
+    Json,
+    Port,
+    ProgressLine,
+    RunArgument,
+    Which,
+    mode,
+    require,
+)
 from rltools_host.errors import DiskError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.flight.disturbances import FAULTS, Disturbances, parse_fault
@@ -35,6 +43,7 @@ from rltools_host.interruption import Interruption
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import LAST
 from rltools_host.training.hyperparameters import setting_texts
 from rltools_host.vehicles import px4_flight
 from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
@@ -45,9 +54,19 @@ EXAMPLE = "fly latest --board qemu-stm32f405"
 BOARD = mode(
     "with --board",
     *("run_name", "board", "port", "gate", "seconds", "start", "seed", "settings"),
-    *("latency_ms", "jitter_ms", "loss", "noise", "faults", "trial_s", "json_output", "out"),
+    *(
+        "latency_ms",
+        "jitter_ms",
+        "loss",
+        "noise",
+        "faults",
+        "trial_s",
+        "which",
+        "json_output",
+        "out",
+    ),
 )
-PX4 = mode("with --px4", "run_name", "px4", "starts", "settings", "json_output", "out")
+PX4 = mode("with --px4", "run_name", "px4", "starts", "settings", "which", "json_output", "out")
 MODES = (BOARD, PX4)
 
 
@@ -122,6 +141,7 @@ def command(
     starts: Annotated[
         int, typer.Option("--starts", metavar="N", help=f"Number of starts, up to {len(STARTS)}.")
     ] = USUAL_STARTS,
+    which: Which = LAST,
     json_output: Json = False,
     out: Annotated[
         Path | None,
@@ -150,11 +170,12 @@ def command(
                 latency_ms, jitter_ms, loss, tuple(map(parse_fault, faults or ()))
             ),
             trial_s=trial_s,
+            which=which,
         )
         fly_board(request, json_output, out)
         return
     assert px4 is not None
-    fly_px4(run_name, px4, starts, settings or (), json_output, out)
+    fly_px4(run_name, px4, starts, settings or (), json_output, out, which)
 
 
 # -- settings --------------------------------------------------------------------------------------
@@ -254,6 +275,7 @@ def fly_px4(
     settings: Sequence[str],
     json_output: bool,
     out: Path | None,
+    which: str = LAST,
 ) -> FlightResult:
     """`settings` are the prediction's, where they are not those that the vehicle tells."""
     if not 1 <= starts <= len(STARTS):
@@ -263,9 +285,9 @@ def fly_px4(
     given = given_settings(settings)
     flight_library().setting_bits(given)
     folder = RunFolder.open(run_name).path
-    image = read_run_policy(run_name)
+    image = read_run_policy(run_name, which)
     check_policy(image)
-    request = Px4Request(run_name, url, starts, functools.partial(predictor, image), given)
+    request = Px4Request(run_name, url, starts, functools.partial(predictor, image), given, which)
     line = ProgressLine()
 
     def keep(result: FlightResult) -> None:

@@ -10,14 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.boards.description import ALL_EMULATED
-from rltools_host.commands.options import BoardOption, ContractOption, Json, Port, ProgressLine
+from rltools_host.commands.options import (
+    BoardOption,
+    ContractOption,
+    Json,
+    Port,
+    ProgressLine,
+    Which,
+)
 from rltools_host.documents import typed
-from rltools_host.errors import RltError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.files import write_atomically
 from rltools_host.hil import board as hil
 from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Found, Result, histogram_lines, lines
 from rltools_host.policies.board import place_of_run
+from rltools_host.runs.names import LAST
 from rltools_host.ui.table import aligned
 
 
@@ -116,6 +124,7 @@ def command(
         bool, typer.Option("--layers", help="Print the layers' checksums, the board's and ours.")
     ] = False,
     contract: ContractOption = None,
+    which: Which = LAST,
     json_output: Json = False,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="PATH", help="File for the JSON object.")
@@ -128,5 +137,7 @@ def command(
     """
     hil.check_request(board, port, samples, inputs)
     meant = hil.run_meant(run_name, board, port)
+    if meant is None and which != LAST:
+        raise UsageError("--which is of a run's policies, and the board's own is meant: give --run")
     place = place_of_run(meant, board, port, contract)
-    run(HilRequest(place, meant, samples, inputs), layers, json_output, out)
+    run(HilRequest(place, meant, samples, inputs, which), layers, json_output, out)

@@ -15,6 +15,7 @@ import typer
 
 from rltools_host.commands import parameters
 from rltools_host.errors import UsageError
+from rltools_host.runs.names import WHICH
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line.")]
 Output = Annotated[
@@ -26,6 +27,14 @@ RunArgument = Annotated[
         metavar="RUN",
         help="A run's folder, its name under runs/, or: latest.",
         autocompletion=parameters.runs,
+    ),
+]
+Which = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="The last policy, or best: that of the best evaluation in training.",
+        autocompletion=lambda: list(WHICH),
     ),
 ]
 BoardOption = Annotated[

@@ -17,10 +17,12 @@ from rltools_host.commands.options import (
     Port,
     ProgressLine,
     RunArgument,
+    Which,
 )
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, Standing, short
+from rltools_host.runs.names import LAST
 from rltools_host.ui.table import aligned
 from rltools_host.vehicles import crazyflie
 
@@ -73,13 +75,14 @@ def push_command(
         bool, typer.Option("--no-confirm", help="Leave the policy in trial; see `rlt confirm`.")
     ] = False,
     contract: ContractOption = None,
+    which: Which = LAST,
     json_output: Json = False,
 ) -> None:
     """The board checks the policy before it acts. If the policy fails, or is not confirmed in
     time, or the board resets, the previous policy is restored, even after a power cut.
     """
     place = place_of_run(run_name, board, port, contract)
-    push(PushRequest(run_name, place, trial_s, not no_confirm), json_output)
+    push(PushRequest(run_name, place, trial_s, not no_confirm, which), json_output)
 
 
 # -- confirm, rollback -----------------------------------------------------------------------------

@@ -67,6 +67,12 @@ def closing_lines(document: Mapping[str, Any]) -> str:
     ]
     if document["return_mean"] is not None:
         lines[0] += f", return {document['return_mean']:.1f} ± {document['return_std']:.1f}"
+    best = document["best"]
+    if best is not None and best["step"] != document["step"]:
+        lines.append(
+            f"  best  step {best['step']:,}, return {best['return_mean']:.1f} ± "
+            f"{best['return_std']:.1f} (--which best)"
+        )
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
     lines += [

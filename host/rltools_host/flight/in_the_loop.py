@@ -37,6 +37,7 @@ from rltools_host.flight.simulator import Flight, Rule, check_policy, flight_lib
 from rltools_host.policies.board import PolicyPlace, policy_session
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.push import LONGEST_TRIAL_S, Outcome, Push, PushRequest, Say
+from rltools_host.runs.names import LAST
 
 CONTRACT = "quadrotor"
 LONGEST_S = 60.0
@@ -72,6 +73,7 @@ class FlyRequest:
     settings: Mapping[str, float] = field(default_factory=dict)
     disturbances: Disturbances = field(default_factory=Disturbances)
     trial_s: float | None = None  # None: long enough
+    which: str = LAST  # of the run's policies
 
     @property
     def seconds(self) -> float:
@@ -221,7 +223,7 @@ def fly_over_board(
     """The whole of it. `keep` is told what came of a flight that began, also where it failed; an
     error has that as its details."""
     request.check()
-    image = read_run_policy(request.run)
+    image = read_run_policy(request.run, request.which)
     check_policy(image)
     image.verify()
     board = request.place.described_board()

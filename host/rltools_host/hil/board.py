@@ -27,7 +27,7 @@ from rltools_host.policies.board import PROGRAM, PolicyPlace, Storage, policy_se
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.push import Outcome, Push, PushRequest
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import LATEST
+from rltools_host.runs.names import LAST, LATEST
 from rltools_host.toolchain import tools
 
 DEFAULT_INPUTS = 1000
@@ -41,6 +41,7 @@ class HilRequest:
     run: str | None = None  # None: what acts on the board
     samples: int | None = None
     inputs: int = DEFAULT_INPUTS
+    which: str = LAST  # of the run's policies
 
 
 def check_request(board: str, port: str | None, samples: int | None, inputs: int) -> None:
@@ -79,7 +80,7 @@ def missing_tools(board: Board) -> str:
 
 def check_board(request: HilRequest, show: Show) -> Result:
     """Brings the policy to the board, and checks it there."""
-    image = read_run_policy(request.run) if request.run else None
+    image = read_run_policy(request.run, request.which) if request.run else None
     with policy_session(request.place, Storage.MEMORY) as (session, identity):
         if image is None:
             image = acting_policy(session, identity)

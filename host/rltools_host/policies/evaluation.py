@@ -28,11 +28,13 @@ from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.trace import check_trace_path, write_trace
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.learning import difference
+from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task
 
 CORE = "core"
 GYMNASIUM = "gymnasium"
 SIMULATORS = (CORE, GYMNASIUM)
+USUAL_EPISODES, USUAL_SEED = 100, 0
 MOST_WORST = 3  # episodes that are told
 MOST_CHANNELS = 4  # of what such an episode began from
 
@@ -286,23 +288,27 @@ def solved_return(image: PolicyImage) -> float | None:
     return None if value is None else float(value)
 
 
-def evaluated(
-    folder: RunFolder,
-    episodes: int,
-    seed: int,
-    simulator: str | None,
-    named: str | None = None,
-    trace: Path | None = None,
-) -> tuple[Evaluation, list[str]]:
-    """The evaluation of a run's policy, and what must be known to read it.
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
+    task: the run's, as the user names it; None: as the run does, where that may be imported.
+    trace: a file that every step is written to. which: LAST or BEST."""
 
-    simulator: CORE or GYMNASIUM; None: the core's, or Gymnasium where that plays the task.
-    named: the run's task, as the user names it; None: as the run does, where that may be imported.
-    trace: a file that every step is written to.
-    """
+    episodes: int = USUAL_EPISODES
+    seed: int = USUAL_SEED
+    simulator: str | None = None
+    task: str | None = None
+    trace: Path | None = None
+    which: str = LAST
+
+
+def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation, list[str]]:
+    """The evaluation of a run's policy, and what must be known to read it."""
+    episodes, seed, simulator = request.episodes, request.seed, request.simulator
+    named, trace = request.task, request.trace
     if trace is not None:
         check_trace_path(trace)
-    image = read_run_policy(folder)
+    image = read_run_policy(folder, request.which)
     image.verify()
     task = folder.content.gymnasium
     if simulator is None:
@@ -331,7 +337,13 @@ def evaluated(
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:
     """A note on a policy from before the end of its training."""
-    steps = folder.content.steps
+    run = folder.content
+    steps = run.steps
+    if run.best is not None and (image.step, image.state_sha256) != (
+        run.checkpoint_step,
+        run.state_sha256,
+    ):
+        return [f"the policy is of step {image.step:,} of {steps:,}, evaluated best in training"]
     if image.step >= steps:
         return []
     return [f"the policy is of step {image.step:,} of {steps:,}, at which the run was last saved"]

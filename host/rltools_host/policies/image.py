@@ -20,11 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from rltools_host.build.description import Channel
 from rltools_host.build.native import host_library
 from rltools_host.clients.messages import POLICY_REASONS
-from rltools_host.errors import DamagedFileError, RltError, UnknownNameError, VerificationError
-from rltools_host.hints import command_line, near_path
+from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies.contract import CHANNEL, Contract, PlaceInput, require_texts
 from rltools_host.policies.core_source import activations
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import LAST
 from rltools_host.runs.policy_file import (
     HEADER,
     MAGIC,
@@ -146,14 +146,12 @@ def read_policy(path: Path) -> PolicyImage:
     return parse_foreign_policy(data, str(path))
 
 
-def read_run_policy(run: str | Path | RunFolder) -> PolicyImage:
-    """The policy of a run, by its name, path or folder; it must belong to the run's last state."""
+def read_run_policy(run: str | Path | RunFolder, which: str = LAST) -> PolicyImage:
+    """The policy of a run, by its name, path or folder: the LAST one, which must belong to the
+    run's last state, or the BEST by evaluations in training."""
     folder = run if isinstance(run, RunFolder) else RunFolder.open(run)
-    if not folder.policy_path.is_file():
-        command = command_line("train", "--resume", near_path(folder.path))
-        raise UnknownNameError(f"run {folder.name} has no policy yet: resume it with `{command}`")
-    image = read_policy(folder.policy_path)
-    folder.require_state(image.state_sha256)
+    image = read_policy(folder.existing_policy(which))
+    folder.require_state(image.state_sha256, which)
     return image
 
 

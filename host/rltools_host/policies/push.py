@@ -29,6 +29,7 @@ from rltools_host.hints import command_line
 from rltools_host.policies.board import PolicyPlace, Storage, policy_session
 from rltools_host.policies.contract import parse_contract
 from rltools_host.policies.image import Example, PolicyImage, read_run_policy
+from rltools_host.runs.names import LAST
 
 DEFAULT_TRIAL_S = 10.0
 LONGEST_TRIAL_S = 2147.0  # docs/protocol.md, "Policies"
@@ -95,6 +96,7 @@ class PushRequest:
     place: PolicyPlace
     trial_s: float | None = None  # None: what is usual on the board
     confirm: bool = True
+    which: str = LAST  # of the run's policies
 
     @property
     def trial_limit_s(self) -> float:
@@ -106,7 +108,7 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
     with reported(request.place.board) as outcome:
         board = request.place.described_board()
         check_request(request, request.place.ends_with_command(board))
-        image = read_run_policy(request.run)
+        image = read_run_policy(request.run, request.which)
         image.verify()
         with policy_session(request.place) as (session, identity):
             Push(request, image, session, identity, outcome).carry_out(say, progress)

@@ -15,15 +15,18 @@ from rltools_host.report.markup import document, duration, number, text, tile
 from rltools_host.report.run_data import RunData, collect
 from rltools_host.report.sections import SECTIONS
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
+from rltools_host.runs.names import BEST, LAST
 
 
-def write_report(run_name: str | Path | RunFolder, output: Path | None = None) -> Path:
+def write_report(
+    run_name: str | Path | RunFolder, output: Path | None = None, which: str = LAST
+) -> Path:
     """Writes the report of a run, by default into its folder, and returns the file's path."""
     folder = run_name if isinstance(run_name, RunFolder) else RunFolder.open(run_name)
     path = output or folder.report_path
     if path.is_dir():
         path = path / REPORT_FILE
-    write_atomically(path, page(collect(folder)).encode())
+    write_atomically(path, page(collect(folder, which)).encode())
     return path
 
 
@@ -49,8 +52,12 @@ def verdict(data: RunData) -> str:
         state = text(data.run.state or "unfinished")
         return f"Training has done {steps} steps and is {state}; no policy has been fetched yet."
     evaluation = data.evaluation
+    subject = f"After {steps} steps the policy"
+    if data.image is not None and data.which == BEST:
+        step = number(data.image.step)
+        subject = f"Of {steps} steps, the policy of step {step}, evaluated best in training,"
     sentence = (
-        f"After {steps} steps the policy earns a mean return of "
+        f"{subject} earns a mean return of "
         f"<strong>{number(evaluation.mean, 1)}</strong> over {evaluation.episodes} episodes in "
         f"{text(simulator_name(evaluation))}"
     )

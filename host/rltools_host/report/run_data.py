@@ -31,6 +31,7 @@ from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.report.plot import Values
 from rltools_host.runs.contents import Run
 from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.names import LAST
 from rltools_host.runs.task import Task
 
 MOST_EPISODES = 100
@@ -50,6 +51,7 @@ class RunData:
     board: Board | None  # as it is described here now
     hyperparameters: Sequence[Parameter]  # as the experiment has them here now
     metrics_described: Sequence[Metric]  # likewise
+    which: str = LAST  # of the run's policies
     shapes: Sequence[Shape] = ()  # of the environment's picture, likewise
 
     @cached_property
@@ -84,9 +86,10 @@ class RunData:
         return self.run.identity.counts_instructions
 
 
-def collect(folder: RunFolder) -> RunData:
+def collect(folder: RunFolder, which: str = LAST) -> RunData:
     """Reads the folder and runs the evaluation episodes."""
-    image = read_run_policy(folder) if folder.policy_path.is_file() else None
+    is_there = which != LAST or folder.policy_path.is_file()
+    image = read_run_policy(folder, which) if is_there else None
     evaluation, episode = None, None
     if image is not None:
         image.verify()
@@ -101,6 +104,7 @@ def collect(folder: RunFolder) -> RunData:
         board=known_board(folder.content),
         hyperparameters=described_hyperparameters(folder, description),
         metrics_described=described_metrics(folder, description),
+        which=which,
         shapes=shapes_of(folder, description),
     )
 

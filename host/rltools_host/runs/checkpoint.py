@@ -25,7 +25,7 @@ from rltools_host.errors import BoardMismatchError, DamagedFileError, UnknownNam
 from rltools_host.files import parse_json, write_atomically
 from rltools_host.runs.contents import Fingerprint, Hyperparameters
 from rltools_host.runs.learning import difference
-from rltools_host.runs.saves import CHECKPOINT_FILE, POLICY_FILE
+from rltools_host.runs.saves import BEST_FILE, CHECKPOINT_FILE, POLICY_FILE
 
 IMAGE_MAGIC = b"RLTC"
 IMAGE_VERSION = 1
@@ -281,10 +281,8 @@ def room_for_save(tensors: Sequence[StateTensor]) -> dict[str, int]:
     """Bytes that a save takes at most, for each of its files."""
     payload = _payload_bytes(tensors)
     header = ROOM_FOR_HEADER + ROOM_FOR_TENSOR * len(tensors)
-    return {
-        CHECKPOINT_FILE: payload + header,
-        POLICY_FILE: min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER,
-    }
+    policy = min(payload, ROOM_FOR_POLICY) + ROOM_FOR_HEADER
+    return {CHECKPOINT_FILE: payload + header, POLICY_FILE: policy, BEST_FILE: policy}
 
 
 def _payload_bytes(tensors: Sequence[StateTensor]) -> int:

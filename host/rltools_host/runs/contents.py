@@ -111,6 +111,15 @@ class StatedIdentity(Struct, frozen=True):
     counts_instructions: bool = False
 
 
+class Best(Struct, frozen=True):
+    """The best evaluation in training whose policy was kept; that lies in the save."""
+
+    step: Whole
+    state_sha256: Digest
+    return_mean: Number
+    return_std: Number | None = None
+
+
 class Run(Struct, frozen=True):
     """run.json."""
 
@@ -138,6 +147,7 @@ class Run(Struct, frozen=True):
     memory: list[Memory] = []
     sessions: list[Session] = []
     gymnasium: Task | None = None
+    best: Best | None = None
     save: SaveName | None = None  # none of format 1, which has its files beside run.json
     state_sha256: Digest | None = None
     checkpoint_step: Whole | None = None

@@ -17,7 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.documents import Unfit, typed
-from rltools_host.errors import DamagedFileError, UsageError, VerificationError
+from rltools_host.errors import (
+    DamagedFileError,
+    UnknownNameError,
+    UsageError,
+    VerificationError,
+)
 from rltools_host.files import (
     MOST_JSON_BYTES,
     disk_error,
@@ -34,7 +39,15 @@ from rltools_host.runs import saves
 from rltools_host.runs.checkpoint import state_of_checkpoint
 from rltools_host.runs.contents import Group, Run
 from rltools_host.runs.lock import FolderLock
-from rltools_host.runs.names import RUN_FILE, beginning_now, find_run, make_empty
+from rltools_host.runs.names import (
+    BEST,
+    LAST,
+    RUN_FILE,
+    WHICH,
+    beginning_now,
+    find_run,
+    make_empty,
+)
 from rltools_host.runs.rows import check_row
 
 MOST_METRICS_BYTES = 1_000_000_000
@@ -77,7 +90,7 @@ class RunFolder:
 
     @property
     def save_path(self) -> Path:
-        """Where the newest checkpoint and policy lie; in format 1 beside run.json."""
+        """Where the newest checkpoint and policies lie; in format 1 beside run.json."""
         return self.path / (self.content.save or "")
 
     @property
@@ -87,6 +100,10 @@ class RunFolder:
     @property
     def policy_path(self) -> Path:
         return self.save_path / saves.POLICY_FILE
+
+    @property
+    def best_path(self) -> Path:
+        return self.save_path / saves.BEST_FILE
 
     @property
     def report_path(self) -> Path:
@@ -221,9 +238,32 @@ class RunFolder:
         self.update({**changes, **saved})
         saves.remove_others(self.path, name)
 
-    def require_state(self, policy_state: str) -> None:
+    def existing_policy(self, which: str = LAST) -> Path:
+        """The file of the run's LAST or BEST policy; UnknownNameError where it has none."""
+        if which not in WHICH:
+            raise UsageError(f'which policy is "{which}"? Give {LAST} or {BEST}')
+        if which == BEST:
+            if self.content.best is None:
+                raise UnknownNameError(
+                    f"run {self.name} has no best policy: it was not evaluated in training yet, or "
+                    "on boards and by tools that keep only the last"
+                )
+            return self.best_path
+        if not self.policy_path.is_file():
+            command = command_line("train", "--resume", near_path(self.path))
+            raise UnknownNameError(f"run {self.name} has no policy yet: resume it with `{command}`")
+        return self.policy_path
+
+    def require_state(self, policy_state: str, which: str = LAST) -> None:
         """VerificationError unless the policy is of the state that the run's other files name."""
         content = self.content
+        if which == BEST:
+            if content.best is None or content.best.state_sha256 != policy_state:
+                raise VerificationError(
+                    f"{self.best_path} comes from another training state than {self.run_path} "
+                    "names: restore it, or take the last policy"
+                )
+            return
         stated = {self.run_path: content.state_sha256}
         if content.save is None:  # format 1, which was not saved in one step
             stated[self.checkpoint_path] = state_of_checkpoint(self.checkpoint_path)

@@ -17,6 +17,7 @@ from rltools_host.project import PROJECT
 RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
 LATEST = "latest"
+LAST, BEST = WHICH = ("last", "best")  # of a run's policies
 BEGUN = "begun_us"  # in both, since 1970
 NUMBER = re.compile(r"([0-9]{1,18})")
 DATED = re.compile(r"\d{8}-\d{6}-")

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 import zlib
+from typing import Any
 
 MAGIC = b"RLTP"
 VERSION = 1
 HEADER = struct.Struct("<4sHHIIHHHHIIIIII32s32s32s")
 CRC32_PLACE = slice(12, 16)  # in the header
-STATE_PLACE = 15  # among the header's fields
+STEP_PLACE, STATE_PLACE = 11, 15  # among the header's fields
 MOST_STEP_INTERVAL_US = 600_000_000  # kMostStepInterval_us of policy/contract.h
 
 
@@ -23,9 +24,20 @@ def image_crc32(data: bytes) -> int:
 
 def state_of_policy(data: bytes) -> str | None:
     """SHA-256 of the training state that the image states; None where it is damaged."""
+    fields = _fields(data)
+    state: bytes | None = None if fields is None else fields[STATE_PLACE]
+    return None if state is None else state.hex()
+
+
+def step_of_policy(data: bytes) -> int | None:
+    """The step of training that the image states; None where it is damaged."""
+    fields = _fields(data)
+    return None if fields is None else int(fields[STEP_PLACE])
+
+
+def _fields(data: bytes) -> tuple[Any, ...] | None:
     if len(data) < HEADER.size or not data.startswith(MAGIC):
         return None
     if image_crc32(data) != int.from_bytes(data[CRC32_PLACE], "little"):
         return None
-    state: bytes = HEADER.unpack_from(data)[STATE_PLACE]
-    return state.hex()
+    return HEADER.unpack_from(data)

@@ -1,4 +1,4 @@
-"""Saves: checkpoint and policy of one training state, in a folder that is named after it.
+"""Saves: checkpoint and policies of one training state, in a folder that is named after it.
 
 A save is one step. Its files are written into a hidden folder, synchronised, and appear together by
 one rename, as save-<step>-<state's hash>; the save is the run's from the run.json on that names it,
@@ -27,7 +27,8 @@ from rltools_host.runs.policy_file import state_of_policy
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 POLICY_FILE = "policy.rltp"
-SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE)
+BEST_FILE = "best.rltp"  # the policy of the best evaluation up to this state, where it was kept
+SAVED_FILES = (CHECKPOINT_FILE, POLICY_FILE, BEST_FILE)
 RESERVE = "reserve"  # of the next save, in a partial folder
 HASH_DIGITS = 12  # of the state's hash, in the folder's name
 
@@ -58,6 +59,9 @@ def write_save(run: Path, step: int, state_sha256: str, files: Mapping[str, byte
             partial.mkdir(exist_ok=True)
             for name, data in files.items():
                 write_durably(partial / name, data)
+            for name in SAVED_FILES:
+                if name not in files:  # its place was reserved
+                    (partial / name).unlink(missing_ok=True)
             synchronise_folder(partial)
             os.rename(partial, path)
         except BaseException:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from msgspec import to_builtins
+
 from rltools_host.build import memory
 from rltools_host.clients.messages import Evaluation, Identity, Result
 from rltools_host.clock import timestamp
@@ -139,6 +141,7 @@ def summary(plan: Plan, folder: RunFolder, result: Result) -> dict[str, Any]:
         "steps_per_s": run.steps_per_s,
         "return_mean": run.return_mean,
         "return_std": run.return_std,
+        "best": to_builtins(run.best),
         "state_sha256": result.state_sha256,
         "guest_instructions": run.guest_instructions,
         "messages_lost": run.messages_lost,

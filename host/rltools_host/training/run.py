@@ -33,6 +33,7 @@ from rltools_host.runs.names import new_run_path
 from rltools_host.runs.provenance import checkpoint_versions
 from rltools_host.runs.saves import CHECKPOINT_FILE, remove_partials, saves_to_resume, step_of
 from rltools_host.runs.sources import Sources
+from rltools_host.training.best import BestPolicy
 from rltools_host.training.board import build_program, fetch, open_board, put_on_board
 from rltools_host.training.metadata import (
     TimeInTraining,
@@ -101,6 +102,7 @@ class TrainingRun:
         self._asked_to_pause = False
         self._counter = 0
         self._evaluation: Evaluation | None = None
+        self._best = BestPolicy()
         self._training_began: str | None = None
         self._metric_names = [metric.name for metric in plan.description.metrics]
         self._notes = EpisodeNotes(plan.server)
@@ -189,13 +191,15 @@ class TrainingRun:
         return bool(result.finished or stops or self._notes.failure())
 
     def _bring_home(self, result: Result, state: str) -> None:
-        """Fetches checkpoint and policy, verifies them, and saves them in one step."""
+        """Fetches checkpoint and policies, verifies them, and saves them in one step."""
         versions = checkpoint_versions(self._folder.content)
         home = fetch(self._session, self._plan, result, versions, self._transfer)
+        self._best.fetch(self._session)
         self._screen.activity("")
-        changes = self._changes(state)
+        changes = self._changes(state) | self._best.changes
         changes["checkpoint_train_s"] = changes["train_s"]
-        self._folder.commit(home.step, home.state_sha256, home.files, changes)
+        files = {**home.files, **self._best.files}
+        self._folder.commit(home.step, home.state_sha256, files, changes)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
         return lambda done, whole: self._screen.activity(what, done / whole if whole else 1.0)
@@ -242,6 +246,7 @@ class TrainingRun:
             self._counter = event.counter
         if isinstance(event, Evaluation):
             self._evaluation = event
+            self._best.take(event)
         time_s = self._train_s_before + self._time.seconds
         self._reports.take(event, self._screen.view.step, time_s)
 
@@ -263,11 +268,14 @@ class TrainingRun:
             folder.require_unchanged()
             remove_partials(folder.path)
             folder.reserve(room)
+            assert plan.save is not None
+            self._best.restore(plan.save, folder.read_metrics())
             rows = folder.truncate_metrics(plan.first_step)
             self._evaluation = last_evaluation(rows)
             self._train_s_before = train_s_before(folder.content, plan.first_step, rows)
             folder.keep(*sources)
-            folder.update(self._beginning(folder.metadata, sources) | plan.adopted_save)
+            beginning = self._beginning(folder.metadata, sources)
+            folder.update(beginning | plan.adopted_save | self._best.changes)
         except BaseException:
             folder.close()
             raise

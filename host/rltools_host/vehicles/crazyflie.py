@@ -152,7 +152,7 @@ def push(request: PushRequest, say: Say, progress: Progress | None = None) -> Ou
     if trial_s is not None and not 0.0 < trial_s <= LONGEST_TRIAL_S:
         raise UsageError(f"--trial {trial_s:g}: give seconds above 0, up to {LONGEST_TRIAL_S:,}")
     with reported(place.board) as outcome:
-        image = read_run_policy(request.run)
+        image = read_run_policy(request.run, request.which)
         image.verify()
         with connected(place) as app:
             values = app.grounded()

@@ -20,6 +20,7 @@ from rltools_host.flight.series import Predict
 from rltools_host.link.transport import Link, UdpLink
 from rltools_host.policies.image import PolicyImage, read_run_policy
 from rltools_host.policies.push import Say, headline
+from rltools_host.runs.names import LAST
 from rltools_host.vehicles.px4 import NAN, Px4Vehicle
 from rltools_host.vehicles.px4_guard import (
     HEIGHT_M,
@@ -65,6 +66,7 @@ class Px4Request:
     # Our simulator with these settings, and what of them is not as the vehicle tells.
     predictor: Callable[[Mapping[str, float]], Predict] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
+    which: str = LAST  # of the run's policies
 
 
 class AfterFailure(Enum):
@@ -361,7 +363,7 @@ def fly(
     clock: Callable[[], float] = time.monotonic,
 ) -> FlightResult:
     """The whole flight with the policy of a run; `keep` gets what came of it, also of a failure."""
-    image = read_run_policy(request.run)
+    image = read_run_policy(request.run, request.which)
     image.verify()
     vehicle = Px4Vehicle(open_link(request.url), clock)
     flight = Px4Flight(vehicle, image, request, say, progress)

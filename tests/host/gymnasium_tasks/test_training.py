@@ -35,6 +35,7 @@ from rltools_host.gymnasium_tasks.environment_server import LIMIT_VARIABLE
 from rltools_host.gymnasium_tasks.headers import subject_of_run
 from rltools_host.gymnasium_tasks.server_start import ServerProcess
 from rltools_host.policies.board import PolicyPlace, place_of_run
+from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import read_run_policy
 from rltools_host.policies.push import PushRequest
 from rltools_host.report import run_data
@@ -386,7 +387,7 @@ def test_a_run_of_a_python_program_says_where_it_goes_on(
     with pytest.raises(UsageError, match=r"evaluate it there, with rlt\.evaluate_gymnasium"):
         evaluate.run(run)
     with pytest.raises(UsageError, match="--in core: dot is played by Gymnasium"):
-        evaluate.run(run, simulator="core")
+        evaluate.run(run, EvaluationRequest(simulator="core"))
     assert len(evaluate_gymnasium(Point, run, episodes=3)) == 3
     other = read_run_policy(run)
     assert [channel.name for channel in other.observations] == ["observation_0", "observation_1"]
@@ -411,7 +412,7 @@ def test_a_board_is_built_for_the_contract_of_a_run(dot: dict[str, Any]) -> None
 def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     """Untrained policies have returns of about -1,200."""
     result = train_task("Pendulum-v1", seed=1, steps=4000, out=tmp_path / "run")
-    outcome = evaluate.run(str(tmp_path / "run"), episodes=20)
+    outcome = evaluate.run(str(tmp_path / "run"), EvaluationRequest(20))
     assert outcome.mean > -260.0
     assert result["environment_faults"] == 0
     assert outcome.simulator.startswith("gymnasium ")

@@ -27,6 +27,7 @@ from rltools_host.errors import (
     VerificationError,
 )
 from rltools_host.policies import episodes, evaluation
+from rltools_host.policies.evaluation import EvaluationRequest
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.policies.trace import headings
 from rltools_host.toolchain import tools
@@ -195,7 +196,7 @@ def test_a_trace_that_cannot_be_written_is_refused_first(
     (tmp_path / "folder.csv").mkdir()
     monkeypatch.setattr(evaluation, "play", lambda *_: pytest.fail("it was played"))
     with pytest.raises(UsageError, match=sentence):
-        evaluate.run(str(run_folder), 1, 0, "core", trace=tmp_path / name)
+        evaluate.run(str(run_folder), EvaluationRequest(1, 0, "core", trace=tmp_path / name))
 
 
 def test_columns_have_names_of_their_own(pendulum: PolicyImage) -> None:
@@ -219,7 +220,7 @@ def test_both_simulators_agree_on_the_same_task(pendulum: PolicyImage) -> None:
 
 
 def test_json_has_the_documented_keys(run_folder: Path, capsys: Any) -> None:
-    evaluate.run(str(run_folder), 3, 0, "gymnasium", as_json=True)
+    evaluate.run(str(run_folder), EvaluationRequest(3, 0, "gymnasium"), as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert {
         "run",
@@ -238,7 +239,7 @@ def test_json_has_the_documented_keys(run_folder: Path, capsys: Any) -> None:
 
 
 def test_text_names_simulator_seeds_and_what_success_means(run_folder: Path, capsys: Any) -> None:
-    evaluate.run(str(run_folder), 3, 40, "gymnasium")
+    evaluate.run(str(run_folder), EvaluationRequest(3, 40, "gymnasium"))
     text = capsys.readouterr().out
     assert re.search(r"3 deterministic episodes .* \(gymnasium \S+, seeds 40 to 42\)", text)
     assert "success  0 %   episodes with a return of at least -200" in text
@@ -262,7 +263,7 @@ def test_an_edit_of_the_physics_is_noticed(
     run_with(run_folder, learning={"environment.behaviour": 3, "environment.gravity_m_s2": 10})
     there = described(**{"environment.gravity_m_s2": 9.8100004196})
     monkeypatch.setattr(experiments, "describe", lambda _: there)
-    evaluate.run(str(run_folder), 2, 0, simulator, as_json=True)
+    evaluate.run(str(run_folder), EvaluationRequest(2, 0, simulator), as_json=True)
     captured = capsys.readouterr()
     where = ", and so does the simulator" if simulator == "core" else ""
     note = (
@@ -277,7 +278,7 @@ def test_a_run_without_a_record_is_told_by_its_fingerprint(
     run_folder: Path, pendulum: PolicyImage, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(experiments, "describe", lambda _: described())
-    evaluate.run(str(run_folder), 1, 0, "core")
+    evaluate.run(str(run_folder), EvaluationRequest(1, 0, "core"))
     assert f"fingerprint {pendulum.fingerprint:08x}, here 1234abcd" in capsys.readouterr().err
 
 
@@ -286,10 +287,10 @@ def test_a_policy_of_an_earlier_pause_is_said_to_be_one(
 ) -> None:
     same = replace(described(), fingerprint=pendulum.fingerprint)
     monkeypatch.setattr(experiments, "describe", lambda _: same)
-    evaluate.run(str(run_folder), 1, 0, "core")
+    evaluate.run(str(run_folder), EvaluationRequest(1, 0, "core"))
     assert "note" not in capsys.readouterr().err  # where the simulator is built first, it says so
     run_with(run_folder, steps=pendulum.step + 1000)
-    evaluate.run(str(run_folder), 1, 0, "core")
+    evaluate.run(str(run_folder), EvaluationRequest(1, 0, "core"))
     step, steps = pendulum.step, pendulum.step + 1000
     note = f"note: the policy is of step {step:,} of {steps:,}, at which the run was last saved\n"
     assert capsys.readouterr().err == note

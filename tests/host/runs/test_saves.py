@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,8 @@ from rltools_host.runs.saves import is_whole, saves_to_resume, step_of, write_sa
 from training_bench import DIALECT, Bench, final_state, is_valid, saved_checkpoint
 
 SEED, STEPS, PAUSED_AT = 3, 120, 40
-SAVED = ("checkpoint.safetensors", "policy.rltp")
+SAVED = ("checkpoint.safetensors", "policy.rltp", "best.rltp")
+BEST_AT = {PAUSED_AT: 20, STEPS: 80}  # the step of the best evaluation up to there
 HYPERPARAMETERS = {"seed": SEED, "steps": STEPS, "learning_rate": 0.001}
 
 
@@ -30,14 +33,27 @@ def files_of(step: int) -> tuple[str, dict[str, bytes]]:
     """The state's hash and a save's files, as the fake board's training has them at a step."""
     payload = final_state(SEED, step)
     checkpoint = Checkpoint("fake-td3", FINGERPRINT, step, payload, HYPERPARAMETERS)
-    contents = (to_safetensors(checkpoint, TENSORS), policy_of(payload))
+    best = policy_of(final_state(SEED, at := BEST_AT.get(step, 20)), at)
+    contents = (to_safetensors(checkpoint, TENSORS), policy_of(payload), best)
     return checkpoint.state_sha256, dict(zip(SAVED, contents, strict=True))
+
+
+def state_of(step: int) -> str:
+    return hashlib.sha256(final_state(SEED, step)).hexdigest()
+
+
+def evaluation_row(step: int) -> dict[str, Any]:
+    moments = {"return_mean": float(step), "return_std": 1.0, "return_min": 0.0, "return_max": 99.0}
+    row = {"time_s": 0.0, "kind": "evaluation", "counter": step, "step": step, "episodes": 2}
+    return row | moments
 
 
 def commit(path: Path, step: int) -> None:
     folder = RunFolder.open(path)
     state = "finished" if step == STEPS else "paused"
-    folder.commit(step, *files_of(step), {"state": state, "steps": STEPS})
+    at = BEST_AT[step]
+    best = {"step": at, "state_sha256": state_of(at), "return_mean": float(at), "return_std": 1.0}
+    folder.commit(step, *files_of(step), {"state": state, "steps": STEPS, "best": best})
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +61,9 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has saved nothing yet."""
     path = tmp_path_factory.mktemp("runs") / "started"
     metadata = {"experiment": "fake-td3", "board": "host", "steps": STEPS, "state": "training"}
-    RunFolder.create(path, {"format": 2, **metadata}).close()
+    folder = RunFolder.create(path, {"format": 2, **metadata})
+    folder.append_metrics(map(evaluation_row, BEST_AT.values()))
+    folder.close()
     return path
 
 
@@ -63,6 +81,9 @@ def states(path: Path) -> tuple[str | None, str | None, str | None]:
     folder = RunFolder.open(path)
     policy = folder.policy_path.read_bytes() if folder.policy_path.is_file() else b""
     stated = folder.metadata.get("state_sha256")
+    if (best := folder.content.best) is not None:
+        assert best.step == BEST_AT[PAUSED_AT if stated == state_of(PAUSED_AT) else STEPS]
+        assert state_of_policy(folder.best_path.read_bytes()) == best.state_sha256
     return stated, state_of_checkpoint(folder.checkpoint_path), state_of_policy(policy)
 
 
@@ -78,6 +99,12 @@ def finish(bench: Bench, path: Path) -> None:
         ]
     assert saved_checkpoint(path).payload == final_state(SEED, STEPS)
     assert is_valid(path)["state"] == "finished"
+    best = RunFolder.open(path).content.best
+    assert best is not None
+    assert best.return_mean in BEST_AT.values()  # the fake board keeps none, and evaluates worse
+    assert RunFolder.open(path).best_path.read_bytes() == policy_of(
+        final_state(SEED, best.step), best.step
+    )
 
 
 def killed_copies(source: Path, target: Path) -> Iterator[Path]:
@@ -157,7 +184,7 @@ def test_power_failure(paused: Path, tmp_path: Path) -> None:
     with watched(disk, FullDisk.NEED_SPACE):
         commit(path, STEPS)
     assert disk.at_the_end() == []
-    assert len(disk.written) == 3
+    assert len(disk.written) == 4
     assert all(p.name.startswith(".") or p.parent.name.startswith(".") for p in disk.written)
 
 

@@ -1,5 +1,6 @@
 // The files of training, over the memory of the training state itself: /checkpoint.rltc is read
-// from and written to the live arrays. docs/protocol.md, "Checkpoint".
+// from and written to the live arrays. /policy.rltp is the policy of that state, /best.rltp that of
+// the best evaluation. docs/protocol.md, "Checkpoint".
 #pragma once
 
 #include "app/services/file_message.h"
@@ -9,21 +10,40 @@
 
 namespace rlt {
 
+namespace detail {
+
+template <class E>
+struct BestPolicy {
+  std::uint8_t best[kPolicyImageBytes<E>];
+  bool has_best = false;
+  float best_mean = 0.0f;  // return of its evaluation
+};
+struct NoBestPolicy {};
+
+}  // namespace detail
+
+// The images of a run's policies: that of the state at rest, and where there is memory for it that
+// of the best evaluation.
+template <class E, bool KeepsBest>
+struct PolicyImages : std::conditional_t<KeepsBest, detail::BestPolicy<E>, detail::NoBestPolicy> {
+  std::uint8_t last[kPolicyImageBytes<E>];
+};
+
 // Whether a file can be opened follows from RLT_STATE, which Owner has. It must provide:
 //   bool is_at_rest() const                        there is a state that does not change
 //   bool is_training() const
 //   void upload_begins()                           the state is no longer that of a run
 //   void upload_restored()                         the state is that of the checkpoint
 //   void upload_refused(CheckpointReason)
-template <class E, class Owner>
+template <class E, class Owner, bool KeepsBest>
 class TrainingFiles {
  public:
-  using PolicyImage = std::uint8_t[kPolicyImageBytes<E>];
+  using Images = PolicyImages<E, KeepsBest>;
 
-  TrainingFiles(Owner& owner, Training<E>& training, PolicyImage& policy_image)
+  TrainingFiles(Owner& owner, Training<E>& training, Images& images)
       : owner_(owner),
         training_(training),
-        policy_image_(policy_image),
+        images_(images),
         fingerprint_(fingerprint(training)),
         state_bytes_(state_bytes(training)) {}
 
@@ -33,7 +53,23 @@ class TrainingFiles {
     std::uint8_t sha256[Sha256::kDigestBytes];
     hash_state(training_, sha256);
     header_ = make_checkpoint_header(fingerprint_, state_bytes_, steps_done(training_), sha256);
-    build_policy_image(device, training_, sha256, policy_image_);
+    build_policy_image(device, training_, sha256, images_.last);
+  }
+
+  // Keeps the policy if no evaluation since forget_best() had as large a mean return.
+  template <class Device>
+  void keep_if_best(Device device, float mean) {
+    static_assert(KeepsBest);
+    const bool is_number = mean == mean;
+    if (!is_number || (images_.has_best && mean <= images_.best_mean)) return;
+    std::uint8_t sha256[Sha256::kDigestBytes];
+    hash_state(training_, sha256);
+    build_policy_image(device, training_, sha256, images_.best);
+    images_.has_best = true;
+    images_.best_mean = mean;
+  }
+  void forget_best() {
+    if constexpr (KeepsBest) images_.has_best = false;
   }
 
   std::uint32_t fingerprint_of_experiment() const { return fingerprint_; }
@@ -42,18 +78,23 @@ class TrainingFiles {
 
   // -- what a FileServer needs --------------------------------------------------------------------
 
-  static constexpr int kFileCount = 2;
-  static constexpr int kCheckpoint = 0;
+  static constexpr int kFileCount = KeepsBest ? 3 : 2;
+  static constexpr int kCheckpoint = 0, kBest = 2;
 
   const char* name(int file) const {
+    if (KeepsBest && file == kBest) return "best.rltp";
     return file == kCheckpoint ? "checkpoint.rltc" : "policy.rltp";
   }
   std::uint32_t size(int file) const {
     return file == kCheckpoint ? checkpoint_size() : kPolicyImageBytes<E>;
   }
 
-  FileError may_read(int) const {
-    return owner_.is_at_rest() ? FileError::none : FileError::fail_errno;
+  FileError may_read(int file) const {
+    if (!owner_.is_at_rest()) return FileError::fail_errno;
+    if constexpr (KeepsBest) {
+      if (file == kBest && !images_.has_best) return FileError::file_not_found;
+    }
+    return FileError::none;
   }
   FileError may_write(int file) const {
     if (file != kCheckpoint) return FileError::file_protected;
@@ -67,8 +108,14 @@ class TrainingFiles {
   }
 
   void read(int file, std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) {
+    if constexpr (KeepsBest) {
+      if (file == kBest) {
+        __builtin_memcpy(destination, images_.best + offset, count);
+        return;
+      }
+    }
     if (file != kCheckpoint) {
-      __builtin_memcpy(destination, policy_image_ + offset, count);
+      __builtin_memcpy(destination, images_.last + offset, count);
       return;
     }
     const std::uint32_t of_header = bytes_of_header(offset, count);
@@ -155,7 +202,7 @@ class TrainingFiles {
 
   Owner& owner_;
   Training<E>& training_;
-  PolicyImage& policy_image_;
+  Images& images_;
   const std::uint32_t fingerprint_;
   const std::uint32_t state_bytes_;
   CheckpointHeader header_{};

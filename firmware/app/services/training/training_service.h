@@ -10,22 +10,23 @@
 
 namespace rlt {
 
-template <class E, class Device>
+// KeepsBest: besides the last policy, the one that was evaluated best, for which there is memory.
+template <class E, class Device, bool KeepsBest>
 class TrainingService : public link::Service {
  public:
   using State = RLT_STATE;
-  using Files = TrainingFiles<E, TrainingService>;
-  using PolicyImage = typename Files::PolicyImage;
+  using Files = TrainingFiles<E, TrainingService, KeepsBest>;
+  using Images = typename Files::Images;
 
   // A board whose arithmetic has a fault serves everything but training.
   TrainingService(Device device, ArithmeticFault arithmetic, link::MessageSender& sender,
-                  link::HeartbeatClock& heartbeat, Training<E>& training, PolicyImage& policy_image)
+                  link::HeartbeatClock& heartbeat, Training<E>& training, Images& images)
       : device_(device),
         arithmetic_(arithmetic),
         sender_(sender),
         heartbeat_(heartbeat),
         training_(training),
-        files_(*this, training, policy_image),
+        files_(*this, training, images),
         server_(files_, sender) {}
 
   TrainingService(const TrainingService&) = delete;
@@ -88,6 +89,7 @@ class TrainingService : public link::Service {
 
   void upload_begins() {
     state_ = RLT_STATE_IDLE;
+    files_.forget_best();
     counted_ = evaluated_ = 0;
   }
   void upload_restored() {
@@ -116,6 +118,7 @@ class TrainingService : public link::Service {
     server_.close();
     initialize(device_, training_);
     is_restored_ = false;
+    files_.forget_best();
     counted_ = evaluated_ = 0;
     enter_training();
   }
@@ -212,6 +215,7 @@ class TrainingService : public link::Service {
 
   void end_evaluation() {
     evaluating_ = false;
+    if constexpr (KeepsBest) files_.keep_if_best(device_, evaluation_report(evaluation_).mean);
     evaluated_ += board::counter() - evaluating_since_;
     send_evaluation(evaluation_report(evaluation_));
     if (finished(training_)) {

@@ -62,6 +62,63 @@ TEST_CASE_FIXTURE(Paused, "the policy image is one that a runtime accepts") {
   CHECK(reinterpret_cast<const PolicyImageHeader*>(aligned)->step == 31);
 }
 
+TEST_CASE("the best policy is that of the first evaluation that none excels, as of a rest there") {
+  for (const std::uint32_t seed : {7u, 8u, 9u, 10u}) {
+    CAPTURE(seed);
+    Board board;
+    board.set_short_run(120);
+    board.set("eval_every", 10);
+    board.set("seed", seed);
+    CHECK(board.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
+    board.train_to_rest(4000);
+    const auto evaluations = evaluations_in(board);
+    REQUIRE(evaluations.size() == 12);
+    mavlink_rlt_evaluation_t best = evaluations[0];
+    for (const auto& evaluation : evaluations) {
+      if (evaluation.return_mean > best.return_mean) best = evaluation;
+    }
+    const Bytes image = Client(board).download("/best.rltp");
+    REQUIRE(image.size() == kPolicyImageBytes<TinyTd3>);
+
+    Board other;  // pauses after that evaluation, in which its policy is the last one
+    other.set_short_run(120);
+    other.set("eval_every", 10);
+    other.set("seed", seed);
+    CHECK(other.command(MAV_CMD_RLT_START, 1.0f) == MAV_RESULT_ACCEPTED);
+    other.train_until(best.step);
+    CHECK(other.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+    other.train_to_rest();
+    REQUIRE(steps_done(other.run.training) == best.step);
+    Client client(other);
+    CHECK(client.download("/policy.rltp") == image);
+    CHECK(client.download("/best.rltp") == image);
+  }
+}
+
+TEST_CASE("there is no best policy before an evaluation, nor after a start or an upload") {
+  Board board;
+  train_and_pause(board, 31);
+  Client client(board);
+  CHECK(!client.download("/best.rltp").empty());
+  const Bytes checkpoint = checkpoint_of(board);
+  CHECK(client.upload(checkpoint, 239).operation == FileOperation::ack);
+  check_error(client.request(FileOperation::open_file_ro, "/best.rltp"), FileError::file_not_found);
+  check_error(client.request(FileOperation::calc_file_crc32, "/best.rltp"),
+              FileError::file_not_found);
+  check_error(client.request(FileOperation::create_file, "/best.rltp"), FileError::file_protected);
+  CHECK(board.command(MAV_CMD_RLT_RESUME) == MAV_RESULT_ACCEPTED);
+  board.train_until(45);
+  CHECK(client.request(FileOperation::open_file_ro, "/best.rltp").data[0] == 2);  // FailErrno
+  board.train_to_rest();
+  CHECK(!client.download("/best.rltp").empty());
+  board.set("eval_every", 1000);
+  CHECK(board.command(MAV_CMD_RLT_START, 2.0f) == MAV_RESULT_ACCEPTED);
+  board.train_until(31);
+  CHECK(board.command(MAV_CMD_RLT_PAUSE) == MAV_RESULT_ACCEPTED);
+  board.train_to_rest();
+  check_error(client.request(FileOperation::open_file_ro, "/best.rltp"), FileError::file_not_found);
+}
+
 TEST_CASE("a checkpoint goes to another board, which goes on to the same bits") {
   Bytes checkpoint;
   std::string expected;
