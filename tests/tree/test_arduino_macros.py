@@ -71,6 +71,10 @@ def test_an_exported_policy_compiles_behind_arduinos_macros(compiler: str, tmp_p
         source += f'#include "{header}"\n'
     result = compile_source(compiler, source, tmp_path)
     assert result.returncode == 0, result.stderr
+    in_c = [COMPILERS[compiler][0].replace("g++", "gcc"), *COMPILERS[compiler][1:], "-std=c99"]
+    in_c += ["-fsyntax-only", "-xc", str(tmp_path / "source.cpp")]
+    result = subprocess.run(in_c, capture_output=True, text=True, timeout=200)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""A run's policy as the image itself, or as one self-contained C++17 header.
+"""A run's policy as the image itself, or as one self-contained header of C99 and C++11.
 
-The header holds the image's numbers as hexadecimal literals, which are exact, and its functions
-come from core/math.h, so that it computes the bits that the core computes.
+The header holds the image's numbers as literals that give their bits, and its functions come from
+core/math.h, so that it computes the bits that the core computes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from rltools_host.build.description import Channel
 from rltools_host.policies.contract import ObservationSum, PastAction
-from rltools_host.policies.core_source import activations, core_math_source
+from rltools_host.policies.core_source import activations, core_math_source, float_literal
 from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text, string_literal
 
@@ -70,17 +70,6 @@ FORMATS: dict[str, tuple[str, Callable[[PolicyImage], bytes]]] = {
 }
 
 
-def float_literal(value: float) -> str:
-    """An exact hexadecimal literal of a finite binary32 number."""
-    number = float(np.float32(value))
-    if not np.isfinite(number):
-        raise ValueError(f"{value} has no literal")
-    sign, rest = ("-", number.hex()[1:]) if number.hex().startswith("-") else ("", number.hex())
-    mantissa, exponent = rest.split("p")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    return f"{sign}{'0x0' if mantissa == '0x' else mantissa}p{int(exponent)}f"
-
-
 def number_rows(values: Iterable[float], indent: str = "    ", width: int = 100) -> str:
     """Literals, comma separated, in lines of at most `width` columns."""
     lines, line = [], indent
@@ -95,7 +84,7 @@ def number_rows(values: Iterable[float], indent: str = "    ", width: int = 100)
 
 def array(name: str, values: Float32Array) -> str:
     flat = np.asarray(values, np.float32).ravel()
-    return f"inline constexpr float {name}[{flat.size}] = {{\n{number_rows(flat.tolist())}\n}};"
+    return f"static const float {name}[{flat.size}] = {{\n{number_rows(flat.tolist())}\n}};"
 
 
 def channel_rows(channels: Sequence[Channel]) -> str:
@@ -135,26 +124,66 @@ def observation_comment(image: PolicyImage) -> str:
     return text
 
 
-def layer_call(index: int, layer: Layer, count: int) -> str:
-    in_dim, out_dim = layer.weights.shape
+# `count` outputs of a layer of `outputs` in all, the first of which the pointers are at.
+DENSE = """\
+static inline void {name}_dense_{count}(const float* weights, const float* bias, const float* input,
+    int inputs, int outputs, float* output) {{
+  float sum[{count}];
+  for (int k = 0; k < {count}; k++) sum[k] = bias[k];
+  for (int i = 0; i < inputs; i++) {{
+    for (int k = 0; k < {count}; k++) {{
+      sum[k] = {name}_fma(input[i], weights[i * outputs + k], sum[k]);
+    }}
+  }}
+  for (int k = 0; k < {count}; k++) output[k] = sum[k] + 0.0f;
+}}"""
+BLOCK = 8  # outputs at a time
+
+
+def dense_functions(name: str, layers: Sequence[Layer]) -> str:
+    sizes = [layer.bias.size for layer in layers]
+    counts = {BLOCK for size in sizes if size >= BLOCK} | {size % BLOCK for size in sizes}
+    return "\n\n".join(DENSE.format(name=name, count=count) for count in sorted(counts - {0}))
+
+
+def layer_source(name: str, index: int, layer: Layer, is_last: bool) -> str:
+    inputs, outputs = layer.weights.shape
     source = "input" if index == 0 else f"hidden_{index - 1}"
-    is_last = index == count - 1
     target = "output" if is_last else f"hidden_{index}"
-    declaration = "" if is_last else f"  float {target}[{out_dim}];\n"
-    return (
-        f"{declaration}  dense<{in_dim}, {out_dim}>(kWeights{index}, kBias{index}, "
-        f"{source}, {target}, {activation_type(layer.activation)}{{}});\n"
-        f"  visit({target}, {out_dim});"
-    )
+    whole = outputs - outputs % BLOCK
+    lines = [] if is_last else [f"float {target}[{outputs}];"]
+
+    def call(count: int, place: str) -> str:
+        plus = f" + {place}" if place else ""
+        return (
+            f"{name}_dense_{count}({name}_weights_{index}{plus}, {name}_bias_{index}{plus}, "
+            f"{source}, {inputs}, {outputs}, {target}{plus});"
+        )
+
+    if whole:
+        lines += [f"for (int i = 0; i < {whole}; i += {BLOCK}) {{", f"  {call(BLOCK, 'i')}", "}"]
+    if whole < outputs:
+        lines += [call(outputs - whole, str(whole) if whole else "")]
+    value = value_of_float(name, activations()[layer.activation])
+    if value != "x":
+        lines += [
+            f"for (int i = 0; i < {outputs}; i++) {{",
+            f"  const float x = {target}[i];",
+            f"  {target}[i] = {value};",
+            "}",
+        ]
+    lines += [f"if (trace != NULL) *trace = {name}_crc32({target}, {outputs}, *trace);"]
+    return "\n".join(f"  {line}" for line in lines)
 
 
-def input_source(image: PolicyImage) -> str:
+def input_source(name: str, image: PolicyImage) -> str:
     if image.normaliser is None:
         return "  const float* input = observation;"
+    count = len(image.observations)
     return (
-        "  float input[kObservationDim];\n"
-        "  for (int i = 0; i < kObservationDim; i++) {\n"
-        "    input[i] = (observation[i] - kMean[i]) * kInverseStd[i];\n"
+        f"  float input[{count}];\n"
+        f"  for (int i = 0; i < {count}; i++) {{\n"
+        f"    input[i] = (observation[i] - {name}_mean[i]) * {name}_inverse_std[i];\n"
         "  }"
     )
 
@@ -197,29 +226,31 @@ def fields(image: PolicyImage) -> dict[str, Any]:
 
 
 def c_header(image: PolicyImage) -> str:
-    """The policy as C++17 source."""
+    """The policy as source that C99 and C++11 compile. Every name in it begins with its own."""
     name = identifier(image.experiment) + "_policy"
-    used = sorted({layer.activation for layer in image.layers})
-    values = {activation: activations()[activation] for activation in used}
-    functions = {name for value in values.values() for name in re.findall(r"math::(\w+)", value)}
-    structs = "\n".join(
-        f"struct {activation_type(activation)} {{\n"
-        f"  float operator()(float x) const {{ return {value_of_float(value)}; }}\n}};"
-        for activation, value in values.items()
-    )
+    guard = name.upper()
+    used = {activations()[layer.activation] for layer in image.layers}
+    functions = {name for value in used for name in re.findall(r"math::(\w+)", value)}
     parameters = "\n\n".join(
-        f"{array(f'kWeights{index}', layer.weights)}\n\n{array(f'kBias{index}', layer.bias)}"
+        f"{array(f'{name}_weights_{index}', layer.weights)}\n\n"
+        f"{array(f'{name}_bias_{index}', layer.bias)}"
         for index, layer in enumerate(image.layers)
     )
     if image.normaliser is not None:
         mean, inverse_std = image.normaliser
         parameters = (
-            f"{array('kMean', mean)}\n\n{array('kInverseStd', inverse_std)}\n\n{parameters}"
+            f"{array(f'{name}_mean', mean)}\n\n{array(f'{name}_inverse_std', inverse_std)}\n\n"
+            f"{parameters}"
         )
+    layers = [
+        layer_source(name, index, layer, index == len(image.layers) - 1)
+        for index, layer in enumerate(image.layers)
+    ]
     header = Template(HEADER_TEMPLATE.read_text(encoding="utf-8"))
     return header.substitute(
         fields(image),
         name=name,
+        guard=guard,
         step_interval=f"{image.step_interval_us:,}",
         observation_comment=observation_comment(image),
         action_comment=channel_comment(image.actions),
@@ -232,19 +263,15 @@ def c_header(image: PolicyImage) -> str:
         safe_output=number_list(image.runner.safe_action()[1]),
         examples=example_rows(image.examples),
         parameters=parameters,
-        core_math=core_math_source(sorted({*functions, "fma", "clamp", "absolute"})),
-        activations=structs,
-        input=input_source(image),
-        layers="\n".join(
-            layer_call(index, layer, len(image.layers)) for index, layer in enumerate(image.layers)
+        core_math=core_math_source(
+            sorted({*functions, "fma", "clamp", "absolute", "to_bits"}), name, guard
         ),
+        dense=dense_functions(name, image.layers),
+        largest=float_literal(float(np.finfo(np.float32).max)),
+        layers="\n".join([input_source(name, image), *layers]),
     )
 
 
-def value_of_float(value: str) -> str:
-    """An activation's expression where T is float and the functions of the core are at hand."""
-    return re.sub(r"\bT\(", "float(", value).replace("math::", "")
-
-
-def activation_type(activation: str) -> str:
-    return activation.capitalize()
+def value_of_float(name: str, value: str) -> str:
+    """An activation's expression in C, where the functions of the core are `name`_<function>."""
+    return re.sub(r"\bT\(", "(float)(", value).replace("math::", f"{name}_")

@@ -1,11 +1,11 @@
-"""Exported policies: the C++ header compiles alone, strictly, and gives the bits of the image."""
+"""Exported policies: the header compiles alone, strictly, and gives the bits of the image."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -19,9 +19,18 @@ from policy_samples import NETWORKS, SOME_NETWORKS, patched, sample_images
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.policies import export
+from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage, parse_policy
 
 STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wdouble-promotion", "-Wconversion", "-Werror"]
+# Of C and C++, the oldest and a newer one each, with all that its writers may warn of.
+LANGUAGES = {
+    "c99": ["gcc", "-xc", "-std=c99"],
+    "c11": ["gcc", "-xc", "-std=c11"],
+    "c++11": ["g++", "-xc++", "-std=c++11", "-Wold-style-cast"],
+    "c++17": ["g++", "-xc++", "-std=c++17", "-Wold-style-cast"],
+}
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Wdouble-promotion"]
 CORTEX_M7 = ["-mcpu=cortex-m7", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv5-d16"]
 CORTEX_M3 = ["-mcpu=cortex-m3", "-mthumb"]
 
@@ -40,6 +49,24 @@ int main() {{
     std::fwrite(action, sizeof(action), 1, stdout);
   }}
   return policy::verify() ? 0 : 1;
+}}
+"""
+
+
+# The same in C.
+C_PROGRAM = """
+#include <stdio.h>
+#include "policy.h"
+int main(void) {{
+  float observation[{guard}_OBSERVATION_DIM];
+  float output[{guard}_ACTION_DIM], action[{guard}_ACTION_DIM];
+  while (fread(observation, sizeof(observation), 1, stdin) == 1) {{
+    {name}_evaluate_normalised(observation, output);
+    {name}_evaluate(observation, action);
+    fwrite(output, sizeof(output), 1, stdout);
+    fwrite(action, sizeof(action), 1, stdout);
+  }}
+  return {name}_verify() ? 0 : 1;
 }}
 """
 
@@ -86,6 +113,22 @@ def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path)
     program = compile_header(image, tmp_path, "-O0", *(["-march=x86-64"] if is_x86() else []))
     observations = observations_of(image, 50)
     results = run_program(program, image, observations)
+    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["pendulum", *SOME_NETWORKS])
+def test_the_header_is_c99_and_cpp11(name: str, language: str, tmp_path: Path) -> None:
+    image = parse_policy(sample_images()[name])
+    prefix = export.identifier(image.experiment) + "_policy"
+    (tmp_path / "policy.h").write_text(export.c_header(image))
+    source = tmp_path / "program.c"
+    source.write_text(C_PROGRAM.format(name=prefix, guard=prefix.upper()))
+    flags = ["-O1", "-Werror", *WARNINGS, str(source), "-o", str(tmp_path / "program")]
+    subprocess.run([*LANGUAGES[language], *flags], check=True, timeout=120)
+    observations = observations_of(image, 50)
+    results = run_program(tmp_path / "program", image, observations)
+    np.testing.assert_array_equal(results[:, 0], image.output(observations))
     np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
 
 
@@ -149,10 +192,11 @@ def test_two_policies_and_two_sources_go_into_one_program(tmp_path: Path) -> Non
 def test_a_changed_weight_fails_the_headers_own_check(tmp_path: Path) -> None:
     image = parse_policy(sample_images()["tanh"])
     header = export.c_header(image)
-    literal = export.float_literal(float(image.layers[1].weights[3, 4]))
+    literal = f" {float_literal(float(image.layers[1].weights[3, 4]))},"
     assert header.count(literal) == 1
-    other = export.float_literal(float(np.nextafter(image.layers[1].weights[3, 4], np.float32(9))))
-    (tmp_path / "policy.h").write_text(header.replace(literal, other))
+    next_weight = np.nextafter(image.layers[1].weights[3, 4], np.float32(9))
+    changed = header.replace(literal, f" {float_literal(float(next_weight))},")
+    (tmp_path / "policy.h").write_text(changed)
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name="valve_test_policy"))
     command = ["g++", *STRICT, "-O1", "program.cpp", "-o", "program"]
     subprocess.run(command, check=True, cwd=tmp_path, timeout=120)
@@ -174,24 +218,25 @@ def test_fast_math_is_refused(tmp_path: Path) -> None:
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_literals_are_exact(value: float) -> None:
-    literal = export.float_literal(value)
-    assert literal.endswith("f")
-    assert struct.pack("<d", float.fromhex(literal[:-1])) == struct.pack("<d", value)
+    literal = float_literal(value)
+    assert re.fullmatch(r"-?\d+(\.\d+)?(e[-+]\d+)?f", literal)
+    assert re.search(r"[.e]", literal)  # 1f is none
+    assert np.float32(literal[:-1]).tobytes() == np.float32(value).tobytes()
 
 
 @pytest.mark.parametrize(
     ("value", "literal"),
-    [(0.0, "0x0p0f"), (-0.0, "-0x0p0f"), (1.0, "0x1p0f"), (-0.375, "-0x1.8p-2f")],
+    [(0.0, "0.0f"), (-0.0, "-0.0f"), (1.0, "1.0f"), (0.1, "0.1f"), (2.0**-149, "1e-45f")],
 )
 def test_literals_are_short(value: float, literal: str) -> None:
-    assert export.float_literal(value) == literal
+    assert float_literal(value) == literal
 
 
 def test_texts_cannot_leave_their_literals() -> None:
     image = parse_policy(sample_images()["relu"])
     hostile = patched(image.data, 80, "32s", b'"; system("x"); //\n\\??/')
     text = export.c_header(parse_policy(hostile))
-    assert 'kExperiment[] = "\\042; system(\\042x\\042); //\\012\\134\\077\\077/";' in text
+    assert '_EXPERIMENT "\\042; system(\\042x\\042); //\\012\\134\\077\\077/"\n' in text
     assert "// Policy of " in text.splitlines()[0]
     assert "system" in text.splitlines()[0]
     assert text.splitlines()[1].startswith("// Written by")

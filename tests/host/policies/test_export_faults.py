@@ -119,7 +119,7 @@ def test_no_environment_has_a_safe_action_that_an_export_would_not_know() -> Non
 def test_folders_state_the_contracts_safe_action() -> None:
     image = parse_policy(sample_images()[QUADROTORS[0]])
     _, files = folders.arduino_library(image)
-    zeros = "{0x0p0f, 0x0p0f, 0x0p0f, 0x0p0f}"
+    zeros = "{0.0f, 0.0f, 0.0f, 0.0f}"
     (data,) = (text.decode() for path, text in files.items() if path.endswith("_data.h"))
     assert f"constexpr float kSafeAction[] = {zeros};" in data
     header = folders.policy_header(image)

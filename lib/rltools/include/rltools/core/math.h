@@ -43,6 +43,7 @@ inline constexpr bool kHasFastFma =
 #endif
 
 inline constexpr float kInfinity = __builtin_inff();
+
 inline constexpr float kQuietNan = __builtin_nanf("");
 
 // The smallest number with all its digits.
@@ -59,12 +60,16 @@ inline float fma(float a, float b, float c) {
   return exact_fma(a, b, c);
 }
 inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
 inline float sqrt(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
+
 inline float floor(float x) { return __builtin_floorf(x); }
 inline double floor(double x) { return __builtin_floor(x); }
+
 inline float absolute(float x) { return __builtin_fabsf(x); }
 inline double absolute(double x) { return __builtin_fabs(x); }
+
 // 0 or -0.
 inline bool is_zero(float x) { return x == 0.0f; }
 
@@ -118,7 +123,7 @@ struct ReducedExponential {
 inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f800000u); }
 
 [[gnu::always_inline]] inline float exp(float x) {
-  const auto reduced = reduce_exponential(maximum(minimum(x, 89.0f), -104.0f));
+  const ReducedExponential reduced = reduce_exponential(maximum(minimum(x, 89.0f), -104.0f));
   // -150 <= n <= 128: 2^n in two factors, of which only the second can make the result round.
   const std::uint32_t biased = reduced.n_bits - to_bits(kRoundToInteger) + 512u;
   const std::uint32_t half = biased >> 1;
@@ -131,7 +136,7 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 // 1 - 2 / (exp(2 |x|) + 1), and where that would cancel an odd polynomial.
 [[gnu::always_inline]] inline float tanh(float x) {
   const float a = minimum(absolute(x), 9.02f);  // 1 - tanh(9.02) < 2^-25
-  const auto reduced = reduce_exponential(a + a);
+  const ReducedExponential reduced = reduce_exponential(a + a);
   const float scale = power_of_two(reduced.n_bits);
   const float large = 1.0f - 2.0f / fma(scale, reduced.expm1, scale + 1.0f);
   const float s = a * a;
@@ -148,7 +153,7 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // 1 / (1 + exp(-x)), the denominator scaled by 2^-64 lest it overflow before the result underflows.
 [[gnu::always_inline]] inline float sigmoid(float x) {
-  const auto reduced =
+  const ReducedExponential reduced =
       reduce_exponential(maximum(minimum(-x, 104.0f), -40.0f));  // exp(-40) < 2^-25
   const float scale = power_of_two(reduced.n_bits - 64u);
   const float sum = scale + 0x1p-64f;
@@ -159,7 +164,8 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
 
 // exp(x) - 1 for x < 0, else x (Clevert, Unterthiner, Hochreiter 2015); its zero has no sign.
 [[gnu::always_inline]] inline float elu(float x) {
-  const auto reduced = reduce_exponential(maximum(minimum(x, 0.0f), -26.0f));  // exp(-26) < 2^-37
+  const ReducedExponential reduced =
+      reduce_exponential(maximum(minimum(x, 0.0f), -26.0f));  // exp(-26) < 2^-37
   const float scale = power_of_two(reduced.n_bits);
   const float below = fma(scale, reduced.expm1, scale - 1.0f);
   const float y = x > 0.0f ? x : below;
@@ -178,7 +184,7 @@ inline float power_of_two(std::uint32_t n) { return from_bits((n << 23) + 0x3f80
   q = fma(q, a, 0x1.a4fa4cp-4f);
   q = fma(q, a, 0x1.45f2fap-1f);
   q = fma(q, a, 0x1.16f72cp-24f);
-  const auto reduced = reduce_exponential(-fma(a, 0x1.20dd74p0f, a * q));
+  const ReducedExponential reduced = reduce_exponential(-fma(a, 0x1.20dd74p0f, a * q));
   const float scale = power_of_two(reduced.n_bits);
   const float y = fma(-scale, reduced.expm1, 1.0f - scale);
   const float result = from_bits(to_bits(y) | (to_bits(x) & kSignBit));
