@@ -123,6 +123,12 @@ def check_readme(name: str, folder: Path) -> Path:
     return folder / "home"
 
 
+def test_zephyrs_readme(tmp_path: Path) -> None:
+    home = check_readme("zephyr", tmp_path)
+    module = home / "zephyrproject/modules/pendulum_td3_policy"
+    assert (module / "include/pendulum_td3_policy.h").is_file()
+
+
 def test_the_crazyflies_readme(tmp_path: Path) -> None:
     if missing_tools(["arm-none-eabi-g++"]):
         pytest.skip("arm-none-eabi-g++ is not installed")

@@ -46,7 +46,7 @@ EXAMPLE = "export latest --to c --output policy.h"
 def command(
     run_name: RunArgument,
     to: Annotated[
-        str, typer.Option(metavar="FORMAT", help="image, c, c-image, arduino or esp-idf.")
+        str, typer.Option(metavar="FORMAT", help="image, c, c-image, arduino, esp-idf or zephyr.")
     ] = "image",
     output: Output = None,
     which: Which = LAST,

@@ -1,5 +1,5 @@
-"""A policy as a folder that needs nothing of this repository: a library for Arduino, or a component
-for ESP-IDF, each with the headers of the core that run the policy."""
+"""A policy as a folder that needs nothing of this repository: a library for Arduino or a component
+for ESP-IDF, with the headers of the core that run the policy, or a module for Zephyr, in C."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, partial_path
 from rltools_host.policies import export
 from rltools_host.policies.contract import PastAction
+from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.policy_text import comment_text
 from rltools_host.tree import TREE
@@ -24,6 +25,7 @@ INTEGRATIONS = TREE.root / "integrations"
 ARDUINO, ARDUINO_MARK = INTEGRATIONS / "arduino" / "library", "library.properties"
 VERSION = "0.1.0"
 URL = "https://arxiv.org/abs/2306.03530"
+ZEPHYR, ZEPHYR_MARK = INTEGRATIONS / "zephyr" / "policy", "zephyr/module.yml"
 ESP_IDF, ESP_IDF_MARK = INTEGRATIONS / "esp_idf" / "rlt_policy", "idf_component.yml"
 EXAMPLE = "examples/policy_task"
 EMBEDDED = f"{EXAMPLE}/main/policy.rltp"
@@ -125,15 +127,20 @@ def data_header(image: PolicyImage) -> str:
     )
 
 
-def sensor_lines(image: PolicyImage) -> str:
-    """An observation in the middle of its ranges, which the user replaces."""
-    return "\n".join(
-        comment_text(
-            f"  observation[{index}] = "
-            f"{(channel.minimum + channel.maximum) / 2:.9g};  // {channel.name}, {channel.unit}"
-        )
-        for index, channel in enumerate(image.contract.observations)
-    )
+ANALOG_PINS = 6  # that boards for Arduino have
+
+
+def sensor_lines(channels: Sequence[Channel], has_pins: bool) -> str:
+    """What stands in for sensors until the user replaces it: a voltage for each channel where
+    there are pins enough, or else the middle of its range."""
+    lines = []
+    for index, channel in enumerate(channels):
+        value = f"{(channel.minimum + channel.maximum) / 2:.9g}"
+        if has_pins and len(channels) <= ANALOG_PINS:
+            low, high = map(float_literal, (channel.minimum, channel.maximum))
+            value = f"readPin(A{index}, {low}, {high})"
+        lines.append(f"  observation[{index}] = {value};  // {channel.name}, {channel.unit}")
+    return "\n".join(map(comment_text, lines))
 
 
 def motor_lines(image: PolicyImage) -> str:
@@ -143,20 +150,26 @@ def motor_lines(image: PolicyImage) -> str:
     )
 
 
+def filled(root: Path, words: Mapping[str, str]) -> dict[str, bytes]:
+    """A folder's files with these words, in names of files too, replaced."""
+    files = {}
+    for path, content in folder_of(root).items():
+        text = content.decode()
+        for word, replacement in words.items():
+            text, path = text.replace(word, replacement), path.replace(word, replacement)
+        files[path] = text.encode()
+    return files
+
+
 def arduino_library(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The library's name and files."""
     name = class_name(image)
-    replaced = {
+    words = {
         "PolicyName": name,
-        "  // SENSORS": sensor_lines(image),
+        "  // SENSORS": sensor_lines(image.contract.observations, has_pins=True),
         "  // MOTORS": motor_lines(image),
     }
-    files = {}
-    for path, content in folder_of(ARDUINO).items():
-        text = content.decode()
-        for word, replacement in replaced.items():
-            text = text.replace(word, replacement)
-        files[path.replace("PolicyName", name)] = text.encode()
+    files = filled(ARDUINO, words)
     files[f"src/{name}.h"] = interface_header(image).encode()
     files[f"src/{name}_data.h"] = data_header(image).encode()
     for header, content in library_headers(files.values()).items():
@@ -254,6 +267,24 @@ alignas(4) const unsigned char kImage[] RLT_IN_FLASH = {{
 """
 
 
+# -- Zephyr ----------------------------------------------------------------------------------------
+
+
+def zephyr_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
+    """The module's name and files."""
+    name = f"{export.identifier(image.experiment)}_policy"
+    words = {
+        "policy_name": name,
+        "POLICY_NAME": name.upper(),
+        "  // SENSORS": sensor_lines(image.observations, has_pins=False),
+        "  // MOTORS": motor_lines(image),
+    }
+    files = filled(ZEPHYR, words)
+    files[f"include/{name}.h"] = export.encode_header(image)
+    files["LICENSE"] = LICENSE.read_bytes()
+    return name, files
+
+
 # -- ESP-IDF ---------------------------------------------------------------------------------------
 
 
@@ -302,4 +333,5 @@ static const uint8_t {name}_image[{size}] __attribute__((aligned(4))) = {{
 FOLDERS: dict[str, tuple[Callable[[PolicyImage], tuple[str, dict[str, bytes]]], str]] = {
     "arduino": (arduino_library, ARDUINO_MARK),
     "esp-idf": (esp_idf_component, ESP_IDF_MARK),
+    "zephyr": (zephyr_module, ZEPHYR_MARK),
 }

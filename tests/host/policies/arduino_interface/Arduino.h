@@ -12,6 +12,8 @@ struct TestSerial {
 };
 extern TestSerial Serial;
 unsigned long micros();
+int analogRead(unsigned char pin);
+constexpr unsigned char A0 = 14, A1 = 15, A2 = 16, A3 = 17, A4 = 18, A5 = 19;
 
 void setup();
 void loop();

@@ -4,6 +4,12 @@
 static float observation[PolicyNameClass::kObservationDim];
 static float action[PolicyNameClass::kActionDim];
 
+// A voltage at a pin as a number between two others. Boards read up to 1023, some up to 4095.
+static float readPin(int pin, float lowest, float highest) {
+  const float part = static_cast<float>(analogRead(pin)) / 1023.0f;
+  return lowest + (part < 1.0f ? part : 1.0f) * (highest - lowest);
+}
+
 static void readSensors() {
   // SENSORS
 }
@@ -15,7 +21,16 @@ static void driveMotors() {
 
 void setup() {
   Serial.begin(115200);
-  if (!PolicyName.begin()) Serial.println("this board gives other bits: there is no policy");
+  if (!PolicyName.begin()) {
+    Serial.println("this board gives other bits than those of training: there is no policy");
+    return;
+  }
+  readSensors();
+  const uint32_t start = micros();
+  PolicyName.step(start, observation, action);
+  Serial.println("this board gives the bits of training; microseconds of a step, and between two:");
+  Serial.println(static_cast<float>(micros() - start));
+  Serial.println(static_cast<float>(PolicyNameClass::kStepInterval_us));
 }
 
 void loop() {

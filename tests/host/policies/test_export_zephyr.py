@@ -1,0 +1,109 @@
+"""The module for Zephyr: what its build looks for, and the sample against declarations of ours."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from policy_samples import sample_images
+from rltools_host.policies import folders
+from rltools_host.policies.image import parse_policy
+
+INTERFACE = Path(__file__).with_name("zephyr_interface")
+FLAGS = ("-std=c99", "-Os", "-Wall", "-Wextra", "-Wconversion", "-Wdouble-promotion", "-Werror")
+PROCESSORS = {
+    "this machine": ("gcc",),
+    "Cortex-M7": ("arm-none-eabi-gcc", "-mcpu=cortex-m7", "-mfloat-abi=hard", "-mfpu=fpv5-d16"),
+    "Cortex-M3": ("arm-none-eabi-gcc", "-mcpu=cortex-m3", "-mthumb"),
+}
+# A clock of 2 MHz; the third tick of the timer is the last.
+KERNEL = """
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <zephyr/kernel.h>
+#include <zephyr/sys/printk.h>
+void printk(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+}
+static uint32_t cycles;
+uint32_t k_cycle_get_32(void) { return cycles += 124; }
+uint32_t k_cyc_to_us_ceil32(uint32_t count) { return count / 2; }
+void k_timer_init(struct k_timer* timer, k_timer_expiry_t expiry, k_timer_stop_t stop) {
+  if (expiry == NULL && stop == NULL) timer->period_us = 0;
+}
+void k_timer_start(struct k_timer* timer, k_timeout_t duration, k_timeout_t period) {
+  if (duration.us == period.us) timer->period_us = period.us;
+}
+uint32_t k_timer_status_sync(struct k_timer* timer) {
+  static int count;
+  if (++count == 3) {
+    printf("ticks of %d us\\n", (int)timer->period_us);
+    exit(0);
+  }
+  return 1;
+}
+"""
+
+
+def module(folder: Path, network: str = "pendulum") -> Path:
+    name, files = folders.zephyr_module(parse_policy(sample_images()[network]))
+    folders.write_folder(folder / name, files, folders.ZEPHYR_MARK)
+    return folder / name
+
+
+def compile_sample(processor: str, root: Path, *more: object) -> None:
+    if shutil.which(PROCESSORS[processor][0]) is None:
+        pytest.skip(f"no compiler for {processor} is installed")
+    source = root / "samples/control/src/main.c"
+    includes = (f"-I{root / 'include'}", f"-I{INTERFACE}")
+    command = [*PROCESSORS[processor], *FLAGS, *includes, str(source), *map(str, more)]
+    subprocess.run(command, check=True, timeout=120)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_the_sample_compiles(processor: str, tmp_path: Path) -> None:
+    compile_sample(processor, module(tmp_path), "-c", "-o", tmp_path / "main.o")
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_the_sample_acts_at_the_contracts_rate_if_the_bits_are_right(
+    is_damaged: bool, tmp_path: Path
+) -> None:
+    root = module(tmp_path)
+    header = root / "include/pendulum_td3_policy.h"
+    if is_damaged:
+        text, count = re.subn(r"(bias_0\[64\] = \{\n +)\S+,", r"\g<1>7.0f,", header.read_text())
+        assert count == 1
+        header.write_text(text)
+    kernel = tmp_path / "kernel.c"
+    kernel.write_text(KERNEL)
+    compile_sample("this machine", root, kernel, "-o", tmp_path / "program")
+    result = subprocess.run([tmp_path / "program"], capture_output=True, text=True, timeout=60)
+    if is_damaged:
+        assert (result.returncode, result.stdout.count("there is no policy")) == (1, 1)
+    else:
+        assert result.stdout.splitlines() == [
+            "this board gives the bits of training; a step takes 62 us of 50000",
+            "ticks of 50000 us",
+        ]
+
+
+def test_zephyrs_build_finds_the_header(tmp_path: Path) -> None:
+    root = module(tmp_path)
+    description = (root / "zephyr/module.yml").read_text()
+    assert description == f"name: {root.name}\nbuild:\n  cmake: .\n  kconfig: Kconfig\n"
+    assert root.name == "pendulum_td3_policy"
+    option = re.search(r"^config (\w+)$", (root / "Kconfig").read_text(), re.MULTILINE)
+    assert option is not None
+    assert f"CONFIG_{option[1]}=y" in (root / "samples/control/prj.conf").read_text()
+    assert f"if(CONFIG_{option[1]})" in (root / "CMakeLists.txt").read_text()
+    texts = [path.read_text() for path in root.rglob("*") if path.is_file()]
+    assert not any("policy_name" in text or "POLICY_NAME" in text for text in texts)

@@ -1,0 +1,3 @@
+#pragma once
+
+void printk(const char* format, ...);
