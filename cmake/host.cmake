@@ -45,19 +45,29 @@ function(rlt_add_host_libraries)
   endforeach()
 endfunction()
 
-# rl/environments/half_cheetah.h, or one in a folder there or in the project's folder environments/, becomes libenvironment-half-cheetah.so where it defines
-# kName, and libenvironment-half-cheetah-f64.so when something asks for it (host/native/environment_library.cpp).
+# rl/environments/half_cheetah.h, or one in a folder there or in the project's folder environments/, becomes
+# libenvironment-half-cheetah.so where it defines kName, and libenvironment-half-cheetah-f64.so when something asks for it
+# (host/native/environment_library.cpp). So does the environment beside an experiment, as BalanceEnvironment of
+# experiments/balance.h.
 function(rlt_add_environment_libraries)
   set(include "${CMAKE_CURRENT_SOURCE_DIR}/lib/rltools/include")
   set(folder "lib/rltools/include/rltools/rl/environments")
   rlt_glob_of_both(headers "environments/*.h" "${RLT_PROJECT_DIRECTORY}/environments/*/*.h" "${folder}/*.h" "${folder}/*/*.h")
+  rlt_glob(experiments "${RLT_PROJECT_DIRECTORY}/experiments/*.h")
+  list(APPEND headers ${experiments})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers})
   foreach(header IN LISTS headers)
-    file(STRINGS "${header}" line REGEX "^ *static constexpr const char\\* kName = \"")
+    rlt_experiment_names(${header} name type)
+    set(defines "static constexpr const char\\* kName = \"")
+    if(header IN_LIST experiments)
+      string(APPEND type Environment)
+      string(APPEND name -environment)
+      set(defines "struct ${type}( |$)")
+    endif()
+    file(STRINGS "${header}" line REGEX "^ *${defines}")
     if(NOT line)
       continue()
     endif()
-    rlt_experiment_names(${header} name type)
     rlt_missing_requirement(sentence ${header})
     string(REPLACE "${include}/" "" file_name "${header}")
     foreach(scalar IN ITEMS float double)

@@ -1,5 +1,6 @@
 """Which algorithms and environments there are: the headers of rl/algorithms, of rl/environments and
-of the project's folder environments/ that define kName.
+of the project's folder environments/ that define kName, and those of its experiments/ that define
+an environment beside the experiment, `struct <Experiment>Environment`.
 
 A new header appears by itself; cmake/host.cmake looks for the same line. What follows from it, its
 compiled code states.
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from rltools_host.arguments import text
-from rltools_host.build.experiments import requirements_of
+from rltools_host.build.experiments import requirements_of, struct_of
 from rltools_host.errors import unknown_name
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
@@ -77,8 +78,10 @@ class Environment:
 
     @property
     def library(self) -> str:
-        """The target that builds its library: environment-half-cheetah for half_cheetah.h."""
-        return f"environment-{self.header.stem.replace('_', '-')}"
+        """The target that builds its library: environment-half-cheetah for half_cheetah.h,
+        environment-balance-environment for BalanceEnvironment of experiments/balance.h."""
+        beside = "-environment" if self.header.parent.name == "experiments" else ""
+        return f"environment-{self.header.stem.replace('_', '-')}{beside}"
 
     @property
     def requirements(self) -> tuple[str, ...]:
@@ -91,24 +94,35 @@ class Environment:
 
 def list_environments() -> tuple[Environment, ...]:
     """All of them, by their names: of a name that both have, the project's."""
-    return environments_in(TREE.environments, PROJECT.root / "environments")
+    folders = (TREE.environments, PROJECT.root / "environments")
+    return environments_in(PROJECT.root / "experiments", *folders)
 
 
 @cache
-def environments_in(*folders: Path) -> tuple[Environment, ...]:
-    """A later folder's are in the place of an earlier one's of the same file's or own name."""
+def environments_in(experiments: Path, *folders: Path) -> tuple[Environment, ...]:
+    """A later folder's are in the place of an earlier one's of the same file's or own name, and
+    one beside an experiment in the place of any other."""
     files = {
         header.name: header
         for folder in folders
         for header in (*folder.glob("*.h"), *folder.glob("*/*.h"))
     }
     found = {}
-    for header in sorted(files.values(), key=PROJECT.owns):
+    for header in (*sorted(files.values(), key=PROJECT.owns), *sorted(experiments.glob("*.h"))):
         content = header.read_text(encoding="utf-8")
+        if header.parent == experiments:
+            content = content[beside_experiment(header, content) :]
         if name := NAME.search(content):
             steps = EPISODE_STEPS.search(content)
             found[name[1]] = Environment(name[1], header, int(steps[1]) if steps else None)
     return tuple(found[name] for name in sorted(found))
+
+
+def beside_experiment(header: Path, content: str) -> int:
+    """Where an experiment's header defines its environment: balance.h BalanceEnvironment; its end
+    where it does not."""
+    found = re.search(rf"^struct {struct_of(header)}Environment\b", content, re.MULTILINE)
+    return found.start() if found else len(content)
 
 
 def find_environment(name: str) -> Environment:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build.protocol import generate_protocol
 from rltools_host.errors import BuildError, UsageError, unknown_name
 from rltools_host.files import read_json
+from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import PTS
@@ -22,9 +24,15 @@ from rltools_host.tree import TREE
 
 TRAIN = "train"  # the program of firmware/build.json that trains
 COMPILING = re.compile(r"^\[\d+/\d+\] (Building|Linking|Generating) ")
-
-
 PROGRESS = re.compile(r"^(\[\d+/\d+\] |ninja: )")
+COMPILER_ERROR = re.compile(
+    r"(?P<file>[^\s:][^:]*):(?P<line>\d+):\d+: (?:fatal )?error: (?P<what>.*)"
+)
+STATIC_ASSERTION = re.compile(r"^static assertion failed(?: due to requirement '.*')?: ")
+LINKER_ERROR = re.compile(
+    r"((?:undefined reference to|undefined symbol:|region `\w+' overflowed by) ?.*)"
+)
+CMAKE_ERROR = re.compile(r"^CMake Error[^\n]*:\n+((?:  .*\n)+)", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -69,11 +77,37 @@ def messages(output: str) -> list[str]:
     return lines
 
 
+def is_users(file: Path) -> bool:
+    """Whether it is one that users write: of a project of their own, or in a folder for those."""
+    folders = (PROJECT.root / name for name in ("experiments", "environments", "contracts"))
+    return PROJECT.owns(file) or any(file.is_relative_to(folder) for folder in folders)
+
+
+def mistake(output: str, directory: Path) -> str:
+    """What is wrong, in the words of the compiler, of the linker or of CMake: the first error in a
+    file of the user's, with file and line, else the first of all; nothing where none is known."""
+    found = [
+        ((directory / match["file"]).resolve(), match)
+        for match in map(COMPILER_ERROR.match, output.splitlines())
+        if match
+    ]
+    for place, match in [each for each in found if is_users(each[0])] or found:
+        near = place.relative_to(TREE.root) if place.is_relative_to(TREE.root) else near_path(place)
+        return f"{near}:{match['line']}: {STATIC_ASSERTION.sub('', match['what'])}"
+    if linker := LINKER_ERROR.search(output):
+        return linker[1]
+    if said := CMAKE_ERROR.search(output):
+        return " ".join(said[1].split()).rstrip(".")
+    return ""
+
+
 def fail(what: str, output: str, log: Path) -> BuildError:
-    """Shows a failed build's own messages as they are, and returns the error that names the log."""
+    """Shows a failed build's own messages as they are; the error says the first of them in a
+    sentence, and names the log."""
     log.write_text(output, encoding="utf-8")
     sys.stderr.write("\n".join(messages(output)) + "\n")
-    return BuildError(f"{what} failed: correct the errors above; commands and errors are in {log}")
+    said = mistake(output, log.parent) or "correct the errors above"
+    return BuildError(f"{what} failed: {said}; commands and errors are in {near_path(log)}")
 
 
 def configure(board: Board, directory: Path, options: Mapping[str, str]) -> None:
@@ -109,7 +143,12 @@ def run_ninja(
     output = []
     announced = False
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        env={**os.environ, "LANGUAGE": "en"},  # for the messages, and ccache does not ask for it
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
     ) as ninja:
         assert ninja.stdout is not None
         for line in ninja.stdout:

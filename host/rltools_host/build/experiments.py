@@ -19,6 +19,7 @@ from rltools_host.build import cmake, description
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
 from rltools_host.files import read_json
+from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import list_toolchains
@@ -60,6 +61,11 @@ def header_of(name: str, subject: str = EXPERIMENT) -> Path:
     file = f"{name.replace('-', '_')}.h"
     own = PROJECT.root / f"{subject}s" / file
     return own if own.is_file() else folder_of(subject) / file
+
+
+def struct_of(header: Path) -> str:
+    """What a header defines: pendulum_td3.h PendulumTd3; cmake/board.cmake has the same."""
+    return "".join(word[:1].upper() + word[1:] for word in header.stem.split("_"))
 
 
 def generated_header(name: str, subject: str = EXPERIMENT) -> Path:
@@ -154,6 +160,13 @@ def require_subject(subject: str, name: str, board: Board | None = None) -> None
     known = names(subject)
     if name not in known and not is_generated(name, subject):
         raise unknown_name(subject, name, known)
+    header = header_of(name, subject)
+    defined = rf"\b(struct|class|using)\s+{struct_of(header)}\b"
+    if not re.search(defined, header.read_text(encoding="utf-8")):
+        raise BuildError(
+            f"{near_path(header)} defines no struct {struct_of(header)}, whose name follows from "
+            "the file's"
+        )
     if board is not None and (missing := lacking(name, board, subject)):
         fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]
         remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"

@@ -115,7 +115,11 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     name = name_of(request)
     observation_space = box(environment, "observation_space", name)
     action_space = box(environment, "action_space", name)
-    table = checked_table(request.channels)
+    metadata = getattr(environment, "metadata", None) or {}
+    own_table = metadata.get("channels")  # a number of colours, of some that draw
+    table = checked_table(request.channels) or checked_table(
+        own_table if isinstance(own_table, Mapping) else {}
+    )
     registered = getattr(environment, "spec", None)  # with Gymnasium
     own_episode_steps = int(getattr(registered, "max_episode_steps", None) or DEFAULT_EPISODE_STEPS)
     solved: Any = getattr(registered, "reward_threshold", None)
@@ -145,7 +149,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         ),
         solved_return=float(solved) if has_solved else None,
     )
-    return with_picture(task, (getattr(environment, "metadata", None) or {}).get("picture"), name)
+    return with_picture(task, metadata.get("picture"), name)
 
 
 def with_picture(task: Task, given: Any, name: str) -> Task:

@@ -125,8 +125,8 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
     if is_described:
         raise UsageError(
             f"run {folder.name} is of {experiment}, whose environment has channels of its own, and "
-            "boards are built for contracts: derive the environment from one of "
-            "lib/rltools/include/rltools/policy/contracts"
+            "boards are built for contracts: move the channels to contracts/<name>.h and derive "
+            f"the environment from it, as `{command_line('new', 'NAME', '--contract')}` does"
         )
     raise UsageError(
         f"run {folder.name} is of {experiment}, which is no experiment here: name the contract of "

@@ -513,3 +513,48 @@ def test_manifests_of_the_core_name_the_same_version() -> None:
     assert f"\nversion={version}\n" in (folder / "library.properties").read_text()
     assert f'version: "{version}"' in (folder / "idf_component.yml").read_text()
     assert f"VERSION {version} " in (folder / "CMakeLists.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (  # GCC, at first in a file of the core, whose use is the mistake
+            "lib/rltools/include/rltools/rl/a.h:84:5: error: no type named 'Scalar'\n"
+            "/p/experiments/cart.h:46:47: error: 'velocty' was not declared; did you mean 'y'?\n",
+            "/p/experiments/cart.h:46: 'velocty' was not declared; did you mean 'y'?",
+        ),
+        (
+            "{tree}/lib/rltools/include/rltools/rl/environment.h:208:17: error: static assertion "
+            "failed: the environment has no function observe\n",
+            "lib/rltools/include/rltools/rl/environment.h:208: the environment has no function "
+            "observe",
+        ),
+        (  # Clang, as Zig's compiler
+            "/p/experiments/cart.h:4:10: fatal error: 'sack.h' file not found\n",
+            "/p/experiments/cart.h:4: 'sack.h' file not found",
+        ),
+        (
+            "/p/experiments/cart.h:9:3: error: static assertion failed due to requirement '1 > 2': "
+            "a step lasts a tick at least: kTicksPerStep\n",
+            "/p/experiments/cart.h:9: a step lasts a tick at least: kTicksPerStep",
+        ),
+        (
+            "ld: a.o: in function `step':\na.cpp:(.text+0x1): undefined reference to `other()'\n",
+            "undefined reference to `other()'",
+        ),
+        (
+            "ld: region `ITCM' overflowed by 1024 bytes\ncollect2: error: ld returned 1\n",
+            "region `ITCM' overflowed by 1024 bytes",
+        ),
+        (
+            "CMake Error at cmake/board.cmake:94 (message):\n  a.json: no\n  program.\n\n\nCall\n",
+            "a.json: no program",
+        ),
+        ("something else\n", ""),
+    ],
+)
+def test_a_mistake_is_what_the_compiler_says_first_of_the_users_files(
+    output: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PROJECT, "root", Path("/p"))
+    assert cmake.mistake(output.replace("{tree}", str(TREE.root)), tmp_path) == said

@@ -62,6 +62,8 @@ WAYS = (
     of("fly r --board host", "fly.request_of", "fly.fly_board", when="with --board"),
     of("fly r --px4 udp:h:1", "fly.fly_px4", when="with --px4"),
     of("hil --board host", "hil.place_of_run", "hil.run"),
+    of("new a", "new.run", when="without --gymnasium"),
+    of("new a --gymnasium", "new.run", when="with --gymnasium"),
     of("policies --board host", "policies.list_policies"),
     of("push r --board host", "policies.place_of_run", "policies.push"),
     of("report r", "report.write_report"),

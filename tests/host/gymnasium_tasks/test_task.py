@@ -62,6 +62,19 @@ def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
     assert task(channels={"step_interval_us": 123}).step_interval_us == 123
 
 
+def test_an_environment_can_have_its_own_table_of_channels() -> None:
+    own = {"actions": [{"name": "force", "unit": "N"}], "step_interval_us": 456}
+    environment = spaces(
+        PLAIN.observation_space, PLAIN.action_space, metadata={"channels": own, "render_fps": 30}
+    )
+    found = task(environment)
+    assert (found.actions[0].name, found.actions[0].unit) == ("force", "N")
+    assert found.step_interval_us == 456
+    assert task(environment, channels={"actions": ["push"]}).actions[0].name == "push"
+    environment.metadata = {"channels": 3}
+    assert task(environment).actions[0].name == "action_0"
+
+
 def test_the_length_of_episodes_is_as_asked_or_as_registered() -> None:
     registered = spaces(
         PLAIN.observation_space,

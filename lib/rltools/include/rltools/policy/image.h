@@ -60,6 +60,7 @@ struct ByteWriter {
 
 constexpr bool channels_fit(const Channel* channels, int count) {
   for (int i = 0; i < count; i++) {
+    if (!channels[i].name || !channels[i].unit) return false;
     if (text_length(channels[i].name) >= kChannelNameBytes) return false;
     if (text_length(channels[i].unit) >= kChannelUnitBytes) return false;
     if (!(channels[i].minimum < channels[i].maximum)) return false;

@@ -23,11 +23,11 @@ void build_policy_image(Device device, Training<E>& training,
   static_assert(detail::text_length(E::kName) < kPolicyNameBytes &&
                     detail::text_length(Environment::kName) < kPolicyNameBytes,
                 "build_policy_image: a name of experiment or environment has more than 31 bytes");
-  static_assert(
-      detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
-          detail::channels_fit(Environment::kActions, Environment::kActionDim),
-      "build_policy_image: a channel's name has more than 23 bytes, its unit more than 15, or its "
-      "range is empty or not finite");
+  static_assert(detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
+                    detail::channels_fit(Environment::kActions, Environment::kActionDim),
+                "build_policy_image: a channel is missing, its name has more than 23 bytes, its "
+                "unit more than "
+                "15, or its range is empty or not finite");
   if constexpr (Contracts<E>::kKept) {
     const PolicyOrigin origin{E::kName,
                               Environment::kName,

@@ -1,0 +1,156 @@
+"""What `rlt new` writes: files of experiments/templates/. mass.h has the names my-mass, MyMass and
+MY_MASS where the user's are to stand, and compiles as it is.
+
+The part of an environment between `[contract]` and `[/contract]` can have a header of its own, from
+which firmware is built that has policies pushed to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from rltools_host.build import experiments
+from rltools_host.errors import UsageError, unknown_name
+from rltools_host.files import disk_error, write_atomically
+from rltools_host.project import PROJECT
+from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.tree import TREE
+
+FOLDER = TREE.experiments / "templates"
+DEFAULT_START = "mass"
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+CONTRACT = re.compile(r"  // \[contract\] (.*\n)((?:.*\n)*?)  // \[/contract\]\n")
+CONTRACT_HEADER = """\
+// What a policy for {name} gets and gives.
+#pragma once
+
+#include "rltools/policy/contract.h"
+
+namespace rlt::contracts {{
+
+struct {struct} {{
+  static constexpr const char* kContractName = "{name}";
+  // {comment}{lines}}};
+
+}}  // namespace rlt::contracts
+"""
+
+
+def starts() -> list[str]:
+    """Names that --like takes."""
+    return sorted(path.stem for path in FOLDER.glob("*.h"))
+
+
+def file_of(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def macro_of(name: str) -> str:
+    return file_of(name).upper()
+
+
+def struct_of(name: str) -> str:
+    return experiments.struct_of(Path(file_of(name)))
+
+
+def checked_name(name: str) -> str:
+    """A name for an experiment, with hyphens; UsageError where files, C++ or builds could not have
+    it."""
+    plain = name.replace("_", "-")
+    if not NAME.fullmatch(plain) or len(plain) > LONGEST_NAME - len("-v0"):
+        words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
+        near = "-".join(words).lower()
+        hint = f", such as {near}" if NAME.fullmatch(near) and len(near) < LONGEST_NAME - 3 else ""
+        raise UsageError(
+            f'"{name}" names no experiment: {LONGEST_NAME - 3} characters at most, small letters, '
+            f"digits and single hyphens, a letter first{hint}"
+        )
+    if experiments.GENERATED.fullmatch(plain):
+        raise UsageError(
+            f"{plain}: names that begin with gym are those of Gymnasium's tasks, choose another"
+        )
+    struct = struct_of(plain)
+    macro = macro_of(plain)
+    own = rf"{struct}|{struct}Environment|{macro}_STATE|{macro}_CONSTANTS"
+    defined = re.compile(
+        rf"^ *(?:(?:struct|class|using|enum(?: class)?) |#define )({own})\b", re.MULTILINE
+    )
+    for header in sorted(TREE.include.rglob("*.h")):
+        if found := defined.search(header.read_text(encoding="utf-8")):
+            place = header.relative_to(TREE.include)
+            raise UsageError(
+                f"{plain} would define {found[1]}, which {place} has: choose another name, "
+                f"such as my-{plain}"
+            )
+    return plain
+
+
+def renamed(text: str, start: str, name: str) -> str:
+    """With this name in all of its spellings."""
+    old, new = f"my-{start}", name
+    for spelling in (str, struct_of, file_of, macro_of):
+        text = text.replace(spelling(old), spelling(new))
+    return text
+
+
+def in_cpp(name: str, start: str = DEFAULT_START, has_contract: bool = False) -> dict[str, str]:
+    """Environment and experiment in one header, a test, and the contract where it is to have a
+    header of its own: place in the project -> content."""
+    if start not in starts():
+        raise unknown_name("start", start, starts())
+    text = renamed((FOLDER / f"{start}.h").read_text(encoding="utf-8"), start, name)
+    test = renamed((FOLDER / f"{start}_test.py").read_text(encoding="utf-8"), start, name)
+    stem, struct = file_of(name), struct_of(name)
+    files = {}
+    stated = CONTRACT.search(text)
+    assert stated is not None
+    comment, lines = stated.groups()
+    if has_contract:
+        files[f"contracts/{stem}.h"] = CONTRACT_HEADER.format(
+            name=name, struct=struct, comment=comment, lines=lines
+        )
+        text = CONTRACT.sub("", text)
+        text = text.replace(" : EnvironmentD", f" : contracts::{struct}, EnvironmentD")
+        text = text.replace('#include "', f'#include "contracts/{stem}.h"\n#include "', 1)
+    else:
+        text = CONTRACT.sub(lambda found: f"  // {found[1]}{found[2]}", text)
+    files[f"experiments/{stem}.h"] = text
+    files[f"tests/test_{stem}.py"] = test
+    return files
+
+
+def in_python(name: str) -> dict[str, str]:
+    """A task of Gymnasium's, its training and a test in one file."""
+    text = (FOLDER / f"{DEFAULT_START}.py").read_text(encoding="utf-8")
+    return {f"experiments/{file_of(name)}.py": renamed(text, DEFAULT_START, name)}
+
+
+def write(files: Mapping[str, str], root: Path) -> list[Path]:
+    """All of them, or none: UsageError where one is there."""
+    paths = {root / name: text for name, text in files.items()}
+    for path in paths:
+        if path.exists() or path.is_symlink():
+            raise UsageError(f"{path} is there already: nothing was written, choose another name")
+    written: list[Path] = []
+    try:
+        for path, text in paths.items():
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise disk_error(path, error) from None
+            write_atomically(path, text.encode())
+            written.append(path)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
+    """Into the project; UsageError where the name is taken."""
+    if name in experiments.list_experiments():
+        raise UsageError(f"there is an experiment {name} already: choose another name")
+    return write(files, PROJECT.root)

@@ -1,0 +1,165 @@
+"""What `rlt new` writes: its names, its size, and that it compiles and learns as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host.build.catalogue import environments_in, find_environment
+from rltools_host.build.experiments import require_experiment
+from rltools_host.commands import new
+from rltools_host.environments import templates
+from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
+from rltools_host.project import VARIABLE
+from rltools_host.tree import TREE
+
+MOST_LINES = 80
+
+
+@pytest.mark.parametrize("name", ["cart", "ball-on-beam", "a2", "r2-d2", "ball_on_beam", "x" * 28])
+def test_names_that_files_and_cpp_can_have(name: str) -> None:
+    assert templates.checked_name(name) == name.replace("_", "-")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "../cart",
+            r'^"\.\./cart" names no experiment: 28 characters at most, small letters, digi',
+        ),
+        ("BallOnBeam", "single hyphens, a letter first, such as ball-on-beam$"),
+        ("2d", "a letter first$"),
+        ("a--b", "such as a-b$"),
+        ("", "names no experiment"),
+        ("a/b", "names no experiment"),
+        ("cart\n", "names no experiment"),
+        ("bäll", "names no experiment"),
+        ("x" * 29, "28 characters at most"),
+        ("-h", "names no experiment"),
+        ("gym-cart", "^gym-cart: names that begin with gym are those of Gymnasium's tasks"),
+        ("sac", r"^sac would define Sac, which rltools/rl/algorithms/sac\.h has: .* as my-sac$"),
+        ("pendulum", "would define Pendulum, which rltools/.*, such as my-pendulum$"),
+        ("environment", "would define Environment"),
+    ],
+)
+def test_other_names_are_one_sentence(name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as error:
+        templates.checked_name(name)
+    assert "\n" not in str(error.value).replace(name, "")
+
+
+@pytest.mark.parametrize("start", templates.starts())
+def test_few_lines_in_two_files_without_a_placeholder(start: str) -> None:
+    files = templates.in_cpp("ball-on-beam", start)
+    assert list(files) == ["experiments/ball_on_beam.h", "tests/test_ball_on_beam.py"]
+    assert sum(len(text.splitlines()) for text in files.values()) <= MOST_LINES
+    split = templates.in_cpp("ball-on-beam", start, has_contract=True)
+    assert list(split) == ["contracts/ball_on_beam.h", *files]
+    stated = "kStepInterval_us = "
+    assert [stated in text for text in split.values()] == [True, False, False]
+    assert [stated in text for text in files.values()] == [True, False]
+    for text in (*files.values(), *split.values()):
+        assert not re.search(r"my.?(mass|pendulum)|\[/?contract\]", text, re.IGNORECASE)
+        assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_a_task_in_python_is_one_file() -> None:
+    ((name, text),) = templates.in_python("ball-on-beam").items()
+    assert name == "experiments/ball_on_beam.py"
+    assert len(text.splitlines()) <= MOST_LINES
+    assert "class BallOnBeam(" in text
+    compile(text, name, "exec")
+
+
+def test_what_is_there_stays(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    new.run("cart")
+    header = project / "experiments" / "cart.h"
+    lines = len(header.read_text().splitlines())
+    assert f"wrote experiments/cart.h, {lines} lines\n" in capsys.readouterr().out
+    with pytest.raises(UsageError, match=r"^there is an experiment cart already"):
+        new.run("cart")
+    with pytest.raises(UsageError, match=r"^there is an experiment pendulum-td3 already"):
+        new.run("pendulum-td3")
+    (project / "tests" / "test_slide.py").symlink_to("nowhere")
+    with pytest.raises(UsageError, match=r"test_slide\.py is there already: nothing was written"):
+        new.run("slide")
+    assert not (project / "experiments" / "slide.h").exists()
+    with pytest.raises(UnknownNameError, match=r'^unknown start "pendulm": did you mean pendulum'):
+        new.run("swing", "pendulm")
+
+
+def test_all_files_or_none(project: Path) -> None:
+    (project / "tests").write_text("no folder")
+    with pytest.raises(DiskError, match="cannot"):
+        new.run("cart", contract=True)
+    assert not list(project.rglob("*.h"))
+
+
+def test_an_environment_beside_its_experiment_is_found(project: Path) -> None:
+    new.run("ball-on-beam")
+    environments_in.cache_clear()
+    found = find_environment("BallOnBeam-v0")
+    assert found.header == project / "experiments" / "ball_on_beam.h"
+    assert found.library == "environment-ball-on-beam-environment"
+    assert found.episode_steps == 100
+
+
+def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
+    new.run("cart")
+    header = project / "experiments" / "cart.h"
+    require_experiment("cart")
+    header.write_text(header.read_text().replace("struct Cart {", "struct Kart {"))
+    with pytest.raises(BuildError, match="h defines no struct Cart, whose name follows from the"):
+        require_experiment("cart")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(
+    "options", [(), ("--like", "pendulum", "--contract"), ("--gymnasium",)], ids=" ".join
+)
+def test_it_compiles_and_learns(project: Path, options: tuple[str, ...]) -> None:
+    """Its own test passes, its environment can be made, and a mistake is the last line."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
+
+    def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *words]
+        result = subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, text=True, timeout=280
+        )
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        return result
+
+    call("-m", "rltools_host", "new", "my-balance", *options)
+    file = (
+        project / "experiments" / ("my_balance.py" if "--gymnasium" in options else "my_balance.h")
+    )
+    call(
+        "-m",
+        "pytest",
+        "-q",
+        *(["experiments/my_balance.py"] if file.suffix == ".py" else ["tests"]),
+    )
+    if file.suffix == ".py":
+        return
+    made = "import rlt; print(rlt.make('MyBalance-v0', num_envs=2).reset(seed=0)[0].shape)"
+    assert call("-c", made).stdout.startswith("(2, ")
+    file.write_text(file.read_text().replace("const T cost", "const T cots"))
+    failed = call("-m", "rltools_host", "train", "my-balance", "--board", "host", code=9)
+    last = failed.stderr.splitlines()[-1]
+    line = next(
+        number for number, text in enumerate(file.read_text().splitlines(), 1) if "-cost" in text
+    )
+    said = (
+        rf"error: building for host failed: experiments/my_balance\.h:{line}: .*cost.* was not decl"
+    )
+    assert re.match(said, last)

@@ -1,0 +1,74 @@
+"""docs/your_environment.md, followed: its commands are typed, its changes are made."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rltools_host.project import MARKER, VARIABLE
+from rltools_host.tree import TREE
+
+GUIDE = TREE.root / "docs" / "your_environment.md"
+BLOCK = re.compile(r"^```(sh|diff)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def change(project: Path, diff: str) -> None:
+    """Lines with - are replaced by the lines with + behind them; each group is in the file once."""
+    name, _, lines = diff.partition("\n")
+    path = project / name.removeprefix("--- ")
+    text = path.read_text()
+    groups = re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", lines, re.MULTILINE)
+    assert sum(len(old + new) for old, new in groups) == len(lines), lines
+    for old, new in groups:
+        before, after = (re.sub("^[-+]", "", part, flags=re.MULTILINE) for part in (old, new))
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    path.write_text(text)
+
+
+@pytest.mark.all
+def test_the_guide_leads_to_a_policy_on_a_board(tmp_path: Path) -> None:
+    (tmp_path / MARKER).touch()
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(TREE.root / "host"), "TERM": "dumb"}
+
+    def call(*words: str) -> str:
+        result = subprocess.run(
+            words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=280
+        )
+        assert result.returncode == 0, (words, result.stdout, result.stderr)
+        return result.stdout
+
+    said = ""
+    for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
+        if kind == "diff":
+            change(tmp_path, text)
+            continue
+        for line in text.splitlines():
+            launcher, *words = line.split()
+            assert launcher == "./rlt", line
+            said += call(sys.executable, "-m", "rltools_host", *words)
+    returns = re.findall(r"finished 10,000 steps .* return (\S+) ±", said)
+    assert float(returns[0]) < 0 < 190 < float(returns[1]), "the mass, and the ball on the beam"
+    assert "confirmed: active" in said
+    assert re.search(r"(\d,\d+) of \1 inputs", said), "the bits of the board"
+    assert (tmp_path / "ball_on_beam_policy.h").is_file()
+    call(sys.executable, "-m", "pytest", "-q", "tests")
+
+
+def test_the_guide_s_changes_fit_what_is_written() -> None:
+    """In the daily tests, without compiling."""
+    from rltools_host.environments import templates
+
+    files = templates.in_cpp("ball-on-beam", has_contract=True)
+    for kind, text in BLOCK.findall(GUIDE.read_text(encoding="utf-8")):
+        if kind == "diff":
+            name, _, lines = text.partition("\n")
+            for old in re.findall(r"(?:^-.*\n)+", lines, re.MULTILINE):
+                before = re.sub("^-", "", old, flags=re.MULTILINE)
+                assert files[name.removeprefix("--- ")].count(before) == 1, before
