@@ -23,8 +23,13 @@ MIRRORS = {
 WITHOUT_TESTS = "host/rltools_host/bench/programs"  # which measure, and are not tested
 SUFFIXES = (".h", ".c", ".cpp", ".py")
 KEPT_AREA = "kept"
+WHOLE_TREE = "tests/tree"  # whose tests ask git for files, and a copy of the tree has no git
 # Tests that lie elsewhere, and test a folder or a file, too.
 FURTHER_TESTS = {
+    "firmware/host/": "tests/device/",
+    "firmware/platformio_flags": "tests/host/build/test_platformio",
+    "firmware/processors/": "tests/device/",
+    "firmware/qemu_": "tests/device/",
     "firmware/app/services/file_server": "tests/firmware/app/services/training/test_train_files",
     "firmware/processors/ring_buffer": "tests/firmware/processors/test_ring_buffer_threads",
     "host/native/environment": "tests/host/environments/",
@@ -145,7 +150,11 @@ class Tree:
             return (not is_own, test not in further, *ways)
 
         found = {test for test in self.tests if path in self.reached(test)}
-        python = [test for test in self.tests if test.suffix == ".py"]
+        python = [
+            test
+            for test in self.tests
+            if test.suffix == ".py" and not test.is_relative_to(WHOLE_TREE)
+        ]
         beside = ([t for t in python if t.parent == folder] for folder in (home, *home.parents))
         if path.suffix == ".py" or not found:
             found |= set(next(filter(None, beside), []))

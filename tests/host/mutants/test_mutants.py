@@ -214,6 +214,11 @@ def test_tests_of_a_file_lie_where_it_lies() -> None:
     saves = tree.tests_of(Path("host/rltools_host/runs/saves.py"))
     assert saves.python[0] == Path("tests/host/runs/test_saves.py")
     assert tree.area(Path("host/rltools_host/runs/saves.py")) == "host/runs"
+    documents = tree.tests_of(Path("host/rltools_host/documents.py"))
+    assert documents.python[0] == Path("tests/host/test_documents.py")
+    assert not any(test.is_relative_to(areas.WHOLE_TREE) for test in documents.python)
+    board = tree.tests_of(Path("firmware/qemu_mps2/board.cpp"))
+    assert Path("tests/device/test_training_on_board.py") in board.python
     for name in areas.FURTHER_TESTS:
         assert any(str(path).startswith(name) for path in tree.sources), name
 
