@@ -371,6 +371,15 @@ class PolicyRunner:
         shape = (*values.shape[:-1], action_dim)
         return outputs.reshape(shape), actions.reshape(shape)
 
+    def trace(self, observation: ArrayLike) -> tuple[int, Float32Array]:
+        """The checksum of all layers' outputs for one observation, and the output."""
+        values = np.ascontiguousarray(observation, np.float32)
+        output = np.empty(len(self.image.actions), np.float32)
+        trace = self.library.rlt_policy_trace(
+            self.policy, values.ctypes.data, output.ctypes.data, self.scratch.ctypes.data
+        )
+        return int(trace), output
+
     def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
         """CRC-32 of each layer's output for one observation."""
         values = np.ascontiguousarray(observation, np.float32)
