@@ -13,24 +13,26 @@ from rltools_host.errors import UsageError
 from rltools_host.files import write_atomically
 from rltools_host.policies.export import FORMATS, encode_array, identifier
 from rltools_host.policies.folders import FOLDERS, write_folder
+from rltools_host.policies.frameworks import FRAMEWORK_FOLDERS, FRAMEWORK_FORMATS
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.names import LAST
 
 
 def run(run_name: str, to: str = "image", output: Path | None = None, which: str = LAST) -> Path:
     """Exports a run's policy after checking it on this machine; returns the file or folder."""
-    if to not in (*FORMATS, *FOLDERS):
-        known = ", ".join((*FORMATS, *FOLDERS))
+    formats, folders = FORMATS | FRAMEWORK_FORMATS, FOLDERS | FRAMEWORK_FOLDERS
+    if to not in (*formats, *folders):
+        known = ", ".join((*formats, *folders))
         raise UsageError(f'unknown export format "{to}": known are {known}')
     image = read_run_policy(run_name, which)
     image.verify()
-    if to in FOLDERS:
-        files_of, mark = FOLDERS[to]
+    if to in folders:
+        files_of, mark = folders[to]
         name, files = files_of(image)
         path = (output or Path()) / name
         write_folder(path, files, mark)
         return path
-    suffix, encode = FORMATS[to]
+    suffix, encode = formats[to]
     path = output or Path(identifier(image.experiment) + suffix)
     if path.is_dir():
         path = path / (identifier(image.experiment) + suffix)
@@ -46,7 +48,11 @@ EXAMPLE = "export latest --to c --output policy.h"
 def command(
     run_name: RunArgument,
     to: Annotated[
-        str, typer.Option(metavar="FORMAT", help="image, c, c-image, arduino, esp-idf or zephyr.")
+        str,
+        typer.Option(
+            metavar="FORMAT",
+            help="image; c, c-image, arduino, esp-idf, zephyr; onnx, safetensors or pytorch.",
+        ),
     ] = "image",
     output: Output = None,
     which: Which = LAST,

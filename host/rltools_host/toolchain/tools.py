@@ -28,6 +28,7 @@ GROUPS = {
     "platformio": "PlatformIO and SCons, to build for and flash boards",
     "crazyflie": "cflib, for the radio and USB of a Crazyflie",
     "fit": "SciPy, which fits a quadrotor's parameters to the log of a flight",
+    "onnx": "ONNX and onnxruntime, to write policies as models",
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
 }

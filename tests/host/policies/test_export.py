@@ -283,7 +283,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     run = make_policy_run(tmp_path / "run")
     with pytest.raises(
         UsageError,
-        match='unknown export format "onx": known are image, c, c-image, arduino, esp-idf, zephyr',
+        match='unknown export format "onx": known are image, c, c-image, onnx, safetensors',
     ):
         export_run(str(run), "onx")
     (run / "policy.rltp").unlink()

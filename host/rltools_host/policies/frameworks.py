@@ -1,0 +1,294 @@
+"""A policy for other frameworks: an ONNX model, safetensors, a module of PyTorch that reads these.
+
+Each takes an observation in its units and gives the action in its own; normaliser, scaling and
+range are inside. They round in another order than the core: what they compute is not its bits. The
+model is compared with the policy before it is written.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from rltools_host.build.description import Channel
+from rltools_host.errors import UsageError, VerificationError
+from rltools_host.policies import export
+from rltools_host.policies.image import Float32Array, Layer, PolicyImage
+from rltools_host.runs.policy_text import comment_text
+from rltools_host.toolchain import tools
+
+T = TypeVar("T")
+GROUP = "onnx"
+OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
+# Of half an action's range, between this machine's action and that of the model.
+LARGEST_DIFFERENCE = 1e-6
+SAMPLES = 1000
+# Activations of the core's list, each as operators of ONNX that take what the one before gave, with
+# a constant or x besides, and as a function of PyTorch's.
+X = "x"
+OPERATORS: dict[str, tuple[tuple[str, float | str | None], ...]] = {
+    "identity": (),
+    "relu": (("Relu", None),),
+    "gelu": (("Mul", 0.5**0.5), ("Erf", None), ("Add", 1.0), ("Mul", X), ("Mul", 0.5)),
+    "tanh": (("Tanh", None),),
+    "sigmoid": (("Sigmoid", None),),
+    "softplus": (("Softplus", None),),
+    "elu": (("Elu", None),),
+    "silu": (("Sigmoid", None), ("Mul", X)),
+}
+FUNCTIONS = {
+    "identity": "torch.nn.Identity()",
+    "relu": "torch.relu",
+    "gelu": "functional.gelu",
+    "tanh": "torch.tanh",
+    "sigmoid": "torch.sigmoid",
+    "softplus": "functional.softplus",
+    "elu": "functional.elu",
+    "silu": "functional.silu",
+}
+
+
+def known(table: Mapping[str, T], activation: str, framework: str) -> T:
+    if activation not in table:
+        raise UsageError(f"no export for {framework} of a policy with {activation} is written yet")
+    return table[activation]
+
+
+def bounds(image: PolicyImage) -> tuple[Float32Array, Float32Array]:
+    """The lowest and the highest of each action, in its unit."""
+    low = np.array([channel.minimum for channel in image.actions], np.float32)
+    return low, np.array([channel.maximum for channel in image.actions], np.float32)
+
+
+def contract(image: PolicyImage) -> dict[str, Any]:
+    """What a user has to know of inputs and outputs."""
+
+    def rows(channels: Sequence[Channel]) -> list[dict[str, Any]]:
+        return [
+            {"name": c.name, "unit": c.unit, "minimum": c.minimum, "maximum": c.maximum}
+            for c in channels
+        ]
+
+    return {
+        "experiment": image.experiment,
+        "environment": image.environment,
+        "state_sha256": image.state_sha256,
+        "step_interval_us": image.step_interval_us,
+        "observations": rows(image.observations),
+        "actions": rows(image.actions),
+    }
+
+
+def sampled_observations(image: PolicyImage) -> Float32Array:
+    """(SAMPLES, observations): uniform over the ranges, of which 1e3 around the middle counts."""
+    middle = np.array([(c.minimum + c.maximum) / 2 for c in image.observations])
+    reach = np.array([min((c.maximum - c.minimum) / 2, 1e3) for c in image.observations])
+    lowest, highest = middle - reach, middle + reach
+    draws = np.random.default_rng(0).uniform(lowest, highest, (SAMPLES, len(lowest)))
+    return draws.astype(np.float32)
+
+
+# -- ONNX ------------------------------------------------------------------------------------------
+
+
+class Graph:
+    """Nodes one after another; each takes what the one before gave."""
+
+    def __init__(self, first: str) -> None:
+        from onnx import helper, numpy_helper
+
+        self.helper, self.numpy_helper = helper, numpy_helper
+        self.last = first
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def constant(self, value: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        array = np.ascontiguousarray(value, np.float32)
+        self.constants.append(self.numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, operator: str, *inputs: str, to: str | None = None) -> str:
+        name = to or f"value_{len(self.nodes)}"
+        self.nodes.append(self.helper.make_node(operator, [self.last, *inputs], [name]))
+        self.last = name
+        return name
+
+    def dense(self, layer: Layer) -> None:
+        self.add("Gemm", self.constant(layer.weights), self.constant(layer.bias))
+        x = self.last
+        for operator, beside in known(OPERATORS, layer.activation, "ONNX"):
+            more = () if beside is None else (x if beside == X else self.constant(beside),)
+            self.add(operator, *more)
+
+
+def encode_onnx(image: PolicyImage) -> bytes:
+    """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units."""
+    tools.ensure_group(GROUP)
+    from onnx import TensorProto, checker
+
+    graph = Graph("observation")
+    if image.normaliser is not None:
+        mean, inverse_std = image.normaliser
+        graph.add("Sub", graph.constant(mean))
+        graph.add("Mul", graph.constant(inverse_std))
+    for layer in image.layers:
+        graph.dense(layer)
+    low, high = bounds(image)
+    graph.add("Clip", graph.constant(-1.0), graph.constant(1.0))
+    graph.add("Mul", graph.constant((high - low) / 2))
+    graph.add("Add", graph.constant((high + low) / 2))
+    graph.add("Max", graph.constant(low))
+    graph.add("Min", graph.constant(high), to="action")
+    make = graph.helper
+    sizes = {"observation": len(image.observations), "action": len(image.actions)}
+    values = [
+        make.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", size])
+        for name, size in sizes.items()
+    ]
+    model = make.make_model(
+        make.make_graph(graph.nodes, "policy", values[:1], values[1:], graph.constants),
+        opset_imports=[make.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="rltools",
+    )
+    make.set_model_props(model, {"contract": json.dumps(contract(image))})
+    checker.check_model(model, full_check=True)
+    data: bytes = model.SerializeToString()
+    require_same_actions(image, data)
+    return data
+
+
+def require_same_actions(image: PolicyImage, model: bytes) -> None:
+    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    examples = [example.observation for example in image.examples]
+    inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
+    actions = session.run(["action"], {"observation": inputs})[0]
+    low, high = bounds(image)
+    difference = float(np.abs((actions - image.evaluate(inputs)) / ((high - low) / 2)).max())
+    if not difference <= LARGEST_DIFFERENCE:
+        raise VerificationError(
+            f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
+            f"range, more than {LARGEST_DIFFERENCE:g}: nothing was written"
+        )
+
+
+# -- safetensors and PyTorch -----------------------------------------------------------------------
+
+
+def tensors(image: PolicyImage) -> dict[str, Float32Array]:
+    """The names are those of PyTorch's state of the module; weights are (out, in), as there."""
+    low, high = bounds(image)
+    count = len(image.observations)
+    mean, inverse_std = image.normaliser or (np.zeros(count), np.ones(count))
+    found = {"mean": mean, "inverse_std": inverse_std, "lowest": low, "highest": high}
+    for index, layer in enumerate(image.layers):
+        found[f"layers.{index}.weight"] = layer.weights.T
+        found[f"layers.{index}.bias"] = layer.bias
+    return {name: np.ascontiguousarray(value, "<f4") for name, value in found.items()}
+
+
+def encode_safetensors(image: PolicyImage) -> bytes:
+    """The metadata has contract and activations (https://huggingface.co/docs/safetensors)."""
+    activations = [layer.activation for layer in image.layers]
+    metadata = {"contract": json.dumps(contract(image)), "activations": json.dumps(activations)}
+    return safetensors_file(tensors(image), metadata)
+
+
+def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, str]) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": dict(metadata)}
+    payload = b""
+    for name, value in values.items():
+        end = len(payload) + value.nbytes
+        place = [len(payload), end]
+        entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": place}
+        payload += value.tobytes()
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # safetensors aligns the payload
+    return struct.pack("<Q", len(header)) + header + payload
+
+
+PYTORCH_MARK = "policy.py"
+PYTORCH = '''\
+"""A trained policy as a module of PyTorch: `Policy()(observation)`. Needs torch and safetensors.
+
+Written by `rlt export RUN --to pytorch`; the weights are in policy.safetensors beside it.
+"""
+
+# {title}
+# Observations:
+{observations}
+# Actions:
+{actions}
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch.nn import functional  # noqa: F401
+
+SIZES = {sizes}
+ACTIVATIONS = [{activations}]
+
+
+class Policy(torch.nn.Module):
+    """(..., {inputs}) in the observations' units to (..., {outputs}) in the actions', float32."""
+
+    def __init__(self, path=Path(__file__).with_name("policy.safetensors")):
+        super().__init__()
+        pairs = zip(SIZES[:-1], SIZES[1:])
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairs)
+        for name in ("mean", "inverse_std"):
+            self.register_buffer(name, torch.empty(SIZES[0]))
+        for name in ("lowest", "highest"):
+            self.register_buffer(name, torch.empty(SIZES[-1]))
+        self.load_state_dict(load_file(path))
+
+    def forward(self, observation):
+        x = (observation - self.mean) * self.inverse_std
+        for layer, activation in zip(self.layers, ACTIVATIONS):
+            x = activation(layer(x))
+        half_range = (self.highest - self.lowest) / 2
+        action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
+        return torch.minimum(torch.maximum(action, self.lowest), self.highest)
+'''
+
+
+def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
+    """The folder's name and files."""
+    sizes = [len(image.observations), *(layer.bias.size for layer in image.layers)]
+    functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
+    text = PYTORCH.format(
+        title=export.fields(image)["title"],
+        inputs=sizes[0],
+        outputs=sizes[-1],
+        observations=channel_comments(image.observations),
+        actions=channel_comments(image.actions),
+        sizes=sizes,
+        activations=", ".join(functions),
+    )
+    files = {PYTORCH_MARK: text.encode(), "policy.safetensors": encode_safetensors(image)}
+    return f"{export.identifier(image.experiment)}_policy_pytorch", files
+
+
+def channel_comments(channels: Sequence[Channel]) -> str:
+    return "\n".join(
+        comment_text(f"#   {index}: {c.name}, {c.unit}, {c.minimum:g} to {c.maximum:g}")
+        for index, c in enumerate(channels)
+    )
+
+
+FRAMEWORK_FORMATS = {
+    "onnx": ("_policy.onnx", encode_onnx),
+    "safetensors": ("_policy.safetensors", encode_safetensors),
+}
+FRAMEWORK_FOLDERS = {"pytorch": (pytorch_module, PYTORCH_MARK)}

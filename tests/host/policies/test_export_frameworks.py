@@ -1,0 +1,141 @@
+"""Policies as an ONNX model, safetensors and a module of PyTorch: the actions of the image."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load
+
+from policy_run import make_policy_run
+from policy_samples import NETWORKS, patched, sample_images
+from rltools_host.commands.export import run as export_run
+from rltools_host.errors import UsageError, VerificationError
+from rltools_host.policies import frameworks
+from rltools_host.policies.core_source import activations
+from rltools_host.policies.image import PolicyImage, parse_policy
+from rltools_host.toolchain import tools
+
+SAMPLES = ("pendulum", "summing_quadrotor", *NETWORKS)
+FUNCTIONS = {
+    "identity": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "gelu": lambda x: x / 2 * (1 + special().erf(x / np.sqrt(2))),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "softplus": lambda x: np.logaddexp(0, x),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+def special():  # type: ignore[no-untyped-def]
+    import scipy.special
+
+    return scipy.special
+
+
+def sample(name: str) -> PolicyImage:
+    return parse_policy(sample_images()[name])
+
+
+def needs_onnx() -> None:
+    if not tools.group_is_installed(frameworks.GROUP):
+        pytest.skip("ONNX is not installed: rlt test --all installs it")
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_safetensors_hold_all_that_the_action_takes(name: str) -> None:
+    """The action computed from the file alone, in double precision."""
+    image = sample(name)
+    data = frameworks.encode_safetensors(image)
+    values = {key: value.astype(np.float64) for key, value in load(data).items()}
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
+    observations = frameworks.sampled_observations(image)
+    x = (observations - values["mean"]) * values["inverse_std"]
+    for index, activation in enumerate(json.loads(header["activations"])):
+        layer = f"layers.{index}"
+        x = FUNCTIONS[activation](x @ values[f"{layer}.weight"].T + values[f"{layer}.bias"])
+    half_range = (values["highest"] - values["lowest"]) / 2
+    action = np.clip(x, -1, 1) * half_range + (values["highest"] + values["lowest"]) / 2
+    difference = np.abs(action - image.evaluate(observations)) / half_range
+    assert difference.max() <= frameworks.LARGEST_DIFFERENCE
+    contract = json.loads(header["contract"])
+    assert contract["step_interval_us"] == image.step_interval_us
+    assert [row["name"] for row in contract["actions"]] == [c.name for c in image.actions]
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", SAMPLES)
+def test_onnxruntime_gives_the_actions(name: str) -> None:
+    needs_onnx()
+    import onnx
+    import onnxruntime
+
+    image = sample(name)
+    model = frameworks.encode_onnx(image)  # which compares the actions itself
+    properties = {entry.key: entry.value for entry in onnx.load_from_string(model).metadata_props}
+    assert json.loads(properties["contract"])["observations"][0]["unit"]
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    outside = 1e6 * np.ones((3, len(image.observations)), np.float32)
+    actions = session.run(None, {"observation": outside})[0]
+    low, high = frameworks.bounds(image)
+    assert ((actions >= low) & (actions <= high)).all()
+
+
+@pytest.mark.all
+def test_a_model_with_other_actions_is_not_written() -> None:
+    needs_onnx()
+    image, other = sample("tanh"), sample("relu")
+    model = frameworks.encode_onnx(other)
+    with pytest.raises(VerificationError, match="more than 1e-06: nothing was written"):
+        frameworks.require_same_actions(image, model)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_module_of_pytorch_gives_the_actions(name: str, tmp_path: Path) -> None:
+    if find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    image = sample(name)
+    for path, content in frameworks.pytorch_module(image)[1].items():
+        (tmp_path / path).write_bytes(content)
+    observations = frameworks.sampled_observations(image)
+    observations.tofile(tmp_path / "observations")
+    program = (
+        "import numpy, torch, policy\n"
+        f"x = numpy.fromfile('observations', 'f4').reshape(-1, {observations.shape[1]})\n"
+        "policy.Policy()(torch.from_numpy(x)).detach().numpy().tofile('actions')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
+    actions = np.fromfile(tmp_path / "actions", "f4").reshape(len(observations), -1)
+    low, high = frameworks.bounds(image)
+    difference = np.abs(actions - image.evaluate(observations)) / ((high - low) / 2)
+    assert difference.max() <= frameworks.LARGEST_DIFFERENCE
+
+
+def test_the_module_of_pytorch_is_python_whatever_the_names_are() -> None:
+    image = sample("relu")
+    hostile = parse_policy(patched(image.data, 80, "32s", b'"""\nimport os\n#'))
+    text = frameworks.pytorch_module(hostile)[1][frameworks.PYTORCH_MARK].decode()
+    compile(text, "policy.py", "exec")
+    assert not any(line.startswith("import os") for line in text.splitlines())
+
+
+def test_every_activation_has_an_export_or_a_sentence() -> None:
+    assert set(frameworks.OPERATORS) == set(frameworks.FUNCTIONS) == set(activations())
+    with pytest.raises(UsageError, match="no export for ONNX of a policy with mish"):
+        frameworks.known(frameworks.OPERATORS, "mish", "ONNX")
+
+
+def test_the_command_writes_each(tmp_path: Path) -> None:
+    run = make_policy_run(tmp_path / "run")
+    path = export_run(str(run), "safetensors", tmp_path)
+    assert path.name == "pendulum_td3_policy.safetensors"
+    folder = export_run(str(run), "pytorch", tmp_path / "out")
+    assert {file.name for file in folder.iterdir()} == {"policy.py", "policy.safetensors"}
