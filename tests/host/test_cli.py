@@ -157,6 +157,7 @@ def test_exit_codes_are_distinct() -> None:
         "MissingToolError": 4,
         "PortError": 5,
         "BoardMismatchError": 6,
+        "FileNotThereError": 6,  # one of those
         "DamagedFileError": 7,
         "DiskError": 8,
         "BuildError": 9,
@@ -168,6 +169,7 @@ def test_exit_codes_are_distinct() -> None:
         "EnvironmentLostError": 15,
         "FlightError": 16,
         "GateError": 17,
+        "CheckError": 18,
         "Interrupted": 130,
     }
 

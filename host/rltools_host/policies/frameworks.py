@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from string import Template
 from typing import Any, TypeVar
 
 import numpy as np
@@ -218,56 +220,15 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
 
 
 PYTORCH_MARK = "policy.py"
-PYTORCH = '''\
-"""A trained policy as a module of PyTorch: `Policy()(observation)`. Needs torch and safetensors.
-
-Written by `rlt export RUN --to pytorch`; the weights are in policy.safetensors beside it.
-"""
-
-# {title}
-# Observations:
-{observations}
-# Actions:
-{actions}
-
-from pathlib import Path
-
-import torch
-from safetensors.torch import load_file
-from torch.nn import functional  # noqa: F401
-
-SIZES = {sizes}
-ACTIVATIONS = [{activations}]
-
-
-class Policy(torch.nn.Module):
-    """(..., {inputs}) in the observations' units to (..., {outputs}) in the actions', float32."""
-
-    def __init__(self, path=Path(__file__).with_name("policy.safetensors")):
-        super().__init__()
-        pairs = zip(SIZES[:-1], SIZES[1:])
-        self.layers = torch.nn.ModuleList(torch.nn.Linear(*pair) for pair in pairs)
-        for name in ("mean", "inverse_std"):
-            self.register_buffer(name, torch.empty(SIZES[0]))
-        for name in ("lowest", "highest"):
-            self.register_buffer(name, torch.empty(SIZES[-1]))
-        self.load_state_dict(load_file(path))
-
-    def forward(self, observation):
-        x = (observation - self.mean) * self.inverse_std
-        for layer, activation in zip(self.layers, ACTIVATIONS):
-            x = activation(layer(x))
-        half_range = (self.highest - self.lowest) / 2
-        action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
-        return torch.minimum(torch.maximum(action, self.lowest), self.highest)
-'''
+PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The folder's name and files."""
     sizes = [len(image.observations), *(layer.bias.size for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
-    text = PYTORCH.format(
+    template = Template(PYTORCH.read_text(encoding="utf-8"))
+    text = template.substitute(
         title=export.fields(image)["title"],
         inputs=sizes[0],
         outputs=sizes[-1],
