@@ -1,49 +1,78 @@
-"""`rlt new`: what an environment of one's own begins as."""
+"""`rlt new`: what an environment of one's own begins as, and a project."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
+from rltools_host.errors import UsageError
 from rltools_host.hints import command_line, near_path
 
 EXAMPLE = "new balance"
-IN_CPP = mode("without --gymnasium", "name", "start", "contract", "json_output")
-IN_PYTHON = mode("with --gymnasium", "name", "gymnasium", "json_output")
+IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
+IN_PYTHON = mode("with --gymnasium", "name", "gymnasium", "project", "json_output")
 MODES = (IN_CPP, IN_PYTHON)
 
 
 def run(
-    name: str,
+    name: str | None,
     start: str = templates.DEFAULT_START,
     *,
     gymnasium: bool = False,
     contract: bool = False,
+    project: Path | None = None,
     json_output: bool = False,
 ) -> None:
     """Writes the files, and says which and what to type next."""
-    name = templates.checked_name(name)
+    folder = None if project is None else project.resolve()
+    if name is not None:
+        name = templates.checked_name(name)
+    elif folder is not None:
+        name = templates.name_for(folder)
+    else:
+        raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
     files = templates.in_python(name) if gymnasium else templates.in_cpp(name, start, contract)
-    written = [near_path(path) for path in templates.write_experiment(name, files)]
-    for path, text in zip(written, files.values(), strict=True):
-        print(f"wrote {path}, {len(text.splitlines())} lines")
-    task = f"gym:{written[0]}:{templates.struct_of(name)}" if gymnasium else name
-    words = ["train", task, *(["--steps", "5000"] if gymnasium else ["--board", "host"])]
-    print(f"  next  {command_line(*words)}")
-    print("        change what is marked EDIT: docs/your_environment.md")
+    if folder is not None:
+        written = templates.write_project(folder, name, files)
+    else:
+        written = templates.write_experiment(name, files)
+    for path in written:
+        print(f"wrote {near_path(path)}, {len(path.read_text().splitlines())} lines")
+    file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
+    task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
+    say_next(task, ["--steps", "5000"] if gymnasium else ["--board", "host"], folder)
     if json_output:
         print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
+
+
+def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
+    lines = []
+    with contextlib.ExitStack() as there:
+        if project is not None:
+            lines.append(shlex.join(["cd", str(near_path(project))]))
+            there.enter_context(contextlib.chdir(project))
+        lines.append(command_line("train", task, *options))
+        if project is not None:
+            lines.append(command_line("test"))
+    print(f"  next  {lines[0]}")
+    for line in (*lines[1:], "change what is marked EDIT: docs/your_environment.md"):
+        print(f"        {line}")
 
 
 def command(
     context: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What it is called: small letters and hyphens.")
-    ],
+        str | None,
+        typer.Argument(metavar="NAME", help="What it is called: small letters and hyphens."),
+    ] = None,
     start: Annotated[
         str,
         typer.Option(
@@ -62,8 +91,15 @@ def command(
             "--contract", help="With a header of its own for what a board gets and gives."
         ),
     ] = False,
+    project: Annotated[
+        Path | None,
+        typer.Option(
+            "--project", metavar="DIR", help="In a new project there, with README, test and CI."
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """It compiles and learns as it is written, in experiments/ of the project."""
     require(context, MODES, IN_PYTHON if gymnasium else IN_CPP)
-    run(name, start, gymnasium=gymnasium, contract=contract, json_output=json_output)
+    options = {"gymnasium": gymnasium, "contract": contract, "json_output": json_output}
+    run(name, start, project=project, **options)

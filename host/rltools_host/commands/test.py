@@ -27,7 +27,7 @@ from rltools_host.build import firmware, tested
 from rltools_host.commands.options import Json, leave, mode, require
 from rltools_host.errors import BuildError, UsageError
 from rltools_host.mutants import measure
-from rltools_host.project import PROJECT
+from rltools_host.project import PROJECT, VARIABLE
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
 
@@ -107,12 +107,14 @@ class Selection:
         return ["-L" if self.rest else "-LE", "^all$"]
 
 
-def run_step(command: Sequence[str], environment: dict[str, str] | None = None) -> tuple[int, str]:
+def run_step(
+    command: Sequence[str], environment: dict[str, str] | None = None, folder: Path | None = None
+) -> tuple[int, str]:
     """Runs a command and passes its output on; returns its exit code and the output."""
     output = []
     with subprocess.Popen(
         list(command),
-        cwd=TREE.root,
+        cwd=folder or TREE.root,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -256,8 +258,6 @@ def print_summary(outcomes: Sequence[Outcome], json_output: bool = False) -> Non
 
 def run(selection: Selection, json_output: bool = False) -> int:
     """An expression runs its tests alone: nothing is installed or built that they do not use."""
-    if PROJECT.is_elsewhere:
-        raise UsageError(f"{PROJECT.root} is no checkout: `rlt test` tests one, {TREE.root}")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each worker would compile all packages
     named = selection.expression is not None
     for group in selection.groups():
@@ -290,6 +290,28 @@ def run(selection: Selection, json_output: bool = False) -> int:
     return code or int(any(outcome.failed for outcome in outcomes))
 
 
+def run_own(expression: str | None, json_output: bool = False) -> int:
+    """The tests of a project elsewhere: those of tests/, and in the files of its tasks."""
+    root, started = PROJECT.root, time.monotonic()
+    tasks = [
+        path for path in sorted(root.glob("experiments/*.py")) if "def test_" in path.read_text()
+    ]
+    places = [*([root / "tests"] if (root / "tests").is_dir() else []), *tasks]
+    if not places:
+        raise UsageError(f"{root} has no tests: `rlt new` writes one, in tests/")
+    tools.ensure_group("test")
+    report = pytest_report()
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-q", "--import-mode=importlib"]
+    command += [f"--rootdir={root}", f"--junitxml={report}", *map(str, places)]
+    command += ["-k", expression] if expression else []
+    code, _ = run_step(command, {**os.environ, VARIABLE: str(root)}, root)
+    outcome = counted("Python tests", report, code, started)
+    print_summary([outcome], json_output)
+    return int(outcome.failed > 0)
+
+
 def measure_tests(
     expression: str | None, json_output: bool, seed: int, samples: int, everything: bool
 ) -> int:
@@ -301,12 +323,19 @@ def measure_tests(
 
 EXAMPLE = "test -k framing"
 TESTS = mode(
-    "without --mutants", "expression", "everything", "rest", "slow", "exhaustive", "json_output"
+    "in the checkout", "expression", "everything", "rest", "slow", "exhaustive", "json_output"
 )
 MUTANTS = mode(
-    "with --mutants", "expression", "everything", "mutants", "seed", "samples", "json_output"
+    "in the checkout with --mutants",
+    "expression",
+    "everything",
+    "mutants",
+    "seed",
+    "samples",
+    "json_output",
 )
-MODES = (TESTS, MUTANTS)
+OWN = mode("in a project of your own", "expression", "json_output")
+MODES = (TESTS, MUTANTS, OWN)
 
 
 def command(
@@ -332,6 +361,10 @@ def command(
     samples: Annotated[int, typer.Option(help="How many faults of each area.")] = measure.SAMPLES,
     json_output: Json = False,
 ) -> None:
+    if PROJECT.is_elsewhere:
+        require(context, MODES, OWN)
+        leave(run_own(expression, json_output))
+        return
     require(context, MODES, MUTANTS if mutants else TESTS)
     if mutants:
         leave(measure_tests(expression, json_output, seed, samples, everything))

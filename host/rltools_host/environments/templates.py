@@ -14,14 +14,23 @@ from pathlib import Path
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError, unknown_name
 from rltools_host.files import disk_error, write_atomically
-from rltools_host.project import PROJECT
+from rltools_host.project import MARKER, PROJECT
 from rltools_host.runs.policy_text import LONGEST_NAME
 from rltools_host.tree import TREE
 
 FOLDER = TREE.experiments / "templates"
 DEFAULT_START = "mass"
+DEFAULT_NAME = "balance"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CONTRACT = re.compile(r"  // \[contract\] (.*\n)((?:.*\n)*?)  // \[/contract\]\n")
+# Of a project: its place there, and in templates/project/.
+OF_A_PROJECT = {
+    MARKER: MARKER,
+    "README.md": "README.md",
+    "requirements.txt": "requirements.txt",
+    ".gitignore": "gitignore",
+    ".github/workflows/test.yml": "workflows/test.yml",
+}
 CONTRACT_HEADER = """\
 // What a policy for {name} gets and gives.
 #pragma once
@@ -127,6 +136,22 @@ def in_python(name: str) -> dict[str, str]:
     return {f"experiments/{file_of(name)}.py": renamed(text, DEFAULT_START, name)}
 
 
+def project_files(name: str) -> dict[str, str]:
+    """What a project has beside its first experiment."""
+    return {
+        place: (FOLDER / "project" / source).read_text(encoding="utf-8").replace("my-task", name)
+        for place, source in OF_A_PROJECT.items()
+    }
+
+
+def name_for(folder: Path) -> str:
+    """Of a project's first experiment: that of its folder where it may be called so."""
+    try:
+        return checked_name(folder.name)
+    except UsageError:
+        return DEFAULT_NAME
+
+
 def write(files: Mapping[str, str], root: Path) -> list[Path]:
     """All of them, or none: UsageError where one is there."""
     paths = {root / name: text for name, text in files.items()}
@@ -154,3 +179,10 @@ def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
     if name in experiments.list_experiments():
         raise UsageError(f"there is an experiment {name} already: choose another name")
     return write(files, PROJECT.root)
+
+
+def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Path]:
+    """A new one, with its first experiment; UsageError where there is one."""
+    if experiments.header_of(name).is_file():
+        raise UsageError(f"there is an experiment {name} already: choose another name")
+    return write({**project_files(name), **files}, folder)

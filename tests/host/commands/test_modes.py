@@ -16,8 +16,10 @@ import pytest
 
 from rltools_host import cli
 from rltools_host.errors import UsageError
+from rltools_host.project import PROJECT
 
 COMMANDS = "rltools_host.commands"
+IN_A_PROJECT = "in a project of your own"
 ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
 
 
@@ -75,8 +77,9 @@ WAYS = (
     of("runs delete a", "runs.delete_runs", when="with delete"),
     of("study", "study.list_studies", when="without a study's NAME"),
     of("study pendulum-ppo-ablation", "study.run_group", when="with a study's NAME"),
-    of("test", "test.run", when="without --mutants"),
-    of("test --mutants", "test.measure_tests", when="with --mutants"),
+    of("test", "test.run", when="in the checkout"),
+    of("test", "test.run_own", when=IN_A_PROJECT),
+    of("test --mutants", "test.measure_tests", when="in the checkout with --mutants"),
     of("train pendulum-td3", "train.run", "train.run_seeds"),
     of("train gym:Pendulum-v1", "train.run", "train.run_seeds"),
     of("train --resume r", "train.run", "train.run_seeds"),
@@ -153,6 +156,8 @@ def note(
 
     def note(way: Way, words: list[str]) -> Noted:
         calls: list[str] = []
+        if way.when == IN_A_PROJECT:
+            monkeypatch.setattr(PROJECT, "root", tmp_path)
         for name in way.noted:
 
             def called(*arguments: Any, name: str = name, **named: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+import rltools_host
 from rltools_host.build.catalogue import environments_in, find_environment
 from rltools_host.build.experiments import require_experiment
 from rltools_host.commands import new
 from rltools_host.environments import templates
 from rltools_host.errors import BuildError, DiskError, UnknownNameError, UsageError
-from rltools_host.project import VARIABLE
+from rltools_host.project import MARKER, VARIABLE
 from rltools_host.tree import TREE
 
 MOST_LINES = 80
@@ -97,6 +99,39 @@ def test_what_is_there_stays(
         new.run("swing", "pendulm")
 
 
+def test_a_project_is_a_folder_in_which_commands_work(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    new.run(None, project=Path("My Robots"))
+    said = capsys.readouterr().out
+    assert "  next  cd 'My Robots'\n" in said
+    root = project / "My Robots"
+    assert (root / MARKER).is_file()
+    assert {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} == {
+        *templates.OF_A_PROJECT,
+        "experiments/balance.h",
+        "tests/test_balance.py",
+    }
+    assert "rlt train balance --board host" in (root / "README.md").read_text()
+    pinned = next(
+        line for line in (root / "requirements.txt").read_text().splitlines() if "==" in line
+    )
+    assert pinned == f"rltools-host[compiler] == {rltools_host.__version__}"
+    with pytest.raises(UsageError, match=r"rlt\.toml is there already: nothing was written"):
+        new.run("cart", project=root)
+    assert not (root / "experiments" / "cart.h").exists()
+    with pytest.raises(UsageError, match=r"^there is an experiment pendulum-td3 already"):
+        new.run("pendulum-td3", project=project / "other")
+    new.run(None, project=project / "my-cart", gymnasium=True)
+    assert "train gym:experiments/my_cart.py:MyCart --steps 5000\n" in capsys.readouterr().out
+
+
+def test_without_a_name_there_must_be_a_project() -> None:
+    with pytest.raises(UsageError, match=r"^name what to begin, such as `.*rlt new balance`$"):
+        new.run(None)
+
+
 def test_all_files_or_none(project: Path) -> None:
     (project / "tests").write_text("no folder")
     with pytest.raises(DiskError, match="cannot"):
@@ -120,6 +155,37 @@ def test_a_header_without_its_struct_is_one_sentence(project: Path) -> None:
     header.write_text(header.read_text().replace("struct Cart {", "struct Kart {"))
     with pytest.raises(BuildError, match="h defines no struct Cart, whose name follows from the"):
         require_experiment("cart")
+
+
+def test_the_tests_of_a_project_are_its_own(tmp_path: Path) -> None:
+    """Those of tests/ and of a task's own file; nothing of the checkout is run."""
+    for folder in ("tests", "experiments"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / MARKER).touch()
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(TREE.root / "host"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def rlt_test(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "rltools_host", "test", *words],
+            cwd=tmp_path / "tests",
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+
+    nothing = rlt_test()
+    assert nothing.returncode == 1
+    assert "1 failed" in nothing.stdout
+    (tmp_path / "tests" / "test_one.py").write_text("def test_one(): pass\n")
+    (tmp_path / "experiments" / "task.py").write_text("def test_two(): pass\n")
+    (tmp_path / "experiments" / "other.py").write_text("import nothing_of_this_name\n")
+    both = rlt_test("--json")
+    assert both.returncode == 0, both.stdout + both.stderr
+    assert json.loads(both.stdout.splitlines()[-1])["passed"] == 2
+    assert "1 passed, 0 failed" in rlt_test("-k", "one").stdout
+    (tmp_path / "tests" / "test_one.py").write_text("def test_one(): assert 1 == 2\n")
+    assert rlt_test().returncode == 1
 
 
 @pytest.mark.all
