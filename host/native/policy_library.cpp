@@ -4,6 +4,7 @@
 #include <string>
 
 #include "describe.h"
+#include "rltools/policy/contracts/cart_pole.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
 #include "rltools/policy/runtime.h"
@@ -21,11 +22,14 @@ void take_safe_action_of(const rlt::PolicyView& policy, float* action) {
 }
 
 // action (action_dim) = the safe action of the contract of policy/contracts that the image is made
-// for; where it is made for none of them, the middle of every range.
+// for; where it is made for none of them, the middle of every range, and the first choice.
 void take_safe_action(const rlt::PolicyView& policy, float* action) {
   for (int i = 0; i < policy.header->action_dim; i++) {
-    action[i] = rlt::middle_of(policy.actions[i].minimum, policy.actions[i].maximum);
+    const bool chooses = policy.choices != nullptr && rlt::detail::choice_count(policy.actions[i]);
+    action[i] =
+        chooses ? 0.0f : rlt::middle_of(policy.actions[i].minimum, policy.actions[i].maximum);
   }
+  take_safe_action_of<rlt::contracts::CartPole>(policy, action);
   take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
   take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
 }
@@ -67,18 +71,20 @@ void rlt_policy_safe_action(const rlt::PolicyView* policy, float* action, float*
   }
 }
 
-// outputs and actions (count, action_dim) for observations (count, observation_dim). Where an
-// element of the observation or of the output is not finite, the action is the safe one.
+// outputs (count, output_dim) and actions (count, action_dim) for observations (count,
+// observation_dim). Where an element of the observation or of the output is not finite, the action
+// is the safe one.
 void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observations,
                          std::size_t count, float* outputs, float* actions, float* scratch) {
   const std::size_t observation_dim = policy->header->observation_dim;
   const std::size_t action_dim = policy->header->action_dim;
   for (std::size_t i = 0; i < count; i++) {
-    float* output = outputs + i * action_dim;
+    float* output = outputs + i * policy->output_dim;
     float* action = actions + i * action_dim;
     const float* observation = observations + i * observation_dim;
     rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch);
-    if (rlt::all_finite(observation, observation_dim) && rlt::all_finite(output, action_dim)) {
+    if (rlt::all_finite(observation, observation_dim) &&
+        rlt::all_finite(output, policy->output_dim)) {
       rlt::scale_action(*policy, output, action);
     } else {
       take_safe_action(*policy, action);
@@ -95,12 +101,6 @@ void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                         *layers++ =
                             rlt::crc32(values, sizeof(float) * static_cast<std::size_t>(count));
                       });
-}
-
-// The checksum of all layers' outputs for one observation, as an example has it, and the output.
-std::uint32_t rlt_policy_trace(const rlt::PolicyView* policy, const float* observation,
-                               float* output, float* scratch) {
-  return rlt::policy_trace(rlt::Generic{}, *policy, observation, output, scratch);
 }
 
 // A sum of an observation's element, a tick later, as a place keeps it.
@@ -124,7 +124,6 @@ const char* rlt_describe() {
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_safe_action);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_evaluate);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_layers);
-      RLT_DESCRIBE_FUNCTION(json, rlt_policy_trace);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_next_sum);
     });
   });

@@ -65,8 +65,10 @@ void add_row(std::vector<float>& rows, const Scalar* observation, const Scalar* 
   }
   for (int i = 0; i < Environment::kActionDim; i++) {
     const rlt::Channel& channel = Environment::kActions[i];
-    rows.push_back(
-        rlt::physical_action(static_cast<float>(action[i]), channel.minimum, channel.maximum));
+    const auto element = static_cast<float>(action[i]);
+    rows.push_back(rlt::kIsChosen<Environment>
+                       ? element
+                       : rlt::physical_action(element, channel.minimum, channel.maximum));
   }
   rows.push_back(static_cast<float>(reward));
 }
@@ -88,15 +90,15 @@ Outcome run_episode(const Environment& environment, const rlt::PolicyView& polic
       return rlt::RandomStream{seed, purpose, i, episode};
     };
     Scalar observation[rlt::kCriticObservationDim<Environment>];  // the policy's first
-    Scalar action[Environment::kActionDim];
+    Scalar output[rlt::kOutputDim<Environment>], action[Environment::kActionDim];
     observe(device, environment, parameters, state, observation,
             random(rlt::Purpose::evaluation_observation));
-    policy_forward(device, policy, observation, action, scratch);
+    policy_forward(device, policy, observation, output, scratch);
+    rlt::take_outputs<Environment>(output, action);
     if (!rlt::all_finite(action, Environment::kActionDim)) {
       outcome.episode_return = rlt::math::kQuietNan;
       return outcome;
     }
-    for (Scalar& element : action) element = rlt::math::clamp(element, Scalar(-1), Scalar(1));
     const auto result =
         step(device, environment, parameters, state, action, random(rlt::Purpose::evaluation_step));
     if (all_steps || i == 0) add_row(rows, observation, action, result.reward);

@@ -16,7 +16,8 @@ from rltools_host.build.description import Channel
 from rltools_host.flight.simulator import flight_library
 from rltools_host.policies.contract import CHANNEL, Contract
 from rltools_host.policies.core_source import activations
-from rltools_host.policies.image import LAYER, parse_policy
+from rltools_host.policies.image import parse_policy
+from rltools_host.policies.runner import LAYER
 from rltools_host.runs.policy_file import HEADER, MAGIC, VERSION
 
 Array = NDArray[np.float32]

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 
 #include "past_networks.h"
 #include "policy_networks.h"
@@ -82,10 +83,10 @@ bool correct_examples(Bytes& image, const PolicyView& policy) {
   const PolicyImageHeader& header = *policy.header;
   // Memory of the very sizes, so that the address sanitizer sees what is used beyond.
   std::vector<float> scratch(scratch_floats_to_run(policy));
-  std::vector<float> output(header.action_dim), action(header.action_dim);
+  std::vector<float> output(policy.output_dim), action(header.action_dim);
   bool finite = true;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* observation = policy.examples + std::size_t{i} * example_floats(header);
+    const AliasingFloat* observation = policy.examples + std::size_t{i} * example_floats(policy);
     const std::uint32_t trace =
         policy_trace(Generic{}, policy, observation, output.data(), scratch.data());
     finite = finite && all_finite(output.data(), output.size());
@@ -108,12 +109,30 @@ struct StatedContract {
       const PolicyImageChannel& channel = policy.observations[i];
       channels.push_back({channel.name, channel.unit, channel.minimum, channel.maximum});
     }
+    name_choices(policy);
     contract = {header.step_interval_us, header.observation_dim, header.action_dim, channels.data(),
                 channels.data() + header.observation_dim};
   }
   StatedContract(const StatedContract&) = delete;
 
+  // A choice's unit in a contract is its names, with bars between them.
+  void name_choices(const PolicyView& policy) {
+    if (policy.choices == nullptr) return;
+    const PolicyImageChoice* choice = policy.choices;
+    names.reserve(policy.header->action_dim);
+    for (int i = 0; i < policy.header->action_dim; i++) {
+      Channel& channel = channels[std::size_t{policy.header->observation_dim} + i];
+      const int count = detail::choice_count(policy.actions[i]);
+      if (count == 0) continue;
+      std::string text;
+      for (int k = 0; k < count; k++) text += (k == 0 ? "" : "|") + std::string(choice++->name);
+      names.push_back(text);
+      channel.unit = names.back().c_str();
+    }
+  }
+
   std::vector<Channel> channels;
+  std::vector<std::string> names;
   PolicyContract contract;
 };
 

@@ -25,6 +25,10 @@ STRUCT = re.compile(
 )
 
 
+NUMBERS, CHOICE = "numbers", "choice"
+ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class Algorithm:
     """What the tools know of an algorithm before it is compiled."""
@@ -32,6 +36,7 @@ class Algorithm:
     name: str  # of its header, and on the command line
     struct: str
     has_rollouts: bool  # it learns from what several environments did together, not from a replay
+    actions: tuple[str, ...]  # what it learns: NUMBERS, a CHOICE
 
     @property
     def environments(self) -> int:
@@ -45,11 +50,14 @@ def algorithms() -> Mapping[str, Algorithm]:
     found = {}
     bases = {"OnPolicy": ""}
     for header in sorted((TREE.include / "rltools" / "rl" / "algorithms").glob("*.h")):
-        if stated := STRUCT.search(header.read_text(encoding="utf-8")):
-            found[header.stem] = stated[1]
+        content = header.read_text(encoding="utf-8")
+        if stated := STRUCT.search(content):
+            learnt = ACTIONS.search(content)
+            found[header.stem] = stated[1], tuple(learnt[1].split()) if learnt else (NUMBERS,)
             bases[stated[1]] = stated[2]
     return {
-        name: Algorithm(name, struct, is_on_policy(struct, bases)) for name, struct in found.items()
+        name: Algorithm(name, struct, is_on_policy(struct, bases), actions)
+        for name, (struct, actions) in found.items()
     }
 
 

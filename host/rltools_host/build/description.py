@@ -12,14 +12,25 @@ from rltools_host.errors import unknown_name
 
 @dataclass(frozen=True)
 class Channel:
-    """One element of an observation or an action vector, in the order of the list."""
+    """One element of an observation or an action vector, in the order of the list.
+
+    The unit of an action that is a choice is the names of what there is to choose from, with a bar
+    between them; its value is the number of one of them, from 0.
+    """
 
     name: str
     unit: str
     minimum: float
     maximum: float
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What an action chooses from; nothing of a channel that is no choice."""
+        return tuple(self.unit.split("|")) if "|" in self.unit else ()
+
     def __str__(self) -> str:
+        if self.choices:
+            return f'"{self.name}", a choice of {", ".join(self.choices)}'
         return f'"{self.name}" in {self.unit} from {self.minimum:.9g} to {self.maximum:.9g}'
 
 

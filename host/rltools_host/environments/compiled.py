@@ -32,8 +32,15 @@ BoolArray = NDArray[np.bool_]
 AUTORESETS = {AutoresetMode.SAME_STEP: SAME_STEP, AutoresetMode.NEXT_STEP: NEXT_STEP}
 
 
-def space_of(channels: tuple[Channel, ...]) -> gymnasium.spaces.Box:
-    """The channels' ranges, float32 of shape (number of channels,)."""
+def space_of(channels: tuple[Channel, ...]) -> gymnasium.Space[Any]:
+    """The channels' ranges, float32 of shape (number of channels,); Discrete of one choice,
+    MultiDiscrete of several."""
+    counts = [len(channel.choices) for channel in channels]
+    if any(counts):
+        one = len(counts) == 1
+        return (
+            gymnasium.spaces.Discrete(counts[0]) if one else gymnasium.spaces.MultiDiscrete(counts)
+        )
     low = np.array([channel.minimum for channel in channels], np.float32)
     high = np.array([channel.maximum for channel in channels], np.float32)
     return gymnasium.spaces.Box(low, high, dtype=np.float32)
@@ -77,6 +84,8 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
 
     Observations and actions are float32, (num_envs, channels), in the units and ranges of
     `observation_channels` and `action_channels`; an action beyond its range counts as its bound.
+    Where actions are choices they are their numbers, from 0: (num_envs) of one choice, (num_envs,
+    channels) of several.
     Rewards are float32, (num_envs), terminations and truncations bool, (num_envs).
 
     Where an episode ends, the next one begins in the same step (AutoresetMode.SAME_STEP): the
@@ -124,7 +133,7 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.spec = gymnasium.registry.get(NAMESPACE + library.name)
-        self._actions = self._batch.actions
+        self._actions = action_place(self._batch)
         self._was_reset = False
 
     @property
@@ -198,6 +207,12 @@ class CompiledVectorEnv(Compiled, VectorEnv[Any, Any, NDArray[Any]]):
         }
 
 
+def action_place(batch: Batch) -> NDArray[Any]:
+    """Where a batch has its actions: (count) of one choice, else (count, channels)."""
+    channels = batch.library.actions
+    return batch.actions[:, 0] if len(channels) == 1 and channels[0].choices else batch.actions
+
+
 def begin(batch: Batch, seed: int | None, was_reset: bool, random: np.random.Generator) -> None:
     """Episodes of this seed; without one the next episodes, or at first those of any seed."""
     if seed is not None:
@@ -244,7 +259,7 @@ class CompiledEnv(Compiled, gymnasium.Env[Any, Any]):
         """Observation, reward, terminated, False and nothing; UsageError where the action has
         another shape."""
         batch = self._batch
-        put_actions(batch.actions[0], action, self.library.name)
+        put_actions(batch.actions[0].reshape(self.action_space.shape), action, self.library.name)
         batch.step()
         observation: Float32Array = batch.observations[0].copy()
         return observation, float(batch.rewards[0]), bool(batch.terminated[0]), False, {}

@@ -37,13 +37,18 @@ class EnvironmentFault(Exception):
 
 
 class ActionSpace:
-    """Takes policies' actions into an environment's Box: its shape, its type, its bounds.
+    """Takes policies' actions into an environment's space: its shape, its type, its bounds.
 
-    Whole numbers are the nearest ones, of two the even one: 0.5 is 0, and 1.5 is 2.
+    Whole numbers are the nearest ones, of two the even one: 0.5 is 0, and 1.5 is 2. The number of a
+    choice is counted from the first number of a Discrete or a MultiDiscrete.
     """
 
     def __init__(self, space: Any) -> None:
         self._shape, self._dtype = space.shape, space.dtype
+        self._first: Any = None  # of the numbers that are chosen from
+        if not hasattr(space, "low"):
+            self._first = space.start
+            return
         self._is_whole = space.dtype.kind in "iub"
         self._bounds: tuple[Any, Any] | None = (space.low, space.high)
         if self._is_whole:
@@ -56,6 +61,9 @@ class ActionSpace:
 
     def taken(self, action: Float32Array) -> Any:
         shaped = action.reshape(self._shape)
+        if self._first is not None:
+            chosen = np.rint(shaped).astype(self._dtype) + self._first
+            return chosen if self._shape else int(chosen)
         given = np.rint(shaped.astype(np.float64)) if self._is_whole else shaped
         if self._bounds is None:
             return given

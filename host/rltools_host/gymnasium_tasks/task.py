@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from rltools_host.arguments import whole_number
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalogue import NUMBERS, algorithms
 from rltools_host.build.description import Channel, Shape
 from rltools_host.documents import LARGEST_BOUND, Unfit
 from rltools_host.errors import UsageError, near_matches
@@ -79,6 +79,12 @@ class TaskRequest:
             known = near_matches(self.algorithm, algorithms())
             raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
         algorithm = algorithms()[self.algorithm]
+        if NUMBERS not in algorithm.actions:
+            others = [name for name, known in algorithms().items() if NUMBERS in known.actions]
+            raise UsageError(
+                f"{self.algorithm} learns choices, and the actions of a task of Gymnasium's are "
+                f"numbers here: choose {', '.join(others)}"
+            )
         if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
             1 <= n <= WIDEST_LAYER for n in self.hidden
         ):

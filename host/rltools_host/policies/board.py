@@ -128,9 +128,10 @@ def contract_of(folder: RunFolder, is_needed: bool) -> str | None:
             "boards are built for contracts: move the channels to contracts/<name>.h and derive "
             f"the environment from it, as `{command_line('new', 'NAME', '--contract')}` does"
         )
+    *others, last = experiments.names(experiments.CONTRACT)
     raise UsageError(
         f"run {folder.name} is of {experiment}, which is no experiment here: name the contract of "
-        f"its policies with --contract, {' or '.join(experiments.names(experiments.CONTRACT))}"
+        f"its policies with --contract, {', '.join(others)} or {last}"
     )
 
 

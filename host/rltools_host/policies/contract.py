@@ -6,7 +6,7 @@ import re
 import struct
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rltools_host.build.description import Channel
 from rltools_host.documents import shown
@@ -20,6 +20,9 @@ from rltools_host.runs.policy_text import (
 )
 
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
+CHOICE = struct.Struct("<24s")  # the name of one
+CHOICE_UNIT = "choice"  # of an action's record
+MOST_CHOICES = 256  # of one action
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
 
 
@@ -30,7 +33,9 @@ def require_texts(origin: str, channels: Sequence[Channel], *subjects: str, name
     environment.
     """
     texts = [(channel.name, LONGEST_CHANNEL_NAME) for channel in channels]
-    texts += [(channel.unit, LONGEST_UNIT) for channel in channels]
+    for channel in channels:
+        names = [(name, LONGEST_CHANNEL_NAME) for name in channel.choices]
+        texts += names or [(channel.unit, LONGEST_UNIT)]
     texts += [(name, LONGEST_NAME)] if name else []
     wrong = [text for text, longest in texts if not is_policy_text(text, longest)]
     wrong += [text for text in subjects if not is_subject_name(text)]
@@ -73,6 +78,22 @@ def past_action(channel: Channel, actions: Sequence[Channel]) -> PastAction | No
     return None
 
 
+def channel_record(channel: Channel) -> bytes:
+    """As in a policy image."""
+    unit = CHOICE_UNIT if channel.choices else channel.unit
+    return CHANNEL.pack(channel.name.encode(), unit.encode(), channel.minimum, channel.maximum)
+
+
+def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
+    """What there is to choose from, action after action."""
+    return tuple(name for action in actions for name in action.choices)
+
+
+def output_dim(actions: Sequence[Channel]) -> int:
+    """Of the network: an output for each of a choice's names, and one for any other action."""
+    return sum(len(action.choices) or 1 for action in actions)
+
+
 @dataclass(frozen=True)
 class Contract:
     observations: tuple[Channel, ...]
@@ -82,13 +103,9 @@ class Contract:
     @property
     def checksum(self) -> int:
         """contract_crc32() of policy/format.h, which is a board's fingerprint."""
-        records = b"".join(
-            CHANNEL.pack(
-                channel.name.encode(), channel.unit.encode(), channel.minimum, channel.maximum
-            )
-            for channel in (*self.observations, *self.actions)
-        )
-        return zlib.crc32(records + self.step_interval_us.to_bytes(4, "little"))
+        records = b"".join(map(channel_record, (*self.observations, *self.actions)))
+        choices = b"".join(CHOICE.pack(name.encode()) for name in choices_of(self.actions))
+        return zlib.crc32(records + choices + self.step_interval_us.to_bytes(4, "little"))
 
     def place_inputs(self) -> tuple[PlaceInput, ...]:
         """What the last observations ask for; one at least is an observation."""
@@ -135,17 +152,33 @@ def parse_contract(content: bytes, origin: str) -> Contract:
     """A board's /contract.bin (docs/protocol.md, "Policies")."""
     if len(content) >= TAIL.size:
         step_interval_us, observation_dim, action_dim = TAIL.unpack(content[-TAIL.size :])
-        records = content[: -TAIL.size]
-        if len(records) == (observation_dim + action_dim) * CHANNEL.size:
-            channels = tuple(
+        records_bytes = (observation_dim + action_dim) * CHANNEL.size
+        records, names = content[:records_bytes], content[records_bytes : -TAIL.size]
+        is_whole = len(content) >= records_bytes + TAIL.size
+        if is_whole and len(names) % CHOICE.size == 0:
+            channels = [
                 Channel(_text(name), _text(unit), minimum, maximum)
                 for name, unit, minimum, maximum in CHANNEL.iter_unpack(records)
-            )
-            require_texts(f"the contract of {origin}", channels)
-            return Contract(
-                channels[:observation_dim], channels[observation_dim:], step_interval_us
-            )
+            ]
+            actions = with_choices(channels[observation_dim:], names)
+            if len(choices_of(actions)) * CHOICE.size == len(names):
+                channels[observation_dim:] = actions
+                require_texts(f"the contract of {origin}", channels)
+                return Contract(tuple(channels[:observation_dim]), actions, step_interval_us)
     raise DamagedFileError(f"the contract of {origin} contradicts itself: flash it again")
+
+
+def with_choices(actions: Sequence[Channel], names: bytes) -> tuple[Channel, ...]:
+    """The actions, choices with as many of the names as their ranges say; themselves where there
+    are no names."""
+    left = [_text(name) for (name,) in CHOICE.iter_unpack(names)]
+    found = []
+    for action in actions:
+        if left and action.unit == CHOICE_UNIT and 1 <= action.maximum < MOST_CHOICES:
+            count = int(action.maximum) + 1
+            action, left = replace(action, unit="|".join(left[:count])), left[count:]
+        found.append(action)
+    return tuple(found)
 
 
 def _text(field: bytes) -> str:

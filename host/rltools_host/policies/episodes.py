@@ -18,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build import cmake, experiments
+from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, BuildError, UnknownNameError, VerificationError
 from rltools_host.gymnasium_tasks.imports import silence_mujoco
+from rltools_host.gymnasium_tasks.player import ActionSpace
 from rltools_host.policies.history import History
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.project import PROJECT
@@ -156,21 +158,34 @@ def make_gymnasium_environment(image: PolicyImage) -> Any:
             f"gymnasium has no environment {image.environment} ({error}): "
             f"leave out --in gymnasium to use the core's simulator"
         ) from None
-    space = environment.action_space
-    minimum = [channel.minimum for channel in image.actions]
-    maximum = [channel.maximum for channel in image.actions]
-    if (
-        environment.observation_space.shape
-        not in ((len(image.observations),), (len(image.contract.observations),))
-        or not isinstance(space, gymnasium.spaces.Box)
-        or space.low.tolist() != minimum
-        or space.high.tolist() != maximum
-    ):
+    takes_others = environment.observation_space.shape not in (
+        (len(image.observations),),
+        (len(image.contract.observations),),
+    )
+    if takes_others or not has_actions(environment.action_space, image.actions):
         raise BoardMismatchError(
             f"gymnasium's {image.environment} takes other observations or actions than the policy "
             f"of {image.origin}: use the gymnasium version that pyproject.toml names"
         )
-    return environment
+    if not any(channel.choices for channel in image.actions):
+        return environment
+    return gymnasium.wrappers.TransformAction(
+        environment, ActionSpace(environment.action_space).taken, environment.action_space
+    )
+
+
+def has_actions(space: Any, actions: Sequence[Channel]) -> bool:
+    """Whether an environment's space of actions is that of the channels."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Discrete):
+        return [int(space.n)] == [len(action.choices) for action in actions]
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.nvec.ravel().tolist() == [len(action.choices) for action in actions]
+    if not isinstance(space, spaces.Box) or any(action.choices for action in actions):
+        return False
+    ends = (space.low.tolist(), space.high.tolist())
+    return ends == ([a.minimum for a in actions], [a.maximum for a in actions])
 
 
 def core_outcomes(

@@ -6,23 +6,31 @@ offers no fused multiply-add.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rltools_host.build.description import Channel
-from rltools_host.build.native import host_library
-from rltools_host.clients.messages import POLICY_REASONS
-from rltools_host.errors import DamagedFileError, RltError, VerificationError
-from rltools_host.policies.contract import CHANNEL, Contract, PlaceInput, require_texts
+from rltools_host.errors import DamagedFileError
+from rltools_host.policies.contract import (
+    CHANNEL,
+    CHOICE,
+    CHOICE_UNIT,
+    MOST_CHOICES,
+    Contract,
+    PlaceInput,
+    require_texts,
+)
 from rltools_host.policies.core_source import activations
+from rltools_host.policies.runner import LAYER, PolicyRunner
+from rltools_host.policies.runner import DamagedPolicyError as DamagedPolicyError
+from rltools_host.policies.runner import Float32Array as Float32Array
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.runs.policy_file import (
@@ -33,20 +41,7 @@ from rltools_host.runs.policy_file import (
     image_crc32,
 )
 
-HAS_NORMALISER = 1
-LAYER = struct.Struct("<HHB3s")
-
-REASONS = tuple(POLICY_REASONS)
-
-Float32Array = NDArray[np.float32]
-
-
-class DamagedPolicyError(DamagedFileError):
-    """A policy image that a board would refuse; `reason` is one of REASONS."""
-
-    def __init__(self, origin: str, reason: str, detail: str) -> None:
-        super().__init__(f"{origin}: not a usable policy image ({reason}): {detail}")
-        self.reason = reason
+HAS_NORMALISER, HAS_CHOICES = 1, 2
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,7 @@ class PolicyImage:
 
     @cached_property
     def runner(self) -> PolicyRunner:
-        return PolicyRunner(self)
+        return PolicyRunner(self.data, self.origin)
 
     @property
     def inputs(self) -> Contract:
@@ -133,7 +128,8 @@ class PolicyImage:
         return self.runner.run(observation)[1]
 
     def output(self, observation: ArrayLike) -> Float32Array:
-        """The network's output, an action normalised to [-1, 1]; shapes as in `evaluate`."""
+        """The network's output: an action normalised to [-1, 1], shapes as in `evaluate`; where it
+        chooses, a number for each choice."""
         return self.runner.run(observation)[0]
 
 
@@ -184,7 +180,7 @@ class ImageReader:
         header = self.read_envelope()
         observation_dim, action_dim, layer_count, example_count, flags = header[5:10]
         counts = (observation_dim, action_dim, layer_count, example_count)
-        if 0 in counts or flags & ~HAS_NORMALISER or header[14]:
+        if 0 in counts or flags & ~(HAS_NORMALISER | HAS_CHOICES) or header[14]:
             raise self.refuse(
                 "malformed", "a count of its header is zero, or a reserved field is not"
             )
@@ -198,20 +194,28 @@ class ImageReader:
         tables_bytes = layer_count * LAYER.size + (observation_dim + action_dim) * CHANNEL.size
         if HEADER.size + tables_bytes > len(self.data):
             raise self.refuse("malformed", "its tables do not fit into it")
-        shapes = self.read_layer_table(observation_dim, action_dim, layer_count)
+        choices = self.choice_counts(counts) if flags & HAS_CHOICES else [0] * action_dim
+        width = sum(count or 1 for count in choices)
+        tables_bytes += sum(choices) * CHOICE.size
+        shapes = self.read_layer_table(observation_dim, width, layer_count)
         parameters = sum((in_dim + 1) * out_dim for in_dim, out_dim, _ in shapes)
-        floats = (2 * observation_dim if flags else 0) + parameters
-        floats += example_count * (observation_dim + 1 + 2 * action_dim)
+        floats = (2 * observation_dim if flags & HAS_NORMALISER else 0) + parameters
+        floats += example_count * (observation_dim + 1 + width + action_dim)
         if HEADER.size + tables_bytes + 4 * floats != len(self.data):
             raise self.refuse("malformed", "its sections do not add up to its length")
         channels = [self.read_channel(index) for index in range(observation_dim + action_dim)]
+        actions = [
+            self.read_choices(channel, count)
+            for channel, count in zip(channels[observation_dim:], choices, strict=True)
+        ]
         normaliser = None
-        if flags:
+        if flags & HAS_NORMALISER:
             mean = self.read_floats(observation_dim, "normaliser")
             normaliser = (mean, self.read_floats(observation_dim, "normaliser"))
         layers = tuple(self.read_layer(index, shape) for index, shape in enumerate(shapes))
         examples = tuple(
-            self.read_example(index, observation_dim, action_dim) for index in range(example_count)
+            self.read_example(index, observation_dim, width, action_dim)
+            for index in range(example_count)
         )
         return PolicyImage(
             data=self.data,
@@ -224,7 +228,7 @@ class ImageReader:
             experiment=experiment,
             environment=environment,
             observations=tuple(channels[:observation_dim]),
-            actions=tuple(channels[observation_dim:]),
+            actions=tuple(actions),
             normaliser=normaliser,
             layers=layers,
             examples=examples,
@@ -260,24 +264,58 @@ class ImageReader:
         self.position += record.size
         return fields
 
+    def choice_counts(self, counts: tuple[int, int, int, int]) -> list[int]:
+        """How many names each action chooses from, 0 of one that is no choice."""
+        observation_dim, action_dim, layer_count, _ = counts
+        found = []
+        for index in range(observation_dim, observation_dim + action_dim):
+            position = HEADER.size + layer_count * LAYER.size + index * CHANNEL.size
+            _, unit, minimum, maximum = CHANNEL.unpack_from(self.data, position)
+            is_choice = unit.partition(b"\0")[0] == CHOICE_UNIT.encode()
+            if is_choice and not (
+                minimum == 0 and 1 <= maximum < MOST_CHOICES and maximum == int(maximum)
+            ):
+                raise self.refuse("malformed", f"channel {index} is no choice from 2 to 256 names")
+            found.append(int(maximum) + 1 if is_choice else 0)
+        if not any(found):
+            raise self.refuse("malformed", "it says that an action is a choice, and none is")
+        return found
+
+    def read_choices(self, channel: Channel, count: int) -> Channel:
+        """The action with the names of its choices, as many as `count`; itself where it is none."""
+        if not count:
+            return channel
+        what = f'choice of "{channel.name}"'
+        names = [self.text(self.take(CHOICE)[0], what) for _ in range(count)]
+        if any("|" in name for name in names):
+            raise self.refuse("malformed", f"a name of a {what} has a bar")
+        return replace(channel, unit="|".join(names))
+
     def read_layer_table(
-        self, observation_dim: int, action_dim: int, layer_count: int
+        self, observation_dim: int, width: int, layer_count: int
     ) -> list[tuple[int, int, int]]:
-        """(in, out, activation) of each layer; they lead from the observations to the actions."""
+        """(in, out, activation) of each layer; they lead from the observations to the outputs."""
         shapes = []
-        width = observation_dim
+        present = observation_dim
         for index in range(layer_count):
             in_dim, out_dim, activation, reserved = self.take(LAYER)
-            if in_dim != width or not out_dim or activation >= len(activations()) or any(reserved):
+            if (
+                in_dim != present
+                or not out_dim
+                or activation >= len(activations())
+                or any(reserved)
+            ):
                 raise self.refuse("malformed", f"layer {index} does not fit the one before")
             shapes.append((in_dim, out_dim, activation))
-            width = out_dim
-        if width != action_dim:
+            present = out_dim
+        if present != width:
             raise self.refuse("malformed", "the last layer's width is not that of the actions")
         return shapes
 
     def read_channel(self, index: int) -> Channel:
         name, unit, minimum, maximum = self.take(CHANNEL)
+        if b"|" in unit:
+            raise self.refuse("malformed", f"the unit of channel {index} has a bar")
         channel = Channel(
             self.text(name, f"channel {index}"),
             self.text(unit, f"channel {index}"),
@@ -305,91 +343,10 @@ class ImageReader:
         name = list(activations())[activation]
         return Layer(name, weights, self.read_floats(out_dim, f"layer {index}"))
 
-    def read_example(self, index: int, observation_dim: int, action_dim: int) -> Example:
+    def read_example(
+        self, index: int, observation_dim: int, width: int, action_dim: int
+    ) -> Example:
         observation = self.read_floats(observation_dim, f"example {index}")
         (trace,) = self.take(struct.Struct("<I"))
-        output = self.read_floats(action_dim, f"example {index}")
+        output = self.read_floats(width, f"example {index}")
         return Example(observation, trace, output, self.read_floats(action_dim, f"example {index}"))
-
-
-class PolicyRunner:
-    """The native code's view of an image, and its scratch memory."""
-
-    def __init__(self, image: PolicyImage) -> None:
-        native = host_library("policy")
-        self.library = native.functions
-        self.reasons: list[str] = native.description["reasons"]  # in words
-        self.image = image
-        self.bytes = np.frombuffer(
-            image.data, np.uint8
-        ).copy()  # on a boundary of at least four bytes
-        self.policy = ctypes.create_string_buffer(native.description["object_bytes"])
-        where = ctypes.c_uint32()
-        reason = self.library.rlt_policy_open(
-            self.bytes.ctypes.data, self.bytes.size, self.policy, ctypes.byref(where)
-        )
-        if reason:
-            raise DamagedPolicyError(image.origin, REASONS[reason], self.reasons[reason])
-        self.scratch = np.empty(self.library.rlt_policy_scratch_floats(self.policy), np.float32)
-
-    def check_examples(self) -> None:
-        where = ctypes.c_uint32()
-        reason = self.library.rlt_policy_check_examples(
-            self.policy, self.scratch.ctypes.data, self.scratch.size, ctypes.byref(where)
-        )
-        if reason:
-            raise VerificationError(
-                f"{self.image.origin}: example {where.value} gives other bits on this machine than "
-                "on the device that wrote the image: one of them computes wrongly, do not use it"
-            )
-
-    def safe_action(self) -> tuple[Float32Array, Float32Array]:
-        """What is done where there is no finite action: in the channels' units, and normalised."""
-        action, normalised = np.empty((2, len(self.image.actions)), np.float32)
-        self.library.rlt_policy_safe_action(self.policy, action.ctypes.data, normalised.ctypes.data)
-        return action, normalised
-
-    def run(self, observation: ArrayLike) -> tuple[Float32Array, Float32Array]:
-        """Outputs and actions."""
-        values = np.ascontiguousarray(observation, np.float32)
-        observation_dim, action_dim = len(self.image.observations), len(self.image.actions)
-        if values.ndim not in (1, 2) or values.shape[-1] != observation_dim:
-            raise RltError(
-                f"{self.image.origin} takes {observation_dim} observations, not {values.shape}"
-            )
-        count = 1 if values.ndim == 1 else len(values)
-        outputs = np.empty((count, action_dim), np.float32)
-        actions = np.empty((count, action_dim), np.float32)
-        self.library.rlt_policy_evaluate(
-            self.policy,
-            values.ctypes.data,
-            count,
-            outputs.ctypes.data,
-            actions.ctypes.data,
-            self.scratch.ctypes.data,
-        )
-        shape = (*values.shape[:-1], action_dim)
-        return outputs.reshape(shape), actions.reshape(shape)
-
-    def trace(self, observation: ArrayLike) -> tuple[int, Float32Array]:
-        """The checksum of all layers' outputs for one observation, and the output."""
-        values = np.ascontiguousarray(observation, np.float32)
-        output = np.empty(len(self.image.actions), np.float32)
-        trace = self.library.rlt_policy_trace(
-            self.policy, values.ctypes.data, output.ctypes.data, self.scratch.ctypes.data
-        )
-        return int(trace), output
-
-    def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
-        """CRC-32 of each layer's output for one observation."""
-        values = np.ascontiguousarray(observation, np.float32)
-        output = np.empty(len(self.image.actions), np.float32)
-        layers = np.empty(len(self.image.layers), np.uint32)
-        self.library.rlt_policy_layers(
-            self.policy,
-            values.ctypes.data,
-            layers.ctypes.data,
-            output.ctypes.data,
-            self.scratch.ctypes.data,
-        )
-        return tuple(map(int, layers))

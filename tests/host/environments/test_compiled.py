@@ -52,6 +52,8 @@ def initial_pendulum(seed: int, episode: int, index: int) -> tuple[float, float]
 
 def actions_of(env: CompiledVectorEnv, steps: int) -> Array:
     random = np.random.default_rng(5)
+    if isinstance(env.action_space, gymnasium.spaces.MultiDiscrete):  # a choice of each
+        return random.integers(0, env.action_space.nvec, (steps, env.num_envs))
     low, high = env.action_space.low, env.action_space.high  # type: ignore[attr-defined]
     drawn: Array = random.uniform(low, high, (steps, *low.shape)).astype(np.float32)
     return drawn
@@ -85,7 +87,8 @@ def test_spaces_types_and_seeds(name: str) -> None:
     assert observations.dtype == np.float32
     assert env.observation_space.contains(observations)
     assert env.single_observation_space.shape == (len(env.observation_channels),)
-    assert env.single_action_space.shape == (len(env.action_channels),)
+    is_one_choice = [bool(channel.choices) for channel in env.action_channels] == [True]
+    assert env.single_action_space.shape == (() if is_one_choice else (len(env.action_channels),))
     actions = actions_of(env, 40)
     first = rollout(env, 7, actions)
     types = [np.float32, np.float32, np.bool_, np.bool_]

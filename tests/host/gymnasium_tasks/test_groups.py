@@ -247,7 +247,7 @@ def test_what_group_json_must_say_of_a_task(
         assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
     changes: list[tuple[Any, str]] = [
         ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
-        ({**named, "algorithm": "dqn"}, 'gymnasium.algorithm is "dqn", not ppo, sac or td3'),
+        ({**named, "algorithm": "a2c"}, 'gymnasium.algorithm is "a2c", not dqn, ppo, sac or td3'),
         (
             {**named, "experiment": "gym-other-sac"},
             'gymnasium.experiment is "gym-other-sac", not the experiment gym-elsewhere-sac',
@@ -270,7 +270,11 @@ def test_what_group_json_must_say_of_a_task(
         ("gym: --seeds 0-1", "gym: names no task"),
         ("gym:Pendulum-v1 --seeds 3-1", "the range 3-1 runs backwards"),
         ("gym:Pendulum-v1 --seeds 0-1 --seed 2", "--seed does not go with --seeds"),
-        ("gym:Pendulum-v1 --seeds 0-1 --algorithm dqn", 'unknown algorithm "dqn"'),
+        ("gym:Pendulum-v1 --seeds 0-1 --algorithm a2c", 'unknown algorithm "a2c"'),
+        (
+            "gym:Pendulum-v1 --algorithm dqn",
+            "dqn learns choices, and the actions of a task of Gymnasium's are",
+        ),
         ("gym:Pendulum-v1 --seeds 0-1 --set nothing=1", "nothing"),
         ("gym:Pendulum-v1 --seeds 0-1 --jobs 0", "--jobs 0: at least 1 is needed"),
         ("gym:Pendulum-v1 --seeds 0-1 --port socket://h:1", "--port does not go with a task of G"),

@@ -62,7 +62,7 @@ def test_a_run_of_earlier_tools_has_that_of_its_experiment(
         (
             {"experiment": "beam-sac"},
             "beam-sac, which is no experiment here: name the contract of its policies with "
-            "--contract, pendulum or quadrotor",
+            "--contract, cart-pole, pendulum or quadrotor",
         ),
     ],
 )

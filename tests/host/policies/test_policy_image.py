@@ -6,6 +6,7 @@ import ctypes
 import math
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from rltools_host.build.native import host_library
 from rltools_host.errors import DamagedFileError, RltError, VerificationError
 from rltools_host.policies import image as image_module
 from rltools_host.policies.image import DamagedPolicyError, parse_policy, read_policy
+from rltools_host.policies.runner import REASONS, PolicyRunner
 from rltools_host.runs.policy_file import state_of_policy
 
 HEADER_BYTES = 144
@@ -42,7 +44,7 @@ def reason_of_board(image: bytes) -> str:
     reason = native.functions.rlt_policy_open(
         memory.ctypes.data, memory.size, policy, ctypes.byref(where)
     )
-    return image_module.REASONS[reason]
+    return REASONS[reason]
 
 
 def test_an_untrained_pendulum_policy_reads_as_documented() -> None:
@@ -78,6 +80,30 @@ def test_every_activation_is_reproduced_and_agrees_with_double_precision(name: s
         np.testing.assert_allclose(example.output, values, rtol=2e-4, atol=2e-5)
         np.testing.assert_array_equal(image.output(example.observation), example.output)
         np.testing.assert_array_equal(image.evaluate(example.observation), example.action)
+
+
+def test_choices_are_read_by_their_names() -> None:
+    image = parse_policy(sample_images()["choosing"])
+    gear, torque, horn = image.actions
+    assert (gear.choices, gear.minimum, gear.maximum) == (("low", "middle", "high"), 0, 2)
+    assert (torque.choices, torque.unit) == ((), "N*m")
+    assert horn.choices == ("off", "on")
+    assert str(gear) == '"gear", a choice of low, middle, high'
+    assert image.shape == "5-9-6"
+    image.verify()
+    observations = np.array([example.observation for example in image.examples])
+    outputs, actions = image.output(observations), image.evaluate(observations)
+    np.testing.assert_array_equal(actions[:, 0], outputs[:, :3].argmax(axis=1))
+    np.testing.assert_array_equal(actions[:, 2], outputs[:, 4:].argmax(axis=1))
+    assert {*actions[:, 0]} <= {0, 1, 2}
+    np.testing.assert_array_equal(outputs, [example.output for example in image.examples])
+    # Without a finite observation: of a contract that is none of the core's, the first choices.
+    assert image.evaluate(np.full(5, math.nan)).tolist() == [0, 0.25, 0]
+    assert image.contract.checksum != replace(image.contract, actions=(gear, torque)).checksum
+    other = replace(gear, unit="low|middle|highest")
+    assert (
+        image.contract.checksum != replace(image.contract, actions=(other, torque, horn)).checksum
+    )
 
 
 def activation(name: str, x: np.ndarray) -> np.ndarray:
@@ -203,7 +229,8 @@ def test_state_of_an_image_without_numpy() -> None:
 @given(data=st.data())
 def test_reader_and_board_refuse_for_the_same_reason(data: st.DataObject) -> None:
     """Any change, with its checksum made to match, so that the tables themselves are tested."""
-    image = bytearray(sample_images()[data.draw(st.sampled_from(["pendulum", *NETWORKS]))])
+    names = ["pendulum", "choosing", *NETWORKS]
+    image = bytearray(sample_images()[data.draw(st.sampled_from(names))])
     tables_bytes = HEADER_BYTES + 8 * 4 + 48 * 7
     for _ in range(data.draw(st.integers(1, 3))):
         limit = data.draw(st.sampled_from([HEADER_BYTES, tables_bytes, len(image)]))
@@ -232,9 +259,22 @@ def rebuilt(image: bytes, changes: dict[int, tuple[str, int]], place: int, more:
 
 
 LAYER_BYTES = 8
+CHOICES = HEADER_BYTES + 2 * LAYER_BYTES + 8 * 48  # of "choosing"
 # Sample, fields that change, and where bytes are put in or left out.
 MALFORMED: dict[str, tuple[str, dict[int, tuple[str, int]], int, int]] = {
-    "unknown flag": ("relu", {24: ("I", 3)}, 0, 0),
+    "unknown flag": ("relu", {24: ("I", 5)}, 0, 0),
+    "choices where none is": ("relu", {24: ("I", 3)}, 0, 0),
+    "no choices where some are": ("choosing", {24: ("I", 1)}, 0, 0),
+    "a bar in a unit": ("pendulum", {PENDULUM_CHANNELS + 24: ("B", ord("|"))}, 0, 0),
+    "a bar in a choice": ("choosing", {CHOICES: ("B", ord("|"))}, 0, 0),
+    "a choice without a name": (
+        "choosing",
+        {CHOICES + 24 + 2 * i: ("H", 0) for i in range(12)},
+        0,
+        0,
+    ),
+    "a choice less": ("choosing", {}, CHOICES, -24),
+    "a choice more": ("choosing", {}, CHOICES, 24),
     "reserved word": ("pendulum", {44: ("I", 1)}, 0, 0),
     "no examples": ("pendulum", {22: ("H", 0)}, PENDULUM_EXAMPLES, -8 * 4 * (3 + 1 + 2)),
     "layer wider than the one before": (
@@ -277,6 +317,7 @@ PATCHED: tuple[tuple[int, str, tuple[float, ...], str], ...] = (
         for place in NOT_FINITE_PLACES
         for bits in (0x7FC00000, 0x7F800000, 0xFF800000)
     ),
+    (PENDULUM_CHANNELS + 24, "15s", (b"choice",), "accepted"),  # of an observation: a unit
     *((28, "I", (us,), "malformed") for us in (0, 600_000_001, 2**31, 2**32 - 1)),
     (28, "I", (600_000_000,), "accepted"),  # the longest step
     *((PENDULUM_CHANNELS + 40, "ff", (2.0, end), "malformed") for end in (2.0, -2.0)),
@@ -302,7 +343,7 @@ def test_each_rule_is_kept_by_reader_and_board() -> None:
 
 
 def test_action_is_the_middle_of_the_range_where_there_is_no_finite_one() -> None:
-    runner = image_module.PolicyRunner(parse_policy(sample_images()["pendulum"]))
+    runner = PolicyRunner(sample_images()["pendulum"], "pendulum")
     observations = np.array([[0.1, 0.2, 0.3], [math.nan, 0.2, 0.3], [0.1, 0.2, math.inf]])
     outputs, actions = runner.run(observations)
     assert np.isfinite(actions).all()

@@ -87,6 +87,17 @@ TEST_CASE("mean squared error and its gradient") {
   check_mean_squared_error<100>();
 }
 
+TEST_CASE("Huber's loss is a parabola within 1 and straight beyond, and so is its gradient") {
+  const double prediction[] = {3.0, -1.5, 0.25, 7.0, 2.0};
+  const double target[] = {2.5, 0.5, 0.25, 4.0, 1.0};
+  double gradient[5];
+  // differences 0.5, -2, 0, 3, 1
+  const double loss = huber_loss<5>(Generic{}, prediction, target, 10.0, gradient);
+  CHECK(loss == doctest::Approx((0.125 + 1.5 + 0 + 2.5 + 0.5) / 10).epsilon(1e-15));
+  const double expected[] = {0.05, -0.1, 0, 0.1, 0.1};
+  for (int i = 0; i < 5; i++) CHECK(gradient[i] == doctest::Approx(expected[i]).epsilon(1e-15));
+}
+
 TEST_CASE("softmax cross-entropy and its gradient") {
   check_cross_entropy<1, 1>();
   check_cross_entropy<1, 2>();

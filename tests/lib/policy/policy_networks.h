@@ -25,6 +25,18 @@ struct Contract {
                                                    {"torque", "N*m", -0.25f, 0.75f}};
 };
 
+// Two of its actions are choices, and one between them is a number.
+struct Chooser : Contract {
+  static constexpr int kActionDim = 3;
+  static constexpr Channel kActions[kActionDim] = {choice("gear", "low|middle|high"),
+                                                   {"torque", "N*m", -0.25f, 0.75f},
+                                                   choice("horn", "off|on")};
+  static constexpr float kSafeAction[kActionDim] = {1.0f, 0.5f, 0.0f};
+};
+using ChoosingNetwork =
+    Mlp<float, Dimensions<Chooser::kObservationDim, 9, output_count(Chooser::kActions, 3)>,
+        Activation::relu, Activation::identity>;
+
 constexpr float kMean[Contract::kObservationDim] = {1.5f, 0.25f, -0.125f, 9.5f, 101325.0f};
 constexpr float kInverseStd[Contract::kObservationDim] = {1.25f, 0.5f, 0.75f, 0.1f, 1.7e-4f};
 constexpr PolicyNormaliser kNormaliser{kMean, kInverseStd};
@@ -54,7 +66,8 @@ template <class Device, class N>
 Bytes image_of_network(Device device, const N& network,
                        const PolicyContract& contract = policy_contract<Contract>(),
                        const PolicyNormaliser& normaliser = kNoNormaliser) {
-  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr));
+  Bytes image(policy_image_bytes<N>(normaliser.mean != nullptr, contract.action_dim,
+                                    choice_count(contract.actions, contract.action_dim)));
   write_policy_image(device, network, contract, normaliser, kOrigin, image.data());
   return image;
 }

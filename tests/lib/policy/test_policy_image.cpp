@@ -136,7 +136,7 @@ TEST_CASE("the examples lie within the ranges and differ from each other") {
   REQUIRE(parse_policy(image.data(), image.size(), policy).accepted());
   REQUIRE(policy.header->example_count == 8);
   for (std::uint32_t example = 0; example < 8; example++) {
-    const AliasingFloat* values = policy.examples + example * example_floats(*policy.header);
+    const AliasingFloat* values = policy.examples + example * example_floats(policy);
     for (int i = 0; i < Contract::kObservationDim; i++) {
       CHECK(values[i] >= Contract::kObservations[i].minimum);
       CHECK(values[i] < Contract::kObservations[i].maximum);

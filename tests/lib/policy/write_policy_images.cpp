@@ -1,7 +1,7 @@
 // Writes policy images to the folder argv[1], for the Python tests: of an untrained pendulum policy
-// and of a smaller one, of policies that see their own last actions and sums, and one for each
-// activation with a normaliser. Prints mean, smallest and largest return of evaluate() for the
-// first.
+// and of a smaller one, of a policy two of whose actions are choices, of policies that see their
+// own last actions and sums, and one for each activation with a normaliser. Prints mean, smallest
+// and largest return of evaluate() for the first.
 #include <cstdio>
 #include <string>
 
@@ -76,6 +76,13 @@ bool save_remembering(const std::string& path) {
   return save(path, image, sizeof(image));
 }
 
+bool save_chooser(const std::string& folder) {
+  static ChoosingNetwork network;
+  initialize_kaiming(Generic{}, network, 7, 0);
+  const Bytes image = image_of_network(Generic{}, network, policy_contract<Chooser>(), kNormaliser);
+  return save(folder + "/choosing.rltp", image.data(), image.size());
+}
+
 // For the images alone.
 struct BareQuadrotor : contracts::Quadrotor, EnvironmentDefaults {
   using Scalar = float;
@@ -92,7 +99,7 @@ int main(int argument_count, char** arguments) {
   if (argument_count != 2) return 2;
   const std::string folder = arguments[1];
   const bool saved =
-      save_pendulum(folder) && save_small_pendulum(folder) &&
+      save_pendulum(folder) && save_chooser(folder) && save_small_pendulum(folder) &&
       save_remembering<WithActionHistory<Pendulum<float>, 2>, 32>(folder +
                                                                   "/remembering_pendulum.rltp") &&
       save_remembering<WithActionHistory<BareQuadrotor, 4>, 64>(folder +

@@ -6,13 +6,13 @@
 
 namespace rlt {
 
-// The channels' records as in a policy image, observations first; step_interval_us; the numbers of
-// observations and of actions.
+// The channels' records as in a policy image, observations first; those of what actions choose
+// from; step_interval_us; the numbers of observations and of actions.
 class ContractFile {
  public:
   explicit ContractFile(const PolicyContract& contract) : contract_(contract) {}
 
-  std::uint32_t size() const { return channel_count() * kRecordBytes + sizeof(Tail); }
+  std::uint32_t size() const { return record_count() * kRecordBytes + sizeof(Tail); }
 
   // The bytes [offset, offset + count), of no more than size().
   void read(std::uint32_t offset, std::uint8_t* destination, std::uint32_t count) const {
@@ -34,19 +34,34 @@ class ContractFile {
     std::uint32_t step_interval_us;
     std::uint16_t observation_dim, action_dim;
   };
-  static constexpr std::uint32_t kRecordBytes = sizeof(PolicyImageChannel);
+  static constexpr std::uint32_t kRecordBytes = sizeof(PolicyImageChoice);
   static_assert(sizeof(Tail) == 8, "docs/protocol.md gives the contract's bytes");
+  static_assert(sizeof(PolicyImageChannel) == 2 * kRecordBytes, "a channel takes two records");
 
   std::uint32_t channel_count() const {
     return static_cast<std::uint32_t>(contract_.observation_dim + contract_.action_dim);
   }
 
-  // A channel's record, or what stands behind the last one.
+  std::uint32_t record_count() const {
+    const int choices = choice_count(contract_.actions, contract_.action_dim);
+    return 2 * channel_count() + static_cast<std::uint32_t>(choices);
+  }
+
+  // Half of a channel's record, the name of a choice, or what stands behind the last one.
   void fill(std::uint32_t record, std::uint8_t (&bytes)[kRecordBytes]) const {
-    if (record < channel_count()) {
-      const Channel& channel = channel_of(contract_, static_cast<int>(record));
+    if (record < 2 * channel_count()) {
+      const Channel& channel = channel_of(contract_, static_cast<int>(record / 2));
       const PolicyImageChannel content = detail::record_of(channel);
-      __builtin_memcpy(bytes, &content, sizeof(content));
+      const auto* half =
+          reinterpret_cast<const std::uint8_t*>(&content) + record % 2 * kRecordBytes;
+      __builtin_memcpy(bytes, half, kRecordBytes);
+      return;
+    }
+    if (record < record_count()) {
+      std::uint32_t number = 2 * channel_count();
+      detail::for_each_choice_record(contract_, [&](const PolicyImageChoice& choice) {
+        if (number++ == record) __builtin_memcpy(bytes, &choice, kRecordBytes);
+      });
       return;
     }
     const Tail tail{contract_.step_interval_us,

@@ -37,7 +37,7 @@ class Measurement {
       }
       const PolicyView& view = *policy->view();
       const std::uint32_t example = count_ % view.header->example_count;
-      const AliasingFloat* observation = view.examples + example * example_floats(*view.header);
+      const AliasingFloat* observation = view.examples + example * example_floats(view);
       samples_[count_] = take_sample(device, *policy, observation);
       count_++;
     }

@@ -1,4 +1,4 @@
-// Losses and their gradients with respect to the prediction: mean squared error, softmax
+// Losses and their gradients with respect to the prediction: mean squared error, Huber's, softmax
 // cross-entropy.
 #pragma once
 
@@ -18,6 +18,21 @@ T mean_squared_error(Generic, const T* prediction, const T* target, T divisor, T
     const T difference = prediction[i] - target[i];
     sum = math::fma(difference, difference, sum);
     gradient[i] = T(2) * difference / divisor;
+  }
+  return sum / divisor;
+}
+
+// Huber's loss (Huber 1964, "Robust estimation of a location parameter") with the bound 1: of each
+// difference half its square, and beyond 1 its size less a half, so that no gradient is larger than
+// 1. Divisor, tiles and gradient as above.
+template <int Count, class T>
+T huber_loss(Generic, const T* prediction, const T* target, T divisor, T* gradient) {
+  T sum = T(0);
+  for (int i = 0; i < Count; i++) {
+    const T difference = prediction[i] - target[i];
+    const T bounded = math::clamp(difference, T(-1), T(1));
+    sum = math::fma(bounded, difference - T(0.5) * bounded, sum);
+    gradient[i] = bounded / divisor;
   }
   return sum / divisor;
 }

@@ -11,11 +11,66 @@ namespace rlt {
 // One element of an observation or an action: what it is called, its SI unit ("1" where it has
 // none) and range. An action's range is that of the physical quantity: physical = minimum + (a + 1)
 // / 2 * (maximum - minimum).
+//
+// An action may be a choice: its unit is the names of what there is to choose from, with a bar
+// between them, and its value the number of one of them, from 0. choice() makes such a channel.
 struct Channel {
   const char* name;
   const char* unit;
   float minimum, maximum;
 };
+
+// How many there are to choose from; 0 of a channel that is no choice.
+constexpr int choice_count(const Channel& channel) {
+  if (channel.unit == nullptr) return 0;  // of a table with too few channels
+  int bars = 0;
+  for (const char* c = channel.unit; *c != '\0'; c++) bars += *c == '|';
+  return bars == 0 ? 0 : bars + 1;
+}
+
+// A channel whose value is the number of one of `names`, such as "left|right".
+constexpr Channel choice(const char* name, const char* names) {
+  const int count = choice_count({name, names, 0.0f, 0.0f});
+  return {name, names, 0.0f, static_cast<float>(count - 1)};
+}
+
+// visit(first, length) for the name of each of a channel's choices.
+template <class Visit>
+constexpr void for_each_choice(const Channel& channel, Visit&& visit) {
+  const char* first = channel.unit;
+  for (int left = choice_count(channel); left > 0; left--) {
+    int length = 0;
+    while (first[length] != '|' && first[length] != '\0') length++;
+    visit(first, length);
+    first += length + 1;
+  }
+}
+
+// Outputs of the network whose actions these are: one for each of a choice's names, and one for
+// each action that is none.
+constexpr int output_count(const Channel* actions, int action_dim) {
+  int count = 0;
+  for (int i = 0; i < action_dim; i++) {
+    const int choices = choice_count(actions[i]);
+    count += choices == 0 ? 1 : choices;
+  }
+  return count;
+}
+
+// Names of all choices.
+constexpr int choice_count(const Channel* actions, int action_dim) {
+  int count = 0;
+  for (int i = 0; i < action_dim; i++) count += choice_count(actions[i]);
+  return count;
+}
+
+// The number of the largest of `count` finite outputs; the first of equal ones.
+template <class T>
+constexpr int largest_output(const T* outputs, int count) {
+  int best = 0;
+  for (int i = 1; i < count; i++) best = outputs[i] > outputs[best] ? i : best;
+  return best;
+}
 
 // The longest step: of a clock of microseconds, which wraps after 71 minutes, two of them can still
 // be told from the time before.
@@ -33,7 +88,7 @@ struct PolicyContract {
   const Channel* observations;
   const Channel* actions;
   // What is done where there is no finite action to do, in the channels' units (action_dim); null:
-  // the middle of every range.
+  // the middle of every range, and the first of what there is to choose from.
   const float* safe_action = nullptr;
 };
 
@@ -42,8 +97,8 @@ inline float middle_of(float minimum, float maximum) { return 0.5f * (maximum + 
 // Element `index` of the action that is taken where there is no finite one.
 inline float safe_action(const PolicyContract& contract, int index) {
   const Channel& channel = contract.actions[index];
-  return contract.safe_action == nullptr ? middle_of(channel.minimum, channel.maximum)
-                                         : contract.safe_action[index];
+  if (contract.safe_action != nullptr) return contract.safe_action[index];
+  return choice_count(channel) > 0 ? 0.0f : middle_of(channel.minimum, channel.maximum);
 }
 
 // action (action_dim) = the safe action

@@ -17,13 +17,15 @@ namespace rlt {
 
 constexpr char kPolicyMagic[4] = {'R', 'L', 'T', 'P'};
 constexpr std::uint16_t kPolicyVersion = 1;
-constexpr std::uint32_t kPolicyHasNormaliser = 1;  // header's flags
+constexpr std::uint32_t kPolicyHasNormaliser = 1, kPolicyHasChoices = 2;  // header's flags
 constexpr std::uint16_t kPolicyExampleCount =
     8;  // that this library writes; a reader takes any number above 0
 constexpr std::size_t kPolicyNameBytes =
     32;  // of experiment and environment, with the terminating zero
 constexpr std::size_t kChannelNameBytes = 24;
 constexpr std::size_t kChannelUnitBytes = 16;
+constexpr const char* kChoiceUnit = "choice";  // of an action that is one
+constexpr int kMostChoices = 256;              // of one action
 
 // The records lie in an array of bytes: may_alias lets them be read there.
 struct __attribute__((__may_alias__)) PolicyImageHeader {
@@ -61,10 +63,16 @@ struct __attribute__((__may_alias__)) PolicyImageChannel {
   float maximum;
 };
 
+// The name of one thing that an action may choose.
+struct __attribute__((__may_alias__)) PolicyImageChoice {
+  char name[kChannelNameBytes];
+};
+
 static_assert(sizeof(PolicyImageHeader) == 144 && offsetof(PolicyImageHeader, state_sha256) == 48,
               "docs/policy_image.md gives the header's bytes");
 static_assert(sizeof(PolicyImageLayer) == 8, "docs/policy_image.md gives the layer's bytes");
 static_assert(sizeof(PolicyImageChannel) == 48, "docs/policy_image.md gives the channel's bytes");
+static_assert(sizeof(PolicyImageChoice) == 24, "docs/policy_image.md gives the choice's bytes");
 
 // Why an image is refused, in the order in which a reader checks.
 enum class PolicyReason : std::uint8_t {
@@ -118,36 +126,55 @@ constexpr std::size_t text_length(const char* text) {
   return length;
 }
 
-// Copies text into a field of zeros, cut so that a terminating zero remains.
+// Copies `length` bytes of text into a field of zeros, cut so that a terminating zero remains.
 template <std::size_t Capacity>
-inline void copy_text(char (&field)[Capacity], const char* text) {
+inline void copy_text(char (&field)[Capacity], const char* text, std::size_t length) {
   // GCC 12 warns falsely where it knows the text, and that it was put together at compile time.
   __asm__("" : "+r"(text));
-  const std::size_t length = text_length(text);
   const std::size_t copied = length < Capacity ? length : Capacity - 1;
   for (std::size_t i = 0; i < Capacity; i++) field[i] = '\0';
   __builtin_memcpy(field, text, copied);
 }
 
+template <std::size_t Capacity>
+inline void copy_text(char (&field)[Capacity], const char* text) {
+  copy_text(field, text, text_length(text));
+}
+
 inline PolicyImageChannel record_of(const Channel& channel) {
   PolicyImageChannel record;
   copy_text(record.name, channel.name);
-  copy_text(record.unit, channel.unit);
+  copy_text(record.unit, choice_count(channel) > 0 ? kChoiceUnit : channel.unit);
   record.minimum = channel.minimum;
   record.maximum = channel.maximum;
   return record;
 }
 
+// visit(record) for each name that the actions may choose, action after action.
+template <class Visit>
+inline void for_each_choice_record(const PolicyContract& contract, Visit&& visit) {
+  for (int i = 0; i < contract.action_dim; i++) {
+    for_each_choice(contract.actions[i], [&](const char* name, int length) {
+      PolicyImageChoice record;
+      copy_text(record.name, name, static_cast<std::size_t>(length));
+      visit(record);
+    });
+  }
+}
+
 }  // namespace detail
 
 // Tells one contract from another: CRC-32 of the channels' records, observations first, then of the
-// step interval.
+// records of what the actions choose from, then of the step interval.
 inline std::uint32_t contract_crc32(const PolicyContract& contract) {
   std::uint32_t sum = 0;
   for (int i = 0; i < contract.observation_dim + contract.action_dim; i++) {
     const PolicyImageChannel record = detail::record_of(channel_of(contract, i));
     sum = crc32(&record, sizeof(record), sum);
   }
+  detail::for_each_choice_record(contract, [&sum](const PolicyImageChoice& record) {
+    sum = crc32(&record, sizeof(record), sum);
+  });
   return crc32(&contract.step_interval_us, sizeof(contract.step_interval_us), sum);
 }
 

@@ -29,17 +29,21 @@ struct PolicyOrigin {
   const std::uint8_t* state_sha256;  // 32 bytes
 };
 
-// Size of the image of a network with this contract.
+// Size of the image of a network whose actions are `action_dim` elements, which may choose from
+// `choices` names in all.
 template <class Network>
-constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false) {
+constexpr std::uint32_t policy_image_bytes(bool has_normaliser = false,
+                                           int action_dim = Network::kOutputDim, int choices = 0) {
   constexpr auto kObservation = static_cast<std::uint32_t>(Network::kInputDim);
-  constexpr auto kAction = static_cast<std::uint32_t>(Network::kOutputDim);
+  constexpr auto kOutput = static_cast<std::uint32_t>(Network::kOutputDim);
+  const auto action = static_cast<std::uint32_t>(action_dim);
+  const auto choice = static_cast<std::uint32_t>(choices);
   constexpr auto kLayers = static_cast<std::uint32_t>(Network::kLayerCount);
   constexpr auto kParameters = static_cast<std::uint32_t>(Network::kParameterCount);
   return sizeof(PolicyImageHeader) + kLayers * sizeof(PolicyImageLayer) +
-         (kObservation + kAction) * sizeof(PolicyImageChannel) +
+         (kObservation + action) * sizeof(PolicyImageChannel) + choice * sizeof(PolicyImageChoice) +
          (has_normaliser ? 2u : 0u) * kObservation * 4u + kParameters * 4u +
-         kPolicyExampleCount * (kObservation + 2u * kAction + 1u) * 4u;
+         kPolicyExampleCount * (kObservation + kOutput + action + 1u) * 4u;
 }
 
 namespace detail {
@@ -58,10 +62,26 @@ struct ByteWriter {
   }
 };
 
+// A choice has as many names as its range has numbers, none of them empty.
+constexpr bool choices_fit(const Channel& channel) {
+  const int count = choice_count(channel);
+  bool fit = count <= kMostChoices && channel.minimum >= 0.0f && channel.minimum <= 0.0f &&
+             channel.maximum >= static_cast<float>(count - 1) &&
+             channel.maximum <= static_cast<float>(count - 1);
+  for_each_choice(channel, [&fit](const char*, int length) {
+    fit = fit && length > 0 && length < static_cast<int>(kChannelNameBytes);
+  });
+  return fit;
+}
+
 constexpr bool channels_fit(const Channel* channels, int count) {
   for (int i = 0; i < count; i++) {
     if (!channels[i].name || !channels[i].unit) return false;
     if (text_length(channels[i].name) >= kChannelNameBytes) return false;
+    if (choice_count(channels[i]) > 0) {
+      if (!choices_fit(channels[i])) return false;
+      continue;
+    }
     if (text_length(channels[i].unit) >= kChannelUnitBytes) return false;
     if (!(channels[i].minimum < channels[i].maximum)) return false;
     if (!(channels[i].maximum - channels[i].minimum <= 3.4028234663852886e38f)) return false;
@@ -97,21 +117,26 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
                           : (value - normaliser.mean[i]) * normaliser.inverse_std[i];
   }
   forward(device, network, input, output, buffer);
-  for (int i = 0; i < Network::kOutputDim; i++) {
+  const float* element = output.values;
+  for (int i = 0; i < contract.action_dim; i++) {
     const Channel& channel = contract.actions[i];
-    action.values[i] = physical_action(output.values[i], channel.minimum, channel.maximum);
+    const int choices = choice_count(channel);
+    action.values[i] = choices > 0 ? static_cast<float>(largest_output(element, choices))
+                                   : physical_action(*element, channel.minimum, channel.maximum);
+    element += choices > 0 ? choices : 1;
   }
   std::uint32_t trace = crc32(buffer.hidden, sizeof(float) * Network::kHiddenCount);
   trace = crc32(output.values, sizeof(output.values[0]) * Network::kOutputDim, trace);
   writer.add(observation.values, sizeof(float) * Network::kInputDim);
   writer.add(trace);
   writer.add(output.values, sizeof(float) * Network::kOutputDim);
-  writer.add(action.values, sizeof(float) * Network::kOutputDim);
+  writer.add(action.values, sizeof(float) * static_cast<std::size_t>(contract.action_dim));
 }
 
 }  // namespace detail
 
-// Writes policy_image_bytes<Network>(normaliser.mean != nullptr) bytes to `image`.
+// Writes policy_image_bytes<Network>(normaliser.mean != nullptr, ...) bytes to `image`, by the
+// contract's actions.
 template <class Device, class Network>
 void write_policy_image(Device device, const Network& network, const PolicyContract& contract,
                         const PolicyNormaliser& normaliser, const PolicyOrigin& origin,
@@ -120,17 +145,20 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
       data_type_of(static_cast<const typename Network::Scalar*>(nullptr)) == DataType::f32,
       "a policy image holds a network of float; this network's Scalar is another type");
   const bool has_normaliser = normaliser.mean != nullptr;
-  const std::uint32_t bytes = policy_image_bytes<Network>(has_normaliser);
+  const int choices = choice_count(contract.actions, contract.action_dim);
+  const std::uint32_t bytes =
+      policy_image_bytes<Network>(has_normaliser, contract.action_dim, choices);
   PolicyImageHeader header{};
   __builtin_memcpy(header.magic, kPolicyMagic, sizeof(kPolicyMagic));
   header.version = kPolicyVersion;
   header.header_bytes = sizeof(PolicyImageHeader);
   header.total_bytes = bytes;
   header.observation_dim = Network::kInputDim;
-  header.action_dim = Network::kOutputDim;
+  header.action_dim = static_cast<std::uint16_t>(contract.action_dim);
   header.layer_count = Network::kLayerCount;
   header.example_count = kPolicyExampleCount;
-  header.flags = has_normaliser ? kPolicyHasNormaliser : 0u;
+  header.flags =
+      (has_normaliser ? kPolicyHasNormaliser : 0u) | (choices > 0 ? kPolicyHasChoices : 0u);
   header.step_interval_us = contract.step_interval_us;
   header.step = origin.step;
   header.seed = origin.seed;
@@ -149,6 +177,8 @@ void write_policy_image(Device device, const Network& network, const PolicyContr
   }
   detail::add_channels(writer, contract.observations, contract.observation_dim);
   detail::add_channels(writer, contract.actions, contract.action_dim);
+  detail::for_each_choice_record(contract,
+                                 [&](const PolicyImageChoice& record) { writer.add(record); });
   if (has_normaliser) {
     writer.add(normaliser.mean, sizeof(float) * Network::kInputDim);
     writer.add(normaliser.inverse_std, sizeof(float) * Network::kInputDim);

@@ -26,16 +26,18 @@ struct PolicyView {
   const PolicyImageLayer* layers;
   const PolicyImageChannel* observations;
   const PolicyImageChannel* actions;
-  const AliasingFloat* mean;  // null where there is no normaliser
+  const PolicyImageChoice* choices;  // what actions choose from, in their order; null: none chooses
+  const AliasingFloat* mean;         // null where there is no normaliser
   const AliasingFloat* inverse_std;
   const AliasingFloat* parameters;  // for each layer weights (in, out), then bias (out)
   const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
-  std::uint32_t widest;             // of observation, layers and action
+  std::uint32_t widest;             // of observation and layers
+  std::uint32_t output_dim;         // of the last layer: the actions' number where none chooses
 };
 
 // Floats of one example, the trace included.
-inline std::uint32_t example_floats(const PolicyImageHeader& header) {
-  return header.observation_dim + 1u + 2u * header.action_dim;
+inline std::uint32_t example_floats(const PolicyView& policy) {
+  return policy.header->observation_dim + 1u + policy.output_dim + policy.header->action_dim;
 }
 
 namespace detail {
@@ -67,6 +69,15 @@ inline bool is_text(const char (&field)[Capacity]) {
   return true;
 }
 
+// Neither a unit nor the name of a choice has a bar, which stands between those names in a Channel.
+template <std::size_t Capacity>
+inline bool is_text_without_bar(const char (&field)[Capacity]) {
+  for (const char c : field) {
+    if (c == '|') return false;
+  }
+  return is_text(field);
+}
+
 template <std::size_t Capacity>
 inline bool same_text(const char (&field)[Capacity], const char* text) {
   for (std::size_t i = 0; i < Capacity; i++) {
@@ -92,9 +103,11 @@ inline PolicyReason check_envelope(const std::uint8_t* image, std::size_t count)
   return PolicyReason::accepted;
 }
 
-// The layers follow on each other, from the observations to the actions; counts the parameters.
-inline PolicyVerdict check_layers(const PolicyImageHeader& header, const PolicyImageLayer* layers,
-                                  std::uint64_t& parameter_count, std::uint32_t& widest) {
+// The layers follow on each other, from the observations to the outputs; counts the parameters.
+inline PolicyVerdict check_layers(const PolicyView& policy, std::uint64_t& parameter_count,
+                                  std::uint32_t& widest) {
+  const PolicyImageHeader& header = *policy.header;
+  const PolicyImageLayer* layers = policy.layers;
   std::uint32_t width = header.observation_dim;
   parameter_count = 0;
   widest = width;
@@ -111,14 +124,15 @@ inline PolicyVerdict check_layers(const PolicyImageHeader& header, const PolicyI
     width = layer.output_dim;
     if (width > widest) widest = width;
   }
-  if (width != header.action_dim) return {PolicyReason::malformed, header.layer_count};
+  if (width != policy.output_dim) return {PolicyReason::malformed, header.layer_count};
   return {PolicyReason::accepted, 0};
 }
 
 inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; i++) {
     const PolicyImageChannel& channel = channels[i];
-    if (!is_text(channel.name) || !is_text(channel.unit)) return {PolicyReason::malformed, i};
+    if (!is_text(channel.name) || !is_text_without_bar(channel.unit))
+      return {PolicyReason::malformed, i};
     if (!is_finite(channel.minimum) || !is_finite(channel.maximum) ||
         !is_finite(channel.maximum - channel.minimum)) {
       return {PolicyReason::not_finite, i};
@@ -126,6 +140,31 @@ inline PolicyVerdict check_channels(const PolicyImageChannel* channels, std::uin
     if (!(channel.minimum < channel.maximum)) return {PolicyReason::malformed, i};
   }
   return {PolicyReason::accepted, 0};
+}
+
+// How many an action chooses from, of an image with choices: 0 where it is none, or cannot be.
+inline int choice_count(const PolicyImageChannel& channel) {
+  if (!same_text(channel.unit, kChoiceUnit)) return 0;
+  const bool is_count = channel.maximum >= 1.0f && channel.maximum < float{kMostChoices};
+  const int last = is_count ? static_cast<int>(channel.maximum) : 0;
+  const bool is_range = same_value(channel.minimum, 0.0f) && is_count &&
+                        same_value(channel.maximum, static_cast<float>(last));
+  return is_range ? last + 1 : 0;
+}
+
+// Outputs and choices of the actions, whose table lies within the image.
+inline PolicyVerdict count_choices(const PolicyView& policy, std::uint32_t& outputs,
+                                   std::uint32_t& choices) {
+  outputs = choices = 0;
+  for (std::uint32_t i = 0; i < policy.header->action_dim; i++) {
+    const auto count = static_cast<std::uint32_t>(choice_count(policy.actions[i]));
+    if (count == 0 && same_text(policy.actions[i].unit, kChoiceUnit)) {
+      return {PolicyReason::malformed, policy.header->observation_dim + i};
+    }
+    choices += count;
+    outputs += count == 0 ? 1 : count;
+  }
+  return {choices == 0 ? PolicyReason::malformed : PolicyReason::accepted, 0};
 }
 
 // Every number is finite; examples are checked without their traces, which are no floats.
@@ -138,9 +177,9 @@ inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t param
   const PolicyVerdict verdict = check_finite(policy.parameters, parameter_count);
   if (!verdict.accepted()) return verdict;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* example = policy.examples + i * example_floats(header);
+    const AliasingFloat* example = policy.examples + i * example_floats(policy);
     if (!all_finite(example, header.observation_dim) ||
-        !all_finite(example + header.observation_dim + 1, 2u * header.action_dim)) {
+        !all_finite(example + header.observation_dim + 1, policy.output_dim + header.action_dim)) {
       return {PolicyReason::not_finite, i};
     }
   }
@@ -157,32 +196,46 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   if (envelope != PolicyReason::accepted) return {envelope, 0};
   const auto& header = *detail::record_at<PolicyImageHeader>(image);
   if (header.observation_dim == 0 || header.action_dim == 0 || header.layer_count == 0 ||
-      header.example_count == 0 || (header.flags & ~kPolicyHasNormaliser) != 0 ||
-      header.reserved != 0 || !is_step_interval(header.step_interval_us) ||
-      !detail::is_text(header.experiment) || !detail::is_text(header.environment)) {
+      header.example_count == 0 ||
+      (header.flags & ~(kPolicyHasNormaliser | kPolicyHasChoices)) != 0 || header.reserved != 0 ||
+      !is_step_interval(header.step_interval_us) || !detail::is_text(header.experiment) ||
+      !detail::is_text(header.environment)) {
     return {PolicyReason::malformed, 0};
   }
   const std::uint64_t channel_count = std::uint64_t{header.observation_dim} + header.action_dim;
-  const std::uint64_t tables_bytes = sizeof(PolicyImageHeader) +
-                                     header.layer_count * sizeof(PolicyImageLayer) +
-                                     channel_count * sizeof(PolicyImageChannel);
+  std::uint64_t tables_bytes = sizeof(PolicyImageHeader) +
+                               header.layer_count * sizeof(PolicyImageLayer) +
+                               channel_count * sizeof(PolicyImageChannel);
   if (tables_bytes > count) return {PolicyReason::malformed, 0};
 
   policy.header = &header;
   policy.layers = detail::record_at<PolicyImageLayer>(image + sizeof(PolicyImageHeader));
   policy.observations = detail::record_at<PolicyImageChannel>(policy.layers + header.layer_count);
   policy.actions = policy.observations + header.observation_dim;
+  policy.choices = nullptr;
+  policy.output_dim = header.action_dim;
+  PolicyVerdict verdict{PolicyReason::accepted, 0};
+  std::uint32_t choices = 0;
+  if ((header.flags & kPolicyHasChoices) != 0) {
+    policy.choices = detail::record_at<PolicyImageChoice>(policy.actions + header.action_dim);
+    verdict = detail::count_choices(policy, policy.output_dim, choices);
+    if (!verdict.accepted()) return verdict;
+    tables_bytes += choices * sizeof(PolicyImageChoice);
+  }
   std::uint64_t parameter_count;
   std::uint32_t widest;
-  PolicyVerdict verdict = detail::check_layers(header, policy.layers, parameter_count, widest);
+  verdict = detail::check_layers(policy, parameter_count, widest);
   if (!verdict.accepted()) return verdict;
   const bool has_normaliser = (header.flags & kPolicyHasNormaliser) != 0;
   const std::uint64_t float_count = (has_normaliser ? 2u * header.observation_dim : 0u) +
                                     parameter_count +
-                                    std::uint64_t{header.example_count} * example_floats(header);
+                                    std::uint64_t{header.example_count} * example_floats(policy);
   if (tables_bytes + float_count * 4 != count) return {PolicyReason::malformed, 0};
   verdict = detail::check_channels(policy.observations, static_cast<std::uint32_t>(channel_count));
   if (!verdict.accepted()) return verdict;
+  for (std::uint32_t i = 0; i < choices; i++) {
+    if (!detail::is_text_without_bar(policy.choices[i].name)) return {PolicyReason::malformed, i};
+  }
 
   const auto* numbers = detail::record_at<AliasingFloat>(image + tables_bytes);
   policy.mean = has_normaliser ? numbers : nullptr;
@@ -196,9 +249,34 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
 namespace detail {
 
 inline bool same_channel(const PolicyImageChannel& channel, const Channel& expected) {
-  return same_text(channel.name, expected.name) && same_text(channel.unit, expected.unit) &&
+  const char* unit = rlt::choice_count(expected) > 0 ? kChoiceUnit : expected.unit;
+  return same_text(channel.name, expected.name) && same_text(channel.unit, unit) &&
          same_value(channel.minimum, expected.minimum) &&
          same_value(channel.maximum, expected.maximum);
+}
+
+inline bool same_name(const PolicyImageChoice& choice, const char* name, int length) {
+  for (int i = 0; i < length; i++) {
+    if (choice.name[i] != name[i]) return false;
+  }
+  return choice.name[length] == '\0';
+}
+
+// The actions of both choose from the same names, given that their channels are the same.
+inline PolicyVerdict check_choices(const PolicyView& policy, const PolicyContract& contract) {
+  const PolicyImageChoice* choices = policy.choices;
+  for (int i = 0; i < contract.action_dim; i++) {
+    const int count = choices == nullptr ? 0 : choice_count(policy.actions[i]);
+    bool are_same = count == rlt::choice_count(contract.actions[i]);
+    for_each_choice(contract.actions[i], [&](const char* name, int length) {
+      are_same = are_same && same_name(*choices++, name, length);
+    });
+    if (!are_same) {
+      const auto first = std::uint32_t{policy.header->observation_dim};
+      return {PolicyReason::other_contract, first + static_cast<std::uint32_t>(i)};
+    }
+  }
+  return {PolicyReason::accepted, 0};
 }
 
 }  // namespace detail
@@ -240,7 +318,7 @@ inline PolicyVerdict check_contract(const PolicyView& policy, const PolicyContra
     if (past.ticks == 0) return {PolicyReason::other_contract, i};
     if (past.ticks > history_ticks) return {PolicyReason::history_too_long, i};
   }
-  return {PolicyReason::accepted, 0};
+  return detail::check_choices(policy, contract);
 }
 
 }  // namespace rlt

@@ -15,15 +15,15 @@ inline std::size_t scratch_floats_to_run(const PolicyView& policy) {
 
 // And that check_examples() needs: an output and an action besides.
 inline std::size_t scratch_floats_to_accept(const PolicyView& policy) {
-  return scratch_floats_to_run(policy) + std::size_t{2} * policy.header->action_dim;
+  return scratch_floats_to_run(policy) + policy.output_dim + policy.header->action_dim;
 }
 
-// output (action_dim) = network(normalised observation (observation_dim)), in [-1, 1] where the
-// last activation is tanh. `scratch` has scratch_floats_to_run(). visit(values, count) sees the
-// output of every layer.
+// Where in `scratch`, which has scratch_floats_to_run(), the network's outputs (output_dim) lie for
+// the normalised observation (observation_dim). visit(values, count) sees the output of every
+// layer.
 template <class Device, class Visit>
-void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
-                    float* output, float* scratch, Visit&& visit) {
+const float* policy_outputs(Device device, const PolicyView& policy,
+                            const AliasingFloat* observation, float* scratch, Visit&& visit) {
   const PolicyImageHeader& header = *policy.header;
   float* input = scratch;
   float* result = scratch + policy.widest;
@@ -44,7 +44,15 @@ void policy_forward(Device device, const PolicyView& policy, const AliasingFloat
     input = result;
     result = previous;
   }
-  for (int i = 0; i < header.action_dim; i++) output[i] = input[i];
+  return input;
+}
+
+// output (output_dim) = the same, in [-1, 1] where the last activation is tanh.
+template <class Device, class Visit>
+void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
+                    float* output, float* scratch, Visit&& visit) {
+  const float* outputs = policy_outputs(device, policy, observation, scratch, visit);
+  for (std::uint32_t i = 0; i < policy.output_dim; i++) output[i] = outputs[i];
 }
 template <class Device>
 void policy_forward(Device device, const PolicyView& policy, const AliasingFloat* observation,
@@ -64,9 +72,21 @@ std::uint32_t policy_trace(Device device, const PolicyView& policy,
   return trace;
 }
 
-// action (action_dim) in the contract's units, from the network's output (action_dim), which is
+// The number of each choice's largest output, the first of equal ones; what is no choice is scaled.
+inline void choose_action(const PolicyView& policy, const float* output, float* action) {
+  for (int i = 0; i < policy.header->action_dim; i++) {
+    const PolicyImageChannel& channel = policy.actions[i];
+    const int count = detail::choice_count(channel);
+    action[i] = count > 0 ? static_cast<float>(largest_output(output, count))
+                          : physical_action(*output, channel.minimum, channel.maximum);
+    output += count > 0 ? count : 1;
+  }
+}
+
+// action (action_dim) in the contract's units, from the network's output (output_dim), which is
 // finite; the two may be the same array.
 inline void scale_action(const PolicyView& policy, const float* output, float* action) {
+  if (policy.choices != nullptr) return choose_action(policy, output, action);
   for (int i = 0; i < policy.header->action_dim; i++) {
     action[i] = physical_action(output[i], policy.actions[i].minimum, policy.actions[i].maximum);
   }
@@ -80,15 +100,16 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
   const PolicyImageHeader& header = *policy.header;
   if (scratch_floats < scratch_floats_to_accept(policy)) return {PolicyReason::too_large, 0};
   float* output = scratch + scratch_floats_to_run(policy);
-  float* action = output + header.action_dim;
+  float* action = output + policy.output_dim;
   for (std::uint32_t i = 0; i < header.example_count; i++) {
-    const AliasingFloat* observation = policy.examples + i * example_floats(header);
+    const AliasingFloat* observation = policy.examples + i * example_floats(policy);
     const AliasingFloat* expected = observation + header.observation_dim;
     const std::uint32_t trace = policy_trace(device, policy, observation, output, scratch);
     scale_action(policy, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
-        __builtin_memcmp(output, expected + 1, sizeof(float) * 2u * header.action_dim) != 0) {
+        __builtin_memcmp(output, expected + 1,
+                         sizeof(float) * (policy.output_dim + header.action_dim)) != 0) {
       return {PolicyReason::example_not_reproduced, i};
     }
   }
@@ -162,14 +183,15 @@ class PolicyRunner {
   // And visit(values, count) sees the output of every layer.
   template <class Device, class Visit>
   bool forward(Device device, const float* input, float* action, Visit&& visit) {
-    policy_forward(device, view_, input, action, scratch_, visit);
-    if (!all_finite(action, static_cast<std::uint64_t>(contract_.action_dim))) return false;
-    scale_action(view_, action, action);
+    const float* output = policy_outputs(device, view_, input, scratch_, visit);
+    if (!all_finite(output, view_.output_dim)) return false;
+    scale_action(view_, output, action);
     return true;
   }
   // The same for the contract's observation: past actions come from an ActionHistory of
   // `HistoryTicks`, and sums from `sums`. normalised (action_dim) is what belongs into the
-  // history next: the network's output, clamped to [-1, 1], as training has it.
+  // history next: the network's output, clamped to [-1, 1], as training has it; of a choice its
+  // number, from -1 for the first to 1 for the last.
   template <class Device, class History>
   bool forward_in_time(Device device, const float* observation, const History& history,
                        const ObservationSums& sums, float* normalised, float* action) {
@@ -182,12 +204,11 @@ class PolicyRunner {
       const std::uint32_t place = places[i];
       scratch_[observed + i] = (place & detail::kSumPlace) != 0 ? *sum++ : history.at(place);
     }
-    policy_forward(device, view_, scratch_, normalised, scratch_);
-    if (!all_finite(normalised, static_cast<std::uint64_t>(contract_.action_dim))) return false;
-    for (int i = 0; i < contract_.action_dim; i++) {
-      normalised[i] = math::clamp(normalised[i], -1.0f, 1.0f);
-    }
-    scale_action(view_, normalised, action);
+    const float* output =
+        policy_outputs(device, view_, scratch_, scratch_, [](const float*, int) {});
+    if (!all_finite(output, view_.output_dim)) return false;
+    scale_action(view_, output, action);
+    normalise_output(output, action, normalised);
     return true;
   }
   // Adds the contract's observation, on which the policy has acted, to the sums that it asks for.
@@ -214,6 +235,15 @@ class PolicyRunner {
     }
     return forward(device, observation, action) ? ActionSource::from_policy
                                                 : ActionSource::output_not_finite;
+  }
+
+  void normalise_output(const float* output, const float* action, float* normalised) const {
+    for (int i = 0; i < contract_.action_dim; i++) {
+      const Channel& channel = contract_.actions[i];
+      normalised[i] = view_.choices == nullptr
+                          ? math::clamp(output[i], -1.0f, 1.0f)
+                          : normalised_action(action[i], channel.minimum, channel.maximum);
+    }
   }
 
   detail::AliasingPlace* added_places() {

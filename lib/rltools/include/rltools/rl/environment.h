@@ -1,7 +1,7 @@
 // The environment contract. An environment E derives from EnvironmentDefaults and is a type with
 // `Scalar` (T), `State`, `Parameters`, the constants `kName`, `kObservationDim`, `kActionDim`,
 // `kStepInterval_us`, `kObservations[]`, `kActions[]`, and these functions in namespace rlt
-// (actions are normalised to [-1, 1]):
+// (actions are normalised to [-1, 1]; a choice is its number, from 0):
 //   void          reset(device, environment, parameters, State&, RandomStream)
 //   StepResult<T> step(device, environment, parameters, State&, const T* action, RandomStream)
 //   void          observe(device, environment, parameters, state, T* observation, RandomStream)
@@ -18,6 +18,8 @@
 // where its dynamics differ from episode to episode; and where it needs what a machine may lack, a
 // simulator for example: a sentence that says what is missing, or null where nothing is.
 //
+// Its actions are all choices (`choice()` of policy/contract.h) or none is.
+//
 // A safe action, `kSafeAction[]`, is the contract's that it derives from (policy/contract.h). How
 // it looks, it may say by shapes, `kPicture[]` (rl/picture.h).
 //
@@ -32,6 +34,7 @@
 
 #include "rltools/core/device.h"
 #include "rltools/core/fields.h"
+#include "rltools/core/finite.h"
 #include "rltools/core/math.h"
 #include "rltools/core/random.h"
 #include "rltools/policy/contract.h"
@@ -157,6 +160,42 @@ using Stated =
 template <class E>
 constexpr int kCriticObservationDim = E::kObservationDim + detail::Stated<E>::kPrivilegedDim;
 
+// How many outputs a network has whose policy acts there.
+template <class E>
+constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
+
+// Whether its actions are choices.
+template <class E>
+constexpr bool kIsChosen = choice_count(E::kActions, E::kActionDim) > 0;
+
+// What the environment is given (ActionDim) for a network's outputs (kOutputDim): the number of
+// each choice's largest one, or the outputs within [-1, 1]; not a number where one is not finite.
+template <class E, class T>
+void take_outputs(const T* output, T* action) {
+  if (!all_finite(output, kOutputDim<E>)) {
+    for (int i = 0; i < E::kActionDim; i++) action[i] = T(math::kQuietNan);
+    return;
+  }
+  for (int i = 0; i < E::kActionDim; i++) {
+    if constexpr (kIsChosen<E>) {
+      const int count = choice_count(E::kActions[i]);
+      action[i] = static_cast<T>(largest_output(output, count));
+      output += count;
+    } else {
+      action[i] = math::clamp(output[i], T(-1), T(1));
+    }
+  }
+}
+
+// Each choice is as likely as any other.
+template <class E, class T>
+void choose_uniformly(RandomStream random, T* action) {
+  for (int i = 0; i < E::kActionDim; i++) {
+    const auto count = static_cast<std::uint32_t>(choice_count(E::kActions[i]));
+    action[i] = static_cast<T>(uniform_index(random, static_cast<std::uint32_t>(i), count));
+  }
+}
+
 template <class E>
 constexpr bool kIsElsewhere = detail::Stated<E>::kIsElsewhere;
 template <class E>
@@ -195,8 +234,10 @@ struct EnvironmentContract {
   static constexpr bool kListsConstants = detail::kIsValid<detail::Constants, E>;
   static constexpr bool kSettingsAreProbed =
       !kHasSettings<E> || detail::kIsValid<detail::ProbeSettings, E>;
+  static constexpr bool kAllChosenOrNone =
+      !kIsChosen<E> || kOutputDim<E> == choice_count(E::kActions, E::kActionDim);
   static constexpr bool kKept = kHasDefaults && kResets && kSteps && kObserves && kListsState &&
-                                kListsConstants && kSettingsAreProbed;
+                                kListsConstants && kSettingsAreProbed && kAllChosenOrNone;
   static constexpr bool kChecked = true;
   static_assert(kHasDefaults, "the environment does not derive from EnvironmentDefaults");
   static_assert(kResets,
@@ -217,6 +258,9 @@ struct EnvironmentContract {
   static_assert(kSettingsAreProbed,
                 "the environment has settings and does not state with which of them the "
                 "fingerprint tries it: kProbes and static Settings probe_settings(int probe)");
+  static_assert(kAllChosenOrNone,
+                "some of the environment's actions are choices and some are not: make all of them "
+                "choices, or none");
   static_assert(detail::Stated<E>::kEpisodeSteps > 0, "kEpisodeSteps must be at least 1");
   static_assert(detail::Stated<E>::kTicksPerStep >= 1,
                 "a step lasts a tick at least: kTicksPerStep");

@@ -117,7 +117,11 @@ std::uint32_t behaviour_hash() {
       const RandomStream random{0, kBehaviourProbe, id, i + 1};
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
-      fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
+      if constexpr (kIsChosen<Environment>) {
+        choose_uniformly<Environment>(random, action);
+      } else {
+        fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
+      }
       const auto result = step(device, environment, parameters, state, action, random);
       for (const T value : observation) add_bits(hash, value);
       add_bits(hash, result.reward);

@@ -26,11 +26,14 @@ struct OffPolicyContract {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr bool kKept = kScalar && E::Actor::kInputDim == kObservation &&
+  static constexpr bool kIsContinuous = !kIsChosen<typename E::Environment>;
+  static constexpr bool kKept = kScalar && kIsContinuous && E::Actor::kInputDim == kObservation &&
                                 E::Critic::kInputDim == kSeen + kAction &&
                                 E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
+  static_assert(kIsContinuous,
+                "the environment's actions are choices, which DQN learns and this one does not");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
                 "the actor's input width differs from the environment's observation width");
   static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen + kAction>,

@@ -26,13 +26,17 @@ struct OnPolicyContract {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr bool kKept = kScalar && E::Actor::kInputDim == kObservation &&
+  static constexpr bool kIsContinuous = !kIsChosen<typename E::Environment>;
+  static constexpr bool kKept = kScalar && kIsContinuous && E::Actor::kInputDim == kObservation &&
                                 E::Actor::kOutputDim == kAction && E::Critic::kInputDim == kSeen &&
                                 E::Critic::kOutputDim == 1 &&
                                 kRolloutRows<E> % E::kBatchSize == 0 &&
                                 E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
+  static_assert(kIsContinuous,
+                "the environment's actions are choices, which this algorithm does not learn: DQN "
+                "does");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
                 "the actor's input width differs from the environment's observation width");
   static_assert(Size<E::Actor::kOutputDim>::template kIs<kAction>,

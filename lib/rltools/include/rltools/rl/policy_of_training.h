@@ -10,8 +10,9 @@ namespace rlt {
 
 // Size of the image of an experiment's policy.
 template <class E>
-constexpr std::uint32_t kPolicyImageBytes =
-    policy_image_bytes<PolicyNetwork<E>>(E::Algorithm::kPolicyIsNormalised);
+constexpr std::uint32_t kPolicyImageBytes = policy_image_bytes<PolicyNetwork<E>>(
+    E::Algorithm::kPolicyIsNormalised, E::Environment::kActionDim,
+    choice_count(E::Environment::kActions, E::Environment::kActionDim));
 
 // Writes the image of a training run's policy. `state_sha256` is that of the present training
 // state.
@@ -26,8 +27,11 @@ void build_policy_image(Device device, Training<E>& training,
   static_assert(detail::channels_fit(Environment::kObservations, Environment::kObservationDim) &&
                     detail::channels_fit(Environment::kActions, Environment::kActionDim),
                 "build_policy_image: a channel is missing, its name has more than 23 bytes, its "
-                "unit more than "
-                "15, or its range is empty or not finite");
+                "unit more than 15, or its range is empty or not finite; or a choice has not 2 to "
+                "256 names of 1 to 23 bytes, or not as many as its range has numbers");
+  static_assert(
+      choice_count(Environment::kObservations, Environment::kObservationDim) == 0,
+      "build_policy_image: the unit of an observation has a bar, which only choices have");
   if constexpr (Contracts<E>::kKept) {
     const PolicyOrigin origin{E::kName,
                               Environment::kName,

@@ -71,7 +71,8 @@ StepResult<float> step(Generic, const E&, const typename E::Parameters&, typenam
   float physical[E::kActionDim];
   for (int i = 0; i < E::kActionDim; i++) {
     const Channel& channel = E::kActions[i];
-    physical[i] = physical_action(action[i], channel.minimum, channel.maximum);
+    physical[i] =
+        kIsChosen<E> ? action[i] : physical_action(action[i], channel.minimum, channel.maximum);
   }
   external::AnswerHeader answer{};
   const external::RequestHeader request{external::Request::step, state.slot, 0, 0};
