@@ -15,7 +15,7 @@ from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning,
 from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
-from rltools_host.gymnasium_tasks.player import ActionSpace
+from rltools_host.gymnasium_tasks.player import ActionSpace, place
 from rltools_host.gymnasium_tasks.task import (
     LARGEST_FLOAT32,
     WIDE,
@@ -32,7 +32,6 @@ TRACE_STEPS = 60
 EFFECT_S = 3.0
 SLOW_STEP_S = 5e-3
 SEED = 7
-NUMBERS = 8  # of an observation, in a sentence
 STEP_VALUES, RESET_VALUES = 5, 2
 
 
@@ -129,7 +128,7 @@ class Examiner:
         return self.checked(given[0], "reset", f"with seed={seed}")
 
     def step(self, environment: Any, action: Array, seen: Array) -> tuple[Array, float, bool, bool]:
-        after = f"at {self.place(seen, action)}"
+        after = place(seen, action)
         taken = self.actions.taken(action)
         given = self.called(STEP, lambda: environment.step(taken), after)
         if not isinstance(given, tuple) or len(given) != STEP_VALUES:
@@ -156,10 +155,6 @@ class Examiner:
                 )
             )
         return row, value, bool(terminated), bool(truncated)
-
-    def place(self, seen: Array, action: Array) -> str:
-        """Where it stood and what it did, for a sentence."""
-        return f"observation ({numbers(seen)}) by action ({numbers(action)})"
 
     def checked(self, observation: Any, where: str, after: str) -> Array:
         try:
@@ -329,11 +324,6 @@ def differing(first: list[Array], again: list[Array], where: str, remedy: str) -
         f"the same seed and actions gave another episode in {where}, from {when} on",
         f"{remedy}: a run is not repeated otherwise",
     )
-
-
-def numbers(values: Array) -> str:
-    pieces = [number(float(value)) for value in values[:NUMBERS]]
-    return ", ".join(pieces) + (", …" if len(values) > NUMBERS else "")
 
 
 def one_word(value: Any) -> str:

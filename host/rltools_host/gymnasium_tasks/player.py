@@ -30,6 +30,7 @@ DONE, LOST, OVER = range(3)  # what a reset or a step answers
 # is given up.
 MOST_IN_A_ROW = 20
 MANY, LARGEST_SHARE = 100, 0.1
+MOST_NUMBERS = 8  # of an observation, in a sentence
 
 
 class EnvironmentFault(Exception):
@@ -87,6 +88,7 @@ class Player:
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0
+        self._seen: dict[int, Float32Array] = {}  # what each slot observed last
         self._actions: ActionSpace
 
     @property
@@ -116,8 +118,9 @@ class Player:
                 if environment is None:
                     environment = self._environments[slot] = self._made()
                 self._state.call(RESET)
-                seen = environment.reset(seed=seed)[0]
-                return DONE, self._checked(seen, "reset")
+                seen = self._checked(environment.reset(seed=seed)[0], "reset")
+                self._seen[slot] = seen.copy()
+                return DONE, seen
             except EnvironmentFault as fault:
                 self._count(str(fault))
             except Exception as error:
@@ -139,12 +142,13 @@ class Player:
             reward = checked_reward(reward)
             flags = bool(terminated), bool(truncated)
         except EnvironmentFault as fault:
-            return self._lost(str(fault))
+            return self._lost(f"{fault}, {self._place(slot, action)}")
         except Exception as error:
-            return self._lost(f"step raised {one_line(error)}")
+            return self._lost(f"step raised {one_line(error)}, {self._place(slot, action)}")
         finally:
             self._state.answered()
         self._in_a_row = 0
+        self._seen[slot] = seen.copy()
         return DONE, reward, *flags, seen
 
     def refuse(self, sentence: str) -> None:
@@ -185,6 +189,9 @@ class Player:
             )
         return seen
 
+    def _place(self, slot: int, action: Float32Array) -> str:
+        return place(self._seen.get(slot, self._no_observation), action)
+
     def _lost(self, sentence: str) -> tuple[int, float, bool, bool, Float32Array]:
         self._count(sentence)
         count = self.faults.count
@@ -204,6 +211,16 @@ class Player:
     def _close(self, slot: int) -> None:
         with contextlib.suppress(Exception):
             self._environments.pop(slot).close()
+
+
+def place(seen: Float32Array, action: Float32Array) -> str:
+    """Where an environment stood and what it was told to do, for a sentence."""
+    return f"at observation ({numbers(seen)}) by action ({numbers(action)})"
+
+
+def numbers(values: Float32Array) -> str:
+    pieces = [f"{float(value):.4g}" for value in values[:MOST_NUMBERS]]
+    return ", ".join(pieces) + (", …" if len(values) > MOST_NUMBERS else "")
 
 
 def checked_reward(reward: Any) -> float:

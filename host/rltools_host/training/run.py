@@ -25,7 +25,7 @@ from rltools_host.errors import (
     RltError,
     TrainingFaultError,
 )
-from rltools_host.hints import near_path
+from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.checkpoint import room_for_save
 from rltools_host.runs.folder import RunFolder
@@ -350,8 +350,15 @@ class TrainingRun:
         if isinstance(error, LinkLostError | TrainingFaultError):
             lost = self._notes.failure()
             kind = EnvironmentLostError if lost else type(error)
-            return kind(f"{lost or error}; {kept}{self._remedy('; ')}")
+            return kind(f"{lost or error}{self._suspicion(error)}; {kept}{self._remedy('; ')}")
         return error
+
+    def _suspicion(self, error: BaseException) -> str:
+        """Where numbers of the core's own simulator may be to blame: what says so."""
+        if self._plan.server is not None or not isinstance(error, TrainingFaultError):
+            return ""
+        command = command_line("check", self._plan.description.name)
+        return f"; `{command}` says whether the environment does it, and by which action"
 
     def _remedy(self, before: str = "") -> str:
         """A clause with what goes on from the newest save, where there is one."""

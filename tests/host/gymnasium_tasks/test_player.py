@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium
@@ -89,6 +90,7 @@ def test_a_faulty_step_is_lost(player: Player, fault: Any, sentence: str) -> Non
     assert np.isfinite(answer[4]).all()
     assert player.faults.count == 1
     assert player.faults.first.startswith(sentence)
+    assert re.search(r", at observation \(\S+, 0\.1\) by action \(\S+\)$", player.faults.first)
     assert player.reset(0, 2)[0] == DONE
     assert player.step(0, PUSH)[0] == DONE
     assert player.faults.count == 1
