@@ -32,6 +32,7 @@ from rltools_host.ui.output import (
     take_any_text,
     without_commands,
 )
+from rltools_host.ui.table import columns, in_columns
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -359,7 +360,7 @@ def fail(
 
 def print_error(line: str) -> None:
     try:
-        print(line, file=sys.stderr, flush=True)
+        print("\n".join(in_columns([line], columns(sys.stderr))), file=sys.stderr, flush=True)
     except OSError:
         drop_output(sys.stderr)
 

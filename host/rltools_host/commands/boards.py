@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def summary_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 def run(json_output: bool = False) -> int:
     """`rlt boards`: every board, its memory and link, and what can be done with it here."""
-    from rltools_host.ui.table import aligned
+    from rltools_host.ui.table import columns, folded
 
     entries = [summary(board) for board in list_boards()]
     header = (
@@ -81,7 +82,8 @@ def run(json_output: bool = False) -> int:
         "flash",
         "connected",
     )
-    print("\n".join(aligned([header, *(summary_row(entry) for entry in entries)])))
+    rows = [header, *(summary_row(entry) for entry in entries)]
+    print("\n".join(folded(rows, columns(sys.stdout))))
     if json_output:
         print(json.dumps({"boards": entries}))
     return 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -34,6 +33,7 @@ from rltools_host.toolchain.description import PTS
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import PausingScreen, Screen, TrainingView
 from rltools_host.training.run import train
+from rltools_host.ui.table import columns, wrapped
 from rltools_host.ui.training_screen import make_screen
 
 EXPERIMENT = "pendulum-td3"
@@ -71,7 +71,8 @@ class Story:
     document: dict[str, Any] = field(default_factory=dict)
 
     def say(self, line: str) -> None:
-        print(in_columns(line), file=self.stream, flush=True)
+        width = min(COLUMNS, columns(self.stream))
+        print("\n".join(wrapped(line, width, " " * 4, " " * 6)), file=self.stream, flush=True)
 
     @property
     def place(self) -> str:
@@ -154,18 +155,6 @@ def steps_of(story: Story) -> list[Step]:
     if not story.whole:
         steps.append(Step("Finish that run here", finish_here))
     return [*steps, Step("Compare", compare)]
-
-
-def in_columns(line: str) -> str:
-    """Below a heading, in lines of 80; a word that is longer, as a path may be, stays whole."""
-    return textwrap.fill(
-        line,
-        COLUMNS,
-        initial_indent=" " * 4,
-        subsequent_indent=" " * 6,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def emphasised(text: str, stream: TextIO) -> str:

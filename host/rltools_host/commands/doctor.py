@@ -14,7 +14,7 @@ from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import MOUNT_PTS, Tool, system_tools
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import columns, folded
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,9 @@ def run(json_output: bool = False) -> int:
     missing = [row for row in rows if not row.found and not row.optional]
     table = [("tool", "found", "needed for")]
     table += [
-        (row.name, row.version if row.found else f"no: {row.how_to_get}", row.needed_for)
-        for row in rows
+        (row.name, row.version if row.found else missing_text(row), row.needed_for) for row in rows
     ]
-    print("\n".join(aligned(table)))
+    print("\n".join(folded(table, columns(sys.stdout))))
     if missing:
         known = system_tools()
         found = [known[row.name].package for row in missing if row.name in known]
@@ -108,6 +107,12 @@ def run(json_output: bool = False) -> int:
     if json_output:
         print(json.dumps({"ok": not missing, "tools": [asdict(row) for row in rows]}))
     return MissingToolError.exit_code if missing else 0
+
+
+def missing_text(row: Finding) -> str:
+    """A command in backticks, so that no line breaks in it."""
+    is_command = row.how_to_get.startswith(("sudo ", "apt-get "))
+    return f"no: `{row.how_to_get}`" if is_command else f"no: {row.how_to_get}"
 
 
 EXAMPLE = "doctor --json"

@@ -31,7 +31,7 @@ from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, statistics_of
 from rltools_host.runs.names import LAST, find_group, is_run
 from rltools_host.ui.group_screen import summary_lines
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, columns, folded, in_columns
 
 if TYPE_CHECKING:
     from rltools_host.flight.gate import Gate
@@ -58,7 +58,7 @@ def run(
 def show(document: Mapping[str, Any], lines: Sequence[str], as_json: bool) -> None:
     for note in document["notes"]:
         print(f"note: {note}", file=sys.stderr)
-    print(json.dumps(document) if as_json else "\n".join(lines))
+    print(json.dumps(document) if as_json else "\n".join(in_columns(lines, columns(sys.stdout))))
 
 
 def of_group(
@@ -107,10 +107,11 @@ def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None
         for variant in group.variants
     ]
     document = group_document(group, found, notes, summary=summary)
-    show(document, [*lines_of(found), "", *summary_lines(summary)], as_json)
+    width = columns(sys.stdout)
+    show(document, [*lines_of(found, width), "", *summary_lines(summary, width)], as_json)
 
 
-def lines_of(found: dict[RunName, Evaluation]) -> list[str]:
+def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
     """A row for each run, over its episodes."""
     first = next(iter(found.values()))
     rows = [("run", "return", "median", "worst", "success")]
@@ -129,7 +130,7 @@ def lines_of(found: dict[RunName, Evaluation]) -> list[str]:
         f"{first.episodes} deterministic episodes of each run's {first.experiment} in "
         f"{first.environment} ({first.simulator}, from seed {first.seed})"
     )
-    return [heading, *(f"  {line}" for line in aligned(rows))]
+    return [heading, *(f"  {line}" for line in folded(rows, width - 2))]
 
 
 # -- a gate ----------------------------------------------------------------------------------------
@@ -168,11 +169,11 @@ def evaluate_gate(
         rate = statistics.fmean(rates)
         fields = {"gate": gate.name, "success_rate": rate, "success_rate_worst": min(rates)}
         document = group_document(group, found, notes, **fields)
-        show(document, gate_lines(gate, found, rate), as_json)
+        show(document, gate_lines(gate, found, rate, columns(sys.stdout)), as_json)
     else:
         result, own_notes = fly_run(RunFolder.open(name), gate, is_kept, which)
         document = {**result.document(), "notes": notes + own_notes}
-        show(document, result.lines(), as_json)
+        show(document, result.lines(columns(sys.stdout)), as_json)
         rate = result.all.rate
     if least is not None and rate < least:
         raise GateError(
@@ -198,7 +199,9 @@ def fly_run(
     return result, notes
 
 
-def gate_lines(gate: Gate, found: Mapping[RunName, GateResult], mean: float) -> list[str]:
+def gate_lines(
+    gate: Gate, found: Mapping[RunName, GateResult], mean: float, width: int = UNLIMITED
+) -> list[str]:
     """Each seed's rate, and their mean."""
     from rltools_host.flight.gate_result import percent
 
@@ -214,7 +217,7 @@ def gate_lines(gate: Gate, found: Mapping[RunName, GateResult], mean: float) -> 
     return [
         f"{gate.episodes:,} flights of each run's policy through the gate {gate.name}: "
         f"{gate.title} (seed {gate.seed})",
-        *(f"  {line}" for line in aligned(rows)),
+        *(f"  {line}" for line in folded(rows, width - 2)),
         "",
         f"  mean of {len(found)} runs {percent(mean)}, worst {percent(worst)}; a success is "
         f"{gate.rule.text}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from rltools_host.errors import UsageError
 from rltools_host.files import plain_json, write_atomically
 from rltools_host.hints import command_line, near_path
 from rltools_host.toolchain import tools
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, columns, folded, in_columns
 
 if TYPE_CHECKING:
     from rltools_host.fitting.result import Result, Value
@@ -58,7 +59,8 @@ def run(
     if out is not None:
         write_atomically(out, result.set_file())
     document["out"] = None if out is None else str(out)
-    print("\n".join(lines(result, out)))
+    width = columns(sys.stdout)
+    print("\n".join(in_columns(lines(result, out, width), width)))
     if json_output:
         print(json.dumps(document))
     return dict(document)
@@ -69,7 +71,7 @@ def require_positive(option: str, value: float | None, largest: float, unit: str
         raise UsageError(f"{option} {value:g}: choose a number above 0, to {largest:g} {unit}")
 
 
-def lines(result: Result, out: Path | None) -> list[str]:
+def lines(result: Result, out: Path | None, width: int = UNLIMITED) -> list[str]:
     """What a person reads."""
     fitted = result.fit
     log = fitted.log
@@ -77,10 +79,10 @@ def lines(result: Result, out: Path | None) -> list[str]:
         f"{near_path(log.path)}: {len(log.time_s):,} rows, {log.duration_s:.1f} s, "
         f"{1.0 / log.step_s:.0f} rows a second",
         "",
-        *table(result.per_mass()),
+        *table(result.per_mass(), width),
     ]
     if result.is_whole:
-        text += ["", *table(result.settings())]
+        text += ["", *table(result.settings(), width)]
     else:
         text += ["", "settings of an airframe need --mass, --rotor-x and --rotor-y"]
     text += ["", "left over (standard deviation)  sensor's noise"]
@@ -99,7 +101,7 @@ def lines(result: Result, out: Path | None) -> list[str]:
     return text
 
 
-def table(values: list[Value]) -> list[str]:
+def table(values: list[Value], width: int) -> list[str]:
     rows = [("parameter", "value", "95 % interval", "unit", "")]
     rows += [
         (
@@ -111,7 +113,7 @@ def table(values: list[Value]) -> list[str]:
         )
         for value in values
     ]
-    return aligned(rows)
+    return folded(rows, width)
 
 
 def shown(value: float) -> str:

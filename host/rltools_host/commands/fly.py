@@ -45,6 +45,7 @@ from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import LAST
 from rltools_host.training.hyperparameters import setting_texts
+from rltools_host.ui.table import columns, in_columns
 from rltools_host.vehicles import px4_flight
 from rltools_host.vehicles.px4_flight import USUAL_STARTS, Px4Request
 from rltools_host.vehicles.px4_result import DONE, FILE, FlightResult, lines
@@ -293,7 +294,8 @@ def fly_px4(
     def keep(result: FlightResult) -> None:
         line.clear()
         if result.state == DONE:
-            print("\n".join(lines(result)), flush=True)
+            width = columns(sys.stdout)
+            print("\n".join(in_columns(lines(result, width), width)), flush=True)
         if result.starts:
             text = (json.dumps(result.document()) + "\n").encode()
             for path in (folder / FILE, *([out] if out is not None else [])):

@@ -26,7 +26,7 @@ from rltools_host.hil.board import DEFAULT_INPUTS, HilRequest
 from rltools_host.hil.result import Found, Result, histogram_lines, lines
 from rltools_host.policies.board import place_of_run
 from rltools_host.runs.names import LAST
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import columns, folded
 
 
 def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltError | None]:
@@ -49,7 +49,7 @@ def check_one(request: HilRequest, layers: bool) -> tuple[dict[str, Any], RltErr
 
 def show_layers(result: Result) -> None:
     print(f"{result.board}: checksums of the layers' outputs")
-    print("\n".join(aligned(result.parity.layer_rows())))
+    print("\n".join(folded(result.parity.layer_rows(), columns(sys.stdout))))
 
 
 def check_each(
@@ -83,7 +83,7 @@ def run(
     else:
         whole, failure = check_one(requests[0], layers)
         documents = [whole]
-    print("\n".join(lines(documents)))
+    print("\n".join(lines(documents, columns(sys.stdout))))
     if sys.stdout.isatty():
         found: list[Found] = [typed(each, Found) for each in documents if "parity" in each]
         print("\n".join(line for each in found for line in histogram_lines(each)))

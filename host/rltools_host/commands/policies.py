@@ -23,7 +23,7 @@ from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
 from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, Standing, short
 from rltools_host.runs.names import LAST
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, columns, folded
 from rltools_host.vehicles import crazyflie
 
 
@@ -169,9 +169,9 @@ def row_of(slot: PolicySlot) -> tuple[str, ...]:
     )
 
 
-def lines(standing: Standing) -> list[str]:
+def lines(standing: Standing, width: int = UNLIMITED) -> list[str]:
     slots = standing.slots
-    text = aligned([HEADER, *(row_of(slot) for slot in slots.slots)])
+    text = folded([HEADER, *(row_of(slot) for slot in slots.slots)], width)
     if standing.has_built_in:
         text.append("without one of these, a compiled-in policy acts")
     if slots.last_drop:
@@ -193,7 +193,7 @@ def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, An
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
         "built_in": standing.has_built_in,
     }
-    print("\n".join(lines(standing)))
+    print("\n".join(lines(standing, columns(sys.stdout))))
     if json_output:
         print(json.dumps(document))
     return document

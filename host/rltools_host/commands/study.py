@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ from rltools_host.runs.group import STUDY, spoken
 from rltools_host.training.group_plan import GroupRequest, parse_seeds
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.study import Study, load_study, study_names
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import columns, folded
 
 
 def request_of(
@@ -75,10 +76,11 @@ def list_studies(json_output: bool) -> None:
         )
         for study in studies
     ]
-    print("\n".join(aligned(rows)))
+    print("\n".join(folded([HEADS, *rows], columns(sys.stdout))))
     print(f"\ntrain one with `{command_line('study', studies[0].name)}`")
 
 
+HEADS = ("study", "experiment", "runs", "what it compares")
 EXAMPLE = "study pendulum-ppo-ablation --seeds 0-4"
 LIST = mode("without a study's NAME", "json_output")
 TRAIN = mode(

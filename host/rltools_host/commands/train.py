@@ -25,7 +25,7 @@ from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.run import train
 from rltools_host.ui.group_screen import make_group_screen, result_lines, times
 from rltools_host.ui.output import Output, lost
-from rltools_host.ui.table import columns
+from rltools_host.ui.table import UNLIMITED, columns, in_columns
 from rltools_host.ui.training_screen import make_screen
 
 
@@ -37,7 +37,8 @@ def run(
     output, stream = streams(json_output)
     logs = tensorboard is not False
     document = train(request, lambda view: make_screen(view, cast(IO[str], stream)), logs)
-    print(closing_lines(document), file=stream, flush=True)
+    lines = closing_lines(document, columns(cast(IO[str], stream)))
+    print("\n".join(lines), file=stream, flush=True)
     close(output, document if json_output else None, document["run"])
     return document
 
@@ -56,8 +57,8 @@ def close(output: Output, document: Mapping[str, Any] | None, folder: str) -> No
         raise lost(output.error, near_path(Path(folder)))
 
 
-def closing_lines(document: Mapping[str, Any]) -> str:
-    """What a person reads after a finished run."""
+def closing_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
+    """What a person reads after a finished run; paths and commands stay whole."""
     run_path = near_path(Path(document["run"]))
     learning_s = document["train_s"] - document["evaluation_s"]
     lines = [
@@ -75,14 +76,14 @@ def closing_lines(document: Mapping[str, Any]) -> str:
         )
     if document["guest_instructions"]:
         lines.append(f"  {document['guest_instructions']:,} guest instructions")
-    lines += [
-        *fault_lines(document),
+    lines += fault_lines(document)
+    return [
+        *in_columns(lines, width),
         f"  state {document['state_sha256']} verified",
         f"  run   {run_path}",
         f"  next  {evaluation_line(document, run_path)}",
         f"        {command_line('report', run_path)}",
     ]
-    return "\n".join(lines)
 
 
 def fault_lines(document: Mapping[str, Any]) -> list[str]:

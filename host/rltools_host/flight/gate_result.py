@@ -18,7 +18,7 @@ from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, aligned, folded
 
 FORMAT = 1
 PATTERN = "gate-*.json"
@@ -142,7 +142,7 @@ class GateResult:
             "policy_sha256": self.policy_sha256,
         }
 
-    def lines(self) -> list[str]:
+    def lines(self, width: int = UNLIMITED) -> list[str]:
         """What a person reads."""
         gate, share, rule = self.gate, self.all, self.gate.rule
         low, high = share.interval
@@ -158,7 +158,7 @@ class GateResult:
                 f"  settled  after {np.median(settling):.2f} s (median), "
                 f"{np.quantile(settling, 0.95):.2f} s (95 % of the successful flights)"
             )
-        lines += ["", *(f"  {line}" for line in aligned(table_rows(self.by_table)))]
+        lines += ["", *(f"  {line}" for line in folded(table_rows(self.by_table), width - 2))]
         lines += cause_lines(share, self.faults)
         return lines
 

@@ -17,7 +17,7 @@ from rltools_host.clients.policies import MOST_SAMPLES, Measured, PolicyClient
 from rltools_host.documents import Count, Digest, Line, Number, typed
 from rltools_host.hil.parity import Parity
 from rltools_host.policies.image import PolicyImage
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, folded
 
 PER_MILLE = {"median": 500, "p99": 990, "p999": 999}
 BINS = 12
@@ -251,13 +251,13 @@ def cost_rows(found: Found) -> list[tuple[str, ...]]:
     ]
 
 
-def lines(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+def lines(documents: Sequence[Mapping[str, Any]], width: int = UNLIMITED) -> list[str]:
     """Tables over boards; those that were not measured say why."""
     found: list[Found] = [typed(document, Found) for document in documents if "parity" in document]
-    text = aligned([PARITY_HEADER, *map(parity_row, found)]) if found else []
+    text = folded([PARITY_HEADER, *map(parity_row, found)], width) if found else []
     rows = [row for each in found for row in cost_rows(each)]
     if rows:
-        text += ["", *aligned([COST_HEADER, *rows])]
+        text += ["", *folded([COST_HEADER, *rows], width)]
     for document in documents:
         if "parity" not in document:
             text.append(f"{document['board']}: {document.get('skipped') or document.get('error')}")

@@ -48,7 +48,7 @@ def chart(view: TrainingView, width: int, rows: int) -> list[Text]:
         for style, group in groupby(cells, style_of):
             text.append("".join(chr(BRAILLE + (a | b)) if a | b else " " for a, b in group), style)
         result.append(text)
-    return [*result, *step_axis(view.steps, columns, margin), legend(view)]
+    return [*result, *step_axis(view.steps, columns, margin), legend(view, width)]
 
 
 def style_of(cell: tuple[int, int]) -> str:
@@ -65,16 +65,19 @@ def step_axis(steps: int, columns: int, margin: int) -> list[Text]:
     return [Text(f"{'':>{margin}} └{axis}{last:>{max(0, columns - len(axis))}}", "dim")]
 
 
-def legend(view: TrainingView) -> Text:
+def legend(view: TrainingView, width: int) -> Text:
     from rich.text import Text
 
     count = view.evaluation.episodes if view.evaluation else 0
     episodes = f", mean of {count} episodes" if count else ""
-    text = Text.assemble((" return:  ", "dim"))
-    text.append("⣀⠤⠒ ", "bold cyan")
-    text.append(f"evaluation{episodes}   ", "dim")
-    text.append("⠂ ", "yellow")
-    text.append("training episode", "dim")
+    for mean in (episodes, ""):  # where the line is too short
+        text = Text.assemble((" return:  ", "dim"))
+        text.append("⣀⠤⠒ ", "bold cyan")
+        text.append(f"evaluation{mean}   ", "dim")
+        text.append("⠂ ", "yellow")
+        text.append("training episode", "dim")
+        if text.cell_len <= width:
+            break
     return text
 
 

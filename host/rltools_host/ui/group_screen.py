@@ -20,7 +20,7 @@ from rltools_host.training.group_progress import (
     Member,
     states_of,
 )
-from rltools_host.ui.table import UNLIMITED, aligned
+from rltools_host.ui.table import INDENT, UNLIMITED, folded
 from rltools_host.ui.training_screen import (
     DRAWING_SHARE,
     PLAIN_LINE_S,
@@ -256,9 +256,6 @@ def footer(view: GroupView, width: int) -> Text:
     return Text(told[:width], "dim", no_wrap=True)
 
 
-SHORTEST_NAME = 16
-
-
 def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[str]:
     """A row for each run, sentences on what failed, and what they come to."""
     runs: Sequence[Mapping[str, Any]] = document["runs"]
@@ -282,7 +279,7 @@ def result_lines(document: Mapping[str, Any], width: int = UNLIMITED) -> list[st
     if not has_variants:
         rows = [row[1:] for row in rows]
     notes += [""] if notes else []
-    return [*fitted(rows, width), "", *notes, *summary_lines(document["summary"], width)]
+    return [*indented(rows, width), "", *notes, *summary_lines(document["summary"], width)]
 
 
 def times(count: int) -> str:
@@ -299,25 +296,12 @@ def summary_lines(summary: Sequence[Mapping[str, Any]], width: int = UNLIMITED) 
         numbers = (entry[key] for key in ("mean", "std", "worst", "median"))
         label = entry["label"] or "all seeds"
         rows.append((label, str(entry["runs"]), *(f"{value:.1f}" for value in numbers)))
-    return fitted(rows, width)
+    return indented(rows, width)
 
 
-def fitted(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    """The table without a line that is wrapped: a long name gives way, then the last columns."""
-    while True:
-        lines = [f"  {line}" for line in aligned(rows)]
-        too_much = max(map(len, lines)) - width
-        if too_much <= 0 or len(rows[0]) == 1:
-            return lines
-        longest = max(len(row[0]) for row in rows)
-        if longest - too_much >= SHORTEST_NAME:
-            rows = [(shortened(row[0], longest - too_much), *row[1:]) for row in rows]
-        else:
-            rows = [row[:-1] for row in rows]
-
-
-def shortened(name: str, room: int) -> str:
-    return name if len(name) <= room else f"{name[: room - 1]}…"
+def indented(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    """The table, folded where a line would be longer."""
+    return [f"{INDENT}{line}" for line in folded(rows, width - len(INDENT))]
 
 
 def with_deviation(mean: float | None, std: float | None) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO
 
 UNLIMITED = 10_000  # columns, of what is no terminal
 INDENT = "  "
 GAP = "   "
+SENTENCE = 7  # spaces of an entry's line; what has fewer is a name, a number, a path
 
 
 def columns(stream: IO[str]) -> int:
@@ -33,7 +35,7 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     """The table; where a line is longer than `width`, a paragraph for each row, with the heads of
-    the first row beside its entries. No entry is cut, and none is broken over two lines.
+    the first row beside its entries. No entry is cut, and only sentences are broken over two lines.
     """
     lines = aligned(rows)
     if max(map(len, lines)) <= width:
@@ -41,7 +43,7 @@ def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     heads, *rest = rows
     lines = []
     for row in rest:
-        lines.append(row[0])
+        lines.append(f"{heads[0]} {row[0]}" if row[0].isdigit() else row[0])
         line = ""
         for head, entry in zip(heads[1:], row[1:], strict=True):
             if entry in ("", "-"):
@@ -52,18 +54,42 @@ def folded(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
                 line = ""
             line = f"{line}{GAP}{piece}" if line else piece
         lines += [INDENT + line] if line else []
-    return lines
+    return [
+        part
+        for line in lines
+        for part in (in_columns([line], width) if line.count(" ") > SENTENCE else [line])
+    ]
+
+
+# What a line does not break in: a command in backticks, `12 %`, `1 ± 2`, `steps 200`.
+WHOLE = re.compile(r"`[^`]*`|(?<=\S) (?=%)| ± |(?<=\S) (?=[-+]?\d)")
+LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   -1395.1 ± 91.8"
+HARD_SPACE = "\xa0"
 
 
 def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[str]:
-    """Lines that break between words, and nowhere in a path, a number or `1 ± 2`; behind `first`,
-    the further ones behind `rest`."""
+    """Lines that break between words, and nowhere in a path, a number or a command to type; behind
+    `first`, the further ones behind `rest`."""
     lines = textwrap.wrap(
-        text.replace(" ± ", "\xa0±\xa0").replace(" %", "\xa0%"),
+        WHOLE.sub(lambda found: found.group().replace(" ", HARD_SPACE), text),
         max(width, len(rest) + 1),
         initial_indent=first,
         subsequent_indent=rest,
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [line.replace("\xa0", " ") for line in lines]
+    return [line.replace(HARD_SPACE, " ") for line in lines]
+
+
+def in_columns(lines: Iterable[str], width: int) -> list[str]:
+    """Lines of text, those that are longer than `width` broken between words; what follows stands
+    beneath what is beside the label."""
+    found: list[str] = []
+    for line in lines:
+        if len(line) <= width:
+            found.append(line)
+            continue
+        label = LABEL.match(line)
+        indent = label.end() if label else len(line) - len(line.lstrip()) + len(INDENT)
+        found += wrapped(line, width, "", " " * min(indent, width // 3))
+    return found

@@ -13,6 +13,7 @@ from rltools_host.link.framing import printable
 from rltools_host.training.metrics_log import words
 from rltools_host.training.progress import Screen, TrainingView
 from rltools_host.ui.curve import chart
+from rltools_host.ui.table import columns, in_columns
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -130,7 +131,8 @@ class LiveScreen(Screen):
         self._live: Live | None = None
         self._pace = Pace(REFRESH_S, DRAWING_SHARE)
         self._pace.done(view.clock(), LOADING_S)
-        print(heading(view), file=stream, flush=True)
+        lines = in_columns([heading(view)], columns(stream))
+        print("\n".join(lines), file=stream, flush=True)
 
     def refresh(self) -> None:
         if self._pace.is_due(self.view.clock()):
@@ -225,8 +227,10 @@ def figures(view: TrainingView, width: int) -> list[Text]:
     evaluation = view.evaluation
     evaluated = f"{evaluation.return_mean:.1f} ± {evaluation.return_std:.1f}" if evaluation else "-"
     left = duration(view.left_s) if view.step < view.steps else "none"
+    metrics = [(words(name), number(value)) for name, value in view.metrics.items()]
     return [
         figure_line(
+            width,
             ("speed", f"{number(view.steps_per_s)} steps/s"),
             ("elapsed", duration(view.elapsed_s)),
             ("left", left),
@@ -234,32 +238,25 @@ def figures(view: TrainingView, width: int) -> list[Text]:
             ("updates", f"{view.updates:,}"),
         ),
         figure_line(
+            width,
             ("return in evaluation", evaluated),
             ("last episode", number(view.last_return)),
             ("best", number(view.best_return)),
             ("episode length", number(view.episode_length)),
         ),
-        figure_line(*metric_pairs(view, width)),
+        figure_line(width, *metrics, room=METRIC_WIDTH),
     ]
 
 
-def metric_pairs(view: TrainingView, width: int) -> list[tuple[str, str]]:
-    """The algorithm's metrics in its order, the first ones that fit into a line."""
-    pairs: list[tuple[str, str]] = []
-    for name, value in view.metrics.items():
-        pair = (words(name), number(value))
-        width -= figure_line((pair[0], pair[1].ljust(METRIC_WIDTH))).cell_len
-        if width < -2:  # the last one's spaces
-            break
-        pairs.append(pair)
-    return pairs
-
-
-def figure_line(*pairs: tuple[str, str]) -> Text:
+def figure_line(width: int, *pairs: tuple[str, str], room: int = 0) -> Text:
+    """The first ones that fit into a line, with `room` for a value at least: none is cut."""
     from rich.text import Text
 
     text = Text(no_wrap=True)
     for name, value in pairs:
+        width -= len(f" {name} {value:<{room}}  ")
+        if width < -2:  # the last one's spaces
+            break
         text.append(f" {name} ", "dim")
         text.append(f"{value}  ", "bold")
     return text
@@ -278,7 +275,7 @@ def footer(view: TrainingView, width: int) -> Text:
     hint = "Ctrl-C pauses and saves"
     run = f" {view.run}"
     if len(run) + len(hint) + 2 > width:
-        run = f" …{run[-(width - len(hint) - 4) :]}"
+        run = ""  # the heading above has it
     return Text(f"{run}{' ' * (width - len(run) - len(hint))}{hint}", "dim", no_wrap=True)
 
 

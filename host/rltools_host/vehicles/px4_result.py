@@ -21,7 +21,7 @@ from rltools_host.files import parse_json, plain_json
 from rltools_host.flight.gate import hover_rule
 from rltools_host.flight.series import Measures, Predict, Series, measure
 from rltools_host.flight.simulator import flight_library
-from rltools_host.ui.table import aligned
+from rltools_host.ui.table import UNLIMITED, folded
 from rltools_host.vehicles.px4_state import Sample
 
 FILE = "flight-px4.json"  # in the run's folder
@@ -222,14 +222,14 @@ class FlightResult:
         return plain
 
 
-def lines(result: FlightResult) -> list[str]:
+def lines(result: FlightResult, width: int = UNLIMITED) -> list[str]:
     """The flight for people."""
     has_prediction = any(start.predicted for start in result.starts)
     head: tuple[str, ...] = ("start", "success", "greatest error", "last second", "settled after")
     if has_prediction:
         head = (*head, "predicted", "apart")
     rows = [head, *(_row(start, has_prediction) for start in result.starts)]
-    text = aligned(rows) if result.starts else []
+    text = folded(rows, width) if result.starts else []
     near = f"within {hover_rule().radius_m:g} m"
     flown = f"{result.successes} of {len(result.starts)} starts {near} in the last second"
     kept = "kept by the vehicle" if result.kept else "given up again by the vehicle"

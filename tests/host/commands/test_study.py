@@ -161,7 +161,7 @@ def test_interrupted_study_goes_on(
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["study"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[:-2]] == studies.study_names()
+    assert [line.split()[0] for line in lines[1:-2]] == studies.study_names()
     assert lines[-1].endswith("study ant-ablation`")
     assert cli.run(["study", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -252,7 +252,7 @@ def test_what_is_said_of_a_run_of_a_function_and_of_a_file(
     words = r"rlt train gym:\S+/gymnasium_points.py:RaisingPoint --algorithm sac --hidden 8 "
     assert re.search(words + "--environments 1 --episode-steps 1000 --board", pages[1])
     assert "--channels" not in pages[1]
-    lines = [closing_lines(result) for result in (raising, of_file)]
+    lines = ["\n".join(closing_lines(result)) for result in (raising, of_file)]
     assert f"rlt.evaluate_gymnasium(make_env, '{raising['run']}')" in lines[0]
     assert "--in gymnasium" not in lines[0] + lines[1]
     assert f"evaluate {tmp_path / 'file'}\n" in lines[1]
@@ -279,7 +279,7 @@ def test_observations_beyond_their_range_are_an_event_and_counted(tmp_path: Path
     assert folder.observations_outside == result["observations_outside"]
     events = [row["text"] for row in folder.read_metrics() if row["kind"] == "event"]
     assert events == [f"an observation lies outside its range: {first}"]
-    (line,) = [line for line in closing_lines(result).splitlines() if "outside" in line]
+    (line,) = [line for line in closing_lines(result) if "outside" in line]
     assert "where a board takes the safe action: give wider ranges with channels" in line
     assert first in line
 
@@ -305,7 +305,8 @@ def test_a_step_that_does_not_return_ends_the_run_with_a_checkpoint(
 def test_an_environment_that_always_fails_is_given_up_and_the_run_saved(tmp_path: Path) -> None:
     sentence = (
         r"the environment failed 20 times in a row; first: step raised RuntimeError: its licence "
-        r"has expired, at observation \(.+\) by action \(.+\); paused at step \d+ of 2,000, checkpoint saved; go on with "
+        r"has expired, at observation \(.+\) by action \(.+\); paused at step \d+ of 2,000, "
+        r"checkpoint saved; go on with "
         r"`rlt.train_gymnasium\(make_env, resume="
     )
     with pytest.raises(EnvironmentLostError, match=sentence):
