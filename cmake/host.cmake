@@ -30,6 +30,15 @@ function(rlt_add_description header)
   target_compile_options(describe-${name} PRIVATE -O0)
 endfunction()
 
+# describe-contract-<contract> prints the contract's channels and rate as JSON.
+function(rlt_add_contract_description header)
+  rlt_experiment_names(${header} name type)
+  add_executable(describe-contract-${name} EXCLUDE_FROM_ALL host/native/describe_contract.cpp)
+  rlt_use_board(describe-contract-${name})
+  rlt_use_subject(describe-contract-${name} contract ${header})
+  target_compile_options(describe-contract-${name} PRIVATE -O0)
+endfunction()
+
 # host/native/<name>_library.cpp becomes lib<name>.so; environment_library.cpp one for each environment.
 function(rlt_add_host_libraries)
   rlt_glob(sources "host/native/*_library.cpp")

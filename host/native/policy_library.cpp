@@ -103,6 +103,12 @@ void rlt_policy_layers(const rlt::PolicyView* policy, const float* observation,
                       });
 }
 
+// The checksum of all layers' outputs for one observation, as an example has it, and the output.
+std::uint32_t rlt_policy_trace(const rlt::PolicyView* policy, const float* observation,
+                               float* output, float* scratch) {
+  return rlt::policy_trace(rlt::Generic{}, *policy, observation, output, scratch);
+}
+
 // A sum of an observation's element, a tick later, as a place keeps it.
 float rlt_policy_next_sum(float sum, float value, std::uint32_t step_interval_us, float minimum,
                           float maximum) {
@@ -124,6 +130,7 @@ const char* rlt_describe() {
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_safe_action);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_evaluate);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_layers);
+      RLT_DESCRIBE_FUNCTION(json, rlt_policy_trace);
       RLT_DESCRIBE_FUNCTION(json, rlt_policy_next_sum);
     });
   });

@@ -86,6 +86,9 @@ COMMANDS = {
     ),
     "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
     "evaluate": Command("Runs deterministic episodes with a run's policy.", "evaluate"),
+    "import": Command(
+        "Makes a run of a policy that another library trained, and proves it.", "import_policy"
+    ),
     "export": Command("Writes a run's policy as an image, a C++ header or a library.", "export"),
     "push": Command(
         "Puts a run's policy on a board, tried and verified before it stays.", "policies", "push"

@@ -10,11 +10,12 @@ import importlib.util
 import json
 import re
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rltools_host.boards.description import Board, list_boards
+from rltools_host.boards.description import Board, list_boards, load_board
 from rltools_host.build import cmake, description
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.errors import BuildError, UsageError, near_matches, unknown_name
@@ -196,6 +197,20 @@ def native_board(experiment: str) -> Board:
         f"{experiment} is for no board of this machine, and is described on one: "
         f"boards of this machine are {', '.join(board.name for board in native)}"
     )
+
+
+def describe_contract(name: str) -> Mapping[str, Any]:
+    """What the program describe-contract-<name> prints: channels and rate."""
+    require_subject(CONTRACT, name)
+    target = f"describe-contract-{name}"
+    program = cmake.build_targets(load_board(HOST_BOARD), [target]) / target
+    result = subprocess.run([program], capture_output=True, text=True, timeout=60)
+    try:
+        result.check_returncode()
+        document: Mapping[str, Any] = json.loads(result.stdout)
+    except (subprocess.CalledProcessError, ValueError) as error:
+        raise BuildError(f"{program} printed no contract: {error!r}") from None
+    return document
 
 
 def evaluation_options(experiment: str, environment: str) -> tuple[str, ...]:

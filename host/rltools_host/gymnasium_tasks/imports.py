@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from rltools_host.build.catalogue import NAMESPACE
 from rltools_host.errors import RltError, UnknownNameError, UsageError, near_matches
 from rltools_host.files import disk_error, write_atomically
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, is_task
@@ -196,6 +197,10 @@ def make_by_id(name: str) -> Any:
 
     if ":" in name:  # a module of the user's
         look_in(Path.cwd())
+    elif name.startswith(NAMESPACE):  # an environment of the core's
+        from rltools_host.environments.compiled import register
+
+        register()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of newer versions, which the user did not ask for

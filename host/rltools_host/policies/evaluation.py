@@ -311,6 +311,8 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
     image = read_run_policy(folder, request.which)
     image.verify()
     task = folder.content.gymnasium
+    if folder.content.imported is not None and task is None:
+        raise UsageError(without_environment(folder))
     if simulator is None:
         simulator = CORE if task is None else GYMNASIUM
     elif simulator == CORE and task is not None:
@@ -333,6 +335,14 @@ def evaluated(folder: RunFolder, request: EvaluationRequest) -> tuple[Evaluation
         evaluation = evaluation_of(image, str(folder.path), seed, played)
         write_trace(trace, image, played)
     return evaluation.of_task(task), notes_on(folder, image, simulator)
+
+
+def without_environment(folder: RunFolder) -> str:
+    """Why an imported policy has no episodes."""
+    return (
+        f"run {folder.name} was imported for a contract, which says nothing of episodes: import it "
+        "again with --environment to evaluate it, or fly a quadrotor's with --gate"
+    )
 
 
 def unfinished(folder: RunFolder, image: PolicyImage) -> list[str]:

@@ -85,6 +85,15 @@ class PolicyRunner:
         rows = values.shape[:-1]
         return outputs.reshape(*rows, self.output_dim), actions.reshape(*rows, self.action_dim)
 
+    def trace(self, observation: ArrayLike) -> tuple[int, Float32Array]:
+        """The checksum of all layers' outputs for one observation, and the output."""
+        values = np.ascontiguousarray(observation, np.float32)
+        output = np.empty(self.output_dim, np.float32)
+        trace = self.library.rlt_policy_trace(
+            self.policy, values.ctypes.data, output.ctypes.data, self.scratch.ctypes.data
+        )
+        return int(trace), output
+
     def layer_checksums(self, observation: ArrayLike) -> tuple[int, ...]:
         """CRC-32 of each layer's output for one observation."""
         values = np.ascontiguousarray(observation, np.float32)

@@ -34,9 +34,10 @@ def page(data: RunData) -> str:
     experiment = text(data.run.experiment or "unknown experiment")
     board = text(data.run.board or "unknown board")
     sections = [shown for section in SECTIONS if (shown := section(data)) is not None]
+    kind = "Training" if data.run.imported is None else "Import"
     return document(
         title=f"{experiment} on {board}",
-        kicker=f"Training report · {text(data.board_title)}",
+        kicker=f"{kind} report · {text(data.board_title)}",
         heading=f'{experiment} <span class="on">on {board}</span>',
         verdict=verdict(data),
         tiles="".join(tiles(data)),
@@ -48,12 +49,17 @@ def page(data: RunData) -> str:
 def verdict(data: RunData) -> str:
     """One sentence: what came out, against what."""
     steps = number(data.steps_done)
+    imported = data.run.imported
+    if data.evaluation is None and imported is not None:
+        return f"A policy of {text(imported.library)}, imported and not evaluated here."
     if data.evaluation is None:
         state = text(data.run.state or "unfinished")
         return f"Training has done {steps} steps and is {state}; no policy has been fetched yet."
     evaluation = data.evaluation
     subject = f"After {steps} steps the policy"
-    if data.image is not None and data.which == BEST:
+    if imported is not None:
+        subject = f"Imported from {text(imported.library)}, the policy"
+    elif data.image is not None and data.which == BEST:
         step = number(data.image.step)
         subject = f"Of {steps} steps, the policy of step {step}, evaluated best in training,"
     sentence = (
@@ -105,7 +111,7 @@ def tiles(data: RunData) -> Iterable[str]:
     digest = data.run.state_sha256
     if digest:
         yield tile(
-            "training state",
+            "training state" if data.run.imported is None else "imported file",
             f'<span class="mono" title="{text(digest)}">{text(digest[:8])}</span>',
             "SHA-256, in full below",
         )

@@ -122,6 +122,8 @@ def evaluate_here(
     """In gymnasium where it has the environment, else in the core's simulator; nowhere where only a
     Python program of the user's makes it, or what cannot, or must not, be imported here."""
     task = folder.content.gymnasium
+    if folder.content.imported is not None and task is None:
+        return None, None
     if task is not None:
         if not task.is_named:
             return None, None

@@ -120,6 +120,19 @@ class Best(Struct, frozen=True):
     return_std: Number | None = None
 
 
+class Imported(Struct, frozen=True):
+    """Where an imported policy comes from, and how far it is from its file's numbers."""
+
+    library: Line
+    file: Line
+    sha256: Digest
+    proof: Line  # what the image was compared with
+    observations: Whole = 0  # that were compared
+    difference: NotNegative = 0.0  # the largest, of actions in [-1, 1]
+    corrections: list[Line] = []
+    expected_return: Number | None = None  # of the last episodes of training, where it is stated
+
+
 class Run(Struct, frozen=True):
     """run.json."""
 
@@ -148,6 +161,7 @@ class Run(Struct, frozen=True):
     sessions: list[Session] = []
     gymnasium: Task | None = None
     best: Best | None = None
+    imported: Imported | None = None
     save: SaveName | None = None  # none of format 1, which has its files beside run.json
     state_sha256: Digest | None = None
     checkpoint_step: Whole | None = None

@@ -157,6 +157,11 @@ def open_plan(request: TrainingRequest) -> Iterator[Plan]:
     resumed, task, make_env = None, request.task, None
     if request.resume is not None:
         resumed = RunFolder.open(request.resume)
+        if resumed.content.imported is not None:
+            raise UsageError(
+                f"run {resumed.name} was imported, and has no training state to go on from: train "
+                "it where it was trained, and import it again"
+            )
         task, make_env = task_of_resumed(request, resumed)
     with environments_of(task, make_env, is_built=request.built is not None) as server:
         yield make_plan(request, resumed, server)

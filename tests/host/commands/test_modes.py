@@ -64,6 +64,8 @@ WAYS = (
     of("fly r --board host", "fly.request_of", "fly.fly_board", when="with --board"),
     of("fly r --px4 udp:h:1", "fly.fly_px4", when="with --px4"),
     of("hil --board host", "hil.place_of_run", "hil.run"),
+    of("import f --contract pendulum", "import_policy.run"),
+    of("import f --environment Pendulum-v1", "import_policy.run"),
     of("new a", "new.run", when="without --gymnasium"),
     of("new a --gymnasium", "new.run", when="with --gymnasium"),
     of("policies --board host", "policies.list_policies"),
@@ -93,9 +95,11 @@ WAYS = (
 )
 # Values that are read before anything is called.
 VALUES = {
+    "--activation": "silu",
     "--channels": "{folder}/object.json",
     "--fault": "nan@1",
     "--hidden": "8,8",
+    "--output-activation": "tanh",
     "--seeds": "0-3",
     "--set-file": "{folder}/object.json",
 }

@@ -13,7 +13,7 @@ from rltools_host.errors import RltError
 from rltools_host.gymnasium_tasks.environment_server import FAULT
 from rltools_host.report.markup import Html, Section, number, table, text
 from rltools_host.report.run_data import RunData, known_board
-from rltools_host.runs.contents import Run, StatedIdentity
+from rltools_host.runs.contents import Imported, Run, StatedIdentity
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.names import run_names
 
@@ -22,7 +22,7 @@ from rltools_host.runs.names import run_names
 
 def same_bits(data: RunData) -> Section | None:
     digest = data.run.state_sha256
-    if digest is None or data.image is None:
+    if digest is None or data.image is None or data.run.imported is not None:
         return None
     rows = [same_bits_row(data.folder, digest, is_this=True)]
     rows += [same_bits_row(other, digest, is_this=False) for other in find_companions(data.folder)]
@@ -158,7 +158,12 @@ def provenance(data: RunData) -> Section | None:
     rows.append(("board's firmware revision", identity.revision))
     rows.append(("board's serial number", serial_number(identity)))
     rows.append(("experiment's fingerprint", run.fingerprint))
-    rows.append(("SHA-256 of the training state", run.state_sha256))
+    imported = run.imported
+    if imported is not None:
+        rows.append(("imported from", f"{imported.file}, of {imported.library}"))
+        rows.append(("proof", proof_of(imported)))
+    what = "the training state" if imported is None else "what was imported"
+    rows.append((f"SHA-256 of {what}", run.state_sha256))
     if data.image is not None:
         rows.append(("SHA-256 of the policy image", data.image.sha256))
         network = f"{data.image.shape}, {number(data.image.parameter_count)} parameters"
@@ -169,10 +174,20 @@ def provenance(data: RunData) -> Section | None:
     rows.append(("versions", flat(run.versions)))
     known = [(name, code_or_text(name, value)) for name, value in rows if value not in (None, "")]
     command = ""
-    if run.experiment:
+    if run.experiment and imported is None:
         command = f"<h3>To reproduce</h3><pre><code>{text(reproduction(data))}</code></pre>"
     lead = "Where this run comes from, and how to get the same bits again."
+    if imported is not None:
+        lead = "What was imported, and how far the image is from it."
     return Section("Provenance", lead, table((), known, columns=("",)) + command)
+
+
+def proof_of(imported: Imported) -> str:
+    """How far the image's actions are from those of the file."""
+    return (
+        f"{imported.observations:,} observations: actions, normalised to -1 to 1, at most "
+        f"{imported.difference:.1e} from {imported.proof}"
+    )
 
 
 def faults_of(data: RunData) -> str:

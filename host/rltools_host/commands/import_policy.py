@@ -1,0 +1,134 @@
+"""`rlt import`: a policy that another library trained becomes a run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rltools_host.commands.options import Json
+from rltools_host.errors import UsageError, near_matches
+from rltools_host.foreign.network import VALUES
+from rltools_host.foreign.run import Imported, ImportRequest, read_policy, save
+from rltools_host.foreign.state_dicts import Given
+from rltools_host.hints import command_line, near_path
+from rltools_host.runs.folder import RunFolder
+
+EXAMPLE = "import ppo.zip --environment gym:Pendulum-v1 --normaliser vec_normalize.pkl"
+ACTIVATION_NAMES = ", ".join(VALUES)
+
+
+def lines_of(imported: Imported) -> list[str]:
+    image = imported.image
+    normaliser = "" if image.normaliser is None else ", normaliser"
+    return [
+        f"{imported.policy.library}, {image.shape}{normaliser}, for {imported.place.name}",
+        *(f"  {proof.line()}" for proof in imported.proofs),
+    ]
+
+
+def document_of(imported: Imported, folder: RunFolder) -> dict[str, object]:
+    image = imported.image
+    return {
+        "run": str(folder.path),
+        "library": imported.policy.library,
+        "shape": image.shape,
+        "environment": image.environment,
+        "sha256": image.sha256,
+        "proofs": [
+            {"what": each.what, "observations": each.count, "difference": each.difference}
+            for each in imported.proofs
+        ],
+        "notes": list(imported.notes),
+    }
+
+
+def next_step(imported: Imported, folder: RunFolder) -> str:
+    """What can be done with this run now."""
+    path = near_path(folder.path)
+    if imported.place.task is not None:
+        return command_line("evaluate", path)
+    return command_line("push", path, "--board", "host")
+
+
+def activation(option: str, name: str | None) -> str | None:
+    if name is not None and name not in VALUES:
+        raise UsageError(f'{option} "{name}": {near_matches(name, VALUES)}')
+    return name
+
+
+def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
+    """Reads, proves, saves and prints."""
+    imported = read_policy(request)
+    folder = save(imported)
+    for note in imported.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if as_json:
+        print(json.dumps(document_of(imported, folder)))
+    else:
+        print("\n".join(lines_of(imported)))
+        print(f"run {near_path(folder.path)}: next, {next_step(imported, folder)}")
+    return folder
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
+    contract: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The contract that the policy is to act by: quadrotor."),
+    ] = None,
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Or the environment that it is to act in: gym:…, or one of the core's.",
+        ),
+    ] = None,
+    normaliser: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What VecNormalize.save() wrote beside the policy."),
+    ] = None,
+    activation_name: Annotated[
+        str | None,
+        typer.Option(
+            "--activation",
+            metavar="NAME",
+            help=f"Behind hidden layers, where the file does not say: {ACTIVATION_NAMES}.",
+        ),
+    ] = None,
+    output_activation: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Likewise, behind the last layer."),
+    ] = None,
+    actions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="same|scaled",
+            help="The file's actions are in these units, or stand for these ranges.",
+        ),
+    ] = None,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="An .npz of observations and the actions that the library gave: compare these.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="The run's folder. [default: one under runs/]"),
+    ] = None,
+    json_output: Json = False,
+) -> None:
+    """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
+    given = Given(
+        activation("--activation", activation_name),
+        activation("--output-activation", output_activation),
+    )
+    request = ImportRequest(
+        file, contract, environment, normaliser, recorded, given, actions, output
+    )
+    run(request, json_output)

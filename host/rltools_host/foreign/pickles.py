@@ -1,0 +1,189 @@
+"""Pickles as data: an interpreter of pickle's opcodes that cannot call anything.
+
+PyTorch's checkpoints and VecNormalize's files are pickles. Python's own reader imports and calls
+what a pickle names; this one makes a `Named` of a global and a `Made` of a call, which nothing
+executes. pickletools decodes the opcodes and runs nothing either.
+"""
+
+from __future__ import annotations
+
+import io
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_PICKLE_BYTES = 64_000_000
+MOST_OPCODES = 2_000_000
+LARGEST_KEY = 2**31  # of whole numbers, whose hashes then differ
+
+
+class UnreadableError(Exception):
+    """What is wrong with a foreign file, as a clause: "its zip archive is damaged"."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A global that a pickle names: "torch.FloatStorage"."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Made:
+    """What a pickle says to make: a call with its arguments, and what it says to put into it."""
+
+    maker: Any
+    arguments: Any
+    state: Any = None
+    items: dict[Any, Any] = field(default_factory=dict)
+    values: list[Any] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """What is called; empty for what is no global."""
+        return self.maker.name if isinstance(self.maker, Named) else ""
+
+
+@dataclass(frozen=True, eq=False)
+class Persistent:
+    """A reference to what lies outside of the pickle: a storage of PyTorch."""
+
+    identity: Any
+
+
+class _Mark:
+    pass
+
+
+CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+VALUES = (
+    *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "FLOAT", "BINFLOAT"),
+    *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8", "UNICODE"),
+    *("BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "BYTEARRAY8", "SHORT_BINSTRING", "BINSTRING"),
+)
+IGNORED = ("PROTO", "FRAME")
+
+
+def is_key(value: Any) -> bool:
+    """Whether it may be a dict's key: of other values hashes could collide without end."""
+    if isinstance(value, int):
+        return abs(value) < LARGEST_KEY
+    return value is None or isinstance(value, str | bytes)
+
+
+class _Machine:
+    """The stack machine of one pickle."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.actions: dict[str, Callable[[Any], None]] = {
+            "EMPTY_DICT": lambda _: self.stack.append({}),
+            "EMPTY_LIST": lambda _: self.stack.append([]),
+            "EMPTY_TUPLE": lambda _: self.stack.append(()),
+            "EMPTY_SET": lambda _: self.stack.append([]),
+            "MARK": lambda _: self.stack.append(_Mark),
+            "POP": lambda _: self.drop(),
+            "DUP": lambda _: self.stack.append(self.stack[-1]),
+            "POP_MARK": lambda _: self.drop_to_mark(),
+            "TUPLE": lambda _: self.stack.append(tuple(self.to_mark())),
+            "TUPLE1": lambda _: self.stack.append(tuple(self.take(1))),
+            "TUPLE2": lambda _: self.stack.append(tuple(self.take(2))),
+            "TUPLE3": lambda _: self.stack.append(tuple(self.take(3))),
+            "LIST": lambda _: self.stack.append(self.to_mark()),
+            "FROZENSET": lambda _: self.stack.append(self.to_mark()),
+            "DICT": lambda _: self.push_pairs(self.to_mark()),
+            "GLOBAL": lambda argument: self.stack.append(Named(str(argument).replace(" ", ".", 1))),
+            "STACK_GLOBAL": lambda _: self.push_named(*self.take(2)),
+            "BINPERSID": lambda _: self.stack.append(Persistent(self.take(1)[0])),
+            "REDUCE": lambda _: self.stack.append(Made(*self.take(2))),
+            "NEWOBJ": lambda _: self.stack.append(Made(*self.take(2))),
+            "NEWOBJ_EX": lambda _: self.stack.append(Made(*self.take(3)[:2])),
+            "BUILD": lambda _: self.build(self.take(1)[0]),
+            "SETITEM": lambda _: self.set_items(self.take(2)),
+            "SETITEMS": lambda _: self.set_items(self.to_mark()),
+            "APPEND": lambda _: self.add(self.take(1)),
+            "APPENDS": lambda _: self.add(self.to_mark()),
+            "ADDITEMS": lambda _: self.add(self.to_mark()),
+            "MEMOIZE": lambda _: self.remember(len(self.memo)),
+            **dict.fromkeys(("BINPUT", "LONG_BINPUT", "PUT"), self.remember),
+            **dict.fromkeys(("BINGET", "LONG_BINGET", "GET"), self.recall),
+            **dict.fromkeys(VALUES, self.stack.append),
+        }
+
+    def drop(self) -> None:
+        self.stack.pop()
+
+    def drop_to_mark(self) -> None:
+        self.to_mark()
+
+    def take(self, count: int) -> list[Any]:
+        if len(self.stack) < count:
+            raise UnreadableError("a pickle in it takes more from its stack than there is")
+        values = self.stack[-count:]
+        del self.stack[-count:]
+        return values
+
+    def to_mark(self) -> list[Any]:
+        for place in range(len(self.stack) - 1, -1, -1):
+            if self.stack[place] is _Mark:
+                values = self.stack[place + 1 :]
+                del self.stack[place:]
+                return values
+        raise UnreadableError("a pickle in it has no mark where one is needed")
+
+    def push_named(self, module: Any, name: Any) -> None:
+        is_text = isinstance(module, str) and isinstance(name, str)
+        self.stack.append(Named(f"{module}.{name}" if is_text else "?"))
+
+    def push_pairs(self, values: list[Any]) -> None:
+        self.stack.append({})
+        self.set_items(values)
+
+    def set_items(self, values: list[Any]) -> None:
+        target = self.stack[-1]
+        items = target.items if isinstance(target, Made) else target
+        if not isinstance(items, dict) or len(values) % 2:
+            raise UnreadableError("a pickle in it sets items of what has none")
+        for key, value in zip(values[::2], values[1::2], strict=True):
+            if is_key(key):  # nothing here looks for others
+                items[key] = value
+
+    def add(self, values: list[Any]) -> None:
+        target = self.stack[-1]
+        (target.values if isinstance(target, Made) else target).extend(values)
+
+    def build(self, state: Any) -> None:
+        if isinstance(self.stack[-1], Made):
+            self.stack[-1].state = state
+
+    def remember(self, place: Any) -> None:
+        self.memo[int(place)] = self.stack[-1]
+
+    def recall(self, place: Any) -> None:
+        if int(place) not in self.memo:
+            raise UnreadableError("a pickle in it recalls what it never remembered")
+        self.stack.append(self.memo[int(place)])
+
+
+def read_pickle(data: bytes) -> Any:
+    """What a pickle describes: plain values, and Named, Made and Persistent for all else."""
+    if len(data) > MOST_PICKLE_BYTES:
+        raise UnreadableError(f"a pickle in it has more than {MOST_PICKLE_BYTES:,} bytes")
+    machine = _Machine()
+    try:
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(io.BytesIO(data))):
+            if number >= MOST_OPCODES:
+                raise UnreadableError(f"a pickle in it has more than {MOST_OPCODES:,} operations")
+            if opcode.name == "STOP":
+                return machine.take(1)[0]
+            if opcode.name in CONSTANTS:
+                machine.stack.append(CONSTANTS[opcode.name])
+            elif opcode.name in machine.actions:
+                machine.actions[opcode.name](argument)
+            elif opcode.name not in IGNORED:
+                raise UnreadableError(f"a pickle in it has {opcode.name}, which is not read")
+    except (ValueError, IndexError, TypeError, AttributeError, OverflowError, MemoryError):
+        raise UnreadableError("a pickle in it is damaged") from None
+    raise UnreadableError("a pickle in it has no end")

@@ -1,0 +1,121 @@
+"""Where an imported policy is to act: the channels and rate of a contract, or of an environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rltools_host.build import experiments
+from rltools_host.build.catalogue import NAMESPACE, list_environments
+from rltools_host.build.description import Channel, channels
+from rltools_host.environments.library import load_library
+from rltools_host.foreign.network import Dense, ForeignPolicy
+from rltools_host.gymnasium_tasks.imports import (
+    agree,
+    install_what_it_needs,
+    make_first,
+    maker_of,
+    whole_source,
+)
+from rltools_host.gymnasium_tasks.player import flat_maker
+from rltools_host.gymnasium_tasks.task import TaskRequest, is_task, task_of
+from rltools_host.policies.contract import Contract
+from rltools_host.runs.policy_text import LONGEST_NAME
+from rltools_host.runs.task import MOST_LAYERS, PREFIX, WIDEST_LAYER, Task, short, slug
+
+ANY_ENVIRONMENT = "any"  # of a policy that is made for a contract alone
+
+
+@dataclass(frozen=True)
+class Place:
+    """A contract; the task that plays episodes there, where there is one; what builds call it."""
+
+    contract: Contract
+    task: Task | None = None
+    contract_name: str | None = None
+
+    @property
+    def environment(self) -> str:
+        return ANY_ENVIRONMENT if self.task is None else self.task.environment
+
+    @property
+    def name(self) -> str:
+        """For a sentence."""
+        if self.task is None:
+            return f"the contract {self.contract_name}"
+        return self.task.environment
+
+    def experiment(self, stem: str) -> str:
+        """What the policy's experiment is called: a task's name, or `imported-` and the file's."""
+        if self.task is not None:
+            return self.task.experiment
+        return short(f"imported-{slug(stem) or 'policy'}", LONGEST_NAME)
+
+    def maker(self) -> Callable[[], Any]:
+        """What makes environments to fly the policy in."""
+        assert self.task is not None
+        return flat_maker(self.task)
+
+
+def place_of_contract(name: str) -> Place:
+    """UnknownNameError: there is no contract of this name."""
+    stated = experiments.describe_contract(name)
+    contract = Contract(
+        channels(stated["observations"]), channels(stated["actions"]), stated["step_interval_us"]
+    )
+    return Place(contract, contract_name=name)
+
+
+def place_of_environment(name: str, policy: ForeignPolicy) -> Place:
+    """Of gym:ID, gym:FILE.py:NAME, or an environment of the core's by its name.
+
+    The user names it: a file of Python's is imported.
+    """
+    source = task_source(name)
+    agree(source)
+    install_what_it_needs(source)
+    request = TaskRequest(
+        source,
+        algorithm=policy.algorithm or "ppo",
+        hidden=hidden_widths(policy),
+        channels=own_channels(source),
+    )
+    task = task_of(request, make_first(maker_of(source), source))
+    contract = Contract(task.observations, task.actions, task.step_interval_us)
+    return Place(contract, task)
+
+
+def task_source(name: str) -> str:
+    """gym:rlt/Quadrotor for Quadrotor or rlt/Quadrotor; other names are Gymnasium's."""
+    if is_task(name):
+        return whole_source(name)
+    own = {environment.name for environment in list_environments()}
+    return PREFIX + (NAMESPACE + name if name in own else name)
+
+
+def hidden_widths(policy: ForeignPolicy) -> tuple[int, ...]:
+    """As a task states them, which are few and not wide."""
+    dense = [stage for stage in policy.stages if isinstance(stage, Dense)]
+    inner = [min(stage.weights.shape[1], WIDEST_LAYER) for stage in dense[:-1]]
+    return tuple(inner[:MOST_LAYERS]) or (1,)
+
+
+def own_channels(source: str) -> dict[str, Any]:
+    """The names, units and rate of an environment of the core's, which Gymnasium's spaces lack."""
+    name = source.removeprefix(PREFIX)
+    if not name.startswith(NAMESPACE):
+        return {}
+    library = load_library(name)
+
+    def table(of: tuple[Channel, ...], *, has_range: bool) -> list[dict[str, Any]]:
+        keys = ("name", "unit", "minimum", "maximum") if has_range else ("name", "unit")
+        return [{key: msgspec.to_builtins(getattr(channel, key)) for key in keys} for channel in of]
+
+    return {
+        "observations": table(library.observations, has_range=True),
+        "actions": table(library.actions, has_range=False),
+        "step_interval_us": library.step_interval_us,
+    }

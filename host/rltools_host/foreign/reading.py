@@ -1,0 +1,84 @@
+"""Which format a foreign file has, by how it begins, and the policy in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from rltools_host.errors import DamagedFileError, UnknownNameError
+from rltools_host.files import read_limited
+from rltools_host.foreign import stable_baselines3, state_dicts
+from rltools_host.foreign.archives import Archive
+from rltools_host.foreign.arrays import Array, npy_array
+from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
+from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.safetensors_files import is_safetensors, read_safetensors
+from rltools_host.foreign.state_dicts import Given
+from rltools_host.foreign.torch_files import OLD_FORMAT, data_pickle, read_torch
+
+MOST_BYTES = 512_000_000
+ZIP = b"PK\x03\x04"
+KNOWN = "Stable-Baselines3's and sbx's .zip, PyTorch's .pt and .pth, .safetensors and .onnx"
+
+
+def content_of(path: Path) -> bytes:
+    """A file's bytes; one sentence where it cannot be read."""
+    try:
+        return read_limited(path, MOST_BYTES)
+    except FileNotFoundError:
+        raise UnknownNameError(f"there is no file {path}") from None
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+
+
+def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
+    """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
+    try:
+        with np.errstate(all="ignore"):  # of numbers that are refused
+            policy = policy_in(content, given)
+            check_stages(policy.stages)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be imported: {error}") from None
+    return policy
+
+
+def policy_in(content: bytes, given: Given) -> ForeignPolicy:
+    if content.startswith(ZIP):
+        archive = Archive(content)
+        if stable_baselines3.is_archive(archive):
+            given.nothing("Stable-Baselines3 archive")
+            return stable_baselines3.policy_in(archive)
+        if data_pickle(archive) is not None:
+            return state_dicts.policy_in(read_torch(archive), given)
+        raise UnreadableError("its zip archive is neither Stable-Baselines3's nor PyTorch's")
+    if is_safetensors(content):
+        tensors, _ = read_safetensors(content)
+        return state_dicts.policy_in(tensors, given)
+    if content.startswith(OLD_FORMAT):
+        raise UnreadableError(
+            "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"
+        )
+    raise UnreadableError(f"it is of no kind that is read: {KNOWN} are")
+
+
+def read_normaliser(path: Path, content: bytes) -> list[Stage]:
+    """The stages of a VecNormalize that was saved beside a policy."""
+    try:
+        with np.errstate(all="ignore"):
+            return stable_baselines3.vec_normalize(content)
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be read as a normaliser: {error}") from None
+
+
+def arrays_in_npz(path: Path) -> dict[str, Array]:
+    """The arrays of NumPy's savez, by their names."""
+    content = content_of(path)
+    try:
+        archive = Archive(content)
+        names = [name for name in archive.names if name.endswith(".npy")]
+        return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
+    except UnreadableError as error:
+        raise DamagedFileError(f"{path} cannot be read: {error}") from None

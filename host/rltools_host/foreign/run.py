@@ -1,0 +1,160 @@
+"""A foreign policy becomes an ordinary run: read, proven, saved."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rltools_host import clock
+from rltools_host.errors import UsageError
+from rltools_host.foreign import proof
+from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages
+from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
+from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
+from rltools_host.foreign.state_dicts import Given
+from rltools_host.policies.image import PolicyImage
+from rltools_host.project import PROJECT
+from rltools_host.runs.folder import FORMAT, RunFolder
+from rltools_host.runs.names import new_run_path, require_empty
+from rltools_host.runs.provenance import git_revision, machine, package_versions
+from rltools_host.runs.saves import POLICY_FILE
+from rltools_host.runs.task import short
+
+NOTHING_GIVEN = Given()
+LONGEST_STEM = 40  # of a file's name, in the run's
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """What a user asks for: a file, and one of contract and environment."""
+
+    file: Path
+    contract: str | None = None
+    environment: str | None = None
+    normaliser: Path | None = None
+    recorded: Path | None = None
+    given: Given = NOTHING_GIVEN
+    actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
+    output: Path | None = None
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A foreign policy as an image, and how far that was proven; nothing is saved yet."""
+
+    request: ImportRequest
+    policy: ForeignPolicy
+    place: Place
+    stages: tuple[Stage, ...]  # to actions in [-1, 1]
+    image: PolicyImage
+    proofs: tuple[proof.Proof, ...]
+    notes: tuple[str, ...]
+
+
+def read_policy(request: ImportRequest) -> Imported:
+    """Reads, folds and proves; raises an RltError with one sentence where that fails."""
+    if (request.contract is None) == (request.environment is None):
+        raise UsageError(
+            "name where the policy is to act, by one of --contract NAME and --environment NAME"
+        )
+    if request.actions not in (None, proof.SAME, proof.SCALED):
+        raise UsageError(f'--actions "{request.actions}": choose same or scaled')
+    content = content_of(request.file)
+    policy = read_foreign(request.file, content, request.given)
+    digest = hashlib.sha256(content)
+    if request.normaliser is not None:
+        added = content_of(request.normaliser)
+        digest.update(added)
+        policy = with_normaliser(policy, request.normaliser, added)
+    elif policy.lacks_normaliser:
+        raise UsageError(
+            f"{request.file} was trained with a VecNormalize, which lies in a file of its own: "
+            "give what its save() wrote with --normaliser FILE"
+        )
+    if request.contract is not None:
+        place = place_of_contract(request.contract)
+    else:
+        place = place_of_environment(str(request.environment), policy)
+    stages = proof.normalised_stages(policy, place.contract, request.actions)
+    image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest())
+    image.verify()
+    proofs = [proof.prove(image, stages)]
+    if request.recorded is not None:
+        proofs.append(proof.prove_recorded(image, stages, request.recorded, place.contract))
+    notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
+    return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
+
+
+def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
+    """The policy behind a VecNormalize that was saved beside it."""
+    if isinstance(policy.stages[0], Normalise):
+        raise UsageError(f"--normaliser {path}: the file has a normaliser of its own")
+    stages = (*read_normaliser(path, content), *policy.stages)
+    try:
+        check_stages(stages)
+    except UnreadableError:
+        raise UsageError(
+            f"--normaliser {path}: it is of another number of observations than the policy"
+        ) from None
+    return dataclasses.replace(
+        policy, stages=stages, lacks_normaliser=False, notes=(), observation_bounds=None
+    )
+
+
+def save(imported: Imported) -> RunFolder:
+    """Writes the run's folder: run.json and the policy, no checkpoint."""
+    path = imported.request.output
+    if path is None:
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
+        path = new_run_path(f"imported-{short(name or 'policy', LONGEST_STEM)}", PROJECT.runs)
+    else:
+        require_empty(path)
+    folder = RunFolder.create(path, metadata_of(imported))
+    try:
+        image = imported.image
+        folder.commit(
+            image.step,
+            image.state_sha256,
+            {POLICY_FILE: image.data},
+            {"state": "imported", "ended": clock.timestamp()},
+        )
+    finally:
+        folder.close()
+    return folder
+
+
+def metadata_of(imported: Imported) -> dict[str, Any]:
+    """What run.json says of an imported run, as of a trained one."""
+    policy, place, image = imported.policy, imported.place, imported.image
+    last = imported.proofs[-1]
+    return {
+        "format": FORMAT,
+        "experiment": image.experiment,
+        "environment": image.environment,
+        "contract": place.contract_name,
+        "algorithm": policy.library,
+        "board": "host",
+        "seed": image.seed,
+        "steps": image.step,
+        "step": image.step,
+        "started": clock.timestamp(),
+        **git_revision(),
+        "host": machine(),
+        "versions": package_versions(),
+        "state": "importing",
+        "imported": {
+            "library": policy.library,
+            "file": imported.request.file.name if imported.request.file.name.isprintable() else "",
+            "sha256": image.state_sha256,
+            "proof": last.what,
+            "observations": last.count,
+            "difference": last.difference,
+            "expected_return": policy.expected_return,
+        },
+        **({"gymnasium": place.task.document()} if place.task is not None else {}),
+    }

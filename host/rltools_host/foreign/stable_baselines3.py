@@ -1,0 +1,219 @@
+"""Stable-Baselines3's zip archives, and VecNormalize's pickle; neither is unpickled."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rltools_host.documents import shown
+from rltools_host.files import parse_json
+from rltools_host.foreign.archives import Archive
+from rltools_host.foreign.arrays import Array, array_of
+from rltools_host.foreign.network import Activate, Clip, Dense, ForeignPolicy, Stage
+from rltools_host.foreign.pickles import Made, Named, UnreadableError, read_pickle
+from rltools_host.foreign.state_dicts import (
+    Tensors,
+    layers_under,
+    only,
+    perceptron,
+    recurrent,
+    root,
+    standardised,
+    tensors_of,
+)
+from rltools_host.foreign.torch_files import read_torch
+
+LIBRARY = "Stable-Baselines3"
+MEMBERS = ("data", "policy.pth")
+# torch.nn's classes, with the numbers that they have where nobody gives others.
+ACTIVATIONS = {
+    "ReLU": "relu",
+    "Tanh": "tanh",
+    "ELU": "elu",
+    "SiLU": "silu",
+    "GELU": "gelu",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Identity": "identity",
+}
+UNKNOWN_NORMALISER = (
+    "the archive does not say whether it was trained with VecNormalize: if it was, give what that "
+    "saved with --normaliser"
+)
+SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
+
+
+def is_archive(archive: Archive) -> bool:
+    return all(name in archive for name in MEMBERS)
+
+
+def policy_in(archive: Archive) -> ForeignPolicy:
+    """What the archive's `data` and `policy.pth` say."""
+    data = _parsed(archive.read("data"))
+    tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
+    keywords = serialized(data, "policy_kwargs")
+    keywords = keywords if isinstance(keywords, dict) else {}
+    kind, stages, is_normalised = network_of(tensors, keywords)
+    algorithm = {"TD3": "td3", "SAC": "sac"}.get(kind, "ppo")
+    seed = data.get("seed")
+    return ForeignPolicy(
+        f"{LIBRARY} {kind}",
+        tuple(stages),
+        is_normalised=is_normalised,
+        observation_bounds=bounds_of(data, "observation_space"),
+        action_bounds=bounds_of(data, "action_space"),
+        step=count_of(data.get("num_timesteps")),
+        seed=count_of(seed),
+        expected_return=mean_return(serialized(data, "ep_info_buffer")),
+        algorithm=algorithm,
+        lacks_normaliser=kind == "PPO" and normalises(data),
+        notes=() if kind == "PPO" else (UNKNOWN_NORMALISER,),
+    )
+
+
+def _parsed(content: bytes) -> Mapping[str, Any]:
+    try:
+        document = parse_json(content)
+    except ValueError:
+        raise UnreadableError("its entry `data` is no JSON") from None
+    if not isinstance(document, dict):
+        raise UnreadableError("its entry `data` is no table")
+    return document
+
+
+def serialized(data: Mapping[str, Any], key: str) -> Any:
+    """What a pickle within the JSON describes; None where there is none."""
+    entry = data.get(key)
+    text = entry.get(":serialized:") if isinstance(entry, dict) else None
+    if not isinstance(text, str):
+        return None
+    try:
+        return read_pickle(base64.b64decode(text, validate=True))
+    except (binascii.Error, ValueError):
+        raise UnreadableError(f"its {key} is no pickle") from None
+
+
+def count_of(value: Any) -> int:
+    return value if type(value) is int and 0 <= value < 2**32 else 0
+
+
+def normalises(data: Mapping[str, Any]) -> bool:
+    """Whether the environment was a VecNormalize: PPO keeps what that saw."""
+    return isinstance(data.get("_last_original_obs"), dict)
+
+
+def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
+    """Of a gymnasium.spaces.Box; UnreadableError for another space."""
+    space = serialized(data, key)
+    if not isinstance(space, Made):
+        return None
+    name = class_of(space)
+    if name != "Box" or not isinstance(space.state, dict):
+        raise UnreadableError(
+            f"its {key.replace('_', ' ')} is a {shown(name)}: vectors of numbers, a Box, are taken"
+        )
+    low, high = (array_of(space.state.get(end)) for end in ("low", "high"))
+    if low is None or high is None or low.shape != high.shape:
+        return None
+    return low.ravel(), high.ravel()
+
+
+def class_of(made: Made) -> str:
+    """What is made, also by copyreg's function, which protocols before 2 call."""
+    first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
+    by_copyreg = made.name.startswith("copyreg.") and isinstance(first, Named)
+    return (first.name if by_copyreg and isinstance(first, Named) else made.name).rpartition(".")[2]
+
+
+def mean_return(buffer: Any) -> float | None:
+    """Of the last episodes of training, which Monitor told the algorithm of."""
+    if not isinstance(buffer, Made):
+        return None
+    returns = []
+    for entry in buffer.values:
+        value = array_of(entry.get("r")) if isinstance(entry, dict) else None
+        if value is not None and value.size == 1 and np.isfinite(value).all():
+            returns.append(float(value.item()))
+    return float(np.mean(returns)) if returns else None
+
+
+def activation_of(keywords: Mapping[Any, Any], usual: str) -> str:
+    stated = keywords.get("activation_fn")
+    if stated is None:
+        return usual
+    name = stated.name.rpartition(".")[2] if isinstance(stated, Named) else "?"
+    if name not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise UnreadableError(f"its activation is {shown(name)}, and those taken are {known}")
+    return ACTIVATIONS[name]
+
+
+def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list[Stage], bool]:
+    """The algorithm, or its kind; the stages; whether their output is an action in [-1, 1]."""
+    if any(name.startswith("lstm") for name in tensors):
+        raise recurrent(f"{LIBRARY} archive")
+    features = [name for name in tensors if "features_extractor." in name]
+    if features:
+        raise UnreadableError(
+            f"it has a features extractor, {shown(features[0])}: dense layers "
+            "that take the observation itself are taken"
+        )
+    if "action_net.weight" in tensors:
+        names = [*layers_under(tensors, "mlp_extractor.policy_net."), "action_net"]
+        only(
+            tensors,
+            names,
+            r"mlp_extractor\.value_net\..*|value_net\..*|log_std",
+            "PPO or A2C policy",
+        )
+        squashes = bool(keywords.get("squash_output"))
+        output = "tanh" if squashes else "identity"
+        stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)
+        return "PPO", stages, squashes
+    critics = r"critic.*|actor_target\..*|actor\.log_std.*|log_ent_coef"
+    activation = activation_of(keywords, "relu")
+    if "actor.latent_pi.0.weight" in tensors:
+        last = "actor.mu" if "actor.mu.weight" in tensors else "actor.mu.0"
+        names = [*layers_under(tensors, "actor.latent_pi."), last]
+        only(tensors, names, critics, "SAC policy")
+        stages = perceptron(tensors, names, activation, "tanh")
+        if last == "actor.mu.0":  # generalised state-dependent exploration
+            limit = keywords.get("clip_mean", SDE_CLIP)
+            if not isinstance(limit, int | float) or not 0 < limit < 1e6:
+                raise UnreadableError("its clip_mean is no number above 0")
+            dense = stages[-2]
+            assert isinstance(dense, Dense)
+            ends = np.full(dense.bias.shape, float(limit))
+            stages = [*stages[:-1], Clip(-ends, ends), Activate("tanh")]
+        return "SAC", stages, True
+    if "actor.mu.0.weight" in tensors:
+        names = layers_under(tensors, "actor.mu.")
+        only(tensors, names, critics, "TD3 or DDPG policy")
+        return "TD3", perceptron(tensors, names, activation, "tanh"), True
+    raise UnreadableError(
+        "its policy is none of PPO, A2C, SAC, TQC, TD3 or DDPG: others are not taken"
+    )
+
+
+def vec_normalize(content: bytes) -> list[Stage]:
+    """What VecNormalize.save() wrote: sqrt(var + epsilon), cut off at clip_obs."""
+    made = read_pickle(content)
+    state = made.state if isinstance(made, Made) else None
+    name = class_of(made) if isinstance(made, Made) else ""
+    if not isinstance(state, dict) or name != "VecNormalize":
+        raise UnreadableError("it is no pickle of a VecNormalize")
+    if not state.get("norm_obs", True):
+        return []
+    statistics = state.get("obs_rms")
+    numbers = statistics.state if isinstance(statistics, Made) else None
+    if not isinstance(numbers, dict):
+        raise UnreadableError("it has no statistics of one vector of observations")
+    mean, variance = (array_of(numbers.get(key)) for key in ("mean", "var"))
+    epsilon, clip = (array_of(state.get(key)) for key in ("epsilon", "clip_obs"))
+    if mean is None or variance is None or epsilon is None or clip is None or clip.size != 1:
+        raise UnreadableError("it has no mean, variance, epsilon or clip_obs")
+    return standardised(mean, root(variance + epsilon), float(clip.item()))

@@ -1,0 +1,63 @@
+"""Files that other libraries wrote (tests/goldens/foreign), and what has to be said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rltools_host.foreign.run import ImportRequest
+from rltools_host.foreign.state_dicts import Given
+from rltools_host.tree import TREE
+
+NOTHING = Given()
+FOLDER = TREE.root / "tests" / "goldens" / "foreign"
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A file, and what has to be said of it."""
+
+    file: str
+    contract: str
+    library: str
+    shape: str
+    given: Given = NOTHING
+    normaliser: str | None = None
+    actions: str | None = None
+
+    def request(self) -> ImportRequest:
+        normaliser = None if self.normaliser is None else FOLDER / self.normaliser
+        return ImportRequest(
+            FOLDER / self.file,
+            contract=self.contract,
+            normaliser=normaliser,
+            given=self.given,
+            actions=self.actions,
+        )
+
+    @property
+    def recorded(self) -> Path:
+        return (FOLDER / self.file).with_suffix(".npy")
+
+
+GOLDENS: Sequence[Golden] = (
+    Golden("sb3_ppo.zip", "pendulum", "Stable-Baselines3 PPO", "3-12-8-1"),
+    Golden(
+        "sb3_ppo_vec_normalize.zip",
+        "quadrotor",
+        "Stable-Baselines3 PPO",
+        "13-52-12-8-4",  # with what clips the observations
+        normaliser="sb3_ppo_vec_normalize.pkl",
+    ),
+    Golden("sb3_sac.zip", "pendulum", "Stable-Baselines3 SAC", "3-12-8-1"),
+    Golden("sb3_sac_sde.zip", "quadrotor", "Stable-Baselines3 SAC", "13-12-8-16-4"),
+    Golden("sb3_td3.zip", "quadrotor", "Stable-Baselines3 TD3", "13-12-8-4"),
+    Golden("cleanrl_ppo.cleanrl_model", "pendulum", "CleanRL PPO", "3-12-8-1", actions="same"),
+    Golden("cleanrl_sac.cleanrl_model", "quadrotor", "CleanRL SAC", "13-12-8-4"),
+    Golden("cleanrl_td3.cleanrl_model", "pendulum", "CleanRL TD3", "3-12-8-1"),
+    Golden("pytorch_gelu.pt", "pendulum", "PyTorch", "3-12-8-1", Given("gelu", "tanh")),
+    Golden(
+        "safetensors_silu.safetensors", "quadrotor", "PyTorch", "13-12-8-4", Given("silu", "tanh")
+    ),
+)

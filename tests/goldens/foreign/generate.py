@@ -1,0 +1,258 @@
+"""Makes the files that `rlt import` is tested with, by the libraries that write them, and the
+actions that these libraries give.
+
+Run it where requirements.txt is installed: python tests/goldens/foreign/generate.py [NAME ...]
+It writes beside itself <name>.<ending>, as the library saves it, and <name>.npy: the actions
+(1000, action_dim) in float32 for `observations`, in the environment's units. Networks are small and
+drawn at random: nothing is learnt, but normalisers have seen numbers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import nn
+
+HERE = Path(__file__).resolve().parent
+COUNT = 1000
+HIDDEN = [12, 8]
+# Of the core's contracts: (low, high) of observations and actions.
+RANGES = {
+    "pendulum": (
+        (np.array([-1, -1, -8.0]), np.array([1, 1, 8.0])),
+        (np.array([-2.0]), np.array([2.0])),
+    ),
+    "quadrotor": (
+        (
+            np.array([-5.0] * 3 + [-10.0] * 3 + [0, -1, -1, -1] + [-35.0] * 3),
+            np.array([5.0] * 3 + [10.0] * 3 + [1.0] * 4 + [35.0] * 3),
+        ),
+        (np.zeros(4), np.ones(4)),
+    ),
+}
+Array = Any
+Case = Callable[[Path], Array]
+
+
+def observations(contract: str) -> Array:
+    """As rltools_host.policies.image_writing.sampled() has them, (COUNT, observation_dim)."""
+    low, high = RANGES[contract][0]
+    primes = np.array([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41][: low.size], float)
+    fractions = np.outer(np.arange(1, COUNT + 1), np.sqrt(primes)) % 1.0
+    return (low + fractions * (high - low)).astype(np.float32)
+
+
+class Task(gymnasium.Env[Any, Any]):
+    """Spaces, and observations drawn from them."""
+
+    def __init__(self, contract: str, steps: int = 20) -> None:
+        low, high = RANGES[contract][0]
+        actions = RANGES[contract][1]
+        self.observation_space = gymnasium.spaces.Box(low.astype("f4"), high.astype("f4"))
+        self.action_space = gymnasium.spaces.Box(*(end.astype("f4") for end in actions))
+        self.steps, self.left = steps, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self.left = self.steps
+        return self.draw(), {}
+
+    def draw(self) -> Any:
+        box = self.observation_space
+        return self.np_random.uniform(box.low, box.high).astype(np.float32)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.left -= 1
+        return self.draw(), -float(np.square(action).sum()), False, self.left == 0, {}
+
+
+def drawn(module: nn.Module, contract: str | None = None, scale: float = 0.9) -> None:
+    """Gives each parameter numbers that saturate little, and are zero nowhere. A layer that takes
+    the observations of a contract themselves takes them by their ranges."""
+    generator = torch.Generator().manual_seed(1)
+    taken = None if contract is None else np.abs(RANGES[contract][0]).max(axis=0)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            width = parameter.shape[-1] if parameter.ndim > 1 else 4
+            noise = scale * torch.randn(parameter.shape, generator=generator) * (2.0 / width) ** 0.5
+            if taken is not None and parameter.ndim == 2 and width == taken.size:
+                noise /= torch.tensor(taken, dtype=torch.float32)
+            parameter.copy_(noise)
+
+
+# ---- Stable-Baselines3 ---------------------------------------------------------------------------
+
+
+def stable_baselines3(
+    algorithm: str, contract: str, *, vec_normalize: bool = False, steps: int = 0, **options: Any
+) -> Case:
+    def make(stem: Path) -> Array:
+        import stable_baselines3
+        from stable_baselines3.common.monitor import Monitor
+        from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+
+        env: Any = DummyVecEnv([lambda: Monitor(Task(contract))])
+        if vec_normalize:
+            env = VecNormalize(env, clip_obs=options.pop("clip_obs", 10.0))
+        policy_kwargs = {"net_arch": HIDDEN, **options.pop("policy_kwargs", {})}
+        model = getattr(stable_baselines3, algorithm)(
+            "MlpPolicy", env, policy_kwargs=policy_kwargs, seed=0, device="cpu", **options
+        )
+        if steps:
+            model.learn(steps)
+        if vec_normalize:
+            drawn(model.policy, scale=0.5)
+        else:
+            drawn(model.policy, contract)
+        model.save(stem.with_suffix(".zip"))
+        seen = observations(contract)
+        if vec_normalize:
+            env.save(str(stem.with_suffix(".pkl")))
+            seen = env.normalize_obs(seen)
+        return model.predict(seen, deterministic=True)[0]
+
+    return make
+
+
+# ---- CleanRL, whose files are the tables of modules with these names -----------------------------
+
+
+class CleanRlPpo(nn.Module):
+    def __init__(self, observation_dim: int, action_dim: int) -> None:
+        super().__init__()
+        self.critic = nn.Sequential(nn.Linear(observation_dim, 8), nn.Tanh(), nn.Linear(8, 1))
+        self.actor_mean = nn.Sequential(
+            *(nn.Linear(observation_dim, 12), nn.Tanh(), nn.Linear(12, 8), nn.Tanh()),
+            nn.Linear(8, action_dim),
+        )
+        self.actor_logstd = nn.Parameter(torch.zeros(1, action_dim))
+
+    def act(self, x: Any) -> Any:
+        return self.actor_mean(x)
+
+
+class CleanRlActor(nn.Module):
+    """Of SAC (with fc_mean and fc_logstd) and of TD3 (with fc_mu)."""
+
+    def __init__(self, last: str, contract: str) -> None:
+        super().__init__()
+        (low, _), (least, most) = RANGES[contract]
+        self.fc1, self.fc2 = nn.Linear(low.size, 12), nn.Linear(12, 8)
+        self.last = last
+        setattr(self, last, nn.Linear(8, least.size))
+        if last == "fc_mean":
+            self.fc_logstd = nn.Linear(8, least.size)
+        scale = torch.tensor((most - least) / 2, dtype=torch.float32)
+        middle = torch.tensor((most + least) / 2, dtype=torch.float32)
+        self.register_buffer("action_scale", scale)
+        self.register_buffer("action_bias", middle)
+
+    def act(self, x: Any) -> Any:
+        x = torch.relu(self.fc2(torch.relu(self.fc1(x))))
+        return torch.tanh(getattr(self, self.last)(x)) * self.action_scale + self.action_bias
+
+
+def recorded(act: Callable[[Any], Any], contract: str) -> Array:
+    """What the module gives, within the bounds of the actions."""
+    with torch.no_grad():
+        actions = act(torch.tensor(observations(contract))).numpy()
+    return np.clip(actions, *RANGES[contract][1])
+
+
+def cleanrl_ppo(stem: Path) -> Array:
+    module = CleanRlPpo(3, 1)
+    drawn(module, "pendulum")
+    torch.save(module.state_dict(), stem.with_suffix(".cleanrl_model"))
+    return recorded(module.act, "pendulum")
+
+
+def cleanrl_actor(last: str, contract: str, *, with_critics: bool) -> Case:
+    def make(stem: Path) -> Array:
+        actor = CleanRlActor(last, contract)
+        drawn(actor, contract)
+        critics = [nn.Linear(4, 1).state_dict() for _ in range(2)]
+        saved = (actor.state_dict(), *critics) if with_critics else actor.state_dict()
+        torch.save(saved, stem.with_suffix(".cleanrl_model"))
+        return recorded(actor.act, contract)
+
+    return make
+
+
+# ---- plain PyTorch, safetensors ------------------------------------------------------------------
+
+
+def perceptron(contract: str, activation: type[nn.Module], last: type[nn.Module]) -> nn.Module:
+    (low, _), (least, _) = RANGES[contract]
+    module = nn.Sequential(
+        *(nn.Linear(low.size, 12), activation(), nn.Linear(12, 8), activation()),
+        *(nn.Linear(8, least.size), last()),
+    )
+    drawn(module, contract)
+    return module
+
+
+def scaled(actions: Array, contract: str) -> Array:
+    """From [-1, 1] to the ranges of the actions."""
+    low, high = RANGES[contract][1]
+    return (low + (actions + 1) / 2 * (high - low)).astype(np.float32)
+
+
+def plain(contract: str, activation: type[nn.Module]) -> Case:
+    def make(stem: Path) -> Array:
+        module = perceptron(contract, activation, nn.Tanh)
+        torch.save(module.state_dict(), stem.with_suffix(".pt"))
+        with torch.no_grad():
+            return scaled(module(torch.tensor(observations(contract))).numpy(), contract)
+
+    return make
+
+
+def safetensors(stem: Path) -> Array:
+    from safetensors.torch import save_file
+
+    module = perceptron("quadrotor", nn.SiLU, nn.Tanh)
+    save_file(module.state_dict(), stem.with_suffix(".safetensors"))
+    with torch.no_grad():
+        return scaled(module(torch.tensor(observations("quadrotor"))).numpy(), "quadrotor")
+
+
+CASES: dict[str, Case] = {
+    "sb3_ppo": stable_baselines3("PPO", "pendulum"),
+    "sb3_ppo_vec_normalize": stable_baselines3(
+        "PPO",
+        "quadrotor",
+        vec_normalize=True,
+        clip_obs=1.5,
+        steps=128,
+        n_steps=64,
+        batch_size=32,
+        policy_kwargs={"activation_fn": nn.ELU},
+    ),
+    "sb3_sac": stable_baselines3("SAC", "pendulum", steps=120, buffer_size=200),
+    "sb3_sac_sde": stable_baselines3("SAC", "quadrotor", use_sde=True, buffer_size=200),
+    "sb3_td3": stable_baselines3("TD3", "quadrotor", buffer_size=200),
+    "cleanrl_ppo": cleanrl_ppo,
+    "cleanrl_sac": cleanrl_actor("fc_mean", "quadrotor", with_critics=False),
+    "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", with_critics=True),
+    "pytorch_gelu": plain("pendulum", nn.GELU),
+    "safetensors_silu": safetensors,
+}
+
+
+def main(names: list[str]) -> None:
+    torch.use_deterministic_algorithms(True)
+    torch.set_num_threads(1)
+    for name in names or CASES:
+        actions = np.asarray(CASES[name](HERE / name), np.float32)
+        np.save(HERE / f"{name}.npy", actions)
+        print(f"{name}: actions {actions.shape} from {actions.min():g} to {actions.max():g}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
