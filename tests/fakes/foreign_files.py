@@ -60,4 +60,9 @@ GOLDENS: Sequence[Golden] = (
     Golden(
         "safetensors_silu.safetensors", "quadrotor", "PyTorch", "13-12-8-4", Given("silu", "tanh")
     ),
+    Golden("rsl_rl.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
+    Golden("rl_games.pth", "quadrotor", "rl_games", "13-52-12-8-4", Given("elu"), actions="same"),
+    Golden("skrl.pt", "quadrotor", "skrl", "13-52-12-8-4", Given("silu"), actions="same"),
+    Golden("sbx_ppo.zip", "pendulum", "sbx PPO", "3-12-8-1"),
+    Golden("sbx_sac.zip", "pendulum", "sbx SAC", "3-12-8-1"),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import stable_baselines3, state_dicts
+from rltools_host.foreign import sbx, stable_baselines3, state_dicts
 from rltools_host.foreign.archives import Archive
 from rltools_host.foreign.arrays import Array, npy_array
 from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
@@ -53,7 +53,9 @@ def policy_in(content: bytes, given: Given) -> ForeignPolicy:
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
             return state_dicts.policy_in(read_torch(archive), given)
-        raise UnreadableError("its zip archive is neither Stable-Baselines3's nor PyTorch's")
+        if sbx.is_archive(archive):
+            return sbx.policy_in(archive, given)
+        raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given)

@@ -53,7 +53,7 @@ def is_archive(archive: Archive) -> bool:
 
 def policy_in(archive: Archive) -> ForeignPolicy:
     """What the archive's `data` and `policy.pth` say."""
-    data = _parsed(archive.read("data"))
+    data = parsed(archive.read("data"))
     tensors = tensors_of(read_torch(Archive(archive.read("policy.pth"))), "policy.pth")
     keywords = serialized(data, "policy_kwargs")
     keywords = keywords if isinstance(keywords, dict) else {}
@@ -75,7 +75,7 @@ def policy_in(archive: Archive) -> ForeignPolicy:
     )
 
 
-def _parsed(content: bytes) -> Mapping[str, Any]:
+def parsed(content: bytes) -> Mapping[str, Any]:
     try:
         document = parse_json(content)
     except ValueError:

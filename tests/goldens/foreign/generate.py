@@ -9,7 +9,9 @@ drawn at random: nothing is learnt, but normalisers have seen numbers.
 
 from __future__ import annotations
 
+import json
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,13 @@ def drawn(module: nn.Module, contract: str | None = None, scale: float = 0.9) ->
             if taken is not None and parameter.ndim == 2 and width == taken.size:
                 noise /= torch.tensor(taken, dtype=torch.float32)
             parameter.copy_(noise)
+
+
+def centred(last: nn.Linear) -> None:
+    """Has the actions in the middle of 0 to 1, where they are in these units."""
+    with torch.no_grad():
+        last.weight.mul_(0.4)
+        last.bias.fill_(0.5)
 
 
 # ---- Stable-Baselines3 ---------------------------------------------------------------------------
@@ -222,6 +231,178 @@ def safetensors(stem: Path) -> Array:
         return scaled(module(torch.tensor(observations("quadrotor"))).numpy(), "quadrotor")
 
 
+# ---- libraries with a normaliser in the file -----------------------------------------------------
+
+
+def seen_before(contract: str) -> Any:
+    """Observations that a normaliser has seen, (300, observation_dim)."""
+    low, high = RANGES[contract][0]
+    generator = np.random.default_rng(3)
+    return torch.tensor(generator.normal((low + high) / 3, (high - low) / 5, (300, low.size)))
+
+
+def rsl_rl(stem: Path) -> Array:
+    from rsl_rl.models import MLPModel
+    from tensordict import TensorDict
+
+    seen = {"policy": torch.tensor(observations("quadrotor"))}
+    actor = MLPModel(
+        TensorDict(seen, [COUNT]),
+        {"actor": ["policy"]},
+        "actor",
+        4,
+        HIDDEN,
+        "elu",
+        obs_normalization=True,
+        distribution_cfg={"class_name": "GaussianDistribution", "init_std": 0.5},
+    )
+    drawn(actor, scale=0.5)
+    centred(actor.mlp[-1])
+    actor.obs_normalizer.train()
+    actor.obs_normalizer.update(seen_before("quadrotor").float())
+    actor.eval()
+    saved = {"actor_state_dict": actor.state_dict(), "critic_state_dict": {}, "iter": 7}
+    torch.save({**saved, "optimizer_state_dict": {}, "infos": None}, stem.with_suffix(".pt"))
+    return recorded(lambda x: actor(TensorDict({"policy": x}, [COUNT])), "quadrotor")
+
+
+def rl_games(stem: Path) -> Array:
+    from rl_games.algos_torch.model_builder import ModelBuilder
+
+    initializer = {"name": "default"}
+    space = {
+        "mu_activation": "None",
+        "sigma_activation": "None",
+        "mu_init": initializer,
+        "sigma_init": {"name": "const_initializer", "val": 0},
+        "fixed_sigma": True,
+    }
+    network = {
+        "name": "actor_critic",
+        "separate": False,
+        "space": {"continuous": space},
+        "mlp": {"units": HIDDEN, "activation": "elu", "initializer": initializer},
+    }
+    parameters = {"model": {"name": "continuous_a2c_logstd"}, "network": network}
+    model = (
+        ModelBuilder()
+        .load(parameters)
+        .build(
+            {
+                "actions_num": 4,
+                "input_shape": (13,),
+                "num_seqs": 1,
+                "value_size": 1,
+                "normalize_value": True,
+                "normalize_input": True,
+            }
+        )
+    )
+    drawn(model, scale=0.5)
+    centred(model.a2c_network.mu)
+    model.running_mean_std.train()
+    # Less spread than what is asked: some are cut off.
+    model.running_mean_std(0.4 * seen_before("quadrotor").float())
+    model.eval()
+    saved = {"model": model.state_dict(), "epoch": 3, "frame": 4000, "optimizer": {}}
+    torch.save(saved, stem.with_suffix(".pth"))
+
+    def act(x: Any) -> Any:
+        return model({"is_train": False, "prev_actions": None, "obs": x})["mus"]
+
+    return recorded(act, "quadrotor")
+
+
+def skrl(stem: Path) -> Array:
+    from skrl.agents.torch.ppo import PPO, PPO_CFG
+    from skrl.models.torch import DeterministicMixin, GaussianMixin, Model
+    from skrl.resources.preprocessors.torch import RunningStandardScaler
+
+    env = Task("quadrotor")
+
+    class Policy(GaussianMixin, Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            Model.__init__(
+                self,
+                observation_space=env.observation_space,
+                action_space=env.action_space,
+                device="cpu",
+            )
+            GaussianMixin.__init__(self, clip_actions=False)
+            self.net_container = perceptron("quadrotor", nn.SiLU, nn.SiLU)[:4]
+            self.policy_layer = nn.Linear(8, 4)
+            self.log_std_parameter = nn.Parameter(torch.zeros(4))
+
+        def compute(self, inputs: Any, role: str = "") -> Any:
+            x = self.policy_layer(self.net_container(inputs["observations"]))
+            return x, {"log_std": self.log_std_parameter}
+
+    class Value(DeterministicMixin, Model):  # type: ignore[misc]
+        def __init__(self) -> None:
+            Model.__init__(
+                self,
+                observation_space=env.observation_space,
+                action_space=env.action_space,
+                device="cpu",
+            )
+            DeterministicMixin.__init__(self)
+            self.net = nn.Linear(13, 1)
+
+        def compute(self, inputs: Any, role: str = "") -> Any:
+            return self.net(inputs["observations"]), {}
+
+    models = {"policy": Policy(), "value": Value()}
+    scaler = {"size": env.observation_space, "device": "cpu"}
+    agent = PPO(
+        models=models,
+        observation_space=env.observation_space,
+        action_space=env.action_space,
+        device="cpu",
+        cfg=PPO_CFG(
+            observation_preprocessor=RunningStandardScaler, observation_preprocessor_kwargs=scaler
+        ),
+    )
+    drawn(models["policy"], scale=0.5)
+    centred(models["policy"].policy_layer)
+    agent._observation_preprocessor(0.4 * seen_before("quadrotor").float(), train=True)
+    agent.save(str(stem.with_suffix(".pt")))
+
+    def act(x: Any) -> Any:
+        inputs = {"observations": agent._observation_preprocessor(x)}
+        return models["policy"].compute(inputs)[0]
+
+    return recorded(act, "quadrotor")
+
+
+def sbx(algorithm: str, contract: str, **options: Any) -> Case:
+    def make(stem: Path) -> Array:
+        import sbx as library
+
+        model = getattr(library, algorithm)(
+            "MlpPolicy", Task(contract), policy_kwargs={"net_arch": HIDDEN}, seed=0, **options
+        )
+        model.learn(40)
+        path = stem.with_suffix(".zip")
+        model.save(path)
+        compress(path)
+        return model.predict(observations(contract), deterministic=True)[0]
+
+    return make
+
+
+def compress(path: Path) -> None:
+    """The same archive in less place: compressed, and without networks that it has twice."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    data = json.loads(entries["data"])
+    for name in ("actor", "vf", "qf", "ent_coef_state", "policy_class"):
+        data.pop(name, None)
+    entries["data"] = json.dumps(data).encode()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, content in entries.items():
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+
+
 CASES: dict[str, Case] = {
     "sb3_ppo": stable_baselines3("PPO", "pendulum"),
     "sb3_ppo_vec_normalize": stable_baselines3(
@@ -242,6 +423,11 @@ CASES: dict[str, Case] = {
     "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", with_critics=True),
     "pytorch_gelu": plain("pendulum", nn.GELU),
     "safetensors_silu": safetensors,
+    "rsl_rl": rsl_rl,
+    "rl_games": rl_games,
+    "skrl": skrl,
+    "sbx_ppo": sbx("PPO", "pendulum", n_steps=32, batch_size=16),
+    "sbx_sac": sbx("SAC", "pendulum", buffer_size=100, learning_starts=30),
 }
 
 
