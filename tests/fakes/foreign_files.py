@@ -65,4 +65,7 @@ GOLDENS: Sequence[Golden] = (
     Golden("skrl.pt", "quadrotor", "skrl", "13-52-12-8-4", Given("silu"), actions="same"),
     Golden("sbx_ppo.zip", "pendulum", "sbx PPO", "3-12-8-1"),
     Golden("sbx_sac.zip", "pendulum", "sbx SAC", "3-12-8-1"),
+    Golden("onnx_gelu.onnx", "pendulum", "ONNX", "3-8-12-8-1", actions="same"),
+    Golden("onnx_elu.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
+    Golden("onnx_silu_old_exporter.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from rltools_host.foreign.pickles import UnreadableError
 
 WIDEST = 4096  # of a layer
 MOST_LAYERS = 32
+ROUNDED = 3e-7  # of what single precision makes of bounds about 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,8 @@ class ForeignPolicy:
     step_interval_us: int | None = None
     lacks_normaliser: bool = False  # it was trained with one, which lies in another file
     notes: tuple[str, ...] = ()
-    names: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of channels, where stated
+    # What the library itself gives for observations, where it is at hand: (n, out) for (n, in).
+    reference: Callable[[NDArray[np.float32]], Array] | None = None
 
     @property
     def observation_dim(self) -> int:
@@ -149,7 +151,8 @@ def check_stages(stages: Sequence[Stage]) -> None:
         ):
             raise UnreadableError("a layer's weights and bias have shapes that do not fit together")
     for each in stages:
-        if any(not np.isfinite(values).all() for values in numbers_of(each)):
+        finite = np.isnan if isinstance(each, Clip) else lambda values: ~np.isfinite(values)
+        if any(finite(values).any() for values in numbers_of(each)):
             raise UnreadableError("a number of its network is infinite or not a number")
         if isinstance(each, Clip) and (each.low >= each.high).any():
             raise UnreadableError("it clips to a range that is empty")
@@ -181,6 +184,36 @@ def run_in_single(stages: Sequence[Stage], x: NDArray[np.float32]) -> Array:
     return run(single, x.astype(np.float32)).astype(float)
 
 
+# -- the end of a network --------------------------------------------------------------------------
+
+
+def trimmed(stages: Sequence[Stage]) -> list[Stage]:
+    """Without scaling and clipping behind the last layer that come to nothing, as the output is cut
+    off at -1 and 1 anyway: what is there is clip(scale x + offset, low, high)."""
+    rest = list(stages)
+    tail: list[Normalise | Clip] = []
+    while rest and isinstance(rest[-1], Normalise | Clip):
+        last = rest.pop()
+        assert isinstance(last, Normalise | Clip)
+        tail.insert(0, last)
+    if not tail or not rest:
+        return list(stages)
+    width = stage_width(tail[0])
+    scale, offset = np.ones(width), np.zeros(width)
+    low, high = np.full(width, -np.inf), np.full(width, np.inf)
+    for each in tail:
+        if isinstance(each, Normalise):
+            scale, offset = scale * each.inverse_std, (offset - each.mean) * each.inverse_std
+            low, high = (low - each.mean) * each.inverse_std, (high - each.mean) * each.inverse_std
+        else:
+            low, high = np.clip(low, each.low, each.high), np.clip(high, each.low, each.high)
+    if np.abs(scale - 1).max() > ROUNDED or np.abs(offset).max() > ROUNDED:
+        rest.append(Normalise(-offset / scale, scale))
+    if (low > -1 + ROUNDED).any() or (high < 1 - ROUNDED).any():
+        rest.append(Clip(low, high))
+    return rest
+
+
 # -- folding ---------------------------------------------------------------------------------------
 
 
@@ -202,6 +235,8 @@ def fold(stages: Sequence[Stage], ranges: tuple[Array, Array]) -> Folded:
     if isinstance(rest[0], Normalise):
         first = rest.pop(0)
         assert isinstance(first, Normalise)
+        while isinstance(rest[0], Normalise):
+            first = both(first, rest.pop(0))
         normaliser = (first.mean, first.inverse_std)
         ranges = (
             (ranges[0] - first.mean) * first.inverse_std,
@@ -255,14 +290,23 @@ def clip_layers(clip: Clip, may_leave: NDArray[np.bool_]) -> list[Dense | Activa
     for i in range(width):
         unit = np.eye(width)[i]
         parts = [(1.0, 0.0, 1.0), (-1.0, 0.0, -1.0)]
-        if may_leave[i]:
-            parts += [(1.0, -clip.high[i], -1.0), (-1.0, clip.low[i], 1.0)]
+        if may_leave[i] and np.isfinite(clip.high[i]):
+            parts.append((1.0, -clip.high[i], -1.0))
+        if may_leave[i] and np.isfinite(clip.low[i]):
+            parts.append((-1.0, clip.low[i], 1.0))
         for sign, bias, weight in parts:
             columns.append(sign * unit)
             biases.append(bias)
             rows.append(weight * unit)
     spread = Dense(np.array(columns).T, np.array(biases))
     return [spread, Activate("relu"), Dense(np.array(rows), np.zeros(width))]
+
+
+def both(first: Normalise, second: Stage) -> Normalise:
+    """One for two, the second behind the first."""
+    assert isinstance(second, Normalise)
+    mean = first.mean + second.mean / first.inverse_std
+    return Normalise(mean, first.inverse_std * second.inverse_std)
 
 
 def product(first: Dense, second: Dense) -> Dense:

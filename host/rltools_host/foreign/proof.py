@@ -18,6 +18,7 @@ from rltools_host.foreign.network import (
     fold,
     run,
     run_in_single,
+    trimmed,
 )
 from rltools_host.foreign.place import Place
 from rltools_host.foreign.reading import arrays_in_npz
@@ -65,11 +66,16 @@ def normalised_stages(
     UsageError, BoardMismatchError: the policy's actions are not the contract's.
     """
     require_shapes(policy, contract)
+    return trimmed([*policy.stages, *to_normalised(policy, contract, actions)])
+
+
+def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
+    """What takes the policy's output to [-1, 1]."""
     low, high = ranges_of(contract.actions)
     if policy.is_normalised or actions == SCALED:
         if actions != SCALED:
             require_bounds(policy, low, high)
-        return [*policy.stages, *unscaled(policy)]
+        return unscaled(policy)
     if (
         policy.is_normalised is None
         and actions is None
@@ -82,9 +88,7 @@ def normalised_stages(
         )
     require_bounds(policy, low, high)
     half, middle = (high - low) / 2, (high + low) / 2
-    if (half == 1).all() and (middle == 0).all():
-        return list(policy.stages)
-    return [*policy.stages, Normalise(middle, 1 / half)]
+    return [Normalise(middle, 1 / half)]
 
 
 def unscaled(policy: ForeignPolicy) -> list[Stage]:
@@ -95,7 +99,7 @@ def unscaled(policy: ForeignPolicy) -> list[Stage]:
     if not np.isfinite(high - low).all():
         raise UsageError("--actions scaled: the file's actions have no bounds to scale them by")
     half, middle = (high - low) / 2, (high + low) / 2
-    return [] if (half == 1).all() and (middle == 0).all() else [Normalise(middle, 1 / half)]
+    return [Normalise(middle, 1 / half)]
 
 
 def ranges_of(channels: object) -> tuple[Array, Array]:
@@ -174,6 +178,19 @@ def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
 def rounding(stages: list[Stage], observations: NDArray[np.float32]) -> float:
     exact = np.clip(run(stages, observations.astype(float)), -1, 1)
     return float(np.abs(np.clip(run_in_single(stages, observations), -1, 1) - exact).max())
+
+
+def prove_by_library(
+    image: PolicyImage, policy: ForeignPolicy, contract: Contract, actions: str | None
+) -> Proof:
+    """Compares the image with what the library itself computes of the file."""
+    assert policy.reference is not None
+    observations = sampled(contract, SAMPLES)
+    given = policy.reference(observations)
+    expected = np.clip(run(to_normalised(policy, contract, actions), given), -1, 1)
+    difference = differing(image, observations, expected)
+    stages = normalised_stages(policy, contract, actions)
+    return checked(Proof("the library's own", SAMPLES, difference, rounding(stages, observations)))
 
 
 def differing(image: PolicyImage, observations: NDArray[np.float32], expected: Array) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import sbx, stable_baselines3, state_dicts
+from rltools_host.foreign import onnx_files, sbx, stable_baselines3, state_dicts
 from rltools_host.foreign.archives import Archive
 from rltools_host.foreign.arrays import Array, npy_array
 from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
@@ -38,14 +38,15 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
     """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
     try:
         with np.errstate(all="ignore"):  # of numbers that are refused
-            policy = policy_in(content, given)
+            policy = policy_in(content, given, path.suffix)
             check_stages(policy.stages)
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be imported: {error}") from None
     return policy
 
 
-def policy_in(content: bytes, given: Given) -> ForeignPolicy:
+def policy_in(content: bytes, given: Given, suffix: str = "") -> ForeignPolicy:
+    """suffix: of the file's name, for a format that does not begin by something of its own."""
     if content.startswith(ZIP):
         archive = Archive(content)
         if stable_baselines3.is_archive(archive):
@@ -59,6 +60,9 @@ def policy_in(content: bytes, given: Given) -> ForeignPolicy:
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given)
+    if suffix == ".onnx":
+        given.nothing("model of ONNX")
+        return onnx_files.policy_in(content)
     if content.startswith(OLD_FORMAT):
         raise UnreadableError(
             "it is in PyTorch's format from before 1.6: load it and save it again with torch.save"

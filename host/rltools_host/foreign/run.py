@@ -84,6 +84,8 @@ def read_policy(request: ImportRequest) -> Imported:
     image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest())
     image.verify()
     proofs = [proof.prove(image, stages)]
+    if policy.reference is not None:
+        proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
     if request.recorded is not None:
         proofs.append(proof.prove_recorded(image, stages, request.recorded, place.contract))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))

@@ -78,17 +78,15 @@ def activation_of(actor: Any, given: Given, usual: str) -> str:
     if given.output_activation is not None:
         raise UnreadableError("an sbx archive says how it ends: leave --output-activation out")
     function = state_of(actor, "actor").get("activation_fn")
-    stated = function.state.get("function_name") if is_table(function) else None
+    stated = None
+    if isinstance(function, Made) and isinstance(function.state, dict):
+        stated = function.state.get("function_name")
     if stated is None:
         return given.hidden("sbx archive", usual)
     if stated not in VALUES:
         raise UnreadableError("its activation is none that is taken")
     given.nothing("sbx archive")
     return str(stated)
-
-
-def is_table(value: Any) -> bool:
-    return isinstance(value, Made) and isinstance(value.state, dict)
 
 
 def layers_of(parameters: Any, activation: str, output: str, last: int) -> list[Stage]:
@@ -106,9 +104,11 @@ def layers_of(parameters: Any, activation: str, output: str, last: int) -> list[
 
 
 def dense(entry: Any) -> Dense:
-    kernel, bias = (jax_array(entry.get(name)) for name in ("kernel", "bias")) if isinstance(
-        entry, Mapping
-    ) else (None, None)
+    kernel, bias = (
+        (jax_array(entry.get(name)) for name in ("kernel", "bias"))
+        if isinstance(entry, Mapping)
+        else (None, None)
+    )
     if kernel is None or bias is None:
         raise UnreadableError("a dense layer of its actor has no kernel or bias")
     return Dense(kernel, bias)

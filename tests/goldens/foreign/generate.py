@@ -231,6 +231,54 @@ def safetensors(stem: Path) -> Array:
         return scaled(module(torch.tensor(observations("quadrotor"))).numpy(), "quadrotor")
 
 
+class Scaled(nn.Module):
+    """A network with its normaliser, and with actions in the environment's units."""
+
+    def __init__(self, contract: str, activation: type[nn.Module]) -> None:
+        super().__init__()
+        self.network = perceptron(contract, activation, nn.Tanh)
+        (low, high), (least, most) = RANGES[contract]
+        self.register_buffer("mean", torch.tensor((low + high) / 5, dtype=torch.float32))
+        self.register_buffer("half_range", torch.tensor((most - least) / 2, dtype=torch.float32))
+        self.register_buffer("middle", torch.tensor((most + least) / 2, dtype=torch.float32))
+
+    def forward(self, x: Any) -> Any:
+        x = torch.clamp((x - self.mean) / 1.25, -6.0, 6.0)
+        return self.network(x) * self.half_range + self.middle
+
+
+def onnx(contract: str, activation: type[nn.Module], *, dynamo: bool) -> Case:
+    def make(stem: Path) -> Array:
+        module = Scaled(contract, activation).eval()
+        x = torch.tensor(observations(contract))
+        path = stem.with_suffix(".onnx")
+        torch.onnx.export(
+            module,
+            (x[:2],),
+            path,
+            input_names=["obs"],
+            dynamic_shapes={"x": {0: torch.export.Dim("n")}} if dynamo else None,
+            dynamic_axes=None if dynamo else {"obs": {0: "n"}},
+            dynamo=dynamo,
+            external_data=False,
+        )
+        without_places(path)
+        return recorded(module, contract)
+
+    return make
+
+
+def without_places(path: Path) -> None:
+    """Drops where in which source each node comes from."""
+    import onnx
+
+    model = onnx.load(path)
+    for entry in (model, model.graph, *model.graph.node, *model.graph.input, *model.graph.output):
+        del entry.metadata_props[:]
+        entry.doc_string = ""
+    onnx.save(model, path)
+
+
 # ---- libraries with a normaliser in the file -----------------------------------------------------
 
 
@@ -333,7 +381,7 @@ def skrl(stem: Path) -> Array:
             self.policy_layer = nn.Linear(8, 4)
             self.log_std_parameter = nn.Parameter(torch.zeros(4))
 
-        def compute(self, inputs: Any, role: str = "") -> Any:
+        def compute(self, inputs: Any, role: str = "") -> Any:  # noqa: ARG002
             x = self.policy_layer(self.net_container(inputs["observations"]))
             return x, {"log_std": self.log_std_parameter}
 
@@ -348,7 +396,7 @@ def skrl(stem: Path) -> Array:
             DeterministicMixin.__init__(self)
             self.net = nn.Linear(13, 1)
 
-        def compute(self, inputs: Any, role: str = "") -> Any:
+        def compute(self, inputs: Any, role: str = "") -> Any:  # noqa: ARG002
             return self.net(inputs["observations"]), {}
 
     models = {"policy": Policy(), "value": Value()}
@@ -423,6 +471,9 @@ CASES: dict[str, Case] = {
     "cleanrl_td3": cleanrl_actor("fc_mu", "pendulum", with_critics=True),
     "pytorch_gelu": plain("pendulum", nn.GELU),
     "safetensors_silu": safetensors,
+    "onnx_gelu": onnx("pendulum", nn.GELU, dynamo=True),
+    "onnx_elu": onnx("quadrotor", nn.ELU, dynamo=True),
+    "onnx_silu_old_exporter": onnx("quadrotor", nn.SiLU, dynamo=False),
     "rsl_rl": rsl_rl,
     "rl_games": rl_games,
     "skrl": skrl,

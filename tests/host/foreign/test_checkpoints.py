@@ -6,14 +6,31 @@ import numpy as np
 import pytest
 
 from foreign_files import GOLDENS, Golden
-from rltools_host.foreign.proof import LARGEST_DIFFERENCE, SAMPLES, ranges_of
+from policy_samples import sample_images
+from rltools_host.foreign.onnx_files import GROUP, policy_in
+from rltools_host.foreign.place import Place
+from rltools_host.foreign.proof import (
+    LARGEST_DIFFERENCE,
+    SAMPLES,
+    image_of,
+    normalised_stages,
+    ranges_of,
+)
 from rltools_host.foreign.run import read_policy
+from rltools_host.policies.frameworks import encode_onnx
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
+from rltools_host.toolchain import tools
+
+
+def needs_onnx(file: str) -> None:
+    if file.endswith(".onnx") and not tools.group_is_installed(GROUP):
+        pytest.skip(f"the group {GROUP} of packages is not installed")
 
 
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: golden.file)
 def test_the_image_gives_the_librarys_actions(golden: Golden) -> None:
+    needs_onnx(golden.file)
     imported = read_policy(golden.request())
     assert imported.policy.library == golden.library
     assert imported.image.shape == golden.shape
@@ -27,3 +44,24 @@ def test_the_image_gives_the_librarys_actions(golden: Golden) -> None:
     # Of every action there are some within the range: a saturated one would prove little.
     assert ((actions > low) & (actions < high)).mean(axis=0).min() > 0.2
     parse_policy(imported.image.data).verify()
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "silu", "elu", "tanh", "pendulum"])
+def test_what_is_exported_as_onnx_comes_back(name: str) -> None:
+    """But for rounding: normaliser and ranges are in the model."""
+    needs_onnx(".onnx")
+    image = parse_policy(sample_images()[name])
+    policy = policy_in(encode_onnx(image))
+    assert policy.is_normalised is False or image.layers[-1].activation == "tanh"
+    place = Place(image.contract)
+    stages = normalised_stages(policy, place.contract, None)
+    back = image_of(stages, place, policy, "back", image.state_sha256)
+    assert back.shape == image.shape
+    assert [layer.activation for layer in back.layers] == [
+        layer.activation for layer in image.layers
+    ]
+    np.testing.assert_allclose(
+        np.clip(back.output(sampled(place.contract, 100)), -1, 1),
+        np.clip(image.output(sampled(place.contract, 100)), -1, 1),
+        atol=1e-6,
+    )

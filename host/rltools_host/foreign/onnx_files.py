@@ -1,0 +1,275 @@
+"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
+
+The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
+proof has the model's own actions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rltools_host.documents import shown
+from rltools_host.foreign.arrays import Array
+from rltools_host.foreign.network import (
+    WIDEST,
+    Activate,
+    Clip,
+    Dense,
+    ForeignPolicy,
+    Normalise,
+    Stage,
+)
+from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.toolchain import tools
+
+GROUP = "onnx"
+MOST_NODES = 10_000
+MOST_ELEMENTS = 50_000_000
+ACTIVATIONS = {
+    "Relu": "relu",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Softplus": "softplus",
+    "Elu": "elu",
+    "Gelu": "gelu",
+    "Swish": "silu",
+}
+ALIKE = ("Identity", "Dropout", "Cast")  # the same numbers
+UNCHANGED = {"Elu": ("alpha", 1.0), "Swish": ("alpha", 1.0)}  # what the core's functions have
+
+
+@dataclass(frozen=True)
+class Erf:
+    """A part of GELU, x (1 + erf(x / sqrt 2)) / 2, whose factors may come in any order."""
+
+    plus_one: bool = False
+    times_x: bool = False
+
+
+Part = Stage | Erf
+Chain = tuple[Part, ...]
+
+
+def policy_in(content: bytes) -> ForeignPolicy:
+    """The first output of the model, by its one input."""
+    tools.ensure_group(GROUP)
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load_model_from_string(content)
+        stages = _Reader(model.graph).read()
+    except (DecodeError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError):
+        raise UnreadableError("it is no model of ONNX, or a damaged one") from None
+    own = [entry.value for entry in model.metadata_props if entry.key == "contract"]
+    ends_in_tanh = stages[-1] == Activate("tanh")
+    is_normalised = True if ends_in_tanh else False if own else None
+    return ForeignPolicy("ONNX", stages, is_normalised=is_normalised, reference=runtime_of(content))
+
+
+def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
+    """The model's own outputs, (n, out) for (n, in)."""
+
+    def outputs(x: NDArray[np.float32]) -> Array:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
+        taken, given = session.get_inputs()[0], session.get_outputs()[0].name
+        if taken.shape and taken.shape[0] == 1:  # one observation at a time
+            rows = [session.run([given], {taken.name: row[None]})[0] for row in x]
+            return np.concatenate(rows).astype(float)
+        result: Array = session.run([given], {taken.name: x})[0].astype(float)
+        return result
+
+    return outputs
+
+
+class _Reader:
+    """Goes through the nodes that the first output needs."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.constants = {entry.name: _array(entry) for entry in graph.initializer}
+        self.elements = sum(values.size for values in self.constants.values())
+        self.chains: dict[str, Chain] = {}
+
+    def read(self) -> tuple[Stage, ...]:
+        inputs = [entry.name for entry in self.graph.input if entry.name not in self.constants]
+        if len(inputs) != 1 or not self.graph.output:
+            raise UnreadableError(
+                f"its model has {len(inputs)} inputs: one vector of observations is taken"
+            )
+        if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
+            raise UnreadableError("its model has too many nodes or numbers")
+        self.chains[inputs[0]] = ()
+        (taken,) = [entry for entry in self.graph.input if entry.name == inputs[0]]
+        sizes = taken.type.tensor_type.shape.dim
+        self.width = sizes[-1].dim_value if 1 <= len(sizes) <= 2 else 0
+        if not 1 <= self.width <= WIDEST:
+            raise UnreadableError("its model's input is no vector of a stated size")
+        output = self.graph.output[0].name
+        for node in self.needed(output):
+            self.follow(node)
+        parts = self.chains.get(output)
+        if parts is None or any(isinstance(part, Erf) for part in parts):
+            raise UnreadableError("its first output does not follow from its input")
+        return tuple(part for part in parts if not isinstance(part, Erf))
+
+    def needed(self, output: str) -> list[Any]:
+        """The nodes before this output, in their order."""
+        wanted, found = {output}, []
+        for node in reversed(self.graph.node):
+            if wanted & set(node.output):
+                found.append(node)
+                wanted.update(node.input)
+        return found[::-1]
+
+    def follow(self, node: Any) -> None:
+        operator = node.op_type
+        if node.domain not in ("", "ai.onnx"):
+            raise UnreadableError(f"it has an operator of {shown(node.domain)}: none is taken")
+        if operator == "Constant":
+            self.constants[node.output[0]] = _array(_attributes(node)["value"])
+            return
+        if operator == "Identity" and node.input[0] in self.constants:
+            self.constants[node.output[0]] = self.constants[node.input[0]]
+            return
+        data = [name for name in node.input if name in self.chains]
+        if len(data) == 2 and operator == "Mul":
+            self.chains[node.output[0]] = self.product(*data)
+            return
+        if len(data) != 1 or data[0] not in node.input[: 2 if operator in COMMUTING else 1]:
+            raise UnreadableError(f"its operator {shown(operator)} does not take the one before")
+        chain = self.chains[data[0]]
+        others = [self.constants[name] for name in node.input if name and name not in self.chains]
+        self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
+
+    def product(self, first: str, second: str) -> Chain:
+        """x times what was made of x: SiLU, or a part of GELU."""
+        for x, made in ((first, second), (second, first)):
+            before, behind = self.chains[x], self.chains[made]
+            if behind == (*before, Activate("sigmoid")):
+                return (*before, Activate("silu"))
+            if behind[:-1] == before and behind[-1:] == (Erf(plus_one=True),):
+                return (*before, Erf(plus_one=True, times_x=True))
+        raise UnreadableError("it multiplies two values that are no activation together")
+
+    def after(
+        self, chain: Chain, operator: str, others: list[Array], attributes: Mapping[str, Any]
+    ) -> Chain:
+        if operator in ALIKE or (operator == "Flatten" and attributes.get("axis", 1) == 1):
+            return chain
+        if operator in ACTIVATIONS:
+            name, usual = UNCHANGED.get(operator, ("approximate", b"none"))
+            if attributes.get(name, usual) != usual:
+                raise UnreadableError(f"its {operator} has another {name} than {usual!r}")
+            return (*chain, Activate(ACTIVATIONS[operator]))
+        if operator == "Erf":
+            last = chain[-1] if chain else None
+            if not isinstance(last, Normalise) or last.mean.any():
+                raise UnreadableError("it has an Erf that is no part of GELU")
+            if not np.allclose(last.inverse_std, math.sqrt(0.5), rtol=1e-6):
+                raise UnreadableError("it has an Erf that is no part of GELU")
+            return (*chain[:-1], Erf())
+        if chain and isinstance(chain[-1], Erf):
+            return self.of_gelu(chain, operator, others)
+        if operator in ("Gemm", "MatMul"):
+            return (*chain, dense(operator, others, attributes))
+        if operator in ELEMENTWISE and len(others) <= 2:
+            return (*chain, ELEMENTWISE[operator](width_of(chain, self.width), *others))
+        raise UnreadableError(f"it has the operator {shown(operator)}, which is not taken")
+
+    def of_gelu(self, chain: Chain, operator: str, others: list[Array]) -> Chain:
+        last = chain[-1]
+        assert isinstance(last, Erf)
+        number = others[0].item() if len(others) == 1 and others[0].size == 1 else None
+        if operator == "Add" and number == 1 and not last.plus_one:
+            return (*chain[:-1], replace(last, plus_one=True))
+        if operator == "Mul" and number == 0.5 and last.times_x:
+            return (*chain[:-1], Activate("gelu"))
+        raise UnreadableError("it has an Erf that is no part of GELU")
+
+
+COMMUTING = ("Add", "Mul", "Max", "Min")
+
+
+def width_of(chain: Chain, first: int) -> int:
+    """Of what an operator takes; `first` of the model's input."""
+    for part in reversed(chain):
+        if isinstance(part, Dense):
+            return part.bias.size
+        if isinstance(part, Normalise | Clip):
+            return (part.mean if isinstance(part, Normalise) else part.low).size
+    return first
+
+
+def row(values: Array, width: int) -> Array:
+    """One number, or one for each element."""
+    if values.size not in (1, width):
+        raise UnreadableError(f"an operator takes {values.size} constants for {width} elements")
+    return np.broadcast_to(values.ravel(), (width,)).astype(float)
+
+
+def affine(width: int, scale: Array, offset: Array) -> Stage:
+    """scale x + offset."""
+    if not np.isfinite(scale).all() or (scale == 0).any():
+        raise UnreadableError("it multiplies by 0, or by what is no number")
+    if (scale > 0).all():
+        return Normalise(-offset / scale, scale)
+    return Dense(np.diag(np.broadcast_to(scale, (width,))), offset)
+
+
+def clip(width: int, low: Array | None, high: Array | None) -> Stage:
+    ends = (np.full(width, -np.inf), np.full(width, np.inf))
+    return Clip(
+        ends[0] if low is None else row(low, width), ends[1] if high is None else row(high, width)
+    )
+
+
+ELEMENTWISE: Mapping[str, Callable[..., Stage]] = {
+    "Add": lambda n, c: affine(n, np.ones(n), row(c, n)),
+    "Sub": lambda n, c: affine(n, np.ones(n), -row(c, n)),
+    "Mul": lambda n, c: affine(n, row(c, n), np.zeros(n)),
+    "Div": lambda n, c: affine(n, 1.0 / row(c, n), np.zeros(n)),
+    "Max": lambda n, c: clip(n, c, None),
+    "Min": lambda n, c: clip(n, None, c),
+    "Clip": lambda n, low=None, high=None: clip(n, low, high),
+}
+
+
+def dense(operator: str, others: list[Array], attributes: Mapping[str, Any]) -> Dense:
+    """Gemm(x, weights, bias), or MatMul(x, weights)."""
+    weights = others[0]
+    if attributes.get("transA", 0) or weights.ndim != 2:
+        raise UnreadableError(f"its {operator} is no dense layer")
+    if attributes.get("transB", 0):
+        weights = weights.T
+    weights = weights * attributes.get("alpha", 1.0)
+    bias = np.zeros(weights.shape[1])
+    if len(others) > 1:
+        bias = row(others[1], weights.shape[1]) * attributes.get("beta", 1.0)
+    return Dense(weights, bias)
+
+
+def _array(entry: Any) -> Array:
+    from onnx import TensorProto, numpy_helper
+
+    if entry.data_location == TensorProto.EXTERNAL or entry.external_data:
+        raise UnreadableError("its numbers lie in another file: save them in the model")
+    if math.prod(entry.dims) > MOST_ELEMENTS or any(size < 0 for size in entry.dims):
+        raise UnreadableError("a constant of it has an impossible size")
+    return np.asarray(numpy_helper.to_array(entry), float)
+
+
+def _attributes(node: Any) -> dict[str, Any]:
+    from onnx import helper
+
+    return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
