@@ -80,6 +80,7 @@ COMMANDS = {
     "study": Command(
         "Trains an experiment's variants over seeds, and draws learning curves.", "study"
     ),
+    "tune": Command("Searches hyperparameters and sizes, by runs that are trials.", "tune"),
     "runs": Command("Lists, filters, renames and deletes runs; says what they take.", "runs"),
     "compare": Command(
         "Compares runs and groups: curves, interquartile means, thresholds.", "compare"

@@ -27,6 +27,7 @@ from rltools_host.report.group_page import (
     points_of,
     returns_table,
     run_of,
+    shown_variants,
 )
 from rltools_host.report.markup import Section, document, number, table, text
 from rltools_host.runs.aggregates import (
@@ -192,7 +193,10 @@ def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Itera
         return
     group = GroupFolder.open(name)
     shown_path = str(near_path(group.path))
-    for variant in group.variants:
+    variants = shown_variants(group)
+    if len(variants) < len(group.variants):
+        notes.append(f"{shown_path}: the {len(variants)} best of {len(group.variants)} trials")
+    for variant in variants:
         names = [each for each in group.run_names() if each.variant == variant.name]
         begun = {each.seed: run for each in names if (run := run_of(group, each)) is not None}
         chosen = finished_where_any(begun)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from rltools_host.report.plot import Values
 from rltools_host.report.run_data import values_of
 from rltools_host.report.sections.learning import legend
 from rltools_host.runs.aggregates import Interval, interquartile_mean, interval_of_mean
-from rltools_host.runs.contents import Run
+from rltools_host.runs.contents import Run, Variant
 from rltools_host.runs.folder import REPORT_FILE, RunFolder
 from rltools_host.runs.group import GroupFolder, RunName, spoken, statistics_of
 from rltools_host.runs.names import is_run
@@ -39,6 +40,7 @@ DASHES: tuple[Any, ...] = (
     (0, (7, 2, 1.5, 2)),
     (0, (3, 2)),
 )
+MOST_TRIALS = 5  # of a tuning, that are drawn and compared
 MANY_POINTS = 40  # from which on points are not marked
 # Numbers stay in one line; on a narrow page the last two columns give way.
 NARROW_TABLE = """
@@ -56,9 +58,24 @@ def write_group_report(group: GroupFolder, output: Path | None = None) -> tuple[
     if path.is_dir():
         path = path / REPORT_FILE
     curves = variant_curves(group)
+    drawn = [variant.name for variant in shown_variants(group)]
     write_atomically(group.curves_path, as_csv(curves).encode())
-    write_atomically(path, page(group, curves).encode())
+    write_atomically(path, page(group, [c for c in curves if c.name in drawn]).encode())
     return path, group.curves_path
+
+
+def shown_variants(group: GroupFolder) -> list[Variant]:
+    """All; of a tuning the best trials whose runs have finished, the best first."""
+    if group.content.tune is None:
+        return group.variants
+    finished = finished_runs(group)
+    means = {
+        variant.name: statistics.fmean(returns)
+        for variant in group.variants
+        if len(returns := returns_of(finished, variant.name)) == len(group.content.seeds)
+    }
+    known = [variant for variant in group.variants if variant.name in means]
+    return sorted(known, key=lambda variant: means[variant.name], reverse=True)[:MOST_TRIALS]
 
 
 # -- curves ----------------------------------------------------------------------------------------
@@ -197,6 +214,14 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
     """One sentence: how many have finished, and what they end at."""
     names = list(group.run_names())
     told = f"{len(finished)} of {len(names)} runs have finished"
+    if group.content.tune is not None:
+        if not (best := shown_variants(group)):
+            return f"{told}."
+        value = statistics.fmean(returns_of(finished, best[0].name))
+        return (
+            f"{told}. The best is <strong>{text(best[0].label)}</strong> with a return of "
+            f"<strong>{number(value, 1)}</strong>: {settings_in_words(best[0].settings)}."
+        )
     if len(group.variants) > 1:
         means = [
             (float(statistics_of(returns)["mean"] or 0), variant.label)
@@ -224,7 +249,7 @@ def verdict(group: GroupFolder, finished: Mapping[RunName, Run]) -> str:
 
 def tiles(group: GroupFolder, finished: Mapping[RunName, Run]) -> list[str]:
     shown = [tile("runs finished", number(len(finished)), f"of {len(list(group.run_names()))}")]
-    if len(group.variants) == 1:
+    if len(group.variants) == 1 and group.content.tune is None:
         figures = statistics_of(returns_of(finished, group.variants[0].name))
         if figures["runs"]:
             for name, key in (("mean return", "mean"), ("median", "median"), ("worst", "worst")):
@@ -248,6 +273,8 @@ def learning(group: GroupFolder, curves: Sequence[VariantCurve]) -> Section | No
         "Return of the deterministic evaluations during training: the line is the mean over "
         f"{seeds} seeds, the band one standard deviation to both sides."
     )
+    if group.content.tune is not None:
+        lead += f" Of the trials, the {len(curves)} best are drawn."
     if len(curves) == 1:
         lead += " Thin lines are the seeds."
     body = learning_curves(curves, group.content.x_axis, group.content.y_axis)
@@ -309,7 +336,7 @@ def final_returns(group: GroupFolder, finished: Mapping[RunName, Run]) -> Sectio
     """The table of what the variants end at."""
     rows = [
         (variant.label or "all seeds", returns)
-        for variant in group.variants
+        for variant in shown_variants(group)
         if (returns := returns_of(finished, variant.name))
     ]
     lead = (

@@ -196,6 +196,17 @@ class Variant(Struct, frozen=True):
     settings: list[Line]  # name=value
 
 
+class Tune(Struct, frozen=True):
+    """What a tuning was asked for. Its trials are the group's variants, and in the storage."""
+
+    mark: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}\Z", description="sixteen hexadecimal digits")]
+    study: Line  # its name in the storage
+    search: list[Line]  # as --search takes it
+    trials: FromOne  # in all
+    prunes: bool = True
+    storage: Line | None = None  # without a password; None: a file in the group's folder
+
+
 class Group(Struct, frozen=True):
     """group.json. How its runs stand is for people, and not read."""
 
@@ -207,7 +218,7 @@ class Group(Struct, frozen=True):
     state: Line
     seeds: Annotated[list[Whole], Meta(min_length=1, max_length=1_000_000)]
     settings: list[Line]
-    variants: Annotated[list[Variant], Meta(min_length=1, max_length=10_000)]
+    variants: Annotated[list[Variant], Meta(max_length=10_000)]
     x_axis: Line
     y_axis: Line
     tensorboard: bool
@@ -220,8 +231,11 @@ class Group(Struct, frozen=True):
     started: Line = ""
     ended: Line = ""
     begun_us: BegunUs | None = None
+    tune: Tune | None = None
 
     def __post_init__(self) -> None:
+        if not self.variants and self.tune is None:
+            raise unfit("variants", self.variants, "a list of 1 to 10000 entries")
         if (task := self.gymnasium) is None:
             return
         if not task.is_named or task.source == PREFIX:

@@ -24,9 +24,10 @@ from rltools_host.runs.lock import FolderLock
 from rltools_host.runs.names import GROUP_FILE, beginning_now, find_group, make_empty
 
 CURVES_FILE = "curves.csv"
+STORAGE_FILE = "study.db"  # of a tuning
 SCRATCH = ".work"  # while it trains: the program, and what its processes are told
 FORMAT = 1  # of group.json
-SEEDS, STUDY = "seeds", "study"  # kinds
+SEEDS, STUDY, TUNE = "seeds", "study", "tune"  # kinds
 
 
 class RunName(NamedTuple):

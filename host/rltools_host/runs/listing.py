@@ -122,10 +122,13 @@ def group_fields(path: Path, members: Sequence[Entry]) -> dict[str, Any]:
     count = len(list(group.run_names()))
     finished = [member for member in members if member.state == FINISHED]
     figures = statistics_of([run.result for run in finished if run.result is not None])
+    state = f"{len(finished)} of {count} finished"
+    if members and len(finished) == count:
+        state = FINISHED
+    if content.tune is not None:  # pruned runs never finish
+        state = f"{content.state}, {state}" if content.state != FINISHED else FINISHED
     return {
-        "state": FINISHED
-        if members and len(finished) == count
-        else f"{len(finished)} of {count} finished",
+        "state": state,
         "experiment": content.experiment,
         "board": content.board,
         "seeds": content.seeds,

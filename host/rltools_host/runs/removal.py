@@ -17,7 +17,7 @@ from pathlib import Path
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.files import disk_error, is_partial
 from rltools_host.runs.folder import OWN_FILE, REPORT_FILE, RunFolder
-from rltools_host.runs.group import CURVES_FILE, SCRATCH, GroupFolder
+from rltools_host.runs.group import CURVES_FILE, SCRATCH, STORAGE_FILE, GroupFolder
 from rltools_host.runs.names import (
     GROUP_FILE,
     LATEST,
@@ -31,7 +31,7 @@ from rltools_host.runs.saves import SAVED_FILES, saves_in
 
 # What commands leave beside run.json: flights through a gate, a flight with its page, `rlt hil`.
 RESULT_FILE = re.compile(r"gate-.+\.json|flight-.+\.(json|html)|hil-.+\.json")
-OF_GROUP = (REPORT_FILE, CURVES_FILE)
+OF_GROUP = (REPORT_FILE, CURVES_FILE, STORAGE_FILE, f"{STORAGE_FILE}-journal")
 NAME = re.compile(r"[^\W_][^/\0]{0,199}")
 
 

@@ -31,6 +31,8 @@ GROUPS = {
     "onnx": "ONNX and onnxruntime, to write policies as models",
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
+    "tune": "Optuna, which searches hyperparameters",
+    "ray": "Ray, for `rlt tune --ray`: 75 MB to fetch",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",

@@ -85,6 +85,20 @@ def remove_scratch(path: Path, program: Path | None) -> None:
         path.rmdir()
 
 
+def copy_of_program(program: Path | None, folder: Path) -> Path | None:
+    """So that all runs are of one program, whatever is built meanwhile."""
+    if program is None:
+        return None
+    link_map = program.with_suffix(".map")  # which says what it occupies
+    for file in (program, link_map):
+        try:
+            if file.is_file():
+                shutil.copy(file, folder)
+        except OSError as error:
+            raise disk_error(folder / file.name, error) from None
+    return folder / program.name
+
+
 class GroupTraining:
     """One session of training a group."""
 
@@ -129,37 +143,26 @@ class GroupTraining:
             member.look(steps)
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
-        program = self._copy_of_program(scratch)
+        program = copy_of_program(self._plan.program, scratch)
         built = Built(self._plan.description, program, self._plan.sources)
         asked = self._group.content
         shared = replace(run_request(asked), built=built)
-        work = [
-            (member, Job(request, asked.tensorboard))
-            for member in self._members
-            if (request := self._request_of(member, shared)) is not None
-        ]
+        work = iter(
+            [
+                (member, Job(request, asked.tensorboard))
+                for member in self._members
+                if (request := self._request_of(member, shared)) is not None
+            ]
+        )
         path = near_path(self._group.path)
         self._update("training")
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended).train(work)
+            runs = ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended)
+            runs.train(lambda: next(work, None))
         finally:
             screen.close()
-
-    def _copy_of_program(self, folder: Path) -> Path | None:
-        """So that all runs are of one program, whatever is built meanwhile."""
-        program = self._plan.program
-        if program is None:
-            return None
-        link_map = program.with_suffix(".map")  # which says what it occupies
-        for file in (program, link_map):
-            try:
-                if file.is_file():
-                    shutil.copy(file, folder)
-            except OSError as error:
-                raise disk_error(folder / file.name, error) from None
-        return folder / program.name
 
     def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""
@@ -195,31 +198,10 @@ class GroupTraining:
         self._group.update({"state": state, **ended, **self._standing()})
 
     def _standing(self) -> dict[str, Any]:
-        runs = [member.document() for member in self._members]
-        summary = []
-        for variant in self._group.variants:
-            finished = [m for m in self._members if m.state == FINISHED]
-            returns = [
-                m.return_mean
-                for m in finished
-                if m.name.variant == variant.name and m.return_mean == m.return_mean
-            ]
-            label = {"variant": variant.name, "label": variant.label}
-            summary.append({**label, **statistics_of(returns)})
-        document: dict[str, Any] = plain_json({"runs": runs, "summary": summary})
-        return document
+        return standing(self._group, self._members)
 
     def _document(self) -> dict[str, Any]:
-        content = self._group.content
-        keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
-        about = {key: getattr(content, key) for key in keys} | {"jobs": self._jobs}
-        about["environment"] = self._plan.description.environment["name"]
-        if content.gymnasium is not None:
-            about["task"] = content.gymnasium.source
-        document = {"group": str(self._group.path), **about, **self._standing()}
-        paths = [{"run": str(member.path)} for member in self._members]
-        document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
-        return document
+        return group_document(self._group, self._plan, self._members, self._jobs)
 
     def _has_finished(self) -> dict[str, Any]:
         """There is nothing to train. What group.json says is put right where the command that
@@ -253,6 +235,40 @@ class GroupTraining:
         error = Interrupted(f"{what}; go on with `{command}`")
         error.details = self._document() | {"resume": command}
         return error
+
+
+def standing(group: GroupFolder, members: Sequence[Member]) -> dict[str, Any]:
+    """What group.json says of its runs, and what they come to."""
+    summary = []
+    for variant in group.variants:
+        returns = [
+            member.return_mean
+            for member in members
+            if member.state == FINISHED
+            and member.name.variant == variant.name
+            and member.return_mean == member.return_mean
+        ]
+        label = {"variant": variant.name, "label": variant.label}
+        summary.append({**label, **statistics_of(returns)})
+    runs = [member.document() for member in members]
+    document: dict[str, Any] = plain_json({"runs": runs, "summary": summary})
+    return document
+
+
+def group_document(
+    group: GroupFolder, plan: Plan, members: Sequence[Member], jobs: int
+) -> dict[str, Any]:
+    """What `--json` prints of a group."""
+    content = group.content
+    keys = ("kind", "title", "experiment", "board", "seeds", "jobs", "state")
+    about = {key: getattr(content, key) for key in keys} | {"jobs": jobs}
+    about["environment"] = plan.description.environment["name"]
+    if content.gymnasium is not None:
+        about["task"] = content.gymnasium.source
+    document = {"group": str(group.path), **about, **standing(group, members)}
+    paths = [{"run": str(member.path)} for member in members]
+    document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
+    return document
 
 
 class GroupFailed(RltError):

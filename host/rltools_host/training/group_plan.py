@@ -17,6 +17,7 @@ from rltools_host.clock import folder_date, timestamp
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.hints import command_line, near_path
 from rltools_host.runs.contents import Group
 from rltools_host.runs.group import SEEDS, GroupFolder
 from rltools_host.runs.names import find_group, new_run_path, require_empty
@@ -116,7 +117,8 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
     """A new group's folder."""
     training = request.training
     name = request.about.get("study")
-    stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-seeds"
+    kind = request.about.get("kind", SEEDS)
+    stem = f"study-{name}" if name else f"{plan.description.name}-{plan.board.name}-{kind}"
     path = training.out or new_run_path(f"{folder_date()}-{stem}")
     metadata = {
         "kind": SEEDS,
@@ -166,6 +168,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         if given:
             raise UsageError(f"{option} does not go with --resume: a resumed group {why}")
     asked = group.content
+    if asked.tune is not None:
+        command = command_line("tune", "--resume", near_path(group.path))
+        raise UsageError(f"{near_path(group.path)} is a tuning: go on with `{command}`")
     if training.experiment not in (None, asked.experiment):
         raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
     if asked.gymnasium is None and training.task is not None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ STARTING = "starting"
 TRAINING = "training"
 FINISHED = "finished"
 PAUSED = "paused"
+PRUNED = "pruned"  # of a tuning: paused for good
 FAILED = "failed"
 RUNNING = (STARTING, TRAINING)
-STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, FAILED)
+STATES = (FINISHED, TRAINING, STARTING, PAUSED, WAITING, PRUNED, FAILED)
 FIGURES = ("steps_per_s", "left_s", "return_mean", "return_std", "train_s")  # NaN: not known
 OF_TASKS = ("environment_faults", "observations_outside")  # of tasks of Gymnasium's alone
 
@@ -49,6 +50,8 @@ class Member:
     exit_code: int = 0
     environment_faults: int | None = None
     observations_outside: int | None = None
+    was_killed: bool = False  # its process, which gave no result
+    evaluations: dict[int, float] = field(default_factory=dict)  # mean return by step
 
     @property
     def seed(self) -> int:
@@ -76,6 +79,11 @@ class Member:
             self.state = TRAINING
         self.step, self.steps = int(values["step"]), int(values["steps"])
         self.activity = values.get("activity", "")
+        self.evaluations |= {
+            int(step): float(mean)
+            for step, mean in values.get("evaluations", ())
+            if mean is not None
+        }
         for name in FIGURES:
             if name in values:
                 value = values[name]
@@ -145,9 +153,14 @@ class GroupView:
     jobs: int
     activity: str = ""
     clock: Callable[[], float] = time.monotonic
+    total: int | None = None  # runs, where they are not all known yet
 
     def __post_init__(self) -> None:
         self.began = self.clock()
+
+    @property
+    def count(self) -> int:
+        return len(self.members) if self.total is None else self.total
 
     @property
     def elapsed_s(self) -> float:
@@ -160,8 +173,10 @@ class GroupView:
         missing = sum(
             member.steps - member.step
             for member in self.members
-            if member.state not in (FINISHED, FAILED)
+            if member.state not in (FINISHED, FAILED, PRUNED)
         )
+        each = max((member.steps for member in self.members), default=0)
+        missing += each * (self.count - len(self.members))
         return max(0, missing) / rate if rate > 0 else math.nan
 
 

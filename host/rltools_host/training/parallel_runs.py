@@ -19,8 +19,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -67,6 +66,7 @@ class ReportingScreen(Screen):
         super().__init__(view)
         self._say = say
         self._due_at = 0.0
+        self._said = 0  # evaluations
         self.close()
 
     def take(self, event: TrainingProgress | Evaluation | StatusText) -> None:
@@ -88,7 +88,9 @@ class ReportingScreen(Screen):
         self._due_at = time.monotonic() + REPORT_S
         view = self.view
         names = ("step", "steps", "steps_per_s", "left_s", "activity")
-        report = {name: getattr(view, name) for name in names}
+        report: dict[str, Any] = {name: getattr(view, name) for name in names}
+        points = view.evaluation_points
+        report["evaluations"], self._said = points[self._said :], len(points)
         if view.evaluation is not None:
             report["return_mean"] = view.evaluation.return_mean
             report["return_std"] = view.evaluation.return_std
@@ -164,15 +166,16 @@ class RunProcess:
 
     def close(self) -> None:
         """Says in the member how the process ended."""
-        how = ending(self.process)
+        member, how = self.member, ending(self.process)
         self.stream.close()
         with self._errors:
+            member.was_killed = self.end is None
             if self.end is None:
                 self._errors.seek(0)
                 said = self._errors.read().decode(errors="replace").strip().splitlines()
                 why = f"its process gave no result, {how}{': ' + said[-1] if said else ''}"
                 self.end = {"state": FAILED, "error": why, "exit_code": 1}
-        member, end = self.member, self.end
+        end = self.end
         member.state, member.activity = end["state"], ""
         if member.state == FAILED:
             member.error, member.exit_code = end["error"], end["exit_code"]
@@ -192,7 +195,10 @@ class ParallelRuns:
         screen: GroupScreen,
         interruption: Interruption,
         ended: Callable[[Member], None],
+        reported: Callable[[RunProcess], None] = lambda _: None,
     ) -> None:
+        """`ended` is told of each run, `reported` of each time that it has said something."""
+        self._reported = reported
         self._jobs = jobs
         self._folder = folder  # for what its processes are told
         self._screen = screen
@@ -202,17 +208,22 @@ class ParallelRuns:
         self._running: list[RunProcess] = []
         self._is_pausing = False
 
-    def train(self, work: Iterable[tuple[Member, Job]]) -> None:
-        """Trains all, or to a pause; KeyboardInterrupt where somebody does not wait for it."""
-        waiting = deque(work)
+    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+        """Trains what is next whenever one more may go on, to where nothing is, or to a pause;
+        KeyboardInterrupt where somebody does not wait for it."""
         try:
-            while self._running or (waiting and not self._interruption.requested):
-                while waiting and len(self._running) < self._jobs and not self._is_pausing:
-                    self._start(*waiting.popleft())
+            while True:
+                if self._interruption.requested and not self._is_pausing:
+                    self.pause("pausing; Ctrl-C once more quits without saving")
+                while len(self._running) < self._jobs and not self._is_pausing:
+                    following = next_run()
+                    if following is None:
+                        break
+                    self._start(*following)
+                if not self._running:
+                    return
                 self._hear()
                 self._screen.refresh()
-                if self._interruption.requested and not self._is_pausing:
-                    self._pause()
         except BaseException:
             self._quit()
             raise
@@ -235,7 +246,9 @@ class ParallelRuns:
         for key, _ in self._selector.select(TURN_S):
             heard: RunProcess = key.data
             was = heard.member.state
-            if not heard.read():
+            if heard.read():
+                self._reported(heard)
+            else:
                 self._end(heard)
             if heard.member.state != was:
                 self._screen.changed(heard.member)
@@ -249,9 +262,16 @@ class ParallelRuns:
             heard.member.state = WAITING
         self._ended(heard.member)
 
-    def _pause(self) -> None:
+    def signal(self, members: Sequence[Member], number: int) -> None:
+        """To the processes of these runs."""
+        for started in self._running:
+            if started.member in members:
+                started.signal(number)
+
+    def pause(self, why: str) -> None:
+        """No run begins any more, and those that train are paused."""
         self._is_pausing = True
-        self._screen.activity("pausing; Ctrl-C once more quits without saving")
+        self._screen.activity(why)
         for started in self._running:
             started.signal(signal.SIGTERM)
 

@@ -10,11 +10,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from rltools_host.build.description import ExperimentDescription
 from rltools_host.build.experiments import GENERATED, header_of
 from rltools_host.errors import UsageError
-from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, SIZES, TaskRequest
+from rltools_host.gymnasium_tasks.task import (
+    DEFAULT_HIDDEN,
+    SIZES,
+    TaskRequest,
+    checked_steps,
+    experiment_name,
+)
 from rltools_host.hints import near_path
+from rltools_host.runs.task import Task
 
 # A word elsewhere, and the hyperparameters here that may be meant: the first that there is.
 SAME: Mapping[str, tuple[str, ...]] = {
@@ -144,6 +153,44 @@ def with_sizes(task: TaskRequest, settings: Sequence[str]) -> tuple[TaskRequest,
         else:
             changes[size] = whole(word, text)
     return replace(task, sizes=sizes, **changes), tuple(rest)  # type: ignore[arg-type]
+
+
+def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]:
+    """A task that is complete with the sizes that settings have, and the settings without them."""
+    rest: list[str] = []
+    sizes = structs.asdict(task.sizes)
+    hidden, episode_steps = task.hidden, task.episode_steps
+    for setting in settings:
+        word, _, text = (part.strip() for part in setting.partition("="))
+        size = SIZE_WORDS.get(word)
+        if size is None:
+            rest.append(setting)
+        elif size == "hidden":
+            hidden = widths_of(word, text)
+        elif size == "episode_steps":
+            episode_steps = whole(word, text)
+        else:
+            sizes[size] = whole(word, text)
+    if len(rest) == len(settings):
+        return task, tuple(rest)
+    environments = sizes.pop("environments")
+    request = TaskRequest(
+        task.source,
+        name=task.environment,
+        algorithm=task.algorithm,
+        hidden=hidden,
+        environments=environments,
+        sizes=sizes,
+    )
+    checked = request.checked_sizes()
+    sized = structs.replace(
+        task,
+        hidden=hidden,
+        sizes=checked,
+        episode_steps=checked_steps(episode_steps),
+        experiment=experiment_name(request, checked, episode_steps, task.episode_steps),
+    )
+    return sized, tuple(rest)
 
 
 def whole(word: str, text: str) -> int:

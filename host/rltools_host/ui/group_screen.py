@@ -12,6 +12,7 @@ from rltools_host.training.group_progress import (
     FAILED,
     FINISHED,
     PAUSED,
+    PRUNED,
     STARTING,
     TRAINING,
     WAITING,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 STYLES = {FINISHED: "green", TRAINING: "cyan", STARTING: "cyan", FAILED: "red", PAUSED: "yellow"}
 # What is shown first where not all lines fit.
-SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING)
+SHOWN_FIRST = (TRAINING, STARTING, FAILED, PAUSED, FINISHED, WAITING, PRUNED)
 WIDEST = 120
 LEAST_BAR, MOST_BAR = 8, 32  # with a space to both sides
 LONGEST_LABEL = 32
@@ -76,7 +77,7 @@ class PlainGroupScreen(GroupScreen):
 
 def heading(view: GroupView) -> str:
     """`pendulum-td3 on host: 10 runs, 2 at once, in runs/x`."""
-    count = f"{len(view.members)} run{'s' * (len(view.members) != 1)}"
+    count = f"{view.count} run{'s' * (view.count != 1)}"
     return f"{view.title}: {count}, {view.jobs} at once, in {view.path}"
 
 
@@ -85,7 +86,7 @@ def change_of(member: Member) -> str:
     text = f"{member.title}: {member.state}"
     if member.state == FAILED:
         return f"{text}: {member.error}"
-    if member.state in (FINISHED, PAUSED):
+    if member.state in (FINISHED, PAUSED, PRUNED):
         text += f" at step {member.step:,}"
         if math.isfinite(member.return_mean):
             text += f", return {returned(member)}"
@@ -179,6 +180,8 @@ def table(members: Sequence[Member], width: int) -> list[Text]:
     """The columns that fit: of bar, return, time and speed those come first that say most."""
     from rich.text import Text
 
+    if not members:
+        return []
     columns: list[tuple[str, list[str]]] = [
         ("seed", [str(member.seed) for member in members]),
         ("state", [member.state for member in members]),

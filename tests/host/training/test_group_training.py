@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,9 @@ class EndedRuns:
     def __init__(self, *arguments: Any) -> None:
         self._ended = arguments[-1]
 
-    def train(self, work: Iterable[tuple[Member, Job]]) -> None:
-        for member, job in work:
+    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+        while (following := next_run()) is not None:
+            member, job = following
             request = job.request
             assert member.path in (request.out, Path(request.resume or ""))
             finish_run(member.path, member.seed, request.anew, request.resume is not None)

@@ -1,0 +1,201 @@
+"""`rlt tune`: searches hyperparameters and sizes by trials, each of them an ordinary run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Annotated, Any, cast
+
+import typer
+
+from rltools_host.commands import parameters
+from rltools_host.commands.options import Json
+from rltools_host.commands.train import close, streams, task_request
+from rltools_host.errors import RltError, UsageError
+from rltools_host.gymnasium_tasks.task import is_task
+from rltools_host.hints import command_line, near_path
+from rltools_host.runs.names import is_group
+from rltools_host.training.group_plan import parse_seeds
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.trials import COMPLETE
+from rltools_host.training.tune import tune
+from rltools_host.training.tune_plan import USUAL_TRIALS, TuneRequest, named
+from rltools_host.ui.group_screen import fitted, make_group_screen
+from rltools_host.ui.table import columns
+
+MOST_SHOWN = 10  # trials
+
+
+def run(request: TuneRequest, json_output: bool = False) -> dict[str, Any]:
+    """Tunes, prints what happens and returns the keys that `--json` prints."""
+    output, stream = streams(json_output)
+    file = cast(IO[str], stream)
+    try:
+        document = tune(request, lambda view: make_group_screen(view, file))
+    except RltError as error:
+        if "trials" in error.details:
+            print("\n".join(lines(error.details, columns(file))), file=stream, flush=True)
+        raise
+    print("\n".join(lines(document, columns(file))), file=stream, flush=True)
+    close(output, document if json_output else None, document["group"])
+    return document
+
+
+def lines(document: Mapping[str, Any], width: int) -> list[str]:
+    """The best trials, and what trains with the settings of the best."""
+    trials: Sequence[Mapping[str, Any]] = document["trials"]
+    told = [each for each in trials if each["value"] is not None]
+    told = sorted(told, key=lambda each: float(each["value"]), reverse=True)
+    rows: list[tuple[str, ...]] = [("trial", "return", "", "settings")]
+    rows += [
+        (
+            f"trial {each['trial']}",
+            f"{each['value']:.1f}",
+            "" if each["state"] == COMPLETE else each["state"],
+            ", ".join(each["settings"]),
+        )
+        for each in told[:MOST_SHOWN]
+    ]
+    states = [each["state"] for each in trials]
+    counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
+    group = near_path(Path(document["group"]))
+    head = f"{len(trials)} of {document['of']} trials: {', '.join(counts)}"
+    if not told:
+        return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
+    best = document["best"]
+    shown = [head, *fitted(rows, width), ""]
+    if best is not None:
+        shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
+        shown += [f"        {document['command']}"]
+    next_line = f"  next  {command_line('report', group)}"
+    return [*shown, f"  runs  {group}", next_line, f"        {command_line('compare', group)}"]
+
+
+EXAMPLE = "tune pendulum-td3 --board host --trials 20"
+
+
+def command(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[EXPERIMENT]",
+            help="An experiment, or a task of Gymnasium's: gym:Hopper-v5, gym:FILE.py:CLASS.",
+            autocompletion=parameters.experiments,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The tuning's name in runs/; one that is there goes on. [default: a new one]",
+        ),
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Go on with this tuning.", autocompletion=parameters.runs),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help=f"Trials in all. [default: {USUAL_TRIALS}, or as it began]"),
+    ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW..HIGH|A,B",
+            help="Search this alone: a range or values; NAME alone: what is usual; repeatable.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a hyperparameter of all trials."),
+    ] = None,
+    board: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BOARD",
+            help="Where to train, as for `rlt train`.",
+            autocompletion=parameters.boards,
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(metavar="N", help="Environment steps of each run.")
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEEDS", help="Each trial's runs; its value is their mean. [default: 0]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
+    ] = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="SECONDS", help="Pause after this time."),
+    ] = None,
+    prunes: Annotated[
+        bool | None,
+        typer.Option(
+            "--prune/--no-prune",
+            help="End trials early that are worse than the median. [default: yes]",
+        ),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Database of the trials. [default: SQLite in the tuning's folder]"
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads of a run, if the board takes them.")
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For gym:…, as for `rlt train`.")
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
+    ] = True,
+    json_output: Json = False,
+) -> None:
+    """Optuna chooses each trial's settings by those before, and ends hopeless ones early. Ctrl-C
+    pauses all and says how to go on; what was killed goes on in the same way. The end says what
+    trains with the best settings.
+    """
+    task = None
+    if is_task(what):
+        task = task_request(str(what), algorithm, None, None, None, None)
+    elif algorithm is not None:
+        raise UsageError("--algorithm goes with a task of Gymnasium's: an experiment has its own")
+    out = None
+    if name is not None:
+        if resume is not None:
+            raise UsageError("--name does not go with --resume: that names the tuning already")
+        out = named(name)
+        if is_group(out):
+            out, resume = None, str(out)
+    training = TrainingRequest(
+        None if task is not None else what,
+        board,
+        steps=steps,
+        settings=tuple(settings or ()),
+        out=out,
+        resume=resume,
+        threads=threads,
+        task=task,
+    )
+    parsed = None if seeds is None else parse_seeds(seeds)
+    run(
+        TuneRequest(
+            training,
+            parsed,
+            tuple(search or ()),
+            trials,
+            jobs,
+            timeout_s,
+            prunes,
+            storage,
+            tensorboard,
+        ),
+        json_output,
+    )

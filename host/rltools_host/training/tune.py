@@ -1,0 +1,365 @@
+"""Tunes: searches hyperparameters and sizes by trials, which are the runs of a group.
+
+A trial is a variant of the group, `t<number>`, with a run for each seed; its value is the mean
+return of their last evaluations. What a run's folder says counts: its trial is told to the storage
+(training/trials.py) once all of its runs have finished, and again asked for by nobody. A run whose
+process was killed goes on from its save or starts over, and has the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import statistics
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from rltools_host.errors import (
+    DamagedFileError,
+    DiskError,
+    Interrupted,
+    LinkLostError,
+    RltError,
+    UsageError,
+)
+from rltools_host.gymnasium_tasks.task import SIZES, sizes_of
+from rltools_host.hints import command_line, near_path
+from rltools_host.interruption import Interruption
+from rltools_host.runs.contents import Tune
+from rltools_host.runs.group import SCRATCH, STORAGE_FILE, GroupFolder, RunName
+from rltools_host.runs.task import Task
+from rltools_host.training.group import (
+    MakeScreen,
+    copy_of_program,
+    group_document,
+    remove_scratch,
+    scratch_folder,
+    standing,
+)
+from rltools_host.training.group_plan import jobs_on, run_request
+from rltools_host.training.group_progress import (
+    FAILED,
+    FINISHED,
+    PRUNED,
+    WAITING,
+    GroupView,
+    Member,
+)
+from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
+from rltools_host.training.plan import Built, Plan, TrainingRequest
+from rltools_host.training.search import Dimension
+from rltools_host.training.trials import (
+    COMPLETE,
+    Trial,
+    Trials,
+)
+from rltools_host.training.trials import FAILED as HAS_FAILED
+from rltools_host.training.trials import PRUNED as WAS_PRUNED
+from rltools_host.training.tune_plan import TuneRequest, begin, go_on
+from rltools_host.training.words import resized
+
+MOST_KILLS = 20  # of one trial's processes, which might always take too much memory
+
+
+def tune(request: TuneRequest, make_screen: MakeScreen) -> dict[str, Any]:
+    """Tunes as the request says; returns the keys that `--json` prints."""
+    if request.trials is not None and request.trials < 1:
+        raise UsageError(f"--trials {request.trials}: at least 1 is needed")
+    if request.timeout_s is not None and not request.timeout_s > 0:
+        raise UsageError(f"--timeout {request.timeout_s:g}: give seconds above 0")
+    group, plan, space = go_on(request) if request.training.resume else begin(request)
+    with contextlib.closing(group), Interruption() as interruption:
+        interruption.armed = True
+        return Tuning(group, plan, space, request, interruption).tune(make_screen)
+
+
+@dataclass
+class OpenTrial:
+    """A trial that the storage has as running."""
+
+    trial: Trial
+    members: list[Member]
+    is_pruned: bool = False
+    kills: int = 0
+    waiting: deque[Member] = field(default_factory=deque)
+
+
+class Tuning:
+    """One session of tuning."""
+
+    def __init__(
+        self,
+        group: GroupFolder,
+        plan: Plan,
+        space: Sequence[Dimension],
+        request: TuneRequest,
+        interruption: Interruption,
+    ) -> None:
+        content = group.content
+        assert content.tune is not None
+        self._group, self._plan, self._interruption = group, plan, interruption
+        self._tune: Tune = content.tune
+        self._jobs = jobs_on(plan.board, plan.port, plan.threads, content.jobs)
+        place = request.storage or group.path / STORAGE_FILE
+        self._trials = Trials(place, self._tune.study, self._tune.mark, space, self._tune.prunes)
+        self._has_sizes = any(each.is_size for each in space)
+        self._timeout_s = request.timeout_s
+        self._members = [self._member(name) for name in group.run_names()]
+        self._open: dict[str, OpenTrial] = {}  # by their names
+        self._shared = TrainingRequest()
+        self._disk_error: DiskError | None = None
+
+    def _member(self, name: RunName) -> Member:
+        label = f"trial {name.variant.removeprefix('t')}"
+        return Member(name, label, self._group.path / name.folder, self._plan.steps)
+
+    def tune(self, make_screen: MakeScreen) -> dict[str, Any]:
+        """Trains what is missing of the trials; every way out leaves what can be gone on with."""
+        remove_scratch(self._group.path / SCRATCH, self._plan.program)  # of a killed command
+        self._look_at_all()
+        try:
+            with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
+                self._train_all(scratch, make_screen)
+        except KeyboardInterrupt:
+            self._update("interrupted")
+            raise self._interrupted("quit without saving the runs in training") from None
+        except RltError as error:
+            with contextlib.suppress(DiskError):
+                self._update("interrupted")
+            if isinstance(error, DiskError):
+                raise error.then(f"go on with `{self._resume_command}`") from None
+            raise
+        return self._result()
+
+    # -- trials ------------------------------------------------------------------------------------
+
+    def _look_at_all(self) -> None:
+        """What the folders say, and the storage; a head that was killed did not bring them
+        together."""
+        pruned = {
+            f"t{n}" for n, (state, _) in self._trials.finished().items() if state == WAS_PRUNED
+        }
+        for member in self._members:
+            member.look(None)
+            if member.name.variant in pruned and member.state != FINISHED:
+                member.state = PRUNED
+        for trial in self._trials.unfinished():
+            self._begin(trial)
+
+    def _begin(self, trial: Trial) -> None:
+        """Its runs are to be trained, as far as they have not finished."""
+        variants = list(self._group.metadata["variants"])
+        known = {variant["name"]: tuple(variant["settings"]) for variant in variants}
+        if known.get(trial.name, trial.settings) != trial.settings:
+            raise DamagedFileError(
+                f"{trial.label} has other settings in its storage than in {self._group.path}: "
+                "restore the one or the other, or begin a new tuning"
+            )
+        if trial.name not in known:
+            new = {"name": trial.name, "label": trial.label, "settings": list(trial.settings)}
+            self._group.update({"variants": [*variants, new]})
+            seeds = self._group.content.seeds
+            self._members += [self._member(RunName(trial.name, seed)) for seed in seeds]
+        members = [member for member in self._members if member.name.variant == trial.name]
+        opened = self._open[trial.name] = OpenTrial(trial, members)
+        for member in members:
+            member.look(None)
+            if member.state != FINISHED:
+                opened.waiting.append(member)
+        self._settle(opened)
+
+    def _next(self) -> tuple[Member, Job] | None:
+        if self._is_over():
+            return None
+        waiting = [opened for opened in self._open.values() if opened.waiting]
+        if not waiting:
+            if len(self._trials.finished()) + len(self._open) >= self._tune.trials:
+                return None
+            self._begin(self._trials.ask())
+            return self._next()
+        opened = waiting[0]
+        member = opened.waiting.popleft()
+        return member, Job(self._request_of(member, opened.trial), self._group.content.tensorboard)
+
+    def _request_of(self, member: Member, trial: Trial) -> TrainingRequest:
+        """What its process is asked for. Where sizes are searched, it builds its own program."""
+        shared = replace(self._shared, built=None) if self._has_sizes else self._shared
+        if member.state != WAITING:
+            return replace(
+                shared, experiment=None, task=None, settings=(), steps=None, resume=str(member.path)
+            )
+        settings, task = trial.settings, self._group.content.gymnasium
+        if task is not None:
+            task, settings = resized(task, settings)
+        return replace(
+            shared,
+            task=task,
+            experiment=None if task is not None else shared.experiment,
+            seed=member.seed,
+            settings=(*shared.settings, *settings),
+            out=member.path,
+            anew=member.path.is_dir(),  # what it has of a run left no checkpoint
+        )
+
+    def _reported(self, process: RunProcess) -> None:
+        """Prunes a trial that the storage finds hopeless, by the steps that all its runs have."""
+        opened = self._open[process.member.name.variant]
+        if opened.is_pruned or self._is_over():
+            return
+        each = [member.evaluations for member in opened.members]
+        steps = set.intersection(*map(set, each))
+        values = {step: statistics.fmean(one[step] for one in each) for step in steps}
+        if self._trials.report(opened.trial, values):
+            opened.is_pruned = True
+            opened.waiting.clear()
+            self._runs.signal(opened.members, signal.SIGTERM)
+
+    def _ended(self, member: Member) -> None:
+        opened = self._open[member.name.variant]
+        is_lost = member.was_killed or member.exit_code == LinkLostError.exit_code
+        if member.state == FAILED and member.exit_code == DiskError.exit_code:
+            self._disk_error = DiskError(member.error)
+            self._runs.pause("the disk is full: pausing")
+            member.look(None)
+        elif member.state == FAILED and is_lost and opened.kills < MOST_KILLS:
+            opened.kills += 1
+            member.error, member.exit_code = "", 0
+            member.look(None)
+            if not opened.is_pruned:
+                opened.waiting.append(member)
+        elif member.state != FAILED:
+            member.look(None)
+        self._settle(opened)
+
+    def _settle(self, opened: OpenTrial) -> None:
+        """Tells the storage what came of a trial, where all of it is known."""
+        members = opened.members
+        if opened.waiting or any(member.is_running for member in members):
+            return
+        if all(member.state == FINISHED for member in members):
+            value = statistics.fmean(member.return_mean for member in members)
+            self._trials.tell(opened.trial, COMPLETE, value)
+        elif any(member.state == FAILED for member in members):
+            self._trials.tell(opened.trial, HAS_FAILED)
+        elif opened.is_pruned:
+            self._trials.tell(opened.trial, WAS_PRUNED)
+            for member in members:
+                member.state = member.state if member.state == FINISHED else PRUNED
+        else:
+            return  # it was paused
+        del self._open[opened.trial.name]
+        with contextlib.suppress(DiskError):  # the runs and the storage count
+            self._update("training")
+
+    # -- training ----------------------------------------------------------------------------------
+
+    def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
+        program = copy_of_program(self._plan.program, scratch)
+        built = Built(self._plan.description, program, self._plan.sources)
+        self._shared = replace(run_request(self._group.content), built=built)
+        self._began = time.monotonic()
+        self._update("training")
+        content = self._group.content
+        view = GroupView(
+            content.title,
+            self._plan.board.name,
+            near_path(self._group.path),
+            self._members,
+            self._jobs,
+            total=self._tune.trials * len(content.seeds),
+        )
+        screen = make_screen(view)
+        self._runs = ParallelRuns(
+            self._jobs, scratch, screen, self._interruption, self._ended, self._reported
+        )
+        try:
+            self._runs.train(self._next)
+        finally:
+            screen.close()
+
+    def _is_over(self) -> bool:
+        """Whether the time is; runs in training are paused then."""
+        if self._timeout_s is None or time.monotonic() - self._began < self._timeout_s:
+            return False
+        self._runs.pause("the time is over: pausing")
+        return True
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    @property
+    def _resume_command(self) -> str:
+        storage = ["--storage", self._tune.storage] if self._tune.storage else []
+        return command_line("tune", "--resume", near_path(self._group.path), *storage)
+
+    def _update(self, state: str) -> None:
+        self._group.update({"state": state, **standing(self._group, self._members)})
+
+    def _result(self) -> dict[str, Any]:
+        finished = self._trials.finished()
+        is_complete = not self._open and len(finished) >= self._tune.trials
+        self._update("finished" if is_complete else "paused")
+        if self._disk_error is not None:
+            command = self._resume_command
+            raise self._disk_error.then(f"free some space, then go on with `{command}`")
+        if not is_complete and self._interruption.requested:
+            raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
+        return self._document()
+
+    def _interrupted(self, what: str) -> Interrupted:
+        error = Interrupted(f"{what}; go on with `{self._resume_command}`")
+        error.details = self._document() | {"resume": self._resume_command}
+        return error
+
+    def _document(self) -> dict[str, Any]:
+        finished = self._trials.finished()
+        settings = {each.name: list(each.settings) for each in self._group.variants}
+        trials: list[dict[str, Any]] = [
+            {
+                "trial": number,
+                "state": state,
+                "value": None if math.isnan(value) else value,
+                "settings": settings.get(f"t{number}", []),
+            }
+            for number, (state, value) in sorted(finished.items())
+        ]
+        complete = [each for each in trials if each["state"] == COMPLETE and each["settings"]]
+        best = max(complete, key=lambda each: float(each["value"]), default=None)
+        document = group_document(self._group, self._plan, self._members, self._jobs)
+        asked = {"of": self._tune.trials, "study": self._tune.study}
+        if best is not None:
+            best = best | {"run": str(self._group.path / f"t{best['trial']}")}
+        return {**document, **asked, "trials": trials, "best": best, "command": self._best(best)}
+
+    def _best(self, best: dict[str, Any] | None) -> str | None:
+        """What trains with the best trial's settings, to copy."""
+        if best is None:
+            return None
+        content = self._group.content
+        settings, what = tuple(best["settings"]), [content.experiment]
+        if content.gymnasium is not None:
+            task, settings = resized(content.gymnasium, settings)
+            what = [*task.words, *size_options(task)]
+        options = ["--board", content.board]
+        options += ["--steps", str(content.steps)] if content.steps else []
+        for setting in (*content.settings, *settings):
+            options += ["--set", setting]
+        return command_line("train", *what, *options)
+
+
+def size_options(task: Task) -> list[str]:
+    """Sizes that `task.words` does not name and that are not the usual ones."""
+    usual = structs.asdict(sizes_of(task.sizes.environments))
+    sizes = structs.asdict(task.sizes)
+    return [
+        word
+        for name in SIZES
+        if sizes[name] != usual[name]
+        for word in ("--set", f"{name}={sizes[name]}")
+    ]

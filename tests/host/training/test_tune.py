@@ -1,0 +1,341 @@
+"""Tunings with real runs: each trial is an ordinary run, and no finished one is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from group_calls import ENVIRONMENT, RLT, children_of, command_of, rlt
+from rltools_host import cli
+from rltools_host.errors import DamagedFileError, Interrupted, UsageError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from rltools_host.runs.listing import entries
+from rltools_host.training import tune as tune_module
+from rltools_host.training.group_progress import GroupScreen, GroupView, Member
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.trials import Trial, Trials
+from rltools_host.training.tune import tune
+from rltools_host.training.tune_plan import TuneRequest
+from training_calls import train_here
+
+pytestmark = pytest.mark.all  # Optuna is installed
+
+STEPS, EVALUATED = 400, "eval_every=100"
+SHARED: dict[str, Any] = {"steps": STEPS, "settings": (EVALUATED,)}
+
+
+def request(out: Path | None = None, **asked: Any) -> TuneRequest:
+    training = TrainingRequest("pendulum-td3", "host", out=out, **SHARED)
+    return TuneRequest(training, **{"jobs": 2, "tensorboard": False, **asked})
+
+
+def resumed(path: Path, **asked: Any) -> TuneRequest:
+    return TuneRequest(TrainingRequest(resume=str(path)), **asked)
+
+
+def stored(path: Path) -> dict[int, tuple[str, float | None]]:
+    """What SQLite has of each trial, read without Optuna: state and value."""
+    with sqlite3.connect(path / "study.db") as database:
+        tables = {name for (name,) in database.execute("select name from sqlite_master")}
+        if not {"trials", "trial_values"} <= tables:  # killed while it was made
+            return {}
+        rows = database.execute(
+            "select number, state, value from trials left join trial_values using (trial_id)"
+        )
+        return {number: (state, value) for number, state, value in rows}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    path = tmp_path_factory.mktemp("tune") / "a tuning, with 100 % odd ? characters #1"
+    return path, tune(request(path, trials=4, prunes=False), GroupScreen)
+
+
+def test_a_trial_is_a_run_that_can_be_repeated(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path, document = tuned
+    assert [each["state"] for each in document["trials"]] == ["complete"] * 4
+    runs = [RunFolder.open(path / f"t{number}/s0") for number in range(4)]
+    values = [run.content.return_mean for run in runs]
+    assert [each["value"] for each in document["trials"]] == values
+    assert stored(path) == {number: ("COMPLETE", values[number]) for number in range(4)}
+    best = document["best"]
+    assert best["value"] == max(value for value in values if value is not None)
+    words = document["command"].split()
+    assert words[1:6] == ["train", "pendulum-td3", "--board", "host", "--steps"]
+    settings = [word for word in words if "=" in word]
+    assert settings == [EVALUATED, *best["settings"]]
+    again = train_here("pendulum-td3", "host", steps=STEPS, settings=settings, out=tmp_path / "r")
+    assert again["state_sha256"] == runs[best["trial"]].content.state_sha256
+
+
+def test_commands_know_a_tuning(
+    tuned: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, _ = tuned
+    assert cli.run(["report", str(path)]) == 0
+    page = (path / "report.html").read_text()
+    assert "trial 3" in page
+    assert cli.run(["compare", str(path)]) == 0
+    assert "t3" in capsys.readouterr().out
+    (entry,) = entries(path.parent)
+    assert (entry.state, entry.is_group) == ("finished", True)
+    assert cli.run(["evaluate", str(path), "--episodes", "1"]) == 0
+    assert cli.run(["train", "--resume", str(path)]) != 0
+    assert "is a tuning: go on with" in capsys.readouterr().err
+
+
+def test_a_tuning_goes_on_to_more_trials(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path = Path(shutil.copytree(tuned[0], tmp_path / "copy"))
+    before = stored(path)
+    document = tune(resumed(path, trials=6), GroupScreen)
+    assert len(document["trials"]) == 6
+    assert {number: stored(path)[number] for number in before} == before
+    assert document["of"] == GroupFolder.open(path).metadata["tune"]["trials"] == 6
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"seeds": (1,)}, "--seeds is another there"),
+        ({"search": ("gamma=0.9..0.99",)}, "--search is another there"),
+        ({"storage": "sqlite://"}, "lie in its folder: leave --storage out"),
+        ({"prunes": True}, "--prune is another there"),
+        ({"trials": 0}, "--trials 0: at least 1 is needed"),
+        ({"timeout_s": 0.0}, "give seconds above 0"),
+    ],
+)
+def test_what_a_tuning_that_goes_on_refuses(
+    tuned: tuple[Path, dict[str, Any]], asked: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        tune(resumed(tuned[0], **asked), GroupScreen)
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("nonsense", "--storage is no URL of a database"),
+        ("postgresql://me:secret@localhost:1/x", r"postgresql://me:\*\*\*@localhost:1/x needs"),
+        ("sqlite:////nowhere/at/all.db", "cannot be used"),
+    ],
+)
+def test_a_storage_that_cannot_be_used(tmp_path: Path, url: str, sentence: str) -> None:
+    with pytest.raises((UsageError, DamagedFileError), match=sentence) as refused:
+        tune(request(tmp_path / "t", trials=1, storage=url), GroupScreen)
+    assert "secret" not in str(refused.value)
+    assert not (tmp_path / "t").exists()
+
+
+def test_trials_in_a_database_of_ones_own(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'mine.db'}"
+    document = tune(request(tmp_path / "t", trials=1, storage=url), GroupScreen)
+    assert (document["of"], len(document["trials"])) == (1, 1)
+    assert not (tmp_path / "t/study.db").exists()
+    with pytest.raises(UsageError, match=r"are in sqlite://.*: give it with --storage"):
+        tune(resumed(tmp_path / "t", trials=2), GroupScreen)
+    document = tune(resumed(tmp_path / "t", trials=2, storage=url), GroupScreen)
+    assert [each["trial"] for each in document["trials"]] == [0, 1]
+
+
+def test_a_trial_with_several_seeds_has_their_mean(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    document = tune(request(path, trials=2, seeds=(3, 4)), GroupScreen)
+    for each in document["trials"]:
+        runs = [RunFolder.open(path / f"t{each['trial']}/s{seed}").content for seed in (3, 4)]
+        assert each["value"] == pytest.approx(sum(run.return_mean or 0.0 for run in runs) / 2)
+
+
+def test_a_pruned_trial_is_a_paused_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = Trials.report
+
+    def hopeless(self: Trials, trial: Trial, values: dict[int, float]) -> bool:
+        report(self, trial, values)
+        return trial.number == 1 and len(values) > 0
+
+    monkeypatch.setattr(Trials, "report", hopeless)
+    path = tmp_path / "t"
+    training = TrainingRequest(
+        "pendulum-td3", "host", out=path, steps=20_000, settings=("eval_every=200",)
+    )
+    asked = TuneRequest(training, trials=2, jobs=1, search=("learning_rate=1e-4,1e-3",))
+    document = tune(asked, GroupScreen)
+    assert [each["state"] for each in document["trials"]] == ["complete", "pruned"]
+    assert document["best"]["trial"] == 0
+    pruned = RunFolder.open(path / "t1/s0").content
+    assert pruned.state == "paused"
+    assert (pruned.checkpoint_step or 0) < 20_000
+    assert [run["state"] for run in document["runs"]] == ["finished", "pruned"]
+    again = tune(resumed(path), GroupScreen)
+    assert again["trials"] == document["trials"]
+    assert [run["state"] for run in again["runs"]] == ["finished", "pruned"]
+
+
+def test_a_trial_whose_training_breaks_off_is_told_as_failed(tmp_path: Path) -> None:
+    """Losses that are not finite: of the settings, and no reason to end the others."""
+    training = TrainingRequest(
+        "pendulum-ppo",
+        "host",
+        out=tmp_path / "t",
+        steps=5000,
+        settings=("max_grad_norm=0", "normalise_adv=0", "adapt_rate=0"),
+    )
+    asked = TuneRequest(training, trials=2, jobs=1, search=("reward_scale=1e6,1",), prunes=False)
+    document = tune(asked, GroupScreen)
+    states = {each["settings"][0]: each["state"] for each in document["trials"]}
+    assert len(document["trials"]) == 2
+    assert set(states.values()) <= {"complete", "failed"}
+
+
+def test_a_pause_and_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressing(GroupScreen):
+        def changed(self, member: Member) -> None:
+            if member.state == "finished":
+                os.kill(os.getpid(), signal.SIGINT)
+
+    path = tmp_path / "t"
+    with pytest.raises(
+        Interrupted, match=r"paused: \d of 3 trials done; go on with .*tune --resume"
+    ):
+        tune(request(path, trials=3, jobs=1), Pressing)
+    assert GroupFolder.open(path).content.state == "paused"
+    (entry,) = entries(tmp_path)
+    assert entry.state.startswith("paused, ")
+    monkeypatch.setattr(tune_module.time, "monotonic", iter(range(0, 10**6, 100)).__next__)
+    document = tune(resumed(path, timeout_s=1.0), GroupScreen)
+    assert (document["state"], len(document["trials"]) < 3) == ("paused", True)
+    monkeypatch.undo()
+    document = tune(resumed(path), GroupScreen)
+    assert (document["state"], len(document["trials"])) == ("finished", 3)
+
+
+def test_runs_of_another_storage_are_not_taken(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path = Path(shutil.copytree(tuned[0], tmp_path / "copy"))
+    (path / "study.db").unlink()
+    metadata = json.loads((path / "group.json").read_text())
+    metadata["variants"][0]["settings"] = ["learning_rate=0.5"]
+    (path / "group.json").write_text(json.dumps(metadata))
+    with pytest.raises(DamagedFileError, match="trial 0 has other settings in its storage"):
+        tune(resumed(path), GroupScreen)
+
+
+def test_a_damaged_storage_is_one_sentence(
+    tuned: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    path = Path(shutil.copytree(tuned[0], tmp_path / "copy"))
+    (path / "study.db").write_bytes(b"no database" * 100)
+    with pytest.raises(DamagedFileError, match=r"storage .* cannot be used \(.*not a database"):
+        tune(resumed(path), GroupScreen)
+
+
+def test_sizes_are_searched_with_a_program_for_each(tmp_path: Path) -> None:
+    ended = rlt(
+        *("tune", "gym:Pendulum-v1", "--trials", "2", "--steps", "300", "--jobs", "1"),
+        *("--search", "hidden=8,16x8", "--set", "eval_every=150", "--json", "--name", "sizes"),
+        cwd=new_project(tmp_path),
+    )
+    assert ended.returncode == 0, ended.stderr
+    document = json.loads(ended.stdout.splitlines()[-1])
+    for each in document["trials"]:
+        run = RunFolder.open(tmp_path / f"runs/sizes/t{each['trial']}/s0").content
+        assert run.gymnasium is not None
+        assert f"hidden={','.join(map(str, run.gymnasium.hidden))}" in each["settings"]
+        assert run.state == "finished"
+    words = document["command"].split()[1:]
+    again = rlt(*words, "--out", "again", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    best = RunFolder.open(tmp_path / f"runs/sizes/t{document['best']['trial']}/s0").content
+    assert RunFolder.open(tmp_path / "again").content.state_sha256 == best.state_sha256
+
+
+def new_project(path: Path) -> Path:
+    (path / "rlt.toml").touch()
+    return path
+
+
+# -- kills -----------------------------------------------------------------------------------------
+
+KILLS, TRIALS = 10, 12
+
+
+def workers_of(head: int) -> Iterator[int]:
+    for child in children_of(head):
+        if "parallel_runs.py" in command_of(child):
+            yield child
+
+
+def test_no_finished_trial_is_lost_whatever_is_killed(tmp_path: Path) -> None:
+    """Ten workers and ten heads, by SIGKILL, at moments that a seed draws."""
+    path, chance = tmp_path / "t", random.Random(0)
+    start = [*RLT, "tune", "pendulum-td3", "--board", "host", "--trials", str(TRIALS)]
+    start += ["--steps", "1500", "--set", EVALUATED, "--jobs", "2", "--name", "t"]
+    project = new_project(tmp_path)
+    path = project / "runs/t"
+    killed = {"worker": 0, "head": 0}
+    known: dict[int, tuple[str, float | None]] = {}
+    while True:
+        head = subprocess.Popen(
+            start, env=ENVIRONMENT, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        begun = time.monotonic()
+        with head:
+            while head.poll() is None:
+                time.sleep(chance.uniform(0.05, 0.6))
+                workers = list(workers_of(head.pid)) if head.poll() is None else []
+                if workers and killed["worker"] < KILLS and chance.random() < 0.4:
+                    os.kill(chance.choice(workers), signal.SIGKILL)
+                    killed["worker"] += 1
+                is_old = time.monotonic() - begun > chance.uniform(2.0, 6.0)
+                if is_old and killed["head"] < KILLS and (path / "study.db").is_file():
+                    head.kill()
+                    killed["head"] += 1
+            assert head.stdout is not None
+            said = head.stdout.read().decode()
+        if (path / "study.db").is_file():
+            told = {
+                n: each for n, each in stored(path).items() if each[0] in ("COMPLETE", "PRUNED")
+            }
+            assert known.items() <= told.items(), "a trial that was told stays as it was"
+            known = told
+        assert head.returncode in (0, -signal.SIGKILL), said
+        if head.returncode == 0:
+            if set(killed.values()) == {KILLS}:
+                break
+            # It was too fast: more trials, so that there is something to kill.
+            start[start.index("--trials") + 1] = str(int(start[start.index("--trials") + 1]) + 4)
+    total = int(start[start.index("--trials") + 1])
+    found = stored(path)
+    assert sum(state in ("COMPLETE", "PRUNED") for state, _ in found.values()) == total
+    assert [
+        state for state, _ in found.values() if state not in ("COMPLETE", "PRUNED", "RUNNING")
+    ] == []
+    for number, (state, value) in found.items():
+        if state == "COMPLETE":
+            run = RunFolder.open(path / f"t{number}/s0").content
+            assert (run.state, run.return_mean) == ("finished", value)
+    assert not any(name.startswith(".") for name in os.listdir(path))
+
+
+def test_views_show_how_many_there_will_be() -> None:
+    from rltools_host.ui.group_screen import heading, picture
+
+    view = GroupView("tuning of x", "host", Path("runs/t"), [], 2, total=20)
+    assert heading(view) == "tuning of x: 20 runs, 2 at once, in runs/t"
+    assert picture(view, 80, 24).renderables
