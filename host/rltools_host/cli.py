@@ -77,9 +77,7 @@ COMMANDS = {
     "new": Command("Writes an environment, its experiment and a test, to begin with.", "new"),
     "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
     "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
-    "study": Command(
-        "Trains an experiment's variants over seeds, and draws learning curves.", "study"
-    ),
+    "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
     "tune": Command("Searches hyperparameters and sizes, by runs that are trials.", "tune"),
     "runs": Command("Lists, filters, renames and deletes runs; says what they take.", "runs"),
     "compare": Command(

@@ -20,8 +20,8 @@ from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.trials import COMPLETE
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import USUAL_TRIALS, TuneRequest, named
-from rltools_host.ui.group_screen import fitted, make_group_screen
-from rltools_host.ui.table import columns
+from rltools_host.ui.group_screen import make_group_screen
+from rltools_host.ui.table import columns, folded
 
 MOST_SHOWN = 10  # trials
 
@@ -63,7 +63,7 @@ def lines(document: Mapping[str, Any], width: int) -> list[str]:
     if not told:
         return [head if trials else "no trial has finished yet", "", f"  runs  {group}"]
     best = document["best"]
-    shown = [head, *fitted(rows, width), ""]
+    shown = [head, *(f"  {line}" for line in folded(rows, width - 2)), ""]
     if best is not None:
         shown += [f"  best  trial {best['trial']}, return {best['value']:.1f}"]
         shown += [f"        {document['command']}"]
