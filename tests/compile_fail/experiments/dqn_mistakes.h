@@ -9,7 +9,7 @@ namespace rlt {
 #if defined(RLT_CHOICES_FOR_TD3)
 struct DqnMistakes : PendulumTd3 {
   // variant: RLT_CHOICES_FOR_TD3
-  // says: the environment's actions are choices, which DQN learns and this one does not
+  // says: the environment's actions are choices, which DQN and PPO learn
   using Environment = CartPole<float>;
   using Actor = ReluMlp<float, Activation::tanh, 4, 8, 1>;
   using Critic = ReluMlp<float, Activation::identity, 5, 8, 1>;

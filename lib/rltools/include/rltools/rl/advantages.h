@@ -17,8 +17,8 @@ struct AdvantageParameters {
 // final_value(environment, step). A row whose step was lost has no advantage, and the episode is
 // cut off in the state before it. `value` (rows) is that of each row's observation, `present_value`
 // (N) that of the observations after the last step. The targets are advantage + value.
-template <class T, int S, int N, int O, int A, int C, class FinalValue>
-void compute_advantages(RolloutBuffer<T, S, N, O, A, C>& rollout,
+template <class T, int S, int N, int O, int A, int C, int M, class FinalValue>
+void compute_advantages(RolloutBuffer<T, S, N, O, A, C, M>& rollout,
                         const AdvantageParameters<T>& parameters, const T* value,
                         const T* present_value, FinalValue&& final_value) {
   const T decay = parameters.gamma * parameters.lambda;
@@ -66,8 +66,8 @@ Moments<T> moments(const T* values, int count) {
 
 // 1 - variance(target - value) / variance(target); target - value is the advantage. NaN where the
 // targets do not vary.
-template <class T, int S, int N, int O, int A, int C>
-float explained_variance(const RolloutBuffer<T, S, N, O, A, C>& rollout) {
+template <class T, int S, int N, int O, int A, int C, int M>
+float explained_variance(const RolloutBuffer<T, S, N, O, A, C, M>& rollout) {
   const T left = moments(rollout.advantage, rollout.kRows).variance;
   const T whole = moments(rollout.target, rollout.kRows).variance;
   return whole > T(0) ? static_cast<float>(T(1) - left / whole) : math::kQuietNan;

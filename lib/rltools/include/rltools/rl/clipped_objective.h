@@ -21,6 +21,23 @@ struct ClippedRows {
   std::uint32_t is_clipped[Rows];  // 1: the ratio is beyond the range
 };
 
+// Of one row: J, the slope of the loss, -J / batch_size, in log pi, and 1 where the ratio is beyond
+// the range.
+template <class T>
+struct ClippedObjective {
+  T objective, slope;
+  std::uint32_t is_clipped;
+};
+
+template <class T>
+[[gnu::always_inline]] inline ClippedObjective<T> clipped_objective(T ratio, T advantage,
+                                                                    T clip_range, T batch_size) {
+  const T plain = ratio * advantage;
+  const T bounded = math::clamp(ratio, T(1) - clip_range, T(1) + clip_range) * advantage;
+  return {math::minimum(plain, bounded), plain <= bounded ? -plain / batch_size : T(0),
+          math::absolute(ratio - T(1)) > clip_range ? 1u : 0u};
+}
+
 // How many of a tile's rows are taken at once: as many as there are lanes, or what divides them.
 constexpr int rows_at_once(int tile_rows) {
   int rows = 1;
@@ -40,17 +57,15 @@ RLT_LOOP_OVER_LANES void compute_clipped_objective(const GaussianChange<T, Actio
     const auto [log_ratio, kl] =
         gaussian_change(change, rows.action + first, rows.mean_before + first, rows.mean + first,
                         mean_slope, log_std_slope);
-    const T ratio = math::exp(log_ratio), advantage = rows.advantage[row];
-    const T plain = ratio * advantage;
-    const T bounded = math::clamp(ratio, T(1) - clip_range, T(1) + clip_range) * advantage;
-    const T slope = plain <= bounded ? -plain / batch_size : T(0);  // of the loss in log pi
+    const auto [objective, slope, is_clipped] =
+        clipped_objective(math::exp(log_ratio), rows.advantage[row], clip_range, batch_size);
     unrolled<Action>([&](int i) {
       rows.mean_gradient[first + i] = slope * mean_slope[i];
       rows.log_std_gradient[first + i] = slope * log_std_slope[i];
     });
-    rows.objective[row] = math::minimum(plain, bounded);
+    rows.objective[row] = objective;
     rows.kl[row] = kl;
-    rows.is_clipped[row] = math::absolute(ratio - T(1)) > clip_range ? 1u : 0u;
+    rows.is_clipped[row] = is_clipped;
   }
 }
 

@@ -19,6 +19,14 @@ struct LogStd {
   alignas(64) T values[Action];
 };
 
+// That of choices, which have none: for the same code, a number that stays as it is.
+template <class T>
+struct LogStd<T, 0> {
+  using Scalar = T;
+  static constexpr int kParameterCount = 0;
+  T values[1] = {};
+};
+
 // The deviations of both, as the rows of a batch need them.
 template <class T, int Action>
 struct GaussianChange {

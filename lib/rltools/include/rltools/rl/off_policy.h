@@ -32,8 +32,7 @@ struct OffPolicyContract {
                                 E::Critic::kOutputDim == 1 && E::kBatchSize % E::kTileRows == 0;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
-  static_assert(kIsContinuous,
-                "the environment's actions are choices, which DQN learns and this one does not");
+  static_assert(kIsContinuous, "the environment's actions are choices, which DQN and PPO learn");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
                 "the actor's input width differs from the environment's observation width");
   static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen + kAction>,

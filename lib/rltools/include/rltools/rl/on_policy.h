@@ -7,6 +7,7 @@
 #include "rltools/core/finite.h"
 #include "rltools/nn/mlp.h"
 #include "rltools/rl/advantages.h"
+#include "rltools/rl/categorical.h"
 #include "rltools/rl/normaliser.h"
 #include "rltools/rl/privileged.h"
 #include "rltools/rl/symmetry.h"
@@ -26,21 +27,21 @@ struct OnPolicyContract {
   static constexpr int kAction = E::Environment::kActionDim;
   static constexpr bool kScalar =
       std::is_same_v<typename E::Environment::Scalar, typename E::Scalar>;
-  static constexpr bool kIsContinuous = !kIsChosen<typename E::Environment>;
-  static constexpr bool kKept = kScalar && kIsContinuous && E::Actor::kInputDim == kObservation &&
-                                E::Actor::kOutputDim == kAction && E::Critic::kInputDim == kSeen &&
+  static constexpr int kOutput = kOutputDim<typename E::Environment>;
+  static constexpr bool kMayMirror = !kIsMirrored<E> || !kIsChosen<typename E::Environment>;
+  static constexpr bool kKept = kScalar && kMayMirror && E::Actor::kInputDim == kObservation &&
+                                E::Actor::kOutputDim == kOutput && E::Critic::kInputDim == kSeen &&
                                 E::Critic::kOutputDim == 1 &&
                                 kRolloutRows<E> % E::kBatchSize == 0 &&
                                 E::kBatchSize % E::kTileRows == 0 && SymmetryContract<E>::kKept;
   static constexpr bool kChecked = true;
   static_assert(kScalar, "the environment's Scalar differs from that of the experiment");
-  static_assert(kIsContinuous,
-                "the environment's actions are choices, which this algorithm does not learn: DQN "
-                "does");
+  static_assert(kMayMirror, "the experiment is kMirrored, and its actions are choices");
   static_assert(Size<E::Actor::kInputDim>::template kIs<kObservation>,
                 "the actor's input width differs from the environment's observation width");
-  static_assert(Size<E::Actor::kOutputDim>::template kIs<kAction>,
-                "the actor's output width differs from the environment's action width");
+  static_assert(Size<E::Actor::kOutputDim>::template kIs<kOutput>,
+                "the actor's output width differs from the environment's action width, or from the "
+                "number of choices");
   static_assert(Size<E::Critic::kInputDim>::template kIs<kSeen>,
                 "the critic's input width differs from the environment's observation width");
   static_assert(Size<E::Critic::kOutputDim>::template kIs<1>,
@@ -67,9 +68,10 @@ constexpr int kMostTruncations =
                                : (E::kRolloutSteps + E::kEpisodeSteps - 1) / E::kEpisodeSteps;
 
 template <class E>
-using OnPolicyRollout = RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
-                                      kCriticObservationDim<typename E::Environment>,
-                                      E::Environment::kActionDim, kMostTruncations<E>>;
+using OnPolicyRollout =
+    RolloutBuffer<typename E::Scalar, E::kRolloutSteps, kEnvironmentCount<E>,
+                  kCriticObservationDim<typename E::Environment>, E::Environment::kActionDim,
+                  kMostTruncations<E>, kOutputDim<typename E::Environment>>;
 
 template <class E>
 constexpr int kMostPolicyRows =
@@ -86,7 +88,8 @@ struct OnPolicyScratch : PolicyRows<typename E::Environment, kMostPolicyRows<E>>
   // A step of the environments: what they observe, the actions that they are given, and what is
   // seen at the end of an episode that nothing follows.
   Matrix<T, kEnvironments, kObservation> present;
-  Matrix<T, kEnvironments, kAction> mean, action;
+  Matrix<T, kEnvironments, kOutputDim<typename E::Environment>> mean;
+  Matrix<T, kEnvironments, kAction> action;
   Matrix<T, kEnvironments, kObservation> unused_observation;
   MlpBuffer<typename E::Actor, kEnvironments> acting_buffer;
 
@@ -136,7 +139,8 @@ bool is_consistent_algorithm(OnPolicy, const Training<E>& training) {
          (learns || training.learner.minibatches == 0);
 }
 
-// The mean of the policy, within [-1, 1]; NaN where it is not finite, as there is no such action.
+// The mean of the policy, within [-1, 1], or its most probable choices; NaN where it is not finite,
+// as there is no such action.
 template <class Device, class E, class Observation, class Action>
 void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observation& observation,
                    Action& action) {
@@ -145,7 +149,14 @@ void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observa
   MlpBuffer<typename E::Actor, 1> buffer;
   normalise_part<E::Environment::kObservationDim>(training.learner.normaliser, observation.data(),
                                                   normalised.data());
-  forward(device, training.learner.actor, normalised, action, buffer);
+  if constexpr (kIsChosen<typename E::Environment>) {
+    Matrix<T, 1, E::Actor::kOutputDim> logits;
+    forward(device, training.learner.actor, normalised, logits, buffer);
+    take_outputs<typename E::Environment>(logits.data(), action.data());
+    return;
+  } else {
+    forward(device, training.learner.actor, normalised, action, buffer);
+  }
   for (int i = 0; i < E::Environment::kActionDim; i++) {
     const T mean = action.data()[i];
     action.data()[i] = is_finite(mean) ? math::clamp(mean, T(-1), T(1)) : T(math::kQuietNan);
@@ -216,6 +227,35 @@ void compute_present_means(Device device, Training<E>& training) {
           scratch.mean, scratch.acting_buffer);
 }
 
+// Draws choices by their logits into the rollout's next rows and into scratch.action; not a number
+// where a logit is none.
+template <class Device, class E>
+void draw_choices(Device device, Training<E>& training) {
+  using T = typename E::Scalar;
+  using Environment = typename E::Environment;
+  constexpr int kAction = Environment::kActionDim, kOutput = kOutputDim<Environment>;
+  constexpr int kEnvironments = kEnvironmentCount<E>, kCount = kEnvironments * kAction;
+  auto& rollout = training.replay;
+  auto& scratch = training.scratch;
+  T* drawn = scratch.action.data();
+  fill_uniform(
+      device, {training.hyperparameters.seed, Purpose::exploration, training.learner.progress.step},
+      drawn, kCount, T(0), T(1));
+  for (int i = 0; i < kEnvironments; i++) {
+    const T* logit = scratch.mean.row(i);
+    const bool is_good = all_finite(logit, kOutput);
+    for (int k = 0; k < kAction; k++, drawn++) {
+      const int count = choice_count(Environment::kActions[k]);
+      *drawn = is_good ? static_cast<T>(draw_choice(logit, count, *drawn)) : T(math::kQuietNan);
+      logit += count;
+    }
+  }
+  T* actions = rollout.action + rollout.size * kCount;
+  T* logits = rollout.mean + rollout.size * kEnvironments * kOutput;
+  for (int i = 0; i < kCount; i++) actions[i] = scratch.action.data()[i];
+  for (int i = 0; i < kEnvironments * kOutput; i++) logits[i] = scratch.mean.data()[i];
+}
+
 // Draws actions into the rollout's next rows, and clamped into scratch.action.
 template <class Device, class E>
 void draw_actions(Device device, Training<E>& training) {
@@ -224,6 +264,7 @@ void draw_actions(Device device, Training<E>& training) {
   constexpr int kCount = kEnvironmentCount<E> * kAction;
   auto& rollout = training.replay;
   auto& scratch = training.scratch;
+  if constexpr (kIsChosen<typename E::Environment>) return draw_choices(device, training);
   T* actions = rollout.action + rollout.size * kCount;
   T* means = rollout.mean + rollout.size * kCount;
   T std[kAction];

@@ -6,14 +6,17 @@
 
 namespace rlt {
 
-// `Truncations`: how many of an environment's episodes can be cut off within the steps.
-template <class T, int Steps, int N, int ObservationDim, int ActionDim, int Truncations>
+// `Truncations`: how many of an environment's episodes can be cut off within the steps;
+// `OutputDim`: of the policy's network, which is wider where actions are choices.
+template <class T, int Steps, int N, int ObservationDim, int ActionDim, int Truncations,
+          int OutputDim = ActionDim>
 struct RolloutBuffer {
   static constexpr int kSteps = Steps;
   static constexpr int kEnvironments = N;
   static constexpr int kRows = Steps * N;
   static constexpr int kObservationDim = ObservationDim;
   static constexpr int kActionDim = ActionDim;
+  static constexpr int kOutputDim = OutputDim;
   static constexpr int kTruncations = Truncations;
 
   // How a row's step ended.
@@ -24,7 +27,7 @@ struct RolloutBuffer {
 
   T observation[kRows * ObservationDim];
   T action[kRows * ActionDim];  // as it was drawn, also beyond [-1, 1]
-  T mean[kRows * ActionDim];    // of the policy that it was drawn from
+  T mean[kRows * OutputDim];    // of the policy that it was drawn from; of choices the logits
   T reward[kRows];
   std::uint8_t ending[kRows];
   T advantage[kRows];
@@ -36,8 +39,8 @@ struct RolloutBuffer {
   std::uint32_t size;  // steps, of each environment
 };
 
-template <class T, int S, int N, int O, int A, int C>
-void clear(RolloutBuffer<T, S, N, O, A, C>& rollout) {
+template <class T, int S, int N, int O, int A, int C, int M>
+void clear(RolloutBuffer<T, S, N, O, A, C, M>& rollout) {
   const auto zero = [](auto& values) {
     for (auto& value : values) value = 0;
   };
@@ -54,8 +57,9 @@ void clear(RolloutBuffer<T, S, N, O, A, C>& rollout) {
 }
 
 // How many episodes of an environment were truncated before row step `step`.
-template <class T, int S, int N, int O, int A, int C>
-int truncations_before(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environment, int step) {
+template <class T, int S, int N, int O, int A, int C, int M>
+int truncations_before(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment,
+                       int step) {
   int count = 0;
   for (int earlier = 0; earlier < step; earlier++) {
     count += rollout.ending[earlier * N + environment] == rollout.kTruncated;
@@ -64,8 +68,8 @@ int truncations_before(const RolloutBuffer<T, S, N, O, A, C>& rollout, int envir
 }
 
 // Where the final observation of an environment's truncated episode number `truncation` lies.
-template <class T, int S, int N, int O, int A, int C>
-T* final_observation(RolloutBuffer<T, S, N, O, A, C>& rollout, int environment, int truncation) {
+template <class T, int S, int N, int O, int A, int C, int M>
+T* final_observation(RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment, int truncation) {
   return rollout.final_observation + (environment * C + truncation) * O;
 }
 
@@ -73,8 +77,8 @@ namespace detail {
 
 // Whether an environment's steps are those of episodes, of which the one under way has had
 // `episode_step`. Then no rollout has more truncations than there is room for.
-template <class T, int S, int N, int O, int A, int C>
-bool are_episodes(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environment,
+template <class T, int S, int N, int O, int A, int C, int M>
+bool are_episodes(const RolloutBuffer<T, S, N, O, A, C, M>& rollout, int environment,
                   std::uint32_t episode_step, std::uint32_t episode_steps) {
   bool has_begun = false;   // the episode, within the rollout
   std::uint32_t steps = 0;  // of it that the rollout has
@@ -98,8 +102,8 @@ bool are_episodes(const RolloutBuffer<T, S, N, O, A, C>& rollout, int environmen
 // present episodes have had episode_step[i] of `episode_steps` steps: a state from elsewhere is
 // checked with this before anything is computed from it. Where episodes may end at any step
 // (`free_episodes`: the environment truncates them) there must be room for as many truncations.
-template <class T, int S, int N, int O, int A, int C>
-bool is_consistent(const RolloutBuffer<T, S, N, O, A, C>& rollout,
+template <class T, int S, int N, int O, int A, int C, int M>
+bool is_consistent(const RolloutBuffer<T, S, N, O, A, C, M>& rollout,
                    const std::uint32_t* episode_step, std::uint32_t episode_steps,
                    bool free_episodes = false, bool may_be_lost = false) {
   if (rollout.size > static_cast<std::uint32_t>(S)) return false;

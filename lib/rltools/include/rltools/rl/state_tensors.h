@@ -101,12 +101,12 @@ void for_each_replay_tensor(ReplayBuffers<Buffer, N>& replay, Visitor&& visitor)
   for_each_replay_tensor(replay.buffer[0], visitor, N);
 }
 
-template <class T, int S, int N, int O, int A, int C, class Visitor>
-void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C>& rollout, Visitor&& visitor) {
+template <class T, int S, int N, int O, int A, int C, int M, class Visitor>
+void for_each_rollout_tensor(RolloutBuffer<T, S, N, O, A, C, M>& rollout, Visitor&& visitor) {
   constexpr int kRows = S * N;
   visit_array("rollout/observation", rollout.observation, kRows, O, visitor);
   visit_array("rollout/action", rollout.action, kRows, A, visitor);
-  visit_array("rollout/mean", rollout.mean, kRows, A, visitor);
+  visit_array("rollout/mean", rollout.mean, kRows, M, visitor);
   visit_array("rollout/reward", rollout.reward, kRows, 1, visitor);
   visit_array("rollout/ending", rollout.ending, kRows, 1, visitor);
   visit_array("rollout/advantage", rollout.advantage, kRows, 1, visitor);

@@ -8,10 +8,12 @@
 //
 // The policy is a Gaussian in each dimension of the action: its mean is the actor's output, the
 // logarithm of its standard deviation a parameter of its own. Actions are drawn without bounds; an
-// environment is given them clamped to [-1, 1].
+// environment is given them clamped to [-1, 1]. Where actions are choices, it is a categorical
+// policy, whose logits are the actor's outputs.
 //
 // An experiment that is kMirrored learns networks that compute mirrored actions for mirrored
 // observations, and the same values (rl/symmetry.h).
+// Actions: numbers choice choices
 #pragma once
 
 #include <type_traits>
@@ -20,9 +22,9 @@
 #include "rltools/nn/mlp.h"
 #include "rltools/nn/optimizer.h"
 #include "rltools/rl/batch.h"
-#include "rltools/rl/clipped_objective.h"
 #include "rltools/rl/learning_rate.h"
 #include "rltools/rl/on_policy.h"
+#include "rltools/rl/ppo_loss.h"
 #include "rltools/rl/ppo_parameters.h"
 #include "rltools/rl/state_tensors.h"
 #include "rltools/rl/symmetry.h"
@@ -47,7 +49,7 @@ struct Ppo : OnPolicy {
   // What a task of Gymnasium's learns with, which says the widths of its hidden layers.
   template <class Environment, int... Hidden>
   using TaskActor = ReluMlp<typename Environment::Scalar, Activation::identity,
-                            Environment::kObservationDim, Hidden..., Environment::kActionDim>;
+                            Environment::kObservationDim, Hidden..., kOutputDim<Environment>>;
   template <class Environment, int... Hidden>
   using TaskCritic = ReluMlp<typename Environment::Scalar, Activation::identity,
                              Environment::kObservationDim, Hidden..., 1>;
@@ -81,14 +83,14 @@ struct Ppo : OnPolicy {
   template <class E>
   struct Learner {
     using T = typename E::Scalar;
-    static constexpr int kAction = E::Environment::kActionDim;
+    using Deviations = LogStd<T, ppo::kDeviations<E>>;
     typename E::Actor actor;
     typename E::Critic critic;
-    LogStd<T, kAction> log_std;
-    T acting_log_std[kAction];  // of the policy that took the rollout's actions
+    Deviations log_std;
+    T acting_log_std[sizeof(Deviations::values) / sizeof(T)];  // of the policy that acted
     AdamState<typename E::Actor> actor_optimizer;
     AdamState<typename E::Critic> critic_optimizer;
-    AdamState<LogStd<T, kAction>> log_std_optimizer;
+    AdamState<Deviations> log_std_optimizer;
     T learning_rate;
     Normaliser<T, kCriticObservationDim<typename E::Environment>> normaliser;
     Environments<E> environments;
@@ -104,7 +106,7 @@ struct Ppo : OnPolicy {
   struct Scratch : OnPolicyScratch<E> {
     using T = typename E::Scalar;
     static constexpr int kBatch = E::kBatchSize, kTile = E::kTileRows;
-    static constexpr int kAction = E::Environment::kActionDim;
+    static constexpr int kOutput = kOutputDim<typename E::Environment>;
     static constexpr int kWidest =
         E::Actor::max_of(E::Actor::widest_hidden(), E::Critic::widest_hidden());
 
@@ -114,14 +116,14 @@ struct Ppo : OnPolicy {
     Matrix<T, kBatch, 1> target;
 
     // A tile of it.
-    Matrix<T, kTile, kAction> tile_mean, mean_gradient;
+    Matrix<T, kTile, kOutput> tile_mean, mean_gradient;
     Matrix<T, kTile, 1> value_gradient;
     MlpBuffer<typename E::Actor, kTile> actor_buffer;
     GradientBuffer<T, kTile, kWidest> gradient_buffer;
 
     typename E::Actor actor_gradient;
     typename E::Critic critic_gradient;
-    LogStd<T, kAction> log_std_gradient;
+    LogStd<T, ppo::kDeviations<E>> log_std_gradient;
   };
 };
 
@@ -137,7 +139,7 @@ void initialize_algorithm(Device device, Ppo, Training<E>& training) {
   }
   initialize_kaiming(device, learner.critic, hyper.seed, 1);
   make_symmetric(training, learner.actor, learner.critic);
-  for (int i = 0; i < E::Environment::kActionDim; i++) {
+  for (int i = 0; i < ppo::kDeviations<E>; i++) {
     learner.log_std.values[i] = learner.acting_log_std[i] = static_cast<T>(hyper.initial_log_std);
   }
   initialize(learner.actor_optimizer);
@@ -176,49 +178,6 @@ void gather_minibatch(Device device, Training<E>& training) {
   for (int i = 0; i < kBatch; i++) scratch.advantage[i] = (scratch.advantage[i] - mean) / std;
 }
 
-// What the rows of a minibatch add up to.
-template <class T>
-struct Sums {
-  T policy_loss, value_loss, kl;
-  int clipped;
-};
-
-// The policy's loss of a tile that begins at row `first` of the minibatch, from scratch.tile_mean:
-// scratch.mean_gradient, and what it adds to the gradient of log_std.
-template <class E>
-void policy_loss_of_tile(Training<E>& training,
-                         const GaussianChange<typename E::Scalar, E::Environment::kActionDim>& of,
-                         int first, Sums<typename E::Scalar>& sums) {
-  using T = typename E::Scalar;
-  constexpr int kAction = E::Environment::kActionDim;
-  constexpr int kRows = rows_at_once(E::kTileRows);
-  const T clip = static_cast<T>(training.hyperparameters.clip_range);
-  const auto& rollout = training.replay;
-  auto& scratch = training.scratch;
-  ClippedRows<T, kRows, kAction> rows;
-  for (int begin = 0; begin < E::kTileRows; begin += kRows) {
-    for (int row = 0; row < kRows; row++) {
-      const std::uint32_t from = scratch.row[first + begin + row] * kAction;
-      for (int i = 0; i < kAction; i++) {
-        rows.action[row * kAction + i] = rollout.action[from + i];
-        rows.mean_before[row * kAction + i] = rollout.mean[from + i];
-        rows.mean[row * kAction + i] = scratch.tile_mean(begin + row, i);
-      }
-      rows.advantage[row] = scratch.advantage[first + begin + row];
-    }
-    compute_clipped_objective(of, clip, static_cast<T>(E::kBatchSize), rows);
-    for (int row = 0; row < kRows; row++) {
-      for (int i = 0; i < kAction; i++) {
-        scratch.mean_gradient(begin + row, i) = rows.mean_gradient[row * kAction + i];
-        scratch.log_std_gradient.values[i] += rows.log_std_gradient[row * kAction + i];
-      }
-      sums.policy_loss -= rows.objective[row];
-      sums.kl += rows.kl[row];
-      sums.clipped += static_cast<int>(rows.is_clipped[row]);
-    }
-  }
-}
-
 // The gradients of actor, critic and log_std for the minibatch.
 template <class Device, class E>
 Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training) {
@@ -228,18 +187,19 @@ Sums<typename E::Scalar> compute_gradients(Device device, Training<E>& training)
   auto& scratch = training.scratch;
   const auto& hyper = training.hyperparameters;
   const T value_weight = static_cast<T>(hyper.value_weight);
-  const GaussianChange<T, E::Environment::kActionDim> of(learner.acting_log_std,
-                                                         learner.log_std.values);
+  const PolicyChange<E> change = policy_change(training);
   Sums<T> sums{};
   set_zero(scratch.actor_gradient);
   set_zero(scratch.critic_gradient);
-  for (T& value : scratch.log_std_gradient.values) value = -static_cast<T>(hyper.entropy_weight);
+  for (int i = 0; i < kDeviations<E>; i++) {
+    scratch.log_std_gradient.values[i] = -static_cast<T>(hyper.entropy_weight);
+  }
   for (int first = 0; first < E::kBatchSize; first += kTile) {
     normalise_rows<kTile>(device, learner.normaliser, training.replay.observation,
                           scratch.row + first, scratch.observation.data());
     const auto& seen = policy_part(device, scratch.observation, scratch);
     forward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer);
-    policy_loss_of_tile(training, of, first, sums);
+    policy_loss_of_tile(training, change, first, sums);
     backward(device, learner.actor, seen, scratch.tile_mean, scratch.actor_buffer,
              scratch.mean_gradient.data(), scratch.actor_gradient, nullptr,
              scratch.gradient_buffer);
@@ -271,7 +231,6 @@ template <class Device, class E>
 void learn(Device device, Training<E>& training, StepReport<E>& report) {
   using T = typename E::Scalar;
   constexpr T kBatch = static_cast<T>(E::kBatchSize);
-  constexpr int kAction = E::Environment::kActionDim;
   auto& learner = training.learner;
   auto& scratch = training.scratch;
   const auto& hyper = training.hyperparameters;
@@ -294,8 +253,9 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
                                static_cast<T>(hyper.adam_epsilon)};
   adam_step(device, adam, learner.actor_optimizer, scratch.actor_gradient, learner.actor);
   adam_step(device, adam, learner.critic_optimizer, scratch.critic_gradient, learner.critic);
-  T entropy = T(0), std = T(0);
-  for (const T log_std : learner.log_std.values) {
+  T entropy = sums.entropy / kBatch, std = T(0);
+  for (int i = 0; i < kDeviations<E>; i++) {
+    const T log_std = learner.log_std.values[i];
     entropy += log_std + static_cast<T>(1.4189385332046727);  // log(2 pi e) / 2
     std += math::exp(log_std);
   }
@@ -308,7 +268,7 @@ void learn(Device device, Training<E>& training, StepReport<E>& report) {
   metrics.kl = static_cast<float>(sums.kl / kBatch);
   metrics.clip_fraction = static_cast<float>(sums.clipped) / static_cast<float>(E::kBatchSize);
   metrics.learning_rate = static_cast<float>(rate);
-  metrics.action_std = static_cast<float>(std / static_cast<T>(kAction));
+  if (kDeviations<E> > 0) metrics.action_std = static_cast<float>(std / T(kDeviations<E>));
   metrics.gradient_norm = static_cast<float>(norm);
   report.finite = is_finite(sums.policy_loss) && is_finite(sums.value_loss) && is_finite(norm);
 }
@@ -322,7 +282,7 @@ void end_iteration(Training<E>& training) {
     take_in(learner.normaliser, rollout.observation, kRolloutRows<E>);
     average_over_mirrors(training, learner.normaliser);
   }
-  for (int i = 0; i < E::Environment::kActionDim; i++) {
+  for (int i = 0; i < kDeviations<E>; i++) {
     learner.acting_log_std[i] = learner.log_std.values[i];
   }
   rollout.size = 0;
@@ -352,20 +312,25 @@ StepReport<E> train_step_algorithm(Device device, Ppo, Training<E>& training) {
 // normaliser, progress, environments, rollout.
 template <class E, class Visitor>
 void for_each_state_tensor_algorithm(Ppo, Training<E>& training, Visitor&& visitor) {
-  constexpr int kAction = E::Environment::kActionDim;
+  constexpr int kCount = ppo::kDeviations<E>;
   auto& learner = training.learner;
   auto& log_std = learner.log_std_optimizer;
   for_each_tensor("actor", learner.actor, visitor);
   for_each_tensor("critic", learner.critic, visitor);
-  visit_array("log_std", learner.log_std.values, kAction, 1, visitor);
-  visit_array("acting_log_std", learner.acting_log_std, kAction, 1, visitor);
+  if constexpr (kCount > 0) {
+    visit_array("log_std", learner.log_std.values, kCount, 1, visitor);
+    visit_array("acting_log_std", learner.acting_log_std, kCount, 1, visitor);
+  }
   visit_optimizer("actor_optimizer/first_moment", "actor_optimizer/second_moment",
                   "actor_optimizer/decay_power", learner.actor_optimizer, visitor);
   visit_optimizer("critic_optimizer/first_moment", "critic_optimizer/second_moment",
                   "critic_optimizer/decay_power", learner.critic_optimizer, visitor);
-  visit_array("log_std_optimizer/first_moment", log_std.first_moment.values, kAction, 1, visitor);
-  visit_array("log_std_optimizer/second_moment", log_std.second_moment.values, kAction, 1, visitor);
-  visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
+  if constexpr (kCount > 0) {
+    visit_array("log_std_optimizer/first_moment", log_std.first_moment.values, kCount, 1, visitor);
+    visit_array("log_std_optimizer/second_moment", log_std.second_moment.values, kCount, 1,
+                visitor);
+    visit_array("log_std_optimizer/decay_power", log_std.decay_power, 2, 1, visitor);
+  }
   visit_array("learning_rate", &learner.learning_rate, 1, 1, visitor);
   for_each_normaliser_tensor(learner.normaliser, visitor);
   for_each_environment_tensor(training, visitor);

@@ -1,0 +1,228 @@
+// Categorical policies by their definition: probabilities, draws, and PPO's objective of an action
+// of two choices with its gradient. Then PPO learns such actions.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "numeric_differentiation.h"
+#include "rltools/devices/generic.h"
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/evaluation.h"
+#include "training_run.h"
+
+namespace rlt {
+
+#define MATCH_STATE(X) X(float, place)
+
+// Two choices: the first is to name the place that is seen, the second to say whether it is left.
+struct Match : EnvironmentDefaults {
+  using Scalar = float;
+  RLT_DEFINE_FIELDS(State, MATCH_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
+  static constexpr const char* kName = "match";
+  static constexpr int kObservationDim = 1, kActionDim = 2, kEpisodeSteps = 4;
+  static constexpr std::uint32_t kStepInterval_us = 1000;
+  static constexpr Channel kObservations[] = {{"place", "1", -1.0f, 1.0f}};
+  static constexpr Channel kActions[] = {choice("name", "left|middle|right"),
+                                         choice("is_left", "no|yes")};
+};
+
+inline void reset(Generic, const Match&, const Match::Parameters&, Match::State& state,
+                  RandomStream random) {
+  state.place = static_cast<float>(uniform_index(random, 0, 3)) - 1.0f;
+}
+inline StepResult<float> step(Generic, const Match&, const Match::Parameters&, Match::State& state,
+                              const float* action, RandomStream random) {
+  const float name = state.place + 1.0f, left = state.place < 0 ? 1.0f : 0.0f;
+  const float reward = (action[0] == name ? 1.0f : 0.0f) + (action[1] == left ? 1.0f : 0.0f);
+  state.place = static_cast<float>(uniform_index(random, 0, 3)) - 1.0f;
+  return {reward, false};
+}
+inline void observe(Generic, const Match&, const Match::Parameters&, const Match::State& state,
+                    float* observation, RandomStream) {
+  observation[0] = state.place;
+}
+
+struct MatchPpo {
+  static constexpr const char* kName = "match-ppo";
+  using Scalar = float;
+  using Environment = Match;
+  using Algorithm = Ppo;
+  using Actor = Ppo::TaskActor<Match, 8>;
+  using Critic = Ppo::TaskCritic<Match, 8>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 6400;
+      learning_rate = 0.01f;
+      entropy_weight = 0.001f;
+    }
+  };
+  static constexpr int kEnvironments = 8, kRolloutSteps = 16, kEpisodeSteps = 4;
+  static constexpr int kBatchSize = 32, kTileRows = 8;
+};
+
+}  // namespace rlt
+
+using namespace rlt;
+using training_run::Run;
+
+namespace {
+
+static_assert(kOutputDim<Match> == 5 && MatchPpo::Actor::kOutputDim == 5);
+
+// log pi(i) by the book.
+long double log_probability(const double* logit, int count, int i) {
+  long double sum = 0;
+  for (int k = 0; k < count; k++) sum += expl(logit[k]);
+  return logit[i] - logl(sum);
+}
+
+struct Row {
+  double action[2] = {2, 0};
+  double before[5] = {0.5, -0.25, 0.75, 0.1, 0.2};
+  double now[5] = {0.3, -0.5, 1.0, 0.4, -0.1};
+  double advantage = 1.5, clip_range = 0.75, weight = 0.25;
+  double gradient[5];
+
+  ChoiceRow<double> compute() {
+    return clipped_choices<Match>(action, before, now, advantage, clip_range, weight, 4.0,
+                                  gradient);
+  }
+  long double log_ratio() const {
+    const int first = static_cast<int>(action[0]), second = static_cast<int>(action[1]);
+    return log_probability(now, 3, first) - log_probability(before, 3, first) +
+           log_probability(now + 3, 2, second) - log_probability(before + 3, 2, second);
+  }
+  double loss_by_the_book() const {
+    const long double ratio = expl(log_ratio());
+    const long double bounded = fminl(fmaxl(ratio, 1 - clip_range), 1 + clip_range);
+    return static_cast<double>(
+        -(fminl(ratio * advantage, bounded * advantage) + weight * entropy_by_the_book()) / 4);
+  }
+  long double entropy_by_the_book() const {
+    long double sum = 0;
+    for (int i = 0; i < 5; i++) {
+      const long double p = i < 3 ? log_probability(now, 3, i) : log_probability(now + 3, 2, i - 3);
+      sum -= expl(p) * p;
+    }
+    return sum;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("probabilities add up to 1, and large logits neither overflow nor vanish") {
+  for (const float scale : {0.0f, 1.0f, 50.0f, 3e38f}) {
+    const float logit[] = {0.25f * scale, -scale, 0.5f * scale, scale};
+    float log_p[4];
+    log_softmax(logit, 4, log_p);
+    float sum = 0;
+    for (const float value : log_p) {
+      CHECK(value <= 0);
+      sum += math::exp(value);
+    }
+    CHECK(sum == doctest::Approx(1).epsilon(1e-6));
+  }
+  const double logit[] = {0.5, -1.0, 2.0};
+  double log_p[3];
+  log_softmax(logit, 3, log_p);
+  for (int i = 0; i < 3; i++) {
+    CHECK(log_p[i] == doctest::Approx(double(log_probability(logit, 3, i))).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("choices are drawn with their probabilities, by the uniform number alone") {
+  const double logit[] = {std::log(0.2), std::log(0.5), std::log(0.3)};
+  CHECK(draw_choice(logit, 3, 0.0) == 0);
+  CHECK(draw_choice(logit, 3, 0.199) == 0);
+  CHECK(draw_choice(logit, 3, 0.201) == 1);
+  CHECK(draw_choice(logit, 3, 0.699) == 1);
+  CHECK(draw_choice(logit, 3, 0.701) == 2);
+  CHECK(draw_choice(logit, 3, 0.9999999) == 2);
+  const float impossible[] = {-3e38f, 0.0f, -3e38f};
+  CHECK(draw_choice(impossible, 3, 0.0f) == 1);
+  CHECK(draw_choice(impossible, 2, 0.99999994f) == 1);
+}
+
+TEST_CASE("objective, divergence and entropy of a row are those of the definition") {
+  Row row;
+  const auto result = row.compute();
+  CHECK(result.objective ==
+        doctest::Approx(double(expl(row.log_ratio())) * row.advantage).epsilon(1e-13));
+  CHECK(result.is_clipped == 0);
+  CHECK(result.entropy == doctest::Approx(double(row.entropy_by_the_book())).epsilon(1e-13));
+  long double kl = 0;
+  for (int i = 0; i < 5; i++) {
+    const int first = i < 3 ? 0 : 3, count = i < 3 ? 3 : 2;
+    const long double before = log_probability(row.before + first, count, i - first);
+    kl += expl(before) * (before - log_probability(row.now + first, count, i - first));
+  }
+  CHECK(result.kl == doctest::Approx(double(kl)).epsilon(1e-12));
+  // What has not moved: to the last bit.
+  for (int i = 0; i < 5; i++) row.now[i] = row.before[i];
+  const auto same = row.compute();
+  CHECK(same.kl == 0);
+  CHECK(same.objective == row.advantage);
+}
+
+TEST_CASE("the gradient is that of the loss, where the ratio is within its range and beyond") {
+  struct {
+    double advantage, clip_range;
+    bool is_clipped;
+  } const cases[] = {{1.5, 0.75, false}, {-1.5, 0.75, false}, {1.5, 0.1, true}, {-1.5, 0.1, true}};
+  for (const auto& each : cases) {
+    CAPTURE(each.advantage);
+    CAPTURE(each.clip_range);
+    Row row;
+    row.advantage = each.advantage;
+    row.clip_range = each.clip_range;
+    CHECK(row.compute().is_clipped == (each.is_clipped ? 1u : 0u));
+    const std::vector<double> gradient(std::begin(row.gradient), std::end(row.gradient));
+    std::vector<double> expected;
+    for (double& logit : row.now) {
+      expected.push_back(numeric::derivative(logit, [&] { return row.loss_by_the_book(); }));
+    }
+    CHECK(numeric::relative_difference(gradient, expected) <= numeric::kTolerance);
+  }
+}
+
+TEST_CASE("PPO learns two choices at once, and tiles and checkpoints change no bit") {
+  Run<MatchPpo> run(1);
+  Run<WithTileRows<MatchPpo, 32>> tiled(1);
+  initialize(Generic{}, run.training);
+  initialize(Generic{}, tiled.training);
+  const float before = evaluate(Generic{}, run.training).mean;
+  StepReport<MatchPpo> first;
+  for (int i = 0; i < 17; i++) first = run.step(Generic{});
+  CHECK(first.metrics.kl == 0);
+  CHECK(first.metrics.clip_fraction == 0);
+  CHECK(first.metrics.entropy == doctest::Approx(std::log(3) + std::log(2)).epsilon(1e-3));
+  CHECK_FALSE(is_known(first.metrics.action_std));
+  for (int row = 0; row < 16 * 8; row++) {
+    const float* action = run.replay->action + 2 * row;
+    CHECK((action[0] == 0 || action[0] == 1 || action[0] == 2));
+    CHECK((action[1] == 0 || action[1] == 1));
+  }
+  tiled.train(Generic{}, 17);
+  CHECK(run.state() == tiled.state());
+  Run<MatchPpo> later(1);
+  initialize(Generic{}, later.training);
+  later.set_state(run.state());
+  CHECK(state_is_consistent(later.training));
+  while (!finished(run.training)) run.step(Generic{});
+  while (!finished(later.training)) later.step(Generic{});
+  CHECK(run.state() == later.state());
+  CHECK(before < 7);
+  CHECK(evaluate(Generic{}, run.training).mean == 8);  // 2 in each of 4 steps
+  const auto names = run.tensor_names();
+  for (const auto& name : names) CHECK(name.find("log_std") == std::string::npos);
+}
+
+TEST_CASE("a logit that is not finite is a fault, and no choice is made by it") {
+  Run<MatchPpo> run(2);
+  initialize(Generic{}, run.training);
+  run.learner->actor.bias(1)[4] = math::kQuietNan;
+  CHECK_FALSE(run.step(Generic{}).finite);
+  CHECK(std::isnan(evaluate(Generic{}, run.training).mean));
+}
