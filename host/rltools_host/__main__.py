@@ -45,6 +45,8 @@ def set_up_again(error: ModuleNotFoundError) -> NoReturn:
             os.execve(words[0], words, {**os.environ, SET_UP_AGAIN: "1"})
         except OSError as failure:
             damage += f", and cannot be repaired ({failure})"
+    if os.path.isdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "tree")):  # a wheel's
+        sys.exit(f"error: {damage}: pip install --force-reinstall rltools-host")
     sys.exit(f"error: {damage}: delete it, ./rlt sets it up again")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import sys
 from pathlib import Path
 
 from rltools_host.tree import TREE
@@ -24,7 +25,11 @@ def launcher() -> str:
     if called and is_launcher(called):
         name = Path(called).name
         return name if shutil.which(name) == called else called
-    if is_launcher("rlt") or not LAUNCHER.is_file():  # a package installs it in the PATH
+    if TREE.is_installed:  # its script, where the PATH finds it
+        script = Path(sys.argv[0])
+        elsewhere = script.name == "rlt" and shutil.which("rlt") != str(script.absolute())
+        return str(near_path(script.absolute())) if elsewhere else "rlt"
+    if is_launcher("rlt") or not LAUNCHER.is_file():
         return "rlt"
     path = near_path(LAUNCHER)
     return str(path) if path.is_absolute() else f"./{path}"

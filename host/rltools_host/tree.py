@@ -5,12 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+PACKAGE = Path(__file__).resolve().parent
+INSTALLED = PACKAGE / "tree"  # where a wheel puts it (pyproject.toml)
+
 
 @dataclass
 class Tree:
     """Where its parts lie; every path is absolute and free of symbolic links."""
 
     root: Path
+
+    @property
+    def is_installed(self) -> bool:
+        """From a wheel, into an environment that is the user's; it is a checkout otherwise."""
+        return self.root == INSTALLED
+
+    def file(self, name: str) -> Path:
+        """Of a name in a checkout, where the package itself lies in host/."""
+        own = f"host/{PACKAGE.name}/"
+        if self.is_installed and name.startswith(own):
+            return PACKAGE / name.removeprefix(own)
+        return self.root / name
 
     @property
     def include(self) -> Path:
@@ -50,4 +65,4 @@ class Tree:
         return self.root / ".venv"
 
 
-TREE = Tree(Path(__file__).resolve().parents[2])
+TREE = Tree(INSTALLED if INSTALLED.is_dir() else PACKAGE.parents[1])

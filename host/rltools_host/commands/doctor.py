@@ -14,6 +14,7 @@ from rltools_host.commands.options import Json, leave
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
 from rltools_host.toolchain.description import MOUNT_PTS, Tool, system_tools
+from rltools_host.tree import TREE
 from rltools_host.ui.table import columns, folded
 
 
@@ -74,7 +75,7 @@ def group_finding(group: str, purpose: str) -> Finding:
         found=installed,
         version="as locked" if installed else "",
         needed_for=purpose,
-        how_to_get="installed when it is needed",
+        how_to_get=tools.pip_line(group) if TREE.is_installed else "installed when it is needed",
         optional=True,
     )
 

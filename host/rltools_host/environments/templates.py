@@ -182,7 +182,7 @@ def write_experiment(name: str, files: Mapping[str, str]) -> list[Path]:
 
 
 def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Path]:
-    """A new one, with its first experiment; UsageError where there is one."""
-    if experiments.header_of(name).is_file():
+    """A new one, with its first experiment; UsageError where the name is taken, or there is one."""
+    if (TREE.experiments / f"{file_of(name)}.h").is_file():
         raise UsageError(f"there is an experiment {name} already: choose another name")
     return write({**project_files(name), **files}, folder)

@@ -30,7 +30,7 @@ FILES = (
     "host/requirements/mujoco.txt",  # which version is compiled with
     *(
         f"host/rltools_host/{name}.py"
-        for name in ("__init__", "errors", "files", "project", "tree")
+        for name in ("__init__", "errors", "files", "hints", "project", "tree")
     ),
 )
 BLOCK = 512
@@ -51,7 +51,7 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
     A project's files are among the tree's, in the place of those of the same name.
     """
     project, tree = tree or PROJECT.root, tree or TREE.root
-    files = {name: tree / name for name in source_files(tree)}
+    files = {name: place_of(tree, name) for name in source_files(tree)}
     if project != tree:
         own = (MARKER, *files_in(project, OWN_FOLDERS))
         files.update({name: project / name for name in own})
@@ -64,22 +64,27 @@ def read_sources(tree: Path | None = None, generated: Sequence[str] = ()) -> Sou
 
 def source_files(tree: Path) -> list[str]:
     """Relative to the tree, in order."""
-    names = [name for name in FILES if (tree / name).is_file()]
+    names = [name for name in FILES if place_of(tree, name).is_file()]
     return sorted([*names, *files_in(tree, (*FOLDERS, *OWN_FOLDERS))])
 
 
+def place_of(tree: Path, name: str) -> Path:
+    return TREE.file(name) if tree == TREE.root else tree / name
+
+
 def files_in(root: Path, folders: Sequence[str]) -> list[str]:
-    present = [folder for folder in folders if (root / folder).is_dir()]
-    return [name for folder in present for name in files_below(str(root), folder)]
+    present = [folder for folder in folders if place_of(root, folder).is_dir()]
+    return [name for folder in present for name in files_below(str(place_of(root, folder)), folder)]
 
 
-def files_below(tree: str, folder: str) -> Iterator[str]:
-    with os.scandir(f"{tree}/{folder}") as entries:
+def files_below(place: str, folder: str) -> Iterator[str]:
+    """The folder lies at that place."""
+    with os.scandir(place) as entries:
         for entry in entries:
             if entry.name.startswith(".") or entry.name == "__pycache__":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield from files_below(tree, f"{folder}/{entry.name}")
+                yield from files_below(entry.path, f"{folder}/{entry.name}")
             elif entry.is_file():
                 yield f"{folder}/{entry.name}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -55,7 +56,7 @@ class Tool:
 
     def stand_in_path(self) -> str | None:
         """Where its packages are installed."""
-        installed = bool(self.group) and group_stamp(self.group).is_file()
+        installed = bool(self.group) and group_is_there(self.group)
         return str(TREE.root / self.stand_in) if installed else None
 
 
@@ -80,6 +81,30 @@ MOUNT_PTS = f"mount -t devpts devpts {PTS.name}"  # as root
 def group_stamp(group: str) -> Path:
     """A copy of the lock file that was installed; the launcher compares it with the present one."""
     return TREE.virtual_environment / f"rlt-{group}.txt"
+
+
+# The module by which a group of Python packages is known where the user has installed it.
+MODULES = {
+    "default": "typer",
+    "test": "pytest",
+    "lint": "ruff",
+    "platformio": "platformio",
+    "crazyflie": "cflib",
+    "fit": "scipy",
+    "onnx": "onnxruntime",
+    "esp-idf": "idf_component_manager",
+    "mujoco": "mujoco",
+    "tune": "optuna",
+    "ray": "ray",
+    "zig": "ziglang",
+}
+
+
+def group_is_there(group: str) -> bool:
+    """Of whatever version: a checkout's own environment has a stamp, a user's has the packages."""
+    if TREE.is_installed:
+        return importlib.util.find_spec(MODULES[group]) is not None
+    return group_stamp(group).is_file()
 
 
 @dataclass(frozen=True)

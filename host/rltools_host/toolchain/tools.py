@@ -18,7 +18,15 @@ from functools import cache
 from pathlib import Path
 
 from rltools_host.errors import MissingToolError
-from rltools_host.toolchain.description import MOUNT_PTS, PTS, Tool, group_stamp, system_tools
+from rltools_host.toolchain.description import (
+    MODULES,
+    MOUNT_PTS,
+    PTS,
+    Tool,
+    group_is_there,
+    group_stamp,
+    system_tools,
+)
 from rltools_host.tree import TREE
 
 GROUPS = {
@@ -36,6 +44,14 @@ GROUPS = {
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
+}
+DISTRIBUTION = "rltools-host"
+EXTRAS = {  # of the wheel, with the packages of a group
+    **{
+        group: group
+        for group in ("crazyflie", "fit", "mujoco", "onnx", "platformio", "ray", "tune")
+    },
+    "zig": "compiler",
 }
 FIRST_LINK = "Zig's C++ library, once: about 70 s of a processor"
 PRESENT_WITHOUT_LOCK = {
@@ -92,7 +108,8 @@ def require(*names: str) -> None:
     """Makes sure that system tools are there: installs them where allowed, or what stands in for
     them, or says how."""
     for tool in missing_tools(names):
-        if tool.group and (tool.is_hidden or apt_prefix() is None):
+        may_install = not TREE.is_installed or group_is_there(tool.group)
+        if tool.group and may_install and (tool.is_hidden or apt_prefix() is None):
             install_stand_in(tool)
     if missing := missing_tools(names):
         install_packages(missing)
@@ -154,6 +171,12 @@ def how_to_get(missing: Sequence[Tool]) -> str:
     clauses = (
         [f"no {PTS.name} for {PTS.needed_for}: as root, {MOUNT_PTS}"] if PTS in missing else []
     )
+    if TREE.is_installed:
+        clauses += [
+            f"no {tool.name}: {pip_line(tool.group)}, or what follows"
+            for tool in missing
+            if tool.group
+        ]
     if packages := [tool.package for tool in missing if tool.package]:
         what = ", ".join(tool.name for tool in missing if tool.package)
         if shutil.which("apt-get") is None:
@@ -255,6 +278,8 @@ def group_requirements(group: str) -> bytes:
 
 
 def group_is_installed(group: str) -> bool:
+    if TREE.is_installed:
+        return group_is_there(group)
     stamp = group_stamp(group)
     return stamp.is_file() and stamp.read_bytes() == group_requirements(group)
 
@@ -308,8 +333,18 @@ def ensurepip_exists() -> bool:
 
 def ensure_group(group: str) -> None:
     """Installs a locked group of Python packages into .venv, where it is not there as locked."""
-    if not group_is_installed(group):
-        set_up(group)
+    if group_is_installed(group):
+        return
+    if TREE.is_installed:
+        raise MissingToolError(f"{group} is not installed in {sys.prefix}: {pip_line(group)}")
+    set_up(group)
+
+
+def pip_line(group: str) -> str:
+    """What to type where the environment is the user's."""
+    if group in EXTRAS:
+        return f"pip install '{DISTRIBUTION}[{EXTRAS[group]}]'"
+    return f"pip install {MODULES[group].replace('_', '-')}"
 
 
 def set_up(group: str = "default") -> None:

@@ -1,0 +1,171 @@
+"""The wheel, where nothing of the checkout is to be found: installed, a project, the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from rltools_host.project import VARIABLE
+from rltools_host.toolchain import tools
+from rltools_host.toolchain.description import MODULES
+from rltools_host.tree import TREE
+
+HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
+PROGRAMS = (  # of a machine without a compiler
+    *("bash", "sh", "env", "nice", "cat", "ls", "dirname", "basename", "grep", "sed", "mkdir"),
+    *("mv", "rm", "uname", "readlink", "chmod"),
+)
+FOREIGN = ("PYTHONPATH", VARIABLE, "RLT_COMMAND", "VIRTUAL_ENV", "RLT_CXX")
+
+
+class Machine:
+    """A virtual environment of the user's, with the wheel in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if k not in FOREIGN}
+        self.environment |= {"TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def call(self, *words: str | Path, folder: Path | None = None, code: int = 0) -> str:
+        result = subprocess.run(
+            [str(word) for word in words],
+            cwd=folder or self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=900,
+        )
+        assert result.returncode == code, (words, result.stdout, result.stderr)
+        return result.stdout if code == 0 else result.stderr
+
+    def program(self, name: str) -> Path:
+        return self.folder / "v" / "bin" / name
+
+    def install(self, what: str) -> None:
+        interpreter = os.path.realpath(sys.executable)
+        self.call(interpreter, "-I", "-m", "venv", "v")
+        self.call(self.program("python"), "-m", "pip", "install", "--quiet", what)
+
+    def tree(self) -> Path:
+        (found,) = (self.folder / "v").glob("lib/python3*/site-packages/rltools_host/tree")
+        return found
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "-w",
+        folder,
+        TREE.root,
+    ]
+    subprocess.run(list(map(str, command)), check=True, timeout=280)
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+def listing(root: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(root)): path.stat().st_mtime_ns
+        for path in root.rglob("*")
+        if "__pycache__" not in path.parts
+    }
+
+
+@pytest.mark.all
+@pytest.mark.timeout(1200)
+def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
+    wheel: Path, tmp_path: Path
+) -> None:
+    machine = Machine(tmp_path)
+    machine.install(str(wheel))
+    rlt, tree = machine.program("rlt"), machine.tree()
+    before = listing(tree)
+    assert not (tree / "rlt.toml").exists()
+    outside = machine.call(rlt, "train", "pendulum-td3", "--board", "host", code=2)
+    assert outside.startswith(f"error: {tmp_path} is in no project: `rlt new --project DIR` writes")
+    assert "next  cd my-robot\n" in machine.call(rlt, "new", "--project", "my-robot")
+    project = tmp_path / "my-robot"
+    words = ["train", "pendulum-td3", "--board", "host", "--steps", "300", "--json"]
+    trained = json.loads(machine.call(rlt, *words, folder=project).splitlines()[-1])
+    assert trained["state_sha256"] == HASH_OF_300_STEPS
+    # What a stranger does with it: three seeds of the project's own, a report, and its tests.
+    machine.call(rlt, "train", "my-robot", "--board", "host", "--seeds", "0-2", folder=project)
+    machine.call(rlt, "report", "latest", folder=project)
+    assert "nothing is wrong" in machine.call(rlt, "check", "my-robot", folder=project)
+    exported = ["export", trained["run"], "--to", "arduino"]
+    assert "wrote" in machine.call(rlt, *exported, folder=project)
+    refused = machine.call(rlt, "train", "ant-ppo", "--board", "host", folder=project, code=4)
+    assert "pip install 'rltools-host[mujoco]'" in refused
+    made = "import rlt; print(rlt.make('MyRobot-v0', num_envs=2).reset(seed=0)[0].shape)"
+    assert machine.call(machine.program("python"), "-c", made, folder=project) == "(2, 2)\n"
+    # As in CI: what the project's workflow runs, with the wheel in wheels/.
+    shutil.copytree(wheel.parent, project / "wheels")
+    workflow = (project / ".github" / "workflows" / "test.yml").read_text()
+    install, test = re.findall(r"- run: (.*)", workflow)
+    requirements = project / "requirements.txt"
+    requirements.write_text(requirements.read_text().replace("[compiler]", ""))  # 100 MB
+    machine.environment["PATH"] = f"{machine.program('rlt').parent}:{machine.environment['PATH']}"
+    machine.call("sh", "-c", install, folder=project)
+    assert "1 passed, 0 failed" in machine.call("sh", "-c", test, folder=project)
+    assert listing(tree) == before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_without_a_compiler_ziglang_compiles(wheel: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in PROGRAMS:
+        (programs / name).symlink_to(str(shutil.which(name)))
+    machine = Machine(tmp_path)
+    machine.environment |= {"PATH": str(programs), "HOME": str(tmp_path)}
+    machine.install(f"{wheel}[compiler]")
+    rlt = machine.program("rlt")
+    machine.call(rlt, "new", "--project", "my-robot")
+    words = ["train", "pendulum-td3", "--board", "host", "--steps", "300", "--json"]
+    trained = machine.call(rlt, *words, folder=tmp_path / "my-robot").splitlines()[-1]
+    assert json.loads(trained)["state_sha256"] == HASH_OF_300_STEPS
+
+
+def test_extras_are_the_groups_of_the_checkout() -> None:
+    """Written twice in pyproject.toml, as no standard lets one name the other."""
+    document = tomllib.loads((TREE.root / "pyproject.toml").read_text())
+    extras, groups = document["project"]["optional-dependencies"], document["dependency-groups"]
+    assert {group: groups[group] for group in tools.EXTRAS} == {
+        group: extras[extra] for group, extra in tools.EXTRAS.items()
+    }
+    assert set(extras) == set(tools.EXTRAS.values())
+    of_the_checkout = {"test", "lint", "esp-idf"}  # its tests, and what it packs for others
+    assert set(groups) == {*tools.EXTRAS, *of_the_checkout}
+    assert set(MODULES) == {*tools.GROUPS, *tools.STAND_INS}
+
+
+def test_the_wheel_has_what_is_compiled() -> None:
+    """Every file of the tree's folders that git has; what lies beside them may be left out."""
+    document = tomllib.loads((TREE.root / "pyproject.toml").read_text())
+    included = document["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert all(target == f"rltools_host/tree/{source}" for source, target in included.items())
+    listed = subprocess.run(
+        ["git", "-C", str(TREE.root), "ls-files"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    left_out = {
+        name.split("/")[0]
+        for name in listed
+        if "/" in name and not any(name == own or name.startswith(f"{own}/") for own in included)
+    }
+    assert left_out == {".ci", "docs", "examples", "host", "peers", "tests"}
