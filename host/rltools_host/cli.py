@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import re
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -29,6 +28,7 @@ from rltools_host.ui.output import (
     Output,
     drop_output,
     open_missing_streams,
+    output_can_be_full,
     take_any_text,
     without_commands,
 )
@@ -248,6 +248,9 @@ def top(
         bool,
         typer.Option("--version", callback=print_version, is_eager=True, help="Show the version."),
     ] = False,
+    _yes: Annotated[
+        bool, typer.Option("--yes", help="Set up .venv, at the first start, without a question.")
+    ] = False,
 ) -> None:
     pass
 
@@ -289,15 +292,6 @@ def deliver(code: int) -> int:
     except OSError:
         drop_output(sys.stderr)
     return code
-
-
-def output_can_be_full() -> bool:
-    """Whether standard output is on a disk: a pipe and a terminal are never full."""
-    try:
-        mode = os.fstat(sys.stdout.fileno()).st_mode
-        return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not sys.stdout.isatty())
-    except (OSError, ValueError):
-        return False
 
 
 def output_lost(error: OSError) -> int:

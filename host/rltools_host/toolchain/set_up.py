@@ -15,13 +15,17 @@ sys.path.insert(0, path.abspath(path.join(path.dirname(__file__), "../..")))
 import signal
 
 from rltools_host.errors import Interrupted, RltError
-from rltools_host.toolchain import tools
+from rltools_host.toolchain import downloads, tools
 
 
 def main() -> int:
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+        is_new = not tools.environment_python().exists()
+        if is_new and not downloads.is_agreed(sys.argv[1:]):
+            print("nothing was installed", file=sys.stderr)
+            return 1
         tools.set_up()
     except RltError as error:
         print(f"error: {error}", file=sys.stderr)

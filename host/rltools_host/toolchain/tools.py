@@ -27,6 +27,7 @@ from rltools_host.toolchain.description import (
     group_stamp,
     system_tools,
 )
+from rltools_host.toolchain.downloads import group_note, packages_note
 from rltools_host.tree import TREE
 
 GROUPS = {
@@ -40,7 +41,7 @@ GROUPS = {
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
     "tune": "Optuna, which searches hyperparameters",
-    "ray": "Ray, for `rlt tune --ray`: 75 MB to fetch",
+    "ray": "Ray, for `rlt tune --ray`",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
@@ -197,10 +198,11 @@ def install_packages(missing: Sequence[Tool]) -> None:
     if prefix is None or PTS in missing:
         raise MissingToolError(how_to_get(missing))
     packages = " ".join(tool.package for tool in missing)
-    print(f"Installing {packages} (apt-get)", file=sys.stderr, flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages.split(), "-qq"]
     run_quietly([*prefix, "apt-get", "update", "-qq"], environment)
+    note = packages_note(command, environment)
+    print(f"Installing {packages} (apt-get){note}", file=sys.stderr, flush=True)
     result = run_quietly([*prefix, *command], environment)
     if result.returncode != 0:
         sys.stderr.write(result.stdout)
@@ -357,7 +359,7 @@ def set_up(group: str = "default") -> None:
 
 def install_group(group: str, lock: int) -> None:
     print(
-        f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}",
+        f"Installing Python packages: {(GROUPS | STAND_INS).get(group, group)}{group_note(group)}",
         file=sys.stderr,
         flush=True,
     )

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import IO, TextIO
@@ -85,6 +86,15 @@ def bytes_or_escapes(error: UnicodeError) -> tuple[str | bytes, int]:
         return codecs.lookup_error("surrogateescape")(error)
     except UnicodeEncodeError:
         return codecs.backslashreplace_errors(error)
+
+
+def output_can_be_full() -> bool:
+    """Whether standard output is on a disk: a pipe and a terminal are never full."""
+    try:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+        return stat.S_ISREG(mode) or (stat.S_ISCHR(mode) and not sys.stdout.isatty())
+    except (OSError, ValueError):
+        return False
 
 
 def without_commands(text: str) -> str:

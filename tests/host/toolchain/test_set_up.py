@@ -16,6 +16,7 @@ import pytest
 
 from rltools_host.errors import MissingToolError
 from rltools_host.toolchain import tools
+from rltools_host.toolchain.downloads import group_note
 from rltools_host.tree import TREE, Tree
 from tree_copies import copy_of_tree
 from waiting import wait_for
@@ -202,7 +203,7 @@ def needy_tree(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tree
 
 
-INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}\n"
+INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}{group_note('default')}\n"
 
 
 def ended(tree: Path, *words: str) -> tuple[int, str, str]:

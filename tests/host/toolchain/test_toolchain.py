@@ -168,6 +168,13 @@ def test_failed_installation_is_one_sentence_and_is_repeated(tree: Path) -> None
         assert "Traceback" not in result.stderr
 
 
+# What apt-get says of two packages.
+URIS = (
+    "'http://deb.example.org/pool/g.deb' g_12.2.0-14_amd64.deb 3600000 SHA256:ab\n"
+    "'http://deb.example.org/pool/l%2b.deb' l_1_amd64.deb 123456 SHA256:cd"
+)
+
+
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with an apt-get that notes its calls and installs one tool, for an ordinary user."""
@@ -176,6 +183,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script(
         bin_directory / "apt-get",
         f'echo "$@" >> {tmp_path}/apt\n'
+        f'case "$*" in *--print-uris) echo "{URIS}"; exit;; esac\n'
         f'case "$1" in install) mv {bin_directory}/some-compiler.installed '
         f"{bin_directory}/some-compiler;; esac",
     )
@@ -289,9 +297,10 @@ def test_apt_runs_with_sudo_that_asks_nothing(
     tools.require("some-compiler")
     assert (machine / "apt").read_text().splitlines() == [
         "update -qq",
+        "install -y --no-install-recommends some-package -qq --print-uris",
         "install -y --no-install-recommends some-package -qq",
     ]
-    assert capsys.readouterr().err == "Installing some-package (apt-get)\n"
+    assert capsys.readouterr().err == "Installing some-package (apt-get): 3.7 MB to fetch\n"
     tools.require("some-compiler")
     assert capsys.readouterr().err == ""
 

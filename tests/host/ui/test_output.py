@@ -79,7 +79,7 @@ def test_streams_that_are_closed_or_full(redirection: str, tmp_path: Path) -> No
     assert (result.returncode, result.stderr) == (0, "")
     saved(run, "finished")
     files = [path for path in run.rglob("*") if path.is_file()]
-    assert len(files) == 6
+    assert len(files) == 7
     assert not any(b"steps/s" in path.read_bytes() for path in files if "sources" not in path.name)
 
 
