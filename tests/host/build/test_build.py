@@ -486,27 +486,6 @@ def test_presets_build_what_the_command_line_builds() -> None:
         assert chosen[board]["RLT_BOARD"] == board
 
 
-def test_core_is_a_library_of_its_own(tmp_path: Path) -> None:
-    """Another CMake project takes lib/rltools in and compiles against it, with its own flags."""
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.20)\nproject(consumer LANGUAGES CXX)\n"
-        f'add_subdirectory("{TREE.root / "lib/rltools"}" rltools)\n'
-        "add_executable(consumer main.cpp)\n"
-        "target_link_libraries(consumer PRIVATE rltools::rltools)\n"
-    )
-    (tmp_path / "main.cpp").write_text(
-        '#include "rltools/devices/generic.h"\n#include "rltools/rl/algorithms/td3.h"\n'
-        "int main() { return rlt::math::floor(0.5f) == 0.0f ? 0 : 1; }\n"
-    )
-    cmake, ninja = tools.program("cmake"), tools.program("ninja")
-    directory = tmp_path / "build"
-    configure = [cmake, "-S", tmp_path, "-B", directory, "-G", "Ninja"]
-    configure.append(f"-DCMAKE_MAKE_PROGRAM={ninja}")
-    subprocess.run(configure, check=True, capture_output=True)
-    subprocess.run([cmake, "--build", directory], check=True, capture_output=True)
-    subprocess.run([directory / "consumer"], check=True)
-
-
 def test_manifests_of_the_core_name_the_same_version() -> None:
     folder = TREE.root / "lib/rltools"
     version = json.loads((folder / "library.json").read_text())["version"]
