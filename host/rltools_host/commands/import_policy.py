@@ -11,6 +11,7 @@ import typer
 
 from rltools_host.commands.options import Json
 from rltools_host.errors import UsageError, near_matches
+from rltools_host.foreign.faults import Finding
 from rltools_host.foreign.network import VALUES
 from rltools_host.foreign.run import Imported, ImportRequest, read_policy, save
 from rltools_host.foreign.state_dicts import Given
@@ -30,8 +31,22 @@ def lines_of(imported: Imported) -> list[str]:
     ]
 
 
-def document_of(imported: Imported, folder: RunFolder) -> dict[str, object]:
+def document_of(
+    imported: Imported, folder: RunFolder, finding: Finding | None
+) -> dict[str, object]:
     image = imported.image
+    flown: dict[str, object] = {}
+    if finding is not None:
+        fault = finding.fault
+        flown = {
+            "return_mean": float(finding.returns.mean()),
+            "return_std": float(finding.returns.std()),
+            "idle_return": finding.idle,
+            "hypotheses": finding.tried,
+            "fault": None if fault is None else fault.meaning,
+            "remedy": None if fault is None else fault.remedy,
+            "restored_return": None if fault is None else finding.restored,
+        }
     return {
         "run": str(folder.path),
         "library": imported.policy.library,
@@ -43,6 +58,7 @@ def document_of(imported: Imported, folder: RunFolder) -> dict[str, object]:
             for each in imported.proofs
         ],
         "notes": list(imported.notes),
+        **flown,
     }
 
 
@@ -63,13 +79,17 @@ def activation(option: str, name: str | None) -> str | None:
 def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     """Reads, proves, saves and prints."""
     imported = read_policy(request)
+    finding = imported.fly()
     folder = save(imported)
     for note in imported.notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
-        print(json.dumps(document_of(imported, folder)))
+        print(json.dumps(document_of(imported, folder, finding)))
     else:
-        print("\n".join(lines_of(imported)))
+        lines = lines_of(imported)
+        if finding is not None:
+            lines += [f"  {line}" for line in finding.lines(imported.place.name)]
+        print("\n".join(lines))
         print(f"run {near_path(folder.path)}: next, {next_step(imported, folder)}")
     return folder
 
@@ -110,6 +130,24 @@ def command(
             help="The file's actions are in these units, or stand for these ranges.",
         ),
     ] = None,
+    correct: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            help="What the policy means otherwise, as attitude:xyzw; can be given again.",
+        ),
+    ] = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(metavar="HZ", help="The rate that the policy was trained at, to compare."),
+    ] = None,
+    fly: Annotated[
+        bool,
+        typer.Option(
+            "--fly/--no-fly",
+            help="With an environment: fly it, and name the likely fault if it does badly.",
+        ),
+    ] = True,
     recorded: Annotated[
         Path | None,
         typer.Option(
@@ -129,6 +167,16 @@ def command(
         activation("--output-activation", output_activation),
     )
     request = ImportRequest(
-        file, contract, environment, normaliser, recorded, given, actions, output
+        file,
+        contract,
+        environment,
+        normaliser,
+        recorded,
+        given,
+        tuple(correct or ()),
+        rate,
+        fly,
+        actions,
+        output,
     )
     run(request, json_output)

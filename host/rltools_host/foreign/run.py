@@ -12,7 +12,9 @@ from typing import Any
 from rltools_host import clock
 from rltools_host.errors import UsageError
 from rltools_host.foreign import proof
-from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages
+from rltools_host.foreign.corrections import corrected, corrections_of
+from rltools_host.foreign.faults import Finding, Search
+from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages, trimmed
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
@@ -26,6 +28,7 @@ from rltools_host.runs.saves import POLICY_FILE
 from rltools_host.runs.task import short
 
 NOTHING_GIVEN = Given()
+SAME_RATE = 0.01  # of a rate
 LONGEST_STEM = 40  # of a file's name, in the run's
 
 
@@ -39,6 +42,9 @@ class ImportRequest:
     normaliser: Path | None = None
     recorded: Path | None = None
     given: Given = NOTHING_GIVEN
+    corrections: tuple[str, ...] = ()  # words of foreign/corrections.py
+    rate_hz: float | None = None  # that the policy was trained at
+    flies: bool = True  # where there is an environment
     actions: str | None = None  # proof.SAME, proof.SCALED, or what the file says
     output: Path | None = None
 
@@ -54,6 +60,12 @@ class Imported:
     image: PolicyImage
     proofs: tuple[proof.Proof, ...]
     notes: tuple[str, ...]
+
+    def fly(self) -> Finding | None:
+        """What the policy does in its environment, where it has one."""
+        if self.place.task is None or not self.request.flies:
+            return None
+        return Search(self.image, self.place).run()
 
 
 def read_policy(request: ImportRequest) -> Imported:
@@ -80,16 +92,34 @@ def read_policy(request: ImportRequest) -> Imported:
         place = place_of_contract(request.contract)
     else:
         place = place_of_environment(str(request.environment), policy)
+    require_rate(request.rate_hz or rate_of(policy), place)
     stages = proof.normalised_stages(policy, place.contract, request.actions)
+    corrections = corrections_of(request.corrections, place.contract)
+    stages = trimmed(corrected(stages, corrections))
     image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest())
     image.verify()
     proofs = [proof.prove(image, stages)]
-    if policy.reference is not None:
+    if policy.reference is not None and not corrections:
         proofs.append(proof.prove_by_library(image, policy, place.contract, request.actions))
     if request.recorded is not None:
         proofs.append(proof.prove_recorded(image, stages, request.recorded, place.contract))
     notes = (*policy.notes, *proof.other_ranges(policy, place.contract))
     return Imported(request, policy, place, tuple(stages), image, tuple(proofs), notes)
+
+
+def rate_of(policy: ForeignPolicy) -> float | None:
+    """In Hz, where the file states it."""
+    return None if policy.step_interval_us is None else 1e6 / policy.step_interval_us
+
+
+def require_rate(rate_hz: float | None, place: Place) -> None:
+    """UsageError where the policy was trained at another rate than that of the place."""
+    here = 1e6 / place.contract.step_interval_us
+    if rate_hz is not None and not abs(rate_hz / here - 1) <= SAME_RATE:
+        raise UsageError(
+            f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
+            "place of its rate"
+        )
 
 
 def with_normaliser(policy: ForeignPolicy, path: Path, content: bytes) -> ForeignPolicy:
@@ -157,6 +187,7 @@ def metadata_of(imported: Imported) -> dict[str, Any]:
             "observations": last.count,
             "difference": last.difference,
             "expected_return": policy.expected_return,
+            "corrections": list(imported.request.corrections),
         },
         **({"gymnasium": place.task.document()} if place.task is not None else {}),
     }

@@ -33,6 +33,7 @@ LAYER = re.compile(r"(.*)\.weight")
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
 SKRL_EPSILON, SKRL_CLIP = 1e-8, 5.0
 RSL_RL_EPSILON = 1e-2
+UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
 MOST_NAMES = 6  # that a sentence shows
 
 
@@ -111,6 +112,11 @@ def standardised(mean: Array, std: Array, clip: float | None) -> list[Stage]:
     mean, std = np.ravel(mean), np.ravel(std)
     if mean.shape != std.shape or not (std > 0).all():
         raise UnreadableError("its normaliser's mean and deviation do not fit together")
+    if not mean.any() and np.abs(std - 1.0).max() <= UNSEEN:
+        raise UnreadableError(
+            "its normaliser has seen nothing, its means are 0 and its deviations 1: save the "
+            "policy with the normaliser that it was trained with"
+        )
     stages: list[Stage] = [Normalise(mean, 1.0 / std)]
     if clip is not None:
         stages.append(Clip(np.full(mean.shape, -clip), np.full(mean.shape, clip)))

@@ -1,0 +1,218 @@
+"""What a foreign policy may mean otherwise, seeded into one that flies a quadrotor: it is refused,
+or found and named by flying."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foreign_files import FOLDER
+from rltools_host.errors import RltError
+from rltools_host.foreign.corrections import (
+    Correction,
+    blocks_of,
+    corrected,
+    corrections_of,
+    known_corrections,
+)
+from rltools_host.foreign.faults import Finding, Search
+from rltools_host.foreign.network import Activate, Dense, ForeignPolicy, Normalise, Stage, run
+from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.place import Place, place_of_environment
+from rltools_host.foreign.proof import image_of, normalised_stages, prove
+from rltools_host.foreign.run import require_rate
+from rltools_host.foreign.state_dicts import standardised
+from rltools_host.policies.image import read_policy
+from rltools_host.policies.image_writing import sampled
+
+MISTAKES = 100
+PARTS = 4  # of which each is a test
+
+
+@cache
+def pilot() -> tuple[ForeignPolicy, Place]:
+    """A policy that was trained by PPO on the quadrotor, as if another library had trained it."""
+    image = read_policy(FOLDER / "quadrotor.rltp")
+    assert image.normaliser is not None
+    mean, inverse_std = (values.astype(float) for values in image.normaliser)
+    stages: list[Stage] = [Normalise(mean, inverse_std)]
+    for layer in image.layers:
+        stages.append(Dense(layer.weights.astype(float), layer.bias.astype(float)))
+        stages.append(Activate(layer.activation))
+    policy = ForeignPolicy("a library", tuple(stages), is_normalised=True, algorithm="ppo")
+    return policy, place_of_environment("Quadrotor", policy)
+
+
+def known() -> dict[str, Correction]:
+    return {each.word: each for each in known_corrections(pilot()[1].contract)}
+
+
+def inverse(each: Correction) -> Correction:
+    """What takes it back."""
+    place, scale, offset = np.empty_like(each.place), each.scale.copy(), each.offset.copy()
+    place[each.place] = np.arange(place.size)
+    scale[each.place] = 1 / each.scale
+    offset[each.place] = -each.offset / each.scale
+    return dataclasses.replace(each, place=place, scale=scale, offset=offset)
+
+
+def found(stages: list[Stage]) -> Finding:
+    policy, place = pilot()
+    return Search(image_of(stages, place, policy, "pilot", "0" * 64), place).run()
+
+
+@cache
+def sound_return() -> float:
+    return float(found(list(pilot()[0].stages)).returns.mean())
+
+
+def test_a_sound_policy_has_no_fault() -> None:
+    finding = found(list(pilot()[0].stages))
+    assert finding.fault is None
+    assert not finding.is_bad
+    assert finding.returns.mean() > finding.idle + 20
+    assert len(finding.lines("x")) == 1
+
+
+class InAnotherFrame:
+    """An image whose velocity is to be in the body's frame."""
+
+    def __init__(self, image: Any) -> None:
+        self._image, self.normaliser = image, image.normaliser
+
+    def output(self, seen: Any) -> Any:
+        # The quaternion turns the body's vectors into the world's, which is what the policy wants.
+        given = np.array(seen, np.float32)
+        w, axis, vector = seen[:, 6:7], seen[:, 7:10], seen[:, 3:6]
+        twice = 2 * np.cross(axis, vector)
+        given[:, 3:6] = vector + w * twice + np.cross(axis, twice)
+        return self._image.output(given)
+
+
+def name_frame() -> None:
+    policy, place = pilot()
+    image: Any = InAnotherFrame(image_of(list(policy.stages), place, policy, "pilot", "0" * 64))
+    finding = Search(image, place).run()
+    assert finding.fault is not None
+    assert finding.fault.meaning == "its velocity_error is in the body's frame"
+    assert finding.restored > 0.9 * sound_return()
+
+
+def name_correction(each: Correction) -> None:
+    """The policy means it so; with that, or what is the same, it flies as before."""
+    finding = found(corrected(pilot()[0].stages, [inverse(each)]))
+    assert finding.fault is not None, each.word
+    assert finding.restored > 0.9 * sound_return(), each.word
+    named = finding.fault.correction
+    assert named is not None, (each.word, finding.fault.meaning)
+    same = [getattr(named, part) for part in ("place", "scale", "offset")]
+    assert named.of_actions == each.of_actions, (each.word, named.word)
+    is_same = all(
+        np.allclose(ours, getattr(each, part), rtol=1e-3)
+        for part, ours in zip(("place", "scale", "offset"), same, strict=True)
+    )
+    # The vehicle has two mirrors: an order of its rotors may be as good in one of them.
+    assert is_same or finding.restored > 0.95 * sound_return(), (each.word, named.word)
+
+
+def name_missing_normaliser() -> None:
+    finding = found(list(pilot()[0].stages[1:]))
+    assert finding.fault is None
+    assert "if the policy was trained with one, that is missing" in finding.lines("x")[1]
+
+
+def refuse_reset_normaliser() -> None:
+    with pytest.raises(UnreadableError, match="has seen nothing"):
+        standardised(np.zeros(13), np.ones(13), 5.0)
+
+
+def refuse_rate(draw: random.Random) -> None:
+    with pytest.raises(RltError, match="is asked at 500 Hz"):
+        require_rate(draw.choice((50.0, 100.0, 200.0, 25.0)), pilot()[1])
+
+
+def refuse_bounds(draw: random.Random) -> None:
+    policy, place = pilot()
+    low = draw.choice((-1.0, -0.5, 0.1))
+    bounds = (np.full(4, low), np.ones(4))
+    other = dataclasses.replace(policy, action_bounds=bounds)
+    with pytest.raises(RltError, match="action 0 is from"):
+        normalised_stages(other, place.contract, None)
+
+
+def refuse_dimensions(draw: random.Random) -> None:
+    policy, place = pilot()
+    more = draw.choice((-3, -1, 1, 6))
+    front = Dense(np.ones((13 + more, 13)), np.zeros(13))
+    other = dataclasses.replace(policy, stages=(front, *policy.stages))
+    with pytest.raises(RltError, match="observations, and there are 13 here"):
+        normalised_stages(other, place.contract, None)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_hundred_seeded_mistakes_are_refused_or_found(part: int) -> None:
+    draw = random.Random(7)
+    words = [word for word in known() if word != "order"]
+    others = (refuse_rate, refuse_bounds, refuse_dimensions)
+    for number in range(MISTAKES):
+        kind = draw.random()
+        word, other = draw.choice(words), draw.choice(others)
+        if number % PARTS != part:
+            continue
+        if kind < 0.75:
+            name_correction(known()[word])
+        elif kind < 0.8:
+            name_missing_normaliser()
+        elif kind < 0.85:
+            refuse_reset_normaliser()
+        elif kind < 0.9:
+            name_frame()
+        else:
+            other(random.Random(number))
+
+
+@pytest.mark.parametrize("word", ["attitude:xyzw", "actions:3,2,1,0"])
+def test_a_mistake_is_found_and_its_remedy_is_taken(word: str) -> None:
+    policy, place = pilot()
+    mistaken = corrected(policy.stages, [inverse(known()[word])])
+    finding = found(mistaken)
+    assert finding.fault is not None
+    assert finding.fault.remedy == f"import it again with --correct {word}"
+    corrections = corrections_of([word], place.contract)
+    restored = corrected(mistaken, corrections)
+    seen = sampled(place.contract, 200).astype(float)
+    np.testing.assert_allclose(
+        np.clip(run(restored, seen), -1, 1), np.clip(run(policy.stages, seen), -1, 1), atol=1e-9
+    )
+    prove(image_of(restored, place, policy, "pilot", "0" * 64), restored)
+
+
+def test_corrections_keep_a_normaliser_and_its_clip() -> None:
+    """In front of it they would cost layers, and digits."""
+    policy, place = pilot()
+    first, *rest = policy.stages
+    assert isinstance(first, Normalise)
+    front = standardised(first.mean, 1 / first.inverse_std, 1.5)
+    seen = sampled(place.contract, 200).astype(float)
+    for each in known().values():
+        if each.of_actions:
+            continue
+        stages = corrected([*front, *rest], [each])
+        assert isinstance(stages[0], Normalise)
+        expected = run([*front, *rest], each.apply(seen))
+        np.testing.assert_allclose(run(stages, seen), expected, atol=1e-9)
+
+
+def test_channels_belong_together_by_their_names() -> None:
+    channels = pilot()[1].contract.observations
+    assert list(blocks_of(channels)) == [
+        *("position_error", "velocity_error", "attitude", "angular_velocity"),
+    ]
+    with pytest.raises(RltError, match="did you mean attitude:xyzw"):
+        corrections_of(["attitude:xyzv"], pilot()[1].contract)
