@@ -147,6 +147,12 @@ def command(
             metavar="URL", help="Database of the trials. [default: SQLite in the tuning's folder]"
         ),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
+        ),
+    ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="N", help="Threads of a run, if the board takes them.")
     ] = None,
@@ -196,6 +202,7 @@ def command(
             prunes,
             storage,
             tensorboard,
+            ray,
         ),
         json_output,
     )

@@ -36,6 +36,12 @@ def git_revision() -> dict[str, Any]:
         return unknown
 
 
+def version() -> str:
+    """Of these tools: of the package, and of the tree where it has one."""
+    revision = git_revision()["git_revision"]
+    return f"{rltools_host.__version__}{f' {revision}' if revision else ''}"
+
+
 def machine() -> dict[str, Any]:
     return {
         "platform": platform.platform(),

@@ -155,26 +155,34 @@ class RunProcess:
 
     def read(self) -> bool:
         """Takes in the reports that have come; False when there will be no more."""
-        data = self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
+        data: bytes = self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
+        self.take(data)
+        return bool(data)
+
+    def take(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for report in map(json.loads, lines):
             if "state" in report:
                 self.end = report
             else:
                 self.member.take(report)
-        return bool(data)
 
     def close(self) -> None:
         """Says in the member how the process ended."""
-        member, how = self.member, ending(self.process)
+        how = ending(self.process)
         self.stream.close()
         with self._errors:
-            member.was_killed = self.end is None
-            if self.end is None:
-                self._errors.seek(0)
-                said = self._errors.read().decode(errors="replace").strip().splitlines()
-                why = f"its process gave no result, {how}{': ' + said[-1] if said else ''}"
-                self.end = {"state": FAILED, "error": why, "exit_code": 1}
+            self._errors.seek(0)
+            said = self._errors.read().decode(errors="replace").strip().splitlines()
+        self.settle(f"{how}{': ' + said[-1] if said else ''}")
+
+    def settle(self, how: str) -> None:
+        """Says in the member what it came to; `how` it ended, where it said nothing."""
+        member = self.member
+        member.was_killed = self.end is None
+        if self.end is None:
+            why = f"its process gave no result, {how}"
+            self.end = {"state": FAILED, "error": why, "exit_code": 1}
         end = self.end
         member.state, member.activity = end["state"], ""
         if member.state == FAILED:
@@ -183,6 +191,14 @@ class RunProcess:
     def signal(self, number: int) -> None:
         if self.process.poll() is None:
             self.process.send_signal(number)
+
+    def kill(self, patience_s: float) -> None:
+        """Ends the process, if it does not end by itself within this time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience_s)
+        self.process.kill()
+        self.process.wait()
+        self.stream.close()
 
 
 class ParallelRuns:
@@ -196,9 +212,12 @@ class ParallelRuns:
         interruption: Interruption,
         ended: Callable[[Member], None],
         reported: Callable[[RunProcess], None] = lambda _: None,
+        start: Callable[[Member, Job, Path], RunProcess] | None = None,
     ) -> None:
-        """`ended` is told of each run, `reported` of each time that it has said something."""
+        """`ended` is told of each run, `reported` of each time that it has said something; `start`
+        starts a process elsewhere."""
         self._reported = reported
+        self._start_process = start or RunProcess
         self._jobs = jobs
         self._folder = folder  # for what its processes are told
         self._screen = screen
@@ -233,7 +252,7 @@ class ParallelRuns:
     def _start(self, member: Member, job: Job) -> None:
         member.state = STARTING
         try:
-            started = RunProcess(member, job, self._folder)
+            started = self._start_process(member, job, self._folder)
         except DiskError as error:
             member.fail(error)
             self._ended(member)
@@ -281,11 +300,7 @@ class ParallelRuns:
             started.signal(signal.SIGINT if self._is_pausing else signal.SIGTERM)
         until = time.monotonic() + QUITTING_S
         for started in self._running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                started.process.wait(max(0.0, until - time.monotonic()))
-            started.process.kill()
-            started.process.wait()
-            started.stream.close()
+            started.kill(max(0.0, until - time.monotonic()))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,7 @@ from rltools_host.training.group_progress import (
 )
 from rltools_host.training.parallel_runs import Job, ParallelRuns, RunProcess
 from rltools_host.training.plan import Built, Plan, TrainingRequest
+from rltools_host.training.ray_cluster import RayCluster
 from rltools_host.training.search import Dimension
 from rltools_host.training.trials import (
     COMPLETE,
@@ -74,10 +75,15 @@ def tune(request: TuneRequest, make_screen: MakeScreen) -> dict[str, Any]:
         raise UsageError(f"--trials {request.trials}: at least 1 is needed")
     if request.timeout_s is not None and not request.timeout_s > 0:
         raise UsageError(f"--timeout {request.timeout_s:g}: give seconds above 0")
-    group, plan, space = go_on(request) if request.training.resume else begin(request)
-    with contextlib.closing(group), Interruption() as interruption:
+    with contextlib.ExitStack() as stack:
+        cluster = None
+        if request.ray is not None:
+            cluster = stack.enter_context(contextlib.closing(RayCluster(request.ray)))
+        group, plan, space = go_on(request) if request.training.resume else begin(request)
+        stack.enter_context(contextlib.closing(group))
+        interruption = stack.enter_context(Interruption())
         interruption.armed = True
-        return Tuning(group, plan, space, request, interruption).tune(make_screen)
+        return Tuning(group, plan, space, request, interruption, cluster).tune(make_screen)
 
 
 @dataclass
@@ -101,12 +107,16 @@ class Tuning:
         space: Sequence[Dimension],
         request: TuneRequest,
         interruption: Interruption,
+        cluster: RayCluster | None = None,
     ) -> None:
         content = group.content
         assert content.tune is not None
         self._group, self._plan, self._interruption = group, plan, interruption
         self._tune: Tune = content.tune
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, content.jobs)
+        self._cluster = cluster
+        if cluster is not None and content.jobs is None:
+            self._jobs = max(1, cluster.processors // (plan.threads or 1))
         place = request.storage or group.path / STORAGE_FILE
         self._trials = Trials(place, self._tune.study, self._tune.mark, space, self._tune.prunes)
         self._has_sizes = any(each.is_size for each in space)
@@ -114,7 +124,7 @@ class Tuning:
         self._members = [self._member(name) for name in group.run_names()]
         self._open: dict[str, OpenTrial] = {}  # by their names
         self._shared = TrainingRequest()
-        self._disk_error: DiskError | None = None
+        self._error: RltError | None = None  # that no further trial would escape
 
     def _member(self, name: RunName) -> Member:
         label = f"trial {name.variant.removeprefix('t')}"
@@ -224,9 +234,10 @@ class Tuning:
     def _ended(self, member: Member) -> None:
         opened = self._open[member.name.variant]
         is_lost = member.was_killed or member.exit_code == LinkLostError.exit_code
-        if member.state == FAILED and member.exit_code == DiskError.exit_code:
-            self._disk_error = DiskError(member.error)
-            self._runs.pause("the disk is full: pausing")
+        of_all = {kind.exit_code: kind for kind in (DiskError, UsageError)}
+        if member.state == FAILED and member.exit_code in of_all:
+            self._error = of_all[member.exit_code](member.error)
+            self._runs.pause("a run cannot be trained: pausing")
             member.look(None)
         elif member.state == FAILED and is_lost and opened.kills < MOST_KILLS:
             opened.kills += 1
@@ -276,8 +287,9 @@ class Tuning:
             total=self._tune.trials * len(content.seeds),
         )
         screen = make_screen(view)
+        start = None if self._cluster is None else self._cluster.start
         self._runs = ParallelRuns(
-            self._jobs, scratch, screen, self._interruption, self._ended, self._reported
+            self._jobs, scratch, screen, self._interruption, self._ended, self._reported, start
         )
         try:
             self._runs.train(self._next)
@@ -305,9 +317,10 @@ class Tuning:
         finished = self._trials.finished()
         is_complete = not self._open and len(finished) >= self._tune.trials
         self._update("finished" if is_complete else "paused")
-        if self._disk_error is not None:
-            command = self._resume_command
-            raise self._disk_error.then(f"free some space, then go on with `{command}`")
+        if self._error is not None:
+            first = "free some space, then " if isinstance(self._error, DiskError) else ""
+            remedy = f"{first}go on with `{self._resume_command}`"
+            raise type(self._error)(f"{self._error}; {remedy}")
         if not is_complete and self._interruption.requested:
             raise self._interrupted(f"paused: {len(finished)} of {self._tune.trials} trials done")
         return self._document()

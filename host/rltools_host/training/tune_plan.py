@@ -42,6 +42,7 @@ class TuneRequest:
     prunes: bool | None = None
     storage: str | None = None  # a URL
     tensorboard: bool | None = None
+    ray: str | None = None  # the address of a cluster
 
 
 def begin(request: TuneRequest) -> tuple[GroupFolder, Plan, list[Dimension]]:

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from rltools_host.training.trials import Trial, Trials
 from rltools_host.training.tune import tune
 from rltools_host.training.tune_plan import TuneRequest
 from training_calls import train_here
+from tune_calls import new_project, stored
 
 pytestmark = pytest.mark.all  # Optuna is installed
 
@@ -43,18 +43,6 @@ def request(out: Path | None = None, **asked: Any) -> TuneRequest:
 
 def resumed(path: Path, **asked: Any) -> TuneRequest:
     return TuneRequest(TrainingRequest(resume=str(path)), **asked)
-
-
-def stored(path: Path) -> dict[int, tuple[str, float | None]]:
-    """What SQLite has of each trial, read without Optuna: state and value."""
-    with sqlite3.connect(path / "study.db") as database:
-        tables = {name for (name,) in database.execute("select name from sqlite_master")}
-        if not {"trials", "trial_values"} <= tables:  # killed while it was made
-            return {}
-        rows = database.execute(
-            "select number, state, value from trials left join trial_values using (trial_id)"
-        )
-        return {number: (state, value) for number, state, value in rows}
 
 
 @pytest.fixture(scope="module")
@@ -263,11 +251,6 @@ def test_sizes_are_searched_with_a_program_for_each(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     best = RunFolder.open(tmp_path / f"runs/sizes/t{document['best']['trial']}/s0").content
     assert RunFolder.open(tmp_path / "again").content.state_sha256 == best.state_sha256
-
-
-def new_project(path: Path) -> Path:
-    (path / "rlt.toml").touch()
-    return path
 
 
 # -- kills -----------------------------------------------------------------------------------------

@@ -1,0 +1,286 @@
+"""Runs of a tuning on an existing Ray cluster: each a process of its own on some node.
+
+A node needs this Python environment, with the same version of these tools, and no shared disk: an
+actor is sent the job and its program, relays what the process reports, and sends the run's folder
+back when it ends. What a node had of a run is lost with it; the run begins again elsewhere, from
+what this machine has of it, and has the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import pickle
+import re
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rltools_host.child_process import end_child, ending, start_child
+from rltools_host.errors import LinkLostError, RltError, UsageError
+from rltools_host.files import disk_error, partial_path, synchronise_folder, write_durably
+from rltools_host.project import PROJECT, VARIABLE
+from rltools_host.runs.provenance import version as version_here
+from rltools_host.toolchain import tools
+from rltools_host.training import parallel_runs
+from rltools_host.training.group_progress import FAILED, Member
+from rltools_host.training.parallel_runs import LONGEST_READ, Job, RunProcess
+
+GROUP = "ray"  # of Python packages
+CONNECT_S = 5.0
+READ_S = 0.2  # that a node waits for a report
+Files = Mapping[str, bytes]  # of a run, by their names within its folder
+
+
+def ray_module() -> Any:
+    """Without types, as it may be missing."""
+    return importlib.import_module("ray")
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """All that a run has; links are left out."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def write_files(folder: Path, files: Files) -> None:
+    """Puts a run's folder into its place by one rename; what was there is of an earlier state."""
+    partial = partial_path(folder)
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        for name, data in files.items():
+            path = PurePosixPath(name)
+            if path.is_absolute() or ".." in path.parts:
+                raise UsageError(f"a node sent a run with a file {name}: it is not taken")
+            (partial / path).parent.mkdir(parents=True, exist_ok=True)
+            write_durably(partial / path, data)
+            synchronise_folder((partial / path).parent)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.rename(partial, folder)
+        synchronise_folder(folder.parent)
+    except OSError as error:
+        raise disk_error(folder, error) from None
+
+
+class TrialActor:
+    """On a node: one run in a process, in a folder that goes with it."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="rlt-trial-"))
+        self._process: subprocess.Popen[bytes]
+
+    def start(self, version: str, root: str, job: Job, files: Files, program: Files) -> None:
+        """root: of the project, where this node has it as well."""
+        if (own := version_here()) != version:
+            raise UsageError(
+                f"a node of the cluster has version {own} of these tools, and this machine "
+                f"{version}: install the same on all"
+            )
+        request, run = job.request, self._folder / "run"
+        for name, data in files.items():
+            (run / name).parent.mkdir(parents=True, exist_ok=True)
+            (run / name).write_bytes(data)
+        for name, data in program.items():
+            (self._folder / name).write_bytes(data)
+            (self._folder / name).chmod(0o755)
+        if request.built is not None and request.built.program is not None:
+            own_program = self._folder / request.built.program.name
+            request = replace(request, built=replace(request.built, program=own_program))
+        if request.resume is not None:
+            request = replace(request, resume=str(run))
+        else:
+            request = replace(request, out=run, anew=False)
+        job_path = self._folder / "trial.job"
+        job_path.write_bytes(pickle.dumps(replace(job, request=request)))
+        if not Path(root).is_dir():
+            (self._folder / "rlt.toml").touch()
+            root = str(self._folder)
+        with job_path.with_suffix(".log").open("wb") as errors:
+            self._process = start_child(
+                [sys.executable, "-I", parallel_runs.__file__, str(job_path)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                environment={VARIABLE: root},
+            )
+
+    def read(self, signals: list[int]) -> bytes | None:
+        """What the process reports, after it has been sent the signals; None at its end."""
+        for number in signals:
+            if self._process.poll() is None:
+                self._process.send_signal(number)
+        stream = self._process.stdout
+        assert stream is not None
+        if not select.select([stream], [], [], READ_S)[0]:
+            return b""
+        return os.read(stream.fileno(), LONGEST_READ) or None
+
+    def end(self) -> tuple[str, dict[str, bytes]]:
+        """How the process ended, with its last words; and the run's files."""
+        how = ending(self._process)
+        end_child(self._process)
+        said = (self._folder / "trial.log").read_text(errors="replace").strip().splitlines()
+        run = self._folder / "run"
+        files = files_of(run) if run.is_dir() else {}
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return f"{how}{': ' + said[-1] if said else ''}", files
+
+
+class RunElsewhere(RunProcess):
+    """A run on a node, as the command sees it: a thread hears its actor, and writes into a pipe
+    what a process would have reported."""
+
+    def __init__(self, actor: Any, member: Member, job: Job, program: Any) -> None:
+        self.member = member
+        self.end: dict[str, Any] | None = None
+        self._rest = b""
+        self._actor, self._signals = actor, list[int]()
+        self._how = "its node was lost"
+        resumed = job.request.resume is not None
+        files = files_of(member.path) if resumed else {}
+        reading, self._writing = os.pipe()
+        self.stream = os.fdopen(reading, "rb")
+        self._thread = threading.Thread(target=self._relay, args=(job, files, program), daemon=True)
+        self._thread.start()
+
+    def _relay(self, job: Job, files: Files, program: Any) -> None:
+        ray = ray_module()
+
+        actor = self._actor
+        try:
+            ray.get(actor.start.remote(version_here(), str(PROJECT.root), job, files, program))
+            while True:
+                signals, self._signals = self._signals, []
+                data = ray.get(actor.read.remote(signals))
+                if data is None:
+                    break
+                os.write(self._writing, data)
+            self._how, found = ray.get(actor.end.remote())
+            if found:
+                write_files(self.member.path, found)
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None)
+            if isinstance(cause, RltError):
+                self._fail(cause)
+            else:  # whatever it said, its folder did not come
+                self._is_lost = True
+                self._how = f"its node was lost ({one_line(cause or error)})"
+        except RltError as error:
+            self._fail(error)
+        finally:
+            os.close(self._writing)
+            with contextlib.suppress(Exception):
+                ray.kill(actor)
+
+    def _fail(self, error: RltError) -> None:
+        self._failure = {"state": FAILED, "error": str(error), "exit_code": error.exit_code}
+
+    _failure: dict[str, Any] | None = None
+    _is_lost = False
+
+    def close(self) -> None:
+        self._thread.join()
+        self.stream.close()
+        self.end = None if self._is_lost else self._failure or self.end
+        self.settle(self._how)
+
+    def signal(self, number: int) -> None:
+        self._signals = [*self._signals, number]
+
+    def kill(self, patience_s: float) -> None:
+        ray = ray_module()
+
+        until = time.monotonic() + patience_s
+        while self._thread.is_alive() and time.monotonic() < until:
+            self.stream.read1(LONGEST_READ)  # type: ignore[attr-defined]
+        with contextlib.suppress(Exception):
+            ray.kill(self._actor)
+        self._thread.join(patience_s)
+        self.stream.close()
+
+
+def one_line(error: BaseException) -> str:
+    said = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+
+
+def require_listener(address: str) -> None:
+    """That somebody listens there: Ray itself tries for minutes, and ends the process."""
+    found = re.fullmatch(r"(?:ray://)?\[?([^/\s]+?)\]?:([0-9]{1,5})", address)
+    if address == "auto":
+        return
+    if found is None or not 0 < int(found[2]) < 65536:
+        raise UsageError(f"--ray {address}: write HOST:PORT, ray://HOST:PORT, or auto")
+    try:
+        socket.create_connection((found[1], int(found[2])), CONNECT_S).close()
+    except OSError as error:
+        raise no_cluster(address, error.strerror or str(error)) from None
+
+
+def no_cluster(address: str, reason: str) -> LinkLostError:
+    return LinkLostError(
+        f"no Ray cluster answers at {address} ({reason}): start one with `ray start --head`, and "
+        "give the address that it prints"
+    )
+
+
+class RayCluster:
+    """A cluster that is there already, as this head uses it."""
+
+    def __init__(self, address: str) -> None:
+        """LinkLostError where none answers there."""
+        require_listener(address)
+        tools.ensure_group(GROUP)
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray = ray_module()
+
+        try:
+            ray.init(
+                address=address,
+                namespace="rlt",
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                configure_logging=True,
+            )
+        except Exception as error:  # of many kinds
+            raise no_cluster(address, one_line(error)) from None
+        self._actor = ray.remote(TrialActor)
+        self._programs: dict[Path, Any] = {}
+
+    @property
+    def processors(self) -> int:
+        ray = ray_module()
+
+        return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+    def start(self, member: Member, job: Job, _folder: Path) -> RunProcess:
+        ray = ray_module()
+
+        built = job.request.built
+        program = None if built is None else built.program
+        if program is None:
+            files = ray.put({})
+        elif (files := self._programs.get(program)) is None:
+            beside = [path for path in (program, program.with_suffix(".map")) if path.is_file()]
+            files = ray.put({path.name: path.read_bytes() for path in beside})
+            self._programs[program] = files
+        actor = self._actor.options(num_cpus=job.request.threads or 1, max_restarts=0).remote()
+        return RunElsewhere(actor, member, job, files)
+
+    def close(self) -> None:
+        ray = ray_module()
+
+        ray.shutdown()

@@ -1,0 +1,143 @@
+"""Tunings on a real Ray cluster of two nodes on this machine; nodes and workers are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from group_calls import ENVIRONMENT, RLT, rlt
+from rltools_host.errors import RltError, UsageError
+from rltools_host.runs.folder import RunFolder
+from rltools_host.training.group_progress import GroupScreen
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.ray_cluster import files_of, write_files
+from rltools_host.training.tune import tune
+from rltools_host.training.tune_plan import TuneRequest
+from tune_calls import new_project, stored
+
+OF_NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+TRIALS = 8
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is not installed")
+    cluster = cluster_utils.Cluster(
+        initialize_head=True, head_node_args={**OF_NODE, "include_dashboard": False}
+    )
+    cluster.add_node(**OF_NODE)
+    yield cluster
+    cluster.shutdown()
+
+
+def words(cluster: Any, name: str, trials: int, steps: int) -> list[str]:
+    return [
+        *("tune", "pendulum-td3", "--board", "host", "--name", name, "--ray", cluster.address),
+        *("--trials", str(trials), "--steps", str(steps), "--set", "eval_every=200"),
+    ]
+
+
+def ancestors(pid: int) -> Iterator[int]:
+    while pid > 1:
+        yield pid
+        status = Path(f"/proc/{pid}/status").read_text()
+        pid = int(status.partition("PPid:")[2].split()[0])
+
+
+def workers() -> list[int]:
+    """Processes of Ray that train, of this test's cluster."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "cmdline").read_bytes().startswith(b"ray::TrialActor"):
+                found += [int(path.name)] if os.getpid() in ancestors(int(path.name)) else []
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.all
+def test_no_finished_trial_is_lost_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    """Nodes, workers and the head are killed; each trial's run is here, as it was trained there."""
+    project, chance = new_project(tmp_path), random.Random(1)
+    path = project / "runs/t"
+    killed = {"node": 0, "worker": 0, "head": 0}
+    node = next(each for each in cluster.worker_nodes)
+    known: dict[int, tuple[str, float | None]] = {}
+    start = [*RLT, *words(cluster, "t", TRIALS, 4000)]
+    while True:
+        head = subprocess.Popen(
+            start, env=ENVIRONMENT, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        begun = time.monotonic()
+        with head:
+            while head.poll() is None:
+                time.sleep(chance.uniform(0.1, 0.5))
+                training = workers()
+                if training and killed["worker"] < 3 and chance.random() < 0.3:
+                    os.kill(chance.choice(training), signal.SIGKILL)
+                    killed["worker"] += 1
+                elif len(training) == 2 and killed["node"] < 2 and chance.random() < 0.3:
+                    cluster.remove_node(node, allow_graceful=False)
+                    node = cluster.add_node(**OF_NODE)
+                    killed["node"] += 1
+                elif training and killed["head"] < 2 and time.monotonic() - begun > 12.0:
+                    head.kill()
+                    killed["head"] += 1
+            assert head.stdout is not None
+            said = head.stdout.read().decode()
+        told = {n: each for n, each in stored(path).items() if each[0] in ("COMPLETE", "PRUNED")}
+        assert known.items() <= told.items()
+        known = told
+        assert head.returncode in (0, -signal.SIGKILL), said
+        if head.returncode == 0:
+            break
+    assert min(killed["node"], killed["worker"]) > 0, killed
+    assert len(known) == TRIALS, (path / "group.json").read_text()
+    for number, (state, value) in known.items():
+        run = RunFolder.open(path / f"t{number}/s0").content
+        assert run.state == ("finished" if state == "COMPLETE" else "paused")
+        assert state == "PRUNED" or run.return_mean == value
+    best = max((v, n) for n, (state, v) in known.items() if state == "COMPLETE" and v is not None)
+    settings = RunFolder.open(path / f"t{best[1]}/s0").content
+    line = next(text for text in said.splitlines() if "train pendulum-td3" in text)
+    again = rlt(*line.split()[1:], "--out", "again", cwd=project)
+    assert again.returncode == 0, again.stderr
+    assert RunFolder.open(project / "again").content.state_sha256 == settings.state_sha256
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1 .Connection refused.: start one"),
+        ("ray://127.0.0.1:1", "no Ray cluster answers at ray://127.0.0.1:1 "),
+        ("nowhere", "--ray nowhere: write HOST:PORT"),
+        ("127.0.0.1:70000", "--ray 127.0.0.1:70000: write HOST:PORT"),
+    ],
+)
+def test_no_cluster_at_an_address(tmp_path: Path, address: str, sentence: str) -> None:
+    request = TuneRequest(TrainingRequest("pendulum-td3", out=tmp_path / "t"), ray=address)
+    with pytest.raises(RltError, match=sentence):
+        tune(request, GroupScreen)
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_folder_comes_whole_or_not_at_all(tmp_path: Path) -> None:
+    old = {"run.json": b"{}", "save-1/policy.rltp": b"old"}
+    new = {"run.json": b'{"a": 1}', "save-2/policy.rltp": b"new"}
+    write_files(tmp_path / "s0", old)
+    assert files_of(tmp_path / "s0") == old
+    write_files(tmp_path / "s0", new)
+    assert files_of(tmp_path / "s0") == new
+    for name in ("../out", "/tmp/out", "a/../../out"):
+        with pytest.raises(UsageError, match="is not taken"):
+            write_files(tmp_path / "s0", {name: b""})
+    assert files_of(tmp_path / "s0") == new
