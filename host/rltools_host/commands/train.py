@@ -19,6 +19,7 @@ from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
+from rltools_host.toolchain import tools
 from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
 from rltools_host.training.hyperparameters import load_set_file
 from rltools_host.training.plan import TrainingRequest
@@ -303,6 +304,14 @@ def command(
             help="Write a TensorBoard log. [default: yes; a resumed group's own choice]",
         ),
     ] = None,
+    wandb: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROJECT",
+            help="Log to this project of Weights & Biases, too; WANDB_MODE=offline needs no "
+            "account.",
+        ),
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Checkpoint, policy, metrics and a TensorBoard log go to the run's folder. Ctrl-C pauses the
@@ -330,7 +339,12 @@ def command(
         port,
         threads,
         task,
+        wandb=wandb,
     )
+    if wandb is not None:
+        if not wandb:
+            raise UsageError("--wandb is empty: name a project")
+        tools.ensure_group("wandb")
     if means_group(resume, seeds, jobs):
         run_seeds(request, seeds, jobs, tensorboard, json_output)
     else:

@@ -96,6 +96,7 @@ MODULES = {
     "mujoco": "mujoco",
     "tune": "optuna",
     "ray": "ray",
+    "wandb": "wandb",
     "zig": "ziglang",
 }
 

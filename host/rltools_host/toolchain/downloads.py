@@ -27,6 +27,7 @@ MEGABYTES = {
     "mujoco": 51,
     "tune": 24,
     "ray": 83,
+    "wandb": 28,
 }
 AGREED = "RLT_YES"  # in the environment, as --yes before the command
 NOT_ASKED = ("CI", AGREED)

@@ -42,6 +42,7 @@ GROUPS = {
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
     "tune": "Optuna, which searches hyperparameters",
     "ray": "Ray, for `rlt tune --ray`",
+    "wandb": "Weights & Biases, for `rlt train --wandb`",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
@@ -50,7 +51,7 @@ DISTRIBUTION = "rltools-host"
 EXTRAS = {  # of the wheel, with the packages of a group
     **{
         group: group
-        for group in ("crazyflie", "fit", "mujoco", "onnx", "platformio", "ray", "tune")
+        for group in ("crazyflie", "fit", "mujoco", "onnx", "platformio", "ray", "tune", "wandb")
     },
     "zig": "compiler",
 }

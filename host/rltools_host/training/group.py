@@ -53,6 +53,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
         request, plan = planned(request)
     else:
         begun, plan = go_on(request)
+    plan.wandb = request.training.wandb
     with Interruption() as interruption:
         interruption.armed = True  # from here on there is what can be gone on with
         group = begun or create(request, plan)
@@ -146,7 +147,7 @@ class GroupTraining:
         program = copy_of_program(self._plan.program, scratch)
         built = Built(self._plan.description, program, self._plan.sources)
         asked = self._group.content
-        shared = replace(run_request(asked), built=built)
+        shared = replace(run_request(asked), built=built, wandb=self._plan.wandb)
         work = iter(
             [
                 (member, Job(request, asked.tensorboard))

@@ -18,6 +18,7 @@ from rltools_host.gymnasium_tasks.environment_server import FAULT, OUTSIDE, Envi
 from rltools_host.link.framing import SEVERITY_NOTICE, SEVERITY_WARNING
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.tensorboard_log import TensorBoardLog
+from rltools_host.runs.wandb_log import WandbLog
 
 RECENT = 100  # episodes, as Stable-Baselines3 has them; of those that reports tell
 SAME_METRICS = {"kl": "approx_kl"}
@@ -131,17 +132,23 @@ class ReportLog:
         tensorboard: bool,
         first_step: int | None,
         hyperparameters: Mapping[str, float | int | str],
+        wandb: str | None = None,
     ) -> None:
+        """`wandb` is a project of Weights & Biases that gets the same scalars."""
         self.disk_error: DiskError | None = None  # the first one
         self._folder = folder
         self._metric_names = metric_names
         self._lengths = EpisodeLengths(first_step or 0)
         self._scalars = Scalars(metric_names)
         self._rows: list[dict[str, Any]] = []
-        self._log: TensorBoardLog | None = None
+        self._logs: list[TensorBoardLog | WandbLog] = []
+        if wandb is not None:
+            begun = str(folder.content.begun_us)
+            self._logs.append(WandbLog(wandb, folder.path, begun, hyperparameters))
         if tensorboard:
-            self._log = TensorBoardLog(folder.path, first_step)
-            self._log.add_hyperparameters(hyperparameters)
+            log = TensorBoardLog(folder.path, first_step)
+            log.add_hyperparameters(hyperparameters)
+            self._logs.append(log)
 
     @property
     def is_written(self) -> bool:
@@ -160,22 +167,23 @@ class ReportLog:
             length = math.nan
             if isinstance(event, TrainingProgress):
                 row["episode_length"] = length = self._lengths.take(event)
-            if self._log is not None:
-                self._log.add(event.step, self._scalars.of(event, length, time_s))
+            scalars = self._scalars.of(event, length, time_s) if self._logs else {}
+            for log in self._logs:
+                log.add(event.step, scalars)
         self._rows.append(row)
 
     def flush(self) -> None:
         try:
             self._folder.append_metrics(self._rows)
             self._rows = []
-            if self._log is not None:
-                self._log.flush()
+            for log in self._logs:
+                log.flush()
         except DiskError as error:
             self.disk_error = self.disk_error or error
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
+        for log in self._logs:
+            log.close()
 
 
 class EpisodeNotes:

@@ -67,6 +67,7 @@ class TrainingRequest:
     task: TaskRequest | Task | None = None
     built: Built | None = None
     anew: bool = False  # `out` has a run that saved nothing, which begins again
+    wandb: str | None = None  # a project of Weights & Biases that gets the scalars, too
 
 
 @dataclass
@@ -86,6 +87,7 @@ class Plan:
     threads: int | None = None  # None: the board's own choice
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     anew: bool = False  # as of the request
+    wandb: str | None = None  # the same
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Parameter] = field(init=False)
 
@@ -257,6 +259,7 @@ def make_plan(
         threads=request.threads,
         server=server,
         anew=request.anew,
+        wandb=request.wandb,
         subject=subject,
     )
     if built is not None:

@@ -119,7 +119,7 @@ class TrainingRun:
         try:
             first = plan.first_step + 1 if plan.resumed else None
             self._reports = ReportLog(
-                self._folder, self._metric_names, tensorboard, first, plan.searchable
+                self._folder, self._metric_names, tensorboard, first, plan.searchable, plan.wandb
             )
             view = self._make_view()
             self._screen = make_screen_of(view)
