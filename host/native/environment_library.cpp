@@ -46,8 +46,9 @@ enum Autoreset : std::uint32_t { kDisabled, kSameStep, kNextStep };
 
 // `count` environments and what came of their last step. A seed's first step has number 0; settings
 // have four bytes each, in the order of the description. The caller's actions (count, kActionDim)
-// are normalised by step(), which leaves choices as they are. observation (count, kRow) is of the
-// present state, final_observation of the state in which an episode has ended (kSameStep).
+// are normalised by step(), which takes choices as the nearest number of one. observation (count,
+// kRow) is of the present state, final_observation of the state in which an episode has ended
+// (kSameStep).
 using Parameters = Environment::Parameters;
 #define RLT_BATCH(X)                \
   X(std::uint32_t, count)           \
@@ -186,7 +187,8 @@ void normalise_actions(const Batch& batch) {
     for (int k = 0; k < kActionDim; k++) {
       const rlt::Channel& channel = Environment::kActions[k];
       *action = rlt::kIsChosen<Environment>
-                    ? rlt::math::clamp(*action, T(0), static_cast<T>(channel.maximum))
+                    ? rlt::math::clamp(rlt::math::floor(*action + T(0.5)), T(0),
+                                       static_cast<T>(channel.maximum))
                     : rlt::normalised_action(*action, channel.minimum, channel.maximum);
       action++;
     }

@@ -148,14 +148,16 @@ def train_gymnasium(
     """Trains on a task of Gymnasium's, stepped in Python and learnt in C++, on this machine.
 
     make_env: a function without arguments (a class, too) that makes the environment, or
-        Gymnasium's id of it, such as "HalfCheetah-v5". Its spaces are Box.
-    algorithm: "sac", "td3" or "ppo". hidden: widths of the layers between; 64, 64.
+        Gymnasium's id of it, such as "HalfCheetah-v5". Its observations are a Box, its actions a
+        Box, a Discrete or a MultiDiscrete.
+    algorithm: "sac", "td3" or "ppo"; of a Discrete "dqn" or "ppo", of a MultiDiscrete "ppo".
+    hidden: widths of the layers between; 64, 64.
     environments: how many are stepped at once; None: 1, with PPO 8.
     name: the environment's name in the policy's image; None: the function's.
     channels: `observations` and `actions`, lists of names, or of mappings with name, unit, minimum
         and maximum, and `step_interval_us`; missing keys come from the spaces.
     episode_steps: the longest episode; None: the task's own, else 1,000.
-    sizes: batch_size, replay_capacity (of sac and td3), rollout_steps (of ppo).
+    sizes: batch_size, replay_capacity (of sac, td3 and dqn), rollout_steps (of ppo).
     The others are those of train(). docs/gymnasium_tasks.md has the details.
 
     RltError with one sentence says what is wrong with the environment. A step in which it raises,

@@ -25,7 +25,7 @@ STRUCT = re.compile(
 )
 
 
-NUMBERS, CHOICE = "numbers", "choice"
+NUMBERS, CHOICE, CHOICES = "numbers", "choice", "choices"
 ACTIONS = re.compile(r"^// Actions: (.+)$", re.MULTILINE)
 
 
@@ -36,7 +36,7 @@ class Algorithm:
     name: str  # of its header, and on the command line
     struct: str
     has_rollouts: bool  # it learns from what several environments did together, not from a replay
-    actions: tuple[str, ...]  # what it learns: NUMBERS, a CHOICE
+    actions: tuple[str, ...]  # what it learns: NUMBERS, one CHOICE, several CHOICES
 
     @property
     def environments(self) -> int:

@@ -23,6 +23,7 @@ class RandomActions:
         self._random = np.random.default_rng(seed)
         self.low = np.array([channel.minimum for channel in channels], np.float32)
         self.high = np.array([channel.maximum for channel in channels], np.float32)
+        self._choices = np.array([len(channel.choices) for channel in channels])
         self._held = np.zeros((count, len(channels)), np.bool_)
         self._is_held = (np.arange(count) % 2 == 1)[:, None]
 
@@ -30,7 +31,9 @@ class RandomActions:
         shape = self._held.shape
         self._held ^= self._random.random(shape) < FLIP
         part = np.where(self._is_held, self._held, self._random.random(shape, np.float32))
+        chosen = np.floor(part * self._choices)
         actions: Array = self.low + part.astype(np.float32) * (self.high - self.low)
+        actions = np.where(self._choices > 0, chosen.astype(np.float32), actions)
         return np.minimum(np.maximum(actions, self.low), self.high)
 
 

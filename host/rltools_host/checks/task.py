@@ -16,13 +16,8 @@ from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
 from rltools_host.gymnasium_tasks.player import ActionSpace, place
-from rltools_host.gymnasium_tasks.task import (
-    LARGEST_FLOAT32,
-    WIDE,
-    MakeEnvironment,
-    TaskRequest,
-    task_of,
-)
+from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, WIDE
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
 from rltools_host.runs.task import Task
 
 Result = TypeVar("Result")

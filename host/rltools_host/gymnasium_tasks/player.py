@@ -21,7 +21,8 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.gymnasium_tasks.task import LARGEST_FLOAT32, MakeEnvironment
+from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32
+from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.runs.task import Task
 
 Float32Array = NDArray[np.float32]

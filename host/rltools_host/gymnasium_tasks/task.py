@@ -8,17 +8,26 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from msgspec.structs import asdict, replace
+import numpy as np
+from msgspec.structs import asdict
+from msgspec.structs import replace as with_fields
 
 from rltools_host.arguments import whole_number
-from rltools_host.build.catalogue import NUMBERS, algorithms
+from rltools_host.build.catalogue import algorithms
 from rltools_host.build.description import Channel, Shape
 from rltools_host.documents import LARGEST_BOUND, Unfit
 from rltools_host.errors import UsageError, near_matches
+from rltools_host.gymnasium_tasks.spaces import (
+    action_bounds,
+    action_space,
+    box,
+    choice_counts,
+    observation_bounds,
+)
 from rltools_host.runs.policy_file import MOST_STEP_INTERVAL_US
 from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
@@ -28,7 +37,6 @@ from rltools_host.runs.policy_text import (
     is_policy_text,
 )
 from rltools_host.runs.task import (
-    MOST_ELEMENTS,
     MOST_ENVIRONMENTS,
     MOST_LAYERS,
     PREFIX,
@@ -39,9 +47,6 @@ from rltools_host.runs.task import (
     slug,
 )
 
-# The range of an observation that has no bounds: so wide that what lies outside has diverged.
-WIDE = 1e6
-LARGEST_FLOAT32 = 3.4028234663852886e38
 DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
 DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
@@ -79,12 +84,6 @@ class TaskRequest:
             known = near_matches(self.algorithm, algorithms())
             raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
         algorithm = algorithms()[self.algorithm]
-        if NUMBERS not in algorithm.actions:
-            others = [name for name, known in algorithms().items() if NUMBERS in known.actions]
-            raise UsageError(
-                f"{self.algorithm} learns choices, and the actions of a task of Gymnasium's are "
-                f"numbers here: choose {', '.join(others)}"
-            )
         if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
             1 <= n <= WIDEST_LAYER for n in self.hidden
         ):
@@ -120,7 +119,7 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     sizes = request.checked_sizes()
     name = name_of(request)
     observation_space = box(environment, "observation_space", name)
-    action_space = box(environment, "action_space", name)
+    actions = action_space(environment, name, request.algorithm)
     metadata = getattr(environment, "metadata", None) or {}
     own_table = metadata.get("channels")  # a number of colours, of some that draw
     table = checked_table(request.channels) or checked_table(
@@ -143,16 +142,14 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         episode_steps=episode_steps,
         step_interval_us=step_interval_us_of(table, environment),
         observation_shape=tuple(map(int, observation_space.shape)),
-        action_shape=tuple(map(int, action_space.shape)),
+        action_shape=tuple(map(int, actions.shape)),
         observations=channels_of(
             "observations",
             table.get("observations"),
             observation_bounds(observation_space),
             may_narrow=True,
         ),
-        actions=channels_of(
-            "actions", table.get("actions"), action_bounds(action_space, name), may_narrow=False
-        ),
+        actions=action_channels(actions, table.get("actions"), name),
         solved_return=float(solved) if has_solved else None,
     )
     return with_picture(task, metadata.get("picture"), name)
@@ -166,7 +163,7 @@ def with_picture(task: Task, given: Any, name: str) -> Task:
         rows = [tuple(row) for row in given]
         if not all(len(row) == 3 and all(isinstance(word, str) for word in row) for row in rows):
             raise TypeError
-        return replace(task, picture=tuple(Shape(*row) for row in rows))
+        return with_fields(task, picture=tuple(Shape(*row) for row in rows))
     except TypeError:
         reason = 'it is no list of shapes such as ("circle", "body", "0, 0, 0.1")'
     except Unfit as error:
@@ -204,57 +201,39 @@ def experiment_name(
     return short(f"gym-{slug(name_of(request))}", LONGEST_NAME - len(tail)) + tail
 
 
-def box(environment: Any, attribute: str, name: str) -> Any:
-    """The space, which must be one of numbers."""
-    from gymnasium import spaces
+def action_channels(space: Any, table: Any, name: str) -> tuple[Channel, ...]:
+    """Numbers in the space's range; choices by the names of the table, or else by their numbers."""
+    if hasattr(space, "low"):
+        return channels_of("actions", table, action_bounds(space, name), may_narrow=False)
+    counts = choice_counts(space)
+    entries = [{} for _ in counts] if table is None else table
+    named = [
+        dict(entry) if isinstance(entry, Mapping) else entry
+        for entry in (entries if isinstance(entries, list) else [])
+    ]
+    choices = [entry.pop("choices", None) if isinstance(entry, dict) else None for entry in named]
+    bounds = [(0.0, count - 1.0) for count in counts]
+    channels = channels_of("actions", named or table, bounds, may_narrow=False)
+    found = []
+    for index, (channel, count) in enumerate(zip(channels, counts, strict=True)):
+        names = choices[index] if choices and choices[index] is not None else None
+        if names is None:
+            first = int(np.ravel(space.start)[index])
+            names = [str(first + number) for number in range(count)]
+        found.append(replace(channel, unit=choice_unit(names, count, f"actions[{index}]")))
+    return tuple(found)
 
-    space = getattr(environment, attribute, None)
-    what = attribute.replace("_", " ")
-    if space is None:
-        raise UsageError(f"{name} has no {what}: set it to a gymnasium.spaces.Box")
-    if not isinstance(space, spaces.Box):
-        kind = type(space).__name__
-        remedy = (
-            "actions must be continuous, a Box"
-            if attribute == "action_space"
-            else "wrap it into a Box, with gymnasium.wrappers.FlattenObservation for example"
-        )
+
+def choice_unit(names: Any, count: int, place: str) -> str:
+    """The names of a choice as its channel has them."""
+    if not isinstance(names, list) or len(names) != count:
         raise UsageError(
-            f"{name} has a {kind} as its {what}, which cannot be learnt here: {remedy}"
+            f"channels: {place} chooses from {count}, give a list of as many names as its choices"
         )
-    elements = math.prod(space.shape)
-    if not 1 <= elements <= MOST_ELEMENTS:
-        raise UsageError(
-            f"{name} has {elements} elements in its {what}: from 1 to {MOST_ELEMENTS} can be learnt"
-        )
-    return space
-
-
-def observation_bounds(space: Any) -> list[tuple[float, float]]:
-    """The space's own where they are a range, else wide ones."""
-    bounds = []
-    for low, high in zip(space.low.ravel(), space.high.ravel(), strict=True):
-        minimum, maximum = max(float(low), -WIDE), min(float(high), WIDE)
-        if minimum >= maximum:  # the space is beyond the wide range, or a single number
-            minimum, maximum = float(low) - 1.0, float(high) + 1.0
-        bounds.append((minimum, maximum))
-    return bounds
-
-
-def action_bounds(space: Any, name: str) -> list[tuple[float, float]]:
-    bounds = []
-    ends = (space.low.astype("float32").ravel(), space.high.astype("float32").ravel())
-    for index, (low, high) in enumerate(zip(*ends, strict=True)):
-        minimum, maximum = float(low), float(high)
-        if not math.isfinite(minimum) or not math.isfinite(maximum):
-            raise UsageError(
-                f"{name} has no bounds for action {index} ({low:g} to {high:g}): give its Box a "
-                "finite low and high, with gymnasium.wrappers.RescaleAction for example"
-            )
-        if not 0.0 < maximum - minimum <= LARGEST_FLOAT32:
-            raise UsageError(f"{name} has no range for action {index}: it is {low:g} to {high:g}")
-        bounds.append((minimum, maximum))
-    return bounds
+    texts = [channel_text(name, f"a choice of {place}", LONGEST_CHANNEL_NAME) for name in names]
+    if any("|" in text for text in texts) or len({*texts}) < count:
+        raise UsageError(f"channels: {place} has a name with a bar, or one twice, as its choices")
+    return "|".join(texts)
 
 
 def checked_table(channels: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -306,6 +285,14 @@ def channel_text(value: Any, what: str, longest: int) -> str:
     return str(value)
 
 
+def unit_text(value: Any, what: str) -> str:
+    """Without a bar, which stands between the names of choices."""
+    text = channel_text(value, what, LONGEST_UNIT)
+    if "|" in text:
+        raise UsageError(f"channels: {what} {json.dumps(text)} has a bar: leave it out")
+    return text
+
+
 def channels_of(
     group: str, table: Any, bounds: Sequence[tuple[float, float]], *, may_narrow: bool
 ) -> tuple[Channel, ...]:
@@ -344,7 +331,7 @@ def channels_of(
         channels.append(
             Channel(
                 channel_text(name, f"the name of {place}", LONGEST_CHANNEL_NAME),
-                channel_text(given.get("unit", "1"), f"the unit of {place}", LONGEST_UNIT),
+                unit_text(given.get("unit", "1"), f"the unit of {place}"),
                 float(minimum),
                 float(maximum),
             )

@@ -17,7 +17,7 @@ from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
 from rltools_host.hil.inputs import Inputs, make_inputs, make_not_finite
 from rltools_host.policies.contract import PastAction, PlaceInput
-from rltools_host.policies.history import History, normalised
+from rltools_host.policies.history import History, given_out, normalised
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.policies.push import MOST_LAYERS, words_of
 
@@ -244,7 +244,8 @@ class Scenarios:
             if call.status == ACTED:
                 inputs = history.inputs(call.observation)
                 outputs, actions = self._image.runner.run(inputs)
-                history.add(outputs, acted_on=call.observation)
+                given = given_out(outputs, actions, self._image.actions)
+                history.add(given, acted_on=call.observation)
                 action = actions[0]
             elif call.status != HELD:
                 history.add(normalised(self._safe, self._image.actions))

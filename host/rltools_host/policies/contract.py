@@ -15,6 +15,7 @@ from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
+    MOST_CHOICES,
     is_policy_text,
     is_subject_name,
 )
@@ -22,7 +23,6 @@ from rltools_host.runs.policy_text import (
 CHANNEL = struct.Struct("<24s16sff")  # as in a policy image, docs/policy_image.md
 CHOICE = struct.Struct("<24s")  # the name of one
 CHOICE_UNIT = "choice"  # of an action's record
-MOST_CHOICES = 256  # of one action
 TAIL = struct.Struct("<IHH")  # of a board's contract: step_interval_us, observations, actions
 
 

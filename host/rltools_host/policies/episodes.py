@@ -22,7 +22,7 @@ from rltools_host.build.description import Channel
 from rltools_host.errors import BoardMismatchError, BuildError, UnknownNameError, VerificationError
 from rltools_host.gymnasium_tasks.imports import silence_mujoco
 from rltools_host.gymnasium_tasks.player import ActionSpace
-from rltools_host.policies.history import History
+from rltools_host.policies.history import History, given_out
 from rltools_host.policies.image import Float32Array, PolicyImage
 from rltools_host.project import PROJECT
 
@@ -103,7 +103,11 @@ def gymnasium_episodes(
         outputs, actions = image.runner.run(inputs)
         acts = np.isfinite(np.concatenate([inputs, outputs], axis=1)).all(axis=1, keepdims=True)
         history.add(
-            np.where(acts, outputs, image.runner.safe_action()[1]),
+            np.where(
+                acts,
+                given_out(outputs, actions, image.actions),
+                image.runner.safe_action()[1],
+            ),
             running,
             np.where(acts, observations[running], np.float32(np.nan)),
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
-from rltools_host.policies.contract import ObservationSum, PastAction
+from rltools_host.policies.contract import ObservationSum, PastAction, output_dim
 from rltools_host.policies.core_source import activations, core_math_source, float_literal
 from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text, string_literal
@@ -95,14 +95,54 @@ def channel_rows(channels: Sequence[Channel]) -> str:
     )
 
 
-def channel_comment(channels: Sequence[Channel]) -> str:
+def channel_comment(channels: Sequence[Channel], mark: str = "//") -> str:
     return "\n".join(
-        comment_text(
-            f"//   [{index}] {channel.name}, {channel.unit}, "
-            f"{channel.minimum:g} to {channel.maximum:g}"
-        )
+        comment_text(f"{mark}   [{index}] {channel.name}, {meaning(channel)}")
         for index, channel in enumerate(channels)
     )
+
+
+def meaning(channel: Channel) -> str:
+    """A channel's unit and range, or the numbers of its choices."""
+    if channel.choices:
+        return ", ".join(f"{number} {name}" for number, name in enumerate(channel.choices))
+    return f"{channel.unit}, {channel.minimum:g} to {channel.maximum:g}"
+
+
+# Of a policy with choices, in policy_header.h.in: how many outputs each action has, and what is
+# done where they are of a choice.
+CHOOSE = """\
+  static const int choices[{guard}_ACTION_DIM] = {{{counts}}};
+"""
+CHOOSE_ONE = """\
+    if (choices[i] > 0) {  // the largest output, the first of equal ones
+      int best = 0;
+      for (int k = 1; k < choices[i]; k++) best = output[k] > output[best] ? k : best;
+      action[i] = (float)best;
+      output += choices[i];
+      continue;
+    }
+"""
+
+
+def choosing(image: PolicyImage, guard: str) -> dict[str, str]:
+    """How outputs become an action."""
+    counts = [len(channel.choices) for channel in image.actions]
+    if not any(counts):
+        return {"choose": "", "choose_one": "", "scaled": "output[i]"}
+    numbers = ", ".join(map(str, counts))
+    choose = CHOOSE.format(guard=guard, counts=numbers)
+    return {"choose": choose, "choose_one": CHOOSE_ONE, "scaled": "*output++"}
+
+
+def safe_output(image: PolicyImage) -> Float32Array:
+    """Outputs that mean the safe action: of a choice 1 for what is chosen, and 0."""
+    action, normalised = image.runner.safe_action()
+    found: list[float] = []
+    for channel, value, scaled in zip(image.actions, action, normalised, strict=True):
+        names = range(len(channel.choices))
+        found += [float(number == value) for number in names] or [float(scaled)]
+    return np.array(found, np.float32)
 
 
 def observation_comment(image: PolicyImage) -> str:
@@ -217,6 +257,7 @@ def fields(image: PolicyImage) -> dict[str, Any]:
         "step_interval_us": image.step_interval_us,
         "observation_dim": len(image.contract.observations),
         "action_dim": len(image.actions),
+        "output_dim": output_dim(image.actions),
         "observations": channel_rows(image.contract.observations),
         "actions": channel_rows(image.actions),
         "safe_action": number_list(image.runner.safe_action()[0]),
@@ -260,7 +301,8 @@ def c_header(image: PolicyImage) -> str:
         observation_dim=len(image.observations),
         example_count=len(image.examples),
         observations=channel_rows(image.observations),
-        safe_output=number_list(image.runner.safe_action()[1]),
+        safe_output=number_list(safe_output(image)),
+        **choosing(image, guard),
         examples=example_rows(image.examples),
         parameters=parameters,
         core_math=core_math_source(

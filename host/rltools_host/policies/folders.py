@@ -13,7 +13,7 @@ from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError
 from rltools_host.files import disk_error, partial_path
 from rltools_host.policies import export
-from rltools_host.policies.contract import PastAction
+from rltools_host.policies.contract import PastAction, output_dim
 from rltools_host.policies.core_source import float_literal
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.policy_text import comment_text
@@ -116,12 +116,13 @@ def interface_header(image: PolicyImage) -> str:
 
 def data_header(image: PolicyImage) -> str:
     """What the library's source includes besides: contract and image."""
+    to_accept = output_dim(image.actions) + len(image.actions)
     widest = max(len(image.observations), *(layer.bias.size for layer in image.layers))
     added = image.place_inputs
     ages = [asked.ticks for asked in added if isinstance(asked, PastAction)]
     return DATA.format(
         **export.fields(image),
-        scratch_floats=2 * widest + max(2 * len(image.actions), (len(added) + 1) // 2),
+        scratch_floats=2 * widest + max(to_accept, (len(added) + 1) // 2),
         # Sums are kept where there is a history.
         history_ticks=max(ages, default=1 if added else 0),
     )
@@ -145,7 +146,10 @@ def sensor_lines(channels: Sequence[Channel], has_pins: bool) -> str:
 
 def motor_lines(image: PolicyImage) -> str:
     return "\n".join(
-        comment_text(f"  // action[{index}]: {channel.name}, {channel.unit}")
+        comment_text(
+            f"  // action[{index}]: {channel.name}, "
+            f"{export.meaning(channel) if channel.choices else channel.unit}"
+        )
         for index, channel in enumerate(image.actions)
     )
 

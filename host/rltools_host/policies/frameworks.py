@@ -19,6 +19,7 @@ import numpy as np
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
+from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text
 from rltools_host.toolchain import tools
@@ -71,7 +72,13 @@ def contract(image: PolicyImage) -> dict[str, Any]:
 
     def rows(channels: Sequence[Channel]) -> list[dict[str, Any]]:
         return [
-            {"name": c.name, "unit": c.unit, "minimum": c.minimum, "maximum": c.maximum}
+            {
+                "name": c.name,
+                "unit": "choice" if c.choices else c.unit,
+                "minimum": c.minimum,
+                "maximum": c.maximum,
+                **({"choices": [*c.choices]} if c.choices else {}),
+            }
             for c in channels
         ]
 
@@ -114,11 +121,43 @@ class Graph:
         self.constants.append(self.numpy_helper.from_array(array, name))
         return name
 
-    def add(self, operator: str, *inputs: str, to: str | None = None) -> str:
+    def add(self, operator: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
         name = to or f"value_{len(self.nodes)}"
-        self.nodes.append(self.helper.make_node(operator, [self.last, *inputs], [name]))
+        given = [self.last, *inputs]
+        self.nodes.append(self.helper.make_node(operator, given, [name], **attributes))
         self.last = name
         return name
+
+    def columns(self, first: int, count: int) -> None:
+        """Of what the one before gave."""
+        name = f"columns_{first}"
+        numbers = np.arange(first, first + count, dtype=np.int64)
+        self.constants.append(self.numpy_helper.from_array(numbers, name))
+        self.add("Gather", name, axis=1)
+
+    def scale(self, low: Float32Array, high: Float32Array, to: str | None = None) -> str:
+        """Outputs become actions, in their units."""
+        self.add("Clip", self.constant(-1.0), self.constant(1.0))
+        self.add("Mul", self.constant((high - low) / 2))
+        self.add("Add", self.constant((high + low) / 2))
+        self.add("Max", self.constant(low))
+        return self.add("Min", self.constant(high), to=to)
+
+    def choose(self, image: PolicyImage) -> None:
+        """The number of each choice's largest output, of equal ones the first."""
+        outputs, place, parts = self.last, 0, []
+        low, high = bounds(image)
+        for index, action in enumerate(image.actions):
+            self.last = outputs
+            self.columns(place, len(action.choices) or 1)
+            place += len(action.choices) or 1
+            if action.choices:
+                self.add("ArgMax", axis=1, keepdims=1)
+                parts.append(self.add("CastLike", self.constant(0.0)))
+            else:
+                parts.append(self.scale(low[index : index + 1], high[index : index + 1]))
+        self.last = parts[0]
+        self.add("Concat", *parts[1:], to="action", axis=1)
 
     def dense(self, layer: Layer) -> None:
         self.add("Gemm", self.constant(layer.weights), self.constant(layer.bias))
@@ -140,12 +179,10 @@ def encode_onnx(image: PolicyImage) -> bytes:
         graph.add("Mul", graph.constant(inverse_std))
     for layer in image.layers:
         graph.dense(layer)
-    low, high = bounds(image)
-    graph.add("Clip", graph.constant(-1.0), graph.constant(1.0))
-    graph.add("Mul", graph.constant((high - low) / 2))
-    graph.add("Add", graph.constant((high + low) / 2))
-    graph.add("Max", graph.constant(low))
-    graph.add("Min", graph.constant(high), to="action")
+    if choices_of(image.actions):
+        graph.choose(image)
+    else:
+        graph.scale(*bounds(image), to="action")
     make = graph.helper
     sizes = {"observation": len(image.observations), "action": len(image.actions)}
     values = [
@@ -176,12 +213,26 @@ def require_same_actions(image: PolicyImage, model: bytes) -> None:
     inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
     actions = session.run(["action"], {"observation": inputs})[0]
     low, high = bounds(image)
-    difference = float(np.abs((actions - image.evaluate(inputs)) / ((high - low) / 2)).max())
+    differences = np.abs((actions - image.evaluate(inputs)) / ((high - low) / 2))
+    difference = float(differences[~is_close_choice(image, inputs)].max(initial=0.0))
     if not difference <= LARGEST_DIFFERENCE:
         raise VerificationError(
             f"{image.origin}: onnxruntime's actions are off by {difference:.1e} of half their "
             f"range, more than {LARGEST_DIFFERENCE:g}: nothing was written"
         )
+
+
+def is_close_choice(image: PolicyImage, inputs: Float32Array) -> Any:
+    """(rows, actions): where two outputs of a choice are so close that rounding decides."""
+    outputs, place, close = image.output(inputs), 0, []
+    for action in image.actions:
+        values = np.sort(outputs[:, place : place + len(action.choices)], axis=1)
+        place += len(action.choices) or 1
+        if action.choices:
+            close.append(values[:, -1] - values[:, -2] <= 1e-5 * (1 + np.abs(values[:, -1])))
+        else:
+            close.append(np.zeros(len(inputs), bool))
+    return np.stack(close, axis=1)
 
 
 # -- safetensors and PyTorch -----------------------------------------------------------------------
@@ -219,6 +270,31 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
     return struct.pack("<Q", len(header)) + header + payload
 
 
+# The end of policy_module.py.in.
+SCALING = """\
+        half_range = (self.highest - self.lowest) / 2
+        action = x.clamp(-1, 1) * half_range + (self.highest + self.lowest) / 2
+        return torch.minimum(torch.maximum(action, self.lowest), self.highest)
+"""
+CHOOSING = """\
+        actions = []
+        for index, outputs in enumerate(x.split([count or 1 for count in CHOICES], -1)):
+            lowest, highest = self.lowest[index], self.highest[index]
+            scaled = outputs.clamp(-1, 1) * (highest - lowest) / 2 + (highest + lowest) / 2
+            chosen = outputs.argmax(-1, keepdim=True).to(x.dtype)
+            actions.append(chosen if CHOICES[index] else scaled.clamp(lowest, highest))
+        return torch.cat(actions, -1)
+"""
+
+
+def choices_of_module(image: PolicyImage) -> str:
+    """How many names each action chooses from, for a policy with choices."""
+    counts = [len(action.choices) for action in image.actions]
+    return (
+        f"CHOICES = {counts}  # outputs of each action; 0: it is a number\n" if any(counts) else ""
+    )
+
+
 PYTORCH_MARK = "policy.py"
 PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
@@ -231,7 +307,9 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     text = template.substitute(
         title=export.fields(image)["title"],
         inputs=sizes[0],
-        outputs=sizes[-1],
+        outputs=len(image.actions),
+        action=CHOOSING if choices_of(image.actions) else SCALING,
+        choices=choices_of_module(image),
         observations=channel_comments(image.observations),
         actions=channel_comments(image.actions),
         sizes=sizes,
@@ -243,7 +321,7 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
 
 def channel_comments(channels: Sequence[Channel]) -> str:
     return "\n".join(
-        comment_text(f"#   {index}: {c.name}, {c.unit}, {c.minimum:g} to {c.maximum:g}")
+        comment_text(f"#   {index}: {c.name}, {export.meaning(c)}")
         for index, c in enumerate(channels)
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rltools_host.build.description import Channel
 from rltools_host.build.native import host_library
-from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput
+from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput, choices_of
 from rltools_host.policies.image import Float32Array
 
 
@@ -70,6 +70,14 @@ class History:
                     asked.minimum,
                     asked.maximum,
                 )
+
+
+def given_out(
+    outputs: Float32Array, actions: Float32Array, channels: Sequence[Channel]
+) -> Float32Array:
+    """What a place keeps of a policy's actions: the network's outputs, or of choices their numbers,
+    from -1 for the first to 1 for the last."""
+    return normalised(actions, channels) if choices_of(channels) else outputs
 
 
 def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:

@@ -22,7 +22,6 @@ from rltools_host.policies.contract import (
     CHANNEL,
     CHOICE,
     CHOICE_UNIT,
-    MOST_CHOICES,
     Contract,
     PlaceInput,
     require_texts,
@@ -40,6 +39,7 @@ from rltools_host.runs.policy_file import (
     VERSION,
     image_crc32,
 )
+from rltools_host.runs.policy_text import MOST_CHOICES
 
 HAS_NORMALISER, HAS_CHOICES = 1, 2
 

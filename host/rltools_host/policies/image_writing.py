@@ -10,9 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rltools_host.policies.contract import CHANNEL, Contract
+from rltools_host.policies.contract import (
+    CHOICE,
+    Contract,
+    channel_record,
+    choices_of,
+    output_dim,
+)
 from rltools_host.policies.core_source import activations
-from rltools_host.policies.image import HAS_NORMALISER, Layer, parse_policy
+from rltools_host.policies.image import HAS_CHOICES, HAS_NORMALISER, Layer, parse_policy
 from rltools_host.policies.runner import LAYER
 from rltools_host.runs.policy_file import CRC32_PLACE, HEADER, MAGIC, VERSION, image_crc32
 
@@ -46,9 +52,9 @@ def write_image(
 
     DamagedPolicyError: a board would refuse it, for example as a number is not finite.
     """
-    action_dim = len(contract.actions)
+    results = output_dim(contract.actions) + len(contract.actions)
     empty = b"".join(
-        (row.tobytes() + bytes(4 * (1 + 2 * action_dim))) for row in observations.astype("<f4")
+        (row.tobytes() + bytes(4 * (1 + results))) for row in observations.astype("<f4")
     )
     unproven = assembled(network, contract, origin, len(observations), empty)
     runner = parse_policy(unproven).runner
@@ -66,15 +72,15 @@ def assembled(
     network: Network, contract: Contract, origin: Origin, count: int, examples: bytes
 ) -> bytes:
     names = list(activations())
+    choices = choices_of(contract.actions)
+    flags = (HAS_NORMALISER if network.normaliser else 0) | (HAS_CHOICES if choices else 0)
     parts = [
         *(
             LAYER.pack(*each.weights.shape, names.index(each.activation), bytes(3))
             for each in network.layers
         ),
-        *(
-            CHANNEL.pack(each.name.encode(), each.unit.encode(), each.minimum, each.maximum)
-            for each in (*contract.observations, *contract.actions)
-        ),
+        *(channel_record(each) for each in (*contract.observations, *contract.actions)),
+        *(CHOICE.pack(name.encode()) for name in choices),
         *(np.asarray(part, "<f4").tobytes() for part in network.normaliser or ()),
         *(
             np.asarray(part, "<f4").tobytes()
@@ -87,7 +93,7 @@ def assembled(
     header = HEADER.pack(
         *(MAGIC, VERSION, HEADER.size, HEADER.size + len(body), 0),
         *(len(contract.observations), len(contract.actions), len(network.layers), count),
-        *(HAS_NORMALISER if network.normaliser else 0, contract.step_interval_us),
+        *(flags, contract.step_interval_us),
         *(origin.step, origin.seed, origin.fingerprint, 0, bytes.fromhex(origin.state_sha256)),
         *(origin.experiment.encode(), origin.environment.encode()),
     )

@@ -28,6 +28,7 @@ from rltools_host.runs.policy_text import (
     LONGEST_CHANNEL_NAME,
     LONGEST_NAME,
     LONGEST_UNIT,
+    MOST_CHOICES,
     described,
     is_policy_text,
 )
@@ -113,7 +114,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
         """Whether a table named some of its channels."""
         groups = (("observation", self.observations), ("action", self.actions))
         return any(
-            (channel.name, channel.unit) != (f"{group}_{index}", "1")
+            channel.name != f"{group}_{index}" or not has_plain_unit(channel)
             for group, channels in groups
             for index, channel in enumerate(channels)
         )
@@ -134,6 +135,14 @@ class Task(Struct, frozen=True, omit_defaults=True):
         return document
 
 
+def has_plain_unit(channel: Channel) -> bool:
+    """Whether no table gave a unit, or the names of choices, which are their numbers then."""
+    names = channel.choices
+    if not names or not names[0].lstrip("-").isdigit():
+        return channel.unit == "1"
+    return list(names) == [str(int(names[0]) + number) for number in range(len(names))]
+
+
 def slug(text: str) -> str:
     """In lower case, words joined by hyphens, each beginning with a letter or a digit."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
@@ -149,9 +158,19 @@ def short(text: str, length: int) -> str:
 
 def check_channel(name: str, channel: Channel) -> None:
     """Its texts go into headers and pages, and its ends into divisions."""
-    for field, longest in (("name", LONGEST_CHANNEL_NAME), ("unit", LONGEST_UNIT)):
-        if not is_policy_text(text := getattr(channel, field), longest):
+    texts = [("name", channel.name, LONGEST_CHANNEL_NAME)]
+    if name.startswith("action") and channel.choices:
+        texts += [("unit", choice, LONGEST_CHANNEL_NAME) for choice in channel.choices]
+        last = len(channel.choices) - 1
+        if (channel.minimum, channel.maximum) != (0, last) or last >= MOST_CHOICES:
+            raise Unfit(f"{name} chooses from {last + 1}, and its range is not that of a choice")
+    else:
+        texts += [("unit", channel.unit, LONGEST_UNIT)]
+    for field, text, longest in texts:
+        if not is_policy_text(text, longest):
             raise unfit(f"{name}.{field}", text, described(longest))
+        if field == "unit" and "|" in text:
+            raise Unfit(f"{name}.unit has a bar, which only choices have")
     for field in ("minimum", "maximum"):
         if not abs(end := getattr(channel, field)) <= LARGEST_BOUND:
             expected = f"a number from {-LARGEST_BOUND:g} to {LARGEST_BOUND:g}"

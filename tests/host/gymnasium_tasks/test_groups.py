@@ -266,14 +266,17 @@ def test_what_group_json_must_say_of_a_task(
     ("words", "sentence"),
     [
         ("gym:NoSuchTask-v0 --seeds 0-1", 'gymnasium has no environment "NoSuchTask-v0"'),
-        ("gym:CartPole-v1 --seeds 0-1", "CartPole-v1 has a Discrete as its action space"),
+        (
+            "gym:CartPole-v1 --seeds 0-1",
+            "CartPole-v1 has a Discrete as its action space, which sac",
+        ),
         ("gym: --seeds 0-1", "gym: names no task"),
         ("gym:Pendulum-v1 --seeds 3-1", "the range 3-1 runs backwards"),
         ("gym:Pendulum-v1 --seeds 0-1 --seed 2", "--seed does not go with --seeds"),
         ("gym:Pendulum-v1 --seeds 0-1 --algorithm a2c", 'unknown algorithm "a2c"'),
         (
             "gym:Pendulum-v1 --algorithm dqn",
-            "dqn learns choices, and the actions of a task of Gymnasium's are",
+            "which dqn does not learn: choose the algorithm ppo, sac or td3",
         ),
         ("gym:Pendulum-v1 --seeds 0-1 --set nothing=1", "nothing"),
         ("gym:Pendulum-v1 --seeds 0-1 --jobs 0", "--jobs 0: at least 1 is needed"),

@@ -188,6 +188,17 @@ def test_whole_actions_are_the_nearest(
     assert space.contains(taken)
 
 
+def test_choices_are_whole_numbers_from_the_spaces_first_one() -> None:
+    one = gymnasium.spaces.Discrete(3, start=-1)
+    taken = [ActionSpace(one).taken(np.array([number], np.float32)) for number in range(3)]
+    assert taken == [-1, 0, 1]
+    assert all(type(action) is int and one.contains(action) for action in taken)
+    two = gymnasium.spaces.MultiDiscrete([[3, 2]], start=[[5, 0]])
+    both = ActionSpace(two).taken(np.array([2, 1], np.float32))
+    assert both.tolist() == [[7, 1]]
+    assert two.contains(both)
+
+
 def test_observations_beyond_their_range_are_counted_and_given(player: Player) -> None:
     """The first one is told; what is on the bound is within."""
     player.reset(0, 1)

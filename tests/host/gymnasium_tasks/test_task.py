@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
 
 from rltools_host.build import experiments
 from rltools_host.errors import UsageError
@@ -22,6 +22,7 @@ def spaces(observation: Any, action: Any, **attributes: Any) -> Any:
     return SimpleNamespace(observation_space=observation, action_space=action, **attributes)
 
 
+BOX = Box(-1.0, 1.0, (2,))
 PLAIN = spaces(Box(-1.0, 1.0, (2,)), Box(-1.0, 1.0, (1,)))
 
 
@@ -47,6 +48,54 @@ def test_channels_are_those_of_the_spaces() -> None:
     assert {channel.unit for channel in (*found.observations, *found.actions)} == {"1"}
     assert (found.actions[0].minimum, found.actions[0].maximum) == (-2.0, 3.0)
     assert found.actions[1].maximum == float(np.float32(0.7))
+
+
+def test_choices_have_the_names_of_the_table_or_their_numbers() -> None:
+    def actions(space: Any, algorithm: str = "ppo", table: Any = None) -> list[tuple[Any, ...]]:
+        channels = {} if table is None else {"actions": table}
+        found = task(spaces(BOX, space), algorithm=algorithm, channels=channels)
+        assert found.has_channels == (table is not None)
+        assert Task(**{key: getattr(found, key) for key in found.__struct_fields__}) == found
+        return [(c.name, c.choices, c.minimum, c.maximum) for c in found.actions]
+
+    assert actions(Discrete(3), "dqn") == [("action_0", ("0", "1", "2"), 0, 2)]
+    assert actions(Discrete(2, start=-1)) == [("action_0", ("-1", "0"), 0, 1)]
+    both = actions(MultiDiscrete([[3], [2]]))
+    assert both == [("action_0", ("0", "1", "2"), 0, 2), ("action_1", ("0", "1"), 0, 1)]
+    table = [{"name": "gear", "choices": ["low", "middle", "high"]}, "horn"]
+    named = actions(MultiDiscrete([3, 2]), table=table)
+    assert named == [("gear", ("low", "middle", "high"), 0, 2), ("horn", ("0", "1"), 0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "sentence"),
+    [
+        (Discrete(1), {}, "has an action of 1 choices: from 2 to 256 can be learnt"),
+        (MultiDiscrete([2, 300]), {}, "has an action of 300 choices: from 2 to 256"),
+        (MultiDiscrete([2, 2]), {"algorithm": "dqn"}, "which dqn does not learn: choose .* ppo"),
+        (Discrete(2), {"algorithm": "td3"}, "which td3 does not learn: choose .* dqn or ppo"),
+        (BOX, {"algorithm": "dqn"}, "a Box as its action space, which dqn does not learn"),
+        (Discrete(2), {"choices": ["a"]}, r"actions\[0\] chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": ["a", "b", "c"]}, "chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": "ab"}, "chooses from 2, give a list of as many"),
+        (Discrete(2), {"choices": ["a", "a"]}, "has a name with a bar, or one twice"),
+        (Discrete(2), {"choices": ["a|b", "c"]}, "has a name with a bar, or one twice"),
+        (Discrete(2), {"choices": ["a", 'b"']}, "a choice of actions.*plain text of 1 to 23"),
+        (Discrete(2), {"choices": ["a", "b"], "minimum": 0}, 'has "minimum", and known are'),
+        (BOX, {"algorithm": "ppo", "choices": ["a", "b"]}, 'has "choices", and known are'),
+        (BOX, {"algorithm": "ppo", "unit": "a|b"}, "has a bar: leave it out"),
+    ],
+)
+def test_what_choices_cannot_be_is_one_sentence(
+    space: Any, options: dict[str, Any], sentence: str
+) -> None:
+    entry = {key: value for key, value in options.items() if key != "algorithm"}
+    count = 2 if space is BOX else 1
+    channels = {"actions": [entry, *[{}] * (count - 1)]} if entry else {}
+    algorithm = options.get("algorithm", "ppo")
+    with pytest.raises(UsageError, match=sentence) as raised:
+        task(spaces(BOX, space), algorithm=algorithm, channels=channels)
+    assert "\n" not in str(raised.value)
 
 
 def test_the_rate_is_the_simulations_or_that_of_its_pictures() -> None:
@@ -129,13 +178,11 @@ def test_other_sizes_are_another_experiment_and_other_ranges_are_not() -> None:
 UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
 
 
-BOX = Box(-1.0, 1.0, (2,))
-
-
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        (spaces(BOX, Discrete(3)), "has a Discrete as its action space.*continuous, a Box"),
+        (spaces(BOX, Discrete(3)), "Discrete as its action space.*choose the algorithm dqn or ppo"),
+        (spaces(BOX, MultiDiscrete([3, 2])), "MultiDiscrete as its.*choose the algorithm ppo$"),
         (spaces(BOX, MultiBinary(3)), "has a MultiBinary as its action space"),
         (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
         (spaces(Tuple([BOX]), BOX), "has a Tuple as its observation space"),

@@ -9,8 +9,9 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -418,3 +419,46 @@ def test_pendulum_is_learnt_through_gymnasium(tmp_path: Path) -> None:
     assert outcome.mean > -260.0
     assert result["environment_faults"] == 0
     assert outcome.simulator.startswith("gymnasium ")
+
+
+class Gears(Point):
+    """Records what it is given."""
+
+    given: ClassVar[list[Any]] = []
+    choices: ClassVar[Any] = gymnasium.spaces.MultiDiscrete([3, 2], start=[1, 0])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.push_space, self.action_space = self.action_space, self.choices
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        assert self.choices.contains(action)
+        self.given.append(np.atleast_1d(action).tolist())
+        self.action_space = self.push_space
+        try:
+            return super().step(np.zeros(1, np.float32))
+        finally:
+            self.action_space = self.choices
+
+
+class Gear(Gears):
+    choices: ClassVar[Any] = gymnasium.spaces.Discrete(3, start=1)
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(("make_env", "algorithm"), [(Gears, "ppo"), (Gear, "dqn")])
+def test_choices_are_given_as_whole_numbers(
+    make_env: type[Gears], algorithm: str, tmp_path: Path
+) -> None:
+    make_env.given.clear()
+    train = TRAIN_PPO if algorithm == "ppo" else TRAIN
+    settings = {"eval_every": 500, "eval_episodes": 2}
+    train(make_env, algorithm=algorithm, steps=192, hyperparameters=settings, out=tmp_path / "run")
+    learnt = state(tmp_path / "run")["rollout/action" if algorithm == "ppo" else "replay/action"]
+    assert {*learnt[:, 0].tolist()} == {0, 1, 2}
+    assert {row[0] for row in make_env.given} == {1, 2, 3}
+    image = read_run_policy(tmp_path / "run")
+    image.verify()
+    assert image.actions[0].choices == ("1", "2", "3")
+    returns = evaluate_gymnasium(lambda: make_env(), tmp_path / "run", episodes=2)
+    assert np.isfinite(returns).all()

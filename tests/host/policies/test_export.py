@@ -41,7 +41,7 @@ PROGRAM = """
 namespace policy = {name};
 int main() {{
   float observation[policy::kObservationDim];
-  float output[policy::kActionDim], action[policy::kActionDim];
+  float output[policy::kOutputDim], action[policy::kActionDim];
   while (std::fread(observation, sizeof(observation), 1, stdin) == 1) {{
     policy::evaluate_normalised(observation, output);
     policy::evaluate(observation, action);
@@ -59,7 +59,7 @@ C_PROGRAM = """
 #include "policy.h"
 int main(void) {{
   float observation[{guard}_OBSERVATION_DIM];
-  float output[{guard}_ACTION_DIM], action[{guard}_ACTION_DIM];
+  float output[{guard}_OUTPUT_DIM], action[{guard}_ACTION_DIM];
   while (fread(observation, sizeof(observation), 1, stdin) == 1) {{
     {name}_evaluate_normalised(observation, output);
     {name}_evaluate(observation, action);
@@ -81,12 +81,16 @@ def compile_header(image: PolicyImage, folder: Path, *flags: str) -> Path:
     return program
 
 
-def run_program(program: Path, image: PolicyImage, observations: np.ndarray) -> np.ndarray:
+def run_program(
+    program: Path, image: PolicyImage, observations: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs and actions."""
     result = subprocess.run(
         [program], input=observations.astype("<f4").tobytes(), capture_output=True, timeout=60
     )
     assert result.returncode == 0, "verify() is false"
-    return np.frombuffer(result.stdout, "<f4").reshape(len(observations), 2, len(image.actions))
+    values = np.frombuffer(result.stdout, "<f4").reshape(len(observations), -1)
+    return values[:, : -len(image.actions)], values[:, -len(image.actions) :]
 
 
 def observations_of(image: PolicyImage, count: int) -> np.ndarray:
@@ -97,15 +101,15 @@ def observations_of(image: PolicyImage, count: int) -> np.ndarray:
     return (centre + span * draws).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["pendulum", *NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "choosing", *NETWORKS])
 def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     # contraction and the machine's vectors, which must change nothing
     program = compile_header(image, tmp_path, "-O3", "-march=native", "-ffp-contract=fast")
     observations = observations_of(image, 300)
     results = run_program(program, image, observations)
-    np.testing.assert_array_equal(results[:, 0], image.output(observations))
-    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+    np.testing.assert_array_equal(results[0], image.output(observations))
+    np.testing.assert_array_equal(results[1], image.evaluate(observations))
 
 
 def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path) -> None:
@@ -113,11 +117,11 @@ def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path)
     program = compile_header(image, tmp_path, "-O0", *(["-march=x86-64"] if is_x86() else []))
     observations = observations_of(image, 50)
     results = run_program(program, image, observations)
-    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+    np.testing.assert_array_equal(results[1], image.evaluate(observations))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["pendulum", *SOME_NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "choosing", *SOME_NETWORKS])
 def test_the_header_is_c99_and_cpp11(name: str, language: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     prefix = export.identifier(image.experiment) + "_policy"
@@ -128,8 +132,8 @@ def test_the_header_is_c99_and_cpp11(name: str, language: str, tmp_path: Path) -
     subprocess.run([*LANGUAGES[language], *flags], check=True, timeout=120)
     observations = observations_of(image, 50)
     results = run_program(tmp_path / "program", image, observations)
-    np.testing.assert_array_equal(results[:, 0], image.output(observations))
-    np.testing.assert_array_equal(results[:, 1], image.evaluate(observations))
+    np.testing.assert_array_equal(results[0], image.output(observations))
+    np.testing.assert_array_equal(results[1], image.evaluate(observations))
 
 
 def is_x86() -> bool:

@@ -19,7 +19,7 @@ from rltools_host.build.firmware import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
 from rltools_host.policies import export, folders
-from rltools_host.policies.history import History
+from rltools_host.policies.history import History, given_out
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.toolchain.tools import missing_names
 from rltools_host.tree import TREE
@@ -123,7 +123,7 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
 SEEING_MORE = ("remembering_quadrotor_4", "summing_quadrotor", "only_summing_quadrotor")
 
 
-@pytest.mark.parametrize("network", ["pendulum", *SEEING_MORE, *SOME_NETWORKS])
+@pytest.mark.parametrize("network", ["pendulum", "choosing", *SEEING_MORE, *SOME_NETWORKS])
 def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: Path) -> None:
     image = sample(network)
     library = arduino_library(image, tmp_path)
@@ -147,9 +147,10 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     expected = np.empty((100, len(image.actions)), np.float32)
     for index, observation in enumerate(observations):
         outputs, actions = image.runner.run(history.inputs(observation))
+        kept = given_out(outputs, actions, image.actions)
         if index == 50:
-            actions[:], outputs[:] = image.runner.safe_action()
-        history.add(outputs, acted_on=observation)
+            actions[:], kept[:] = image.runner.safe_action()
+        history.add(kept, acted_on=observation)
         expected[index] = actions[0]
     assert rows["acted"].tolist() == [*[1] * 50, 0, *[1] * 49]
     assert rows["action"].tobytes() == expected.tobytes()
