@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 #include "describe.h"
@@ -29,9 +30,13 @@ struct Widened<Mlp<T, Dimensions<Widths...>, Hidden, Output>, Width> {
   using Type = decltype(make(std::make_index_sequence<sizeof...(Widths)>{}));
 };
 
-// The experiment E with so many units in each hidden layer.
-template <class E, int Width>
+// The experiment E with so many units in each hidden layer; not every algorithm has an actor.
+template <class E, int Width, class = void>
 struct WithWidth : E {
+  using Critic = typename Widened<typename E::Critic, Width>::Type;
+};
+template <class E, int Width>
+struct WithWidth<E, Width, std::void_t<typename E::Actor>> : E {
   using Actor = typename Widened<typename E::Actor, Width>::Type;
   using Critic = typename Widened<typename E::Critic, Width>::Type;
 };
@@ -57,7 +62,7 @@ template <class E>
 void describe_experiment(Json& json) {
   json.pair("name", E::kName);
   json.list("hidden", [&] {
-    using Shape = typename E::Actor::Shape;
+    using Shape = typename PolicyNetwork<E>::Shape;
     for (int i = 1; i + 1 < Shape::kCount; i++) json.write(Shape::kWidth[i]);
   });
   describe_parameters(json, "hyperparameters", RunHyperparameters<E>{});

@@ -142,7 +142,7 @@ def test_lines_fit_and_no_number_is_cut(width: int) -> None:
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("experiment", ["pendulum-td3", "pendulum-sac", "pendulum-ppo"])
+@pytest.mark.parametrize("experiment", ["pendulum-sac", "pendulum-ppo", "cartpole-dqn"])
 def test_experiments_of_the_tree_are_in_order(experiment: str) -> None:
     assert (TREE.experiments / f"{experiment.replace('-', '_')}.h").is_file()
     assert cli.run(["check", experiment]) == 0
