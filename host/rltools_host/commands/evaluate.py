@@ -114,6 +114,8 @@ def evaluate_group(name: str, request: EvaluationRequest, as_json: bool) -> None
 def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[str]:
     """A row for each run, over its episodes."""
     first = next(iter(found.values()))
+    same = all(each.experiment == first.experiment for each in found.values())
+    what = first.experiment if same else "policy"
     rows = [("run", "return", "median", "worst", "success")]
     for name, evaluation in found.items():
         rate = evaluation.success_rate
@@ -127,7 +129,7 @@ def lines_of(found: dict[RunName, Evaluation], width: int = UNLIMITED) -> list[s
             )
         )
     heading = (
-        f"{first.episodes} deterministic episodes of each run's {first.experiment} in "
+        f"{first.episodes} deterministic episodes of each run's {what} in "
         f"{first.environment} ({first.simulator}, from seed {first.seed})"
     )
     return [heading, *(f"  {line}" for line in folded(rows, width - 2))]

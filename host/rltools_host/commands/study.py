@@ -30,7 +30,7 @@ def request_of(
     own_threads = study.threads if given.board in (None, study.board) else None
     return GroupRequest(
         TrainingRequest(
-            study.experiment,
+            study.experiments[0],
             given.board or study.board,
             steps=study.steps if given.steps is None else given.steps,
             settings=study.shared_settings,
@@ -59,7 +59,8 @@ def list_studies(json_output: bool) -> None:
             {
                 "study": study.name,
                 "title": study.title,
-                "experiment": study.experiment,
+                "experiment": study.experiments[0],
+                "experiments": study.experiments,
                 "variants": [variant.name for variant in study.variants],
                 "seeds": list(study.all_seeds),
             }
@@ -70,7 +71,7 @@ def list_studies(json_output: bool) -> None:
     rows = [
         (
             study.name,
-            study.experiment,
+            ", ".join(study.experiments),
             f"{len(study.variants)} variants, seeds {spoken(study.all_seeds)}",
             study.title,
         )

@@ -194,6 +194,7 @@ class Variant(Struct, frozen=True):
     ]
     label: Line
     settings: list[Line]  # name=value
+    experiment: ExperimentName | None = None  # its own, where that is not the group's
 
 
 class Tune(Struct, frozen=True):

@@ -62,7 +62,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
 
 
 @contextlib.contextmanager
-def scratch_folder(path: Path, program: Path | None) -> Iterator[Path]:
+def scratch_folder(path: Path, *programs: Path | None) -> Iterator[Path]:
     """A folder, also where a command that was killed has left it; in the end it goes, with the
     files that were written there and no other.
     """
@@ -73,12 +73,12 @@ def scratch_folder(path: Path, program: Path | None) -> Iterator[Path]:
     try:
         yield path
     finally:
-        remove_scratch(path, program)
+        remove_scratch(path, *programs)
 
 
-def remove_scratch(path: Path, program: Path | None) -> None:
+def remove_scratch(path: Path, *programs: Path | None) -> None:
     for name in names_in(path):
-        is_program = program is not None and name == program.name
+        is_program = any(program is not None and name == program.name for program in programs)
         if is_program or Path(name).suffix in SCRATCH_SUFFIXES:
             with contextlib.suppress(OSError):
                 (path / name).unlink()
@@ -109,9 +109,16 @@ class GroupTraining:
         self._plan = plan
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.content.jobs)
         self._settings = {v.name: v.settings for v in group.variants}
+        self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
+        self._programs = [each.program for each in (plan, *plan.others.values())]
         labels = {v.name: v.label for v in group.variants}
         self._members = [
-            Member(name, labels[name.variant], group.path / name.folder, plan.steps)
+            Member(
+                name,
+                labels[name.variant],
+                group.path / name.folder,
+                self._plans[name.variant].steps,
+            )
             for name in group.run_names()
         ]
 
@@ -124,12 +131,12 @@ class GroupTraining:
 
     def _train(self, make_screen: MakeScreen) -> dict[str, Any]:
         remove_partials(self._group.path)  # of a command that was killed
-        remove_scratch(self._group.path / SCRATCH, self._plan.program)
+        remove_scratch(self._group.path / SCRATCH, *self._programs)
         self._look(self._members)
         if all(member.state == FINISHED for member in self._members):
             return self._has_finished()
         try:
-            with scratch_folder(self._group.path / SCRATCH, self._plan.program) as scratch:
+            with scratch_folder(self._group.path / SCRATCH, *self._programs) as scratch:
                 self._train_all(scratch, make_screen)
         except KeyboardInterrupt:
             self._look(m for m in self._members if m.is_running or m.state == WAITING)
@@ -144,15 +151,20 @@ class GroupTraining:
             member.look(steps)
 
     def _train_all(self, scratch: Path, make_screen: MakeScreen) -> None:
-        program = copy_of_program(self._plan.program, scratch)
-        built = Built(self._plan.description, program, self._plan.sources)
         asked = self._group.content
-        shared = replace(run_request(asked), built=built, wandb=self._plan.wandb)
+        shared: dict[str, TrainingRequest] = {}
+        for plan in (self._plan, *self._plan.others.values()):
+            program = copy_of_program(plan.program, scratch)
+            built = Built(plan.description, program, plan.sources)
+            of_plan = replace(run_request(asked), built=built, wandb=self._plan.wandb)
+            if asked.gymnasium is None:
+                of_plan = replace(of_plan, experiment=plan.description.name)
+            shared[plan.description.name] = of_plan
         work = iter(
             [
                 (member, Job(request, asked.tensorboard))
                 for member in self._members
-                if (request := self._request_of(member, shared)) is not None
+                if (request := self._request_of(member, shared[self._name_of(member)])) is not None
             ]
         )
         path = near_path(self._group.path)
@@ -164,6 +176,10 @@ class GroupTraining:
             runs.train(lambda: next(work, None))
         finally:
             screen.close()
+
+    def _name_of(self, member: Member) -> str:
+        name: str = self._plans[member.name.variant].description.name
+        return name
 
     def _request_of(self, member: Member, shared: TrainingRequest) -> TrainingRequest | None:
         """What its process is asked for; None for what has finished."""

@@ -47,6 +47,7 @@ class Variant:
     label: str = ""
     settings: tuple[str, ...] = ()  # name=value, as of --set
     place: str = ""  # where it is written, for what is wrong with it
+    experiment: str | None = None  # its own, where that is not the group's
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class GroupRequest:
 
 
 def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
-    """A new group's plan, after all has been checked and built, and its request as it holds."""
+    """A new group's plan, after all has been checked and built, and its request as it holds. The
+    plans of variants with experiments of their own are its `others`."""
     training = with_sizes_of_task(request.training)
     if training.out is not None:
         require_empty(training.out)
@@ -77,23 +79,41 @@ def planned(request: GroupRequest) -> tuple[GroupRequest, Plan]:
 def plan_runs(
     training: TrainingRequest, seed: int, variants: Sequence[Variant], jobs: int | None
 ) -> Plan:
-    """The plan that the runs share, built, after one run of each variant has been checked."""
-    plan: Plan | None = None
+    """The plan that the runs share, built, after one run of each variant has been checked. Variants
+    with experiments of their own have `others`, which are built, too."""
+    plans: dict[str, Plan] = {}
     with environments_of(training.task) as server:
         for variant in variants:
-            built = None if plan is None else Built(plan.description)
+            key = variant.experiment or ""
+            built = Built(plans[key].description) if key in plans else None
             settings = (*training.settings, *variant.settings)
+            request = replace(training, seed=seed, settings=settings, built=built)
+            if variant.experiment is not None:
+                request = replace(request, experiment=variant.experiment)
+            if plans:
+                request = replace(request, board=next(iter(plans.values())).board.name)
             try:
-                plan = make_plan(
-                    replace(training, seed=seed, settings=settings, built=built), server=server
-                )
+                plans[key] = make_plan(request, server=server)
+                require_environment(list(plans.values()))
             except RltError as error:
                 place = f"{variant.place}: " if variant.place else ""
                 raise type(error)(f"{place}{error}") from None
-    assert plan is not None
+    plan = next(iter(plans.values()))
     jobs_on(plan.board, plan.port, plan.threads, jobs)
-    build_program(plan)
+    for each in plans.values():
+        build_program(each)
+    plan.others = {key: each for key, each in plans.items() if key}
     return plan
+
+
+def require_environment(plans: Sequence[Plan]) -> None:
+    """That all have the same; returns of others mean other things."""
+    first, last = plans[0].description, plans[-1].description
+    if (names := [each.environment["name"] for each in (first, last)])[0] != names[1]:
+        raise UsageError(
+            f"{last.name} is of {names[1]}, and {first.name} of {names[0]}: their returns do not "
+            "compare"
+        )
 
 
 def as_stored(training: TrainingRequest, plan: Plan) -> TrainingRequest:
@@ -140,6 +160,7 @@ def create(request: GroupRequest, plan: Plan) -> GroupFolder:
                 "name": variant.name,
                 "label": variant.label,
                 "settings": list(variant.settings),
+                **({"experiment": variant.experiment} if variant.experiment else {}),
             }
             for variant in request.variants
         ],
@@ -188,8 +209,9 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
             named = None if training.task is None else training.task.source
             changes["gymnasium"] = playable(asked.gymnasium, named)
         asked = structs.replace(asked, **changes)
-        variant = Variant(settings=tuple(asked.variants[0].settings))
-        plan = plan_runs(run_request(asked), asked.seeds[0], [variant], asked.jobs)
+        first = {each.experiment: tuple(each.settings) for each in reversed(asked.variants)}
+        begun = [Variant(settings=texts, experiment=of) for of, texts in first.items()]
+        plan = plan_runs(run_request(asked), asked.seeds[0], begun[::-1], asked.jobs)
         if asked.gymnasium is not None:
             changes["gymnasium"] = asked.gymnasium.document()
         group.change(changes)  # written with the state of training, once that begins

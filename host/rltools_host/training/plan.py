@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,7 @@ class Plan:
     server: EnvironmentServer | None = None  # which plays the episodes, where the core does not
     anew: bool = False  # as of the request
     wandb: str | None = None  # the same
+    others: Mapping[str, Plan] = field(default_factory=dict)  # of a group, by their experiments
     subject: str = ""  # what builds know the experiment by: its name, but for tasks of Gymnasium's
     table: dict[str, Parameter] = field(init=False)
 

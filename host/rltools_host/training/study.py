@@ -29,15 +29,16 @@ class StoredVariant(Struct, frozen=True, forbid_unknown_fields=True):
     ]
     label: Title
     settings: Settings
+    experiment: Title | None = None  # its own, as of another algorithm
 
 
 class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
     """A study's file."""
 
     title: Title
-    experiment: Title
     seeds: Title  # as `--seeds` takes them
     variants: Annotated[list[StoredVariant], Meta(min_length=1)]
+    experiment: Title | None = None  # of the variants that have none of their own
     about: Line = ""  # a sentence
     board: Line | None = None
     x_axis: Line = "environment steps"
@@ -51,6 +52,8 @@ class StoredStudy(Struct, frozen=True, forbid_unknown_fields=True):
             if name in self.settings:
                 raise Unfit(f"settings.{name} has a place of its own in the study")
         for index, variant in enumerate(self.variants):
+            if self.experiment is None and variant.experiment is None:
+                raise Unfit(f"variants[{index}] has no experiment, and neither has the study")
             for name in (*OF_ALL, *self.settings):
                 if name in variant.settings:
                     raise Unfit(f"variants[{index}].settings.{name} is for the whole study")
@@ -68,8 +71,18 @@ class Study(StoredStudy, frozen=True, kw_only=True):
     path: Path
 
     @property
+    def experiments(self) -> list[str]:
+        """Of the variants, each once; the first is the group's."""
+        each = [variant.experiment or self.experiment or "" for variant in self.variants]
+        return list(dict.fromkeys(each))
+
+    @property
     def all_seeds(self) -> tuple[int, ...]:
         return parse_seeds(self.seeds)
+
+    @property
+    def has_one(self) -> bool:
+        return len(self.experiments) == 1
 
     @property
     def shared_settings(self) -> tuple[str, ...]:
@@ -83,6 +96,7 @@ class Study(StoredStudy, frozen=True, kw_only=True):
                 variant.label,
                 texts_of(variant.settings),
                 f"{self.path}, variants[{index}] ({variant.name})",
+                None if self.has_one else variant.experiment or self.experiment,
             )
             for index, variant in enumerate(self.variants)
         )

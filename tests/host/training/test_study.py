@@ -9,8 +9,17 @@ from typing import Any
 import pytest
 
 from rltools_host.build import experiments
-from rltools_host.errors import DamagedFileError, UnknownNameError
-from rltools_host.training.study import load_study, study_names
+from rltools_host.commands import study as study_command
+from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError
+from rltools_host.report.group_page import write_group_report
+from rltools_host.runs.folder import RunFolder
+from rltools_host.runs.group import GroupFolder
+from rltools_host.training.group import train_group
+from rltools_host.training.group_plan import GroupRequest
+from rltools_host.training.group_progress import GroupScreen
+from rltools_host.training.plan import TrainingRequest
+from rltools_host.training.study import Study, load_study, study_names
+from training_calls import train_here
 
 STUDY: dict[str, Any] = {
     "title": "A title",
@@ -64,7 +73,7 @@ def test_what_a_file_says(studies: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"titel": "x"}, "titel is none of title, experiment, seeds, variants, about"),
+        ({"titel": "x"}, "titel is none of title, seeds, variants, experiment, about"),
         ({"title": ""}, 'title is "", not a text in one line'),
         ({"seeds": [1]}, "seeds is [1], not a text in one line"),
         ({"seeds": "5-3"}, "--seeds: the range 5-3 runs backwards"),
@@ -100,7 +109,7 @@ def test_what_is_wrong_is_named(studies: Path, changes: dict[str, Any], reason: 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["title", "experiment", "seeds", "variants"])
+@pytest.mark.parametrize("key", ["title", "seeds", "variants"])
 def test_what_is_missing_is_named(studies: Path, key: str) -> None:
     left = {name: value for name, value in STUDY.items() if name != key}
     written(studies, json.dumps(left))
@@ -124,9 +133,11 @@ def test_unknown_study() -> None:
 
 @pytest.mark.parametrize("name", study_names())
 def test_our_studies(name: str) -> None:
-    """Each can be read, is of an experiment that there is, and has the four of an ablation."""
+    """Each can be read, and is of experiments that there are; an ablation has its four variants."""
     study = load_study(name)
-    assert study.experiment in experiments.list_experiments()
+    assert set(study.experiments) <= set(experiments.list_experiments())
+    if "ablation" not in name:
+        return
     switches = {variant.name: set(variant.settings) for variant in study.trained_variants}
     assert switches == {
         "both": set(),
@@ -134,3 +145,56 @@ def test_our_studies(name: str) -> None:
         "no-normalisation": {"normalise_obs=0"},
         "neither": {"adapt_rate=0", "normalise_obs=0"},
     }
+
+
+# -- across algorithms -----------------------------------------------------------------------------
+
+
+def request_of(study: Study, out: Path, **given: Any) -> GroupRequest:
+    return study_command.request_of(study, TrainingRequest(out=out, **given), "3", None, False)
+
+
+def test_variants_of_different_experiments(tmp_path: Path) -> None:
+    """Each run has the bits of one that is trained alone; a resumed study goes on with all."""
+    study = load_study("pendulum-algorithms")
+    assert study.experiments == ["pendulum-td3", "pendulum-sac", "pendulum-ppo"]
+    path, steps = tmp_path / "group", 2048
+    document = train_group(request_of(study, path, steps=steps), GroupScreen)
+    assert [run["state"] for run in document["runs"]] == ["finished"] * 3
+    for variant in ("td3", "sac", "ppo"):
+        run = RunFolder.open(path / variant / "s3").content
+        alone = train_here(
+            run.experiment,
+            "host",
+            seed=3,
+            steps=steps,
+            settings=["eval_every=1000"],
+            out=tmp_path / variant,
+        )
+        assert (run.experiment, run.state_sha256) == (f"pendulum-{variant}", alone["state_sha256"])
+    request = GroupRequest(TrainingRequest(resume=str(path), steps=2 * steps))
+    document = train_group(request, GroupScreen)
+    assert [run["step"] for run in document["runs"]] == [2 * steps] * 3
+    assert RunFolder.open(path / "sac/s3").content.experiment == "pendulum-sac"
+    page, _ = write_group_report(GroupFolder.open(path))
+    assert "SAC" in page.read_text()
+
+
+@pytest.mark.all
+def test_variants_of_different_environments_are_refused(studies: Path, tmp_path: Path) -> None:
+    variants = [
+        {"name": "pendulum", "label": "a", "experiment": "pendulum-td3", "settings": {}},
+        {"name": "drone", "label": "b", "experiment": "crazyflie-ppo", "settings": {}},
+    ]
+    written(studies, json.dumps({**STUDY, "board": "host", "variants": variants}))
+    with pytest.raises(UsageError, match=r"variants\[1\] \(drone\): crazyflie-ppo is of "):
+        train_group(request_of(load_study("a-study"), tmp_path / "g"), GroupScreen)
+    assert not (tmp_path / "g").exists()
+
+
+def test_a_variant_without_an_experiment(studies: Path) -> None:
+    written(
+        studies, json.dumps({key: value for key, value in STUDY.items() if key != "experiment"})
+    )
+    with pytest.raises(DamagedFileError, match=r"variants\[0\] has no experiment, and neither has"):
+        load_study("a-study")
