@@ -26,7 +26,7 @@ class Golden:
     normaliser: str | None = None
     actions: str | None = None
 
-    def request(self) -> ImportRequest:
+    def request(self, output: Path | None = None) -> ImportRequest:
         normaliser = None if self.normaliser is None else FOLDER / self.normaliser
         return ImportRequest(
             FOLDER / self.file,
@@ -34,6 +34,7 @@ class Golden:
             normaliser=normaliser,
             given=self.given,
             actions=self.actions,
+            output=output,
         )
 
     @property
@@ -68,4 +69,6 @@ GOLDENS: Sequence[Golden] = (
     Golden("onnx_gelu.onnx", "pendulum", "ONNX", "3-8-12-8-1", actions="same"),
     Golden("onnx_elu.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
     Golden("onnx_silu_old_exporter.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
+    Golden("leapp.yaml", "quadrotor", "LEAPP", "13-12-8-4", actions="same"),
+    Golden("rsl_rl_2.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
 )

@@ -29,7 +29,7 @@ from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.toolchain import tools
 
 GROUP = "onnx"
-MOST_NODES = 10_000
+MOST_NODES, MOST_INPUTS = 10_000, 100
 MOST_ELEMENTS = 50_000_000
 ACTIVATIONS = {
     "Relu": "relu",
@@ -82,12 +82,20 @@ def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
-        taken, given = session.get_inputs()[0], session.get_outputs()[0].name
-        if taken.shape and taken.shape[0] == 1:  # one observation at a time
-            rows = [session.run([given], {taken.name: row[None]})[0] for row in x]
-            return np.concatenate(rows).astype(float)
-        result: Array = session.run([given], {taken.name: x})[0].astype(float)
-        return result
+        taken, given = session.get_inputs(), session.get_outputs()[0].name
+        ends = np.cumsum([each.shape[-1] for each in taken])[:-1]
+
+        def run(seen: NDArray[np.float32]) -> Array:
+            parts = np.split(seen, ends, axis=-1)
+            names = [each.name for each in taken]
+            result: Array = session.run([given], dict(zip(names, parts, strict=True)))[0]
+            return np.asarray(result, float)
+
+        if len(taken[0].shape) == 1:  # one observation at a time
+            return np.array([run(row) for row in x])
+        if taken[0].shape[0] == 1:
+            return np.concatenate([run(row[None]) for row in x])
+        return run(x)
 
     return outputs
 
@@ -100,21 +108,22 @@ class _Reader:
         self.constants = {entry.name: _array(entry) for entry in graph.initializer}
         self.elements = sum(values.size for values in self.constants.values())
         self.chains: dict[str, Chain] = {}
+        self.lanes: dict[str, tuple[int, Chain]] = {}  # of several inputs, before they are joined
 
     def read(self) -> tuple[Stage, ...]:
-        inputs = [entry.name for entry in self.graph.input if entry.name not in self.constants]
-        if len(inputs) != 1 or not self.graph.output:
+        inputs = [entry for entry in self.graph.input if entry.name not in self.constants]
+        if not 1 <= len(inputs) <= MOST_INPUTS or not self.graph.output:
             raise UnreadableError(
-                f"its model has {len(inputs)} inputs: one vector of observations is taken"
+                f"its model has {len(inputs)} inputs: from 1 to {MOST_INPUTS} vectors are taken"
             )
         if len(self.graph.node) > MOST_NODES or self.elements > MOST_ELEMENTS:
             raise UnreadableError("its model has too many nodes or numbers")
-        self.chains[inputs[0]] = ()
-        (taken,) = [entry for entry in self.graph.input if entry.name == inputs[0]]
-        sizes = taken.type.tensor_type.shape.dim
-        self.width = sizes[-1].dim_value if 1 <= len(sizes) <= 2 else 0
-        if not 1 <= self.width <= WIDEST:
-            raise UnreadableError("its model's input is no vector of a stated size")
+        self.widths = [width_of_input(entry) for entry in inputs]
+        self.width = sum(self.widths)
+        if len(inputs) == 1:
+            self.chains[inputs[0].name] = ()
+        else:
+            self.lanes = {entry.name: (index, ()) for index, entry in enumerate(inputs)}
         output = self.graph.output[0].name
         for node in self.needed(output):
             self.follow(node)
@@ -142,6 +151,19 @@ class _Reader:
         if operator == "Identity" and node.input[0] in self.constants:
             self.constants[node.output[0]] = self.constants[node.input[0]]
             return
+        if operator == "Concat":
+            self.chains[node.output[0]] = self.joined(list(node.input), _attributes(node))
+            return
+        lanes = [name for name in node.input if name in self.lanes]
+        if len(lanes) == 1:
+            index, before = self.lanes[lanes[0]]
+            others = [self.constants[name] for name in node.input if name and name not in lanes]
+            if operator not in (*ALIKE, *ELEMENTWISE):
+                raise UnreadableError("it takes its inputs one by one, and they are to be joined")
+            width, self.width = self.width, self.widths[index]
+            self.lanes[node.output[0]] = index, self.after(before, operator, others, {})
+            self.width = width
+            return
         data = [name for name in node.input if name in self.chains]
         if len(data) == 2 and operator == "Mul":
             self.chains[node.output[0]] = self.product(*data)
@@ -151,6 +173,31 @@ class _Reader:
         chain = self.chains[data[0]]
         others = [self.constants[name] for name in node.input if name and name not in self.chains]
         self.chains[node.output[0]] = self.after(chain, operator, others, _attributes(node))
+
+    def joined(self, names: list[str], attributes: Mapping[str, Any]) -> Chain:
+        """The inputs one behind the other, each with its own scaling; an observation has them in
+        the order in which the model states them."""
+        lanes = [self.lanes.get(name) for name in names]
+        if None in lanes or attributes.get("axis") not in (-1, 1, 0):
+            raise UnreadableError("it joins other values than its inputs")
+        parts = [lane for lane in lanes if lane is not None]
+        if sorted(index for index, _ in parts) != list(range(len(self.widths))):
+            raise UnreadableError("it does not take each of its inputs once")
+        mean, scale = np.zeros(self.width), np.ones(self.width)
+        starts = np.cumsum([0, *self.widths])
+        order: list[int] = []
+        for index, chain in parts:
+            place = slice(starts[index], starts[index + 1])
+            order += range(starts[index], starts[index + 1])
+            for stage in chain:
+                if not isinstance(stage, Normalise):
+                    raise UnreadableError("it does more to an input than scale it")
+                mean[place] += stage.mean / scale[place]
+                scale[place] *= stage.inverse_std
+        joined = Dense(np.eye(self.width)[:, order], np.zeros(self.width))
+        is_plain = not mean.any() and (scale == 1).all()
+        front: Chain = () if is_plain else (Normalise(mean, scale),)
+        return front if order == sorted(order) else (*front, joined)
 
     def product(self, first: str, second: str) -> Chain:
         """x times what was made of x: SiLU, or a part of GELU."""
@@ -199,6 +246,14 @@ class _Reader:
 
 
 COMMUTING = ("Add", "Mul", "Max", "Min")
+
+
+def width_of_input(entry: Any) -> int:
+    sizes = entry.type.tensor_type.shape.dim
+    width = sizes[-1].dim_value if 1 <= len(sizes) <= 2 else 0
+    if not 1 <= width <= WIDEST:
+        raise UnreadableError("an input of its model is no vector of a stated size")
+    return int(width)
 
 
 def width_of(chain: Chain, first: int) -> int:

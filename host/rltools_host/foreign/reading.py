@@ -8,7 +8,7 @@ import numpy as np
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import onnx_files, sbx, stable_baselines3, state_dicts
+from rltools_host.foreign import leapp, onnx_files, sbx, stable_baselines3, state_dicts
 from rltools_host.foreign.archives import Archive
 from rltools_host.foreign.arrays import Array, npy_array
 from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
@@ -18,8 +18,9 @@ from rltools_host.foreign.state_dicts import Given
 from rltools_host.foreign.torch_files import OLD_FORMAT, data_pickle, read_torch
 
 MOST_BYTES = 512_000_000
+NO_PATH = Path()
 ZIP = b"PK\x03\x04"
-KNOWN = "Stable-Baselines3's and sbx's .zip, PyTorch's .pt and .pth, .safetensors and .onnx"
+KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
 
 
 def content_of(path: Path) -> bytes:
@@ -38,15 +39,15 @@ def read_foreign(path: Path, content: bytes, given: Given) -> ForeignPolicy:
     """The policy in a file. DamagedFileError: why it cannot be imported, in one sentence."""
     try:
         with np.errstate(all="ignore"):  # of numbers that are refused
-            policy = policy_in(content, given, path.suffix)
+            policy = policy_in(content, given, path)
             check_stages(policy.stages)
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be imported: {error}") from None
     return policy
 
 
-def policy_in(content: bytes, given: Given, suffix: str = "") -> ForeignPolicy:
-    """suffix: of the file's name, for a format that does not begin by something of its own."""
+def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPolicy:
+    """path: for formats that do not begin by something of their own, and for what lies beside."""
     if content.startswith(ZIP):
         archive = Archive(content)
         if stable_baselines3.is_archive(archive):
@@ -60,7 +61,10 @@ def policy_in(content: bytes, given: Given, suffix: str = "") -> ForeignPolicy:
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given)
-    if suffix == ".onnx":
+    if path.suffix in leapp.SUFFIXES:
+        given.nothing("description of LEAPP")
+        return leapp.policy_in(content, path, content_of)
+    if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content)
     if content.startswith(OLD_FORMAT):

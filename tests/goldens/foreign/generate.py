@@ -9,8 +9,12 @@ drawn at random: nothing is learnt, but normalisers have seen numbers.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import re
 import sys
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -279,6 +283,41 @@ def without_places(path: Path) -> None:
     onnx.save(model, path)
 
 
+def leapp(stem: Path) -> Array:
+    """Its folder's files, beside the others."""
+    import leapp as library
+    from leapp import annotate
+
+    module = perceptron("quadrotor", nn.ELU, nn.Tanh)
+    seen = torch.tensor(observations("quadrotor"))
+    sizes = {"position": 3, "velocity": 3, "attitude": 4, "rate": 3}
+
+    def joined(parts: Any) -> Any:
+        position, velocity, attitude, rate = parts
+        return torch.cat([velocity * 0.5, position, attitude, rate - 0.1], -1)
+
+    with tempfile.TemporaryDirectory() as folder:
+        library.start(name=stem.name, save_path=folder)
+        first = dict(zip(sizes, torch.split(seen[0], list(sizes.values())), strict=True))
+        action = module(joined(annotate.input_tensors("policy", first)))
+        scaled_action = action * 0.5 + 0.5
+        annotate.output_tensors("policy", {"action": scaled_action}, export_with="onnx")
+        library.stop()
+        library.compile_graph()
+        (described,) = Path(folder).rglob(f"{stem.name}.yaml")
+        model = described.with_name("policy.onnx").read_bytes()
+        text = described.read_text()
+    named = stem.with_suffix(".onnx")
+    named.write_bytes(model)
+    without_places(named)
+    digest = hashlib.sha256(named.read_bytes()).hexdigest()
+    text = re.sub("policy.onnx", named.name, text)
+    stem.with_suffix(".yaml").write_text(re.sub("sha256sum: .*", f"sha256sum: {digest}", text))
+    return recorded(
+        lambda x: module(joined(torch.split(x, list(sizes.values()), -1))) * 0.5 + 0.5, "quadrotor"
+    )
+
+
 # ---- libraries with a normaliser in the file -----------------------------------------------------
 
 
@@ -312,6 +351,28 @@ def rsl_rl(stem: Path) -> Array:
     saved = {"actor_state_dict": actor.state_dict(), "critic_state_dict": {}, "iter": 7}
     torch.save({**saved, "optimizer_state_dict": {}, "infos": None}, stem.with_suffix(".pt"))
     return recorded(lambda x: actor(TensorDict({"policy": x}, [COUNT])), "quadrotor")
+
+
+def rsl_rl_2(stem: Path) -> Array:
+    """By itself, with rsl-rl-lib 2.3.3 in the folder that RSL_RL_2 names: pip install --no-deps
+    --target FOLDER rsl-rl-lib==2.3.3."""
+    sys.path.insert(0, os.environ["RSL_RL_2"])
+    from rsl_rl.modules.actor_critic import ActorCritic
+    from rsl_rl.modules.normalizer import EmpiricalNormalization
+
+    network = ActorCritic(
+        13, 13, 4, actor_hidden_dims=HIDDEN, critic_hidden_dims=[8], activation="elu"
+    )
+    drawn(network, scale=0.5)
+    centred(network.actor[-1])
+    normaliser = EmpiricalNormalization([13], until=100_000_000)
+    normaliser.train()
+    normaliser(seen_before("quadrotor").float())
+    normaliser.eval()
+    saved = {"model_state_dict": network.state_dict(), "optimizer_state_dict": {}, "iter": 5}
+    saved["obs_norm_state_dict"] = normaliser.state_dict()
+    torch.save({**saved, "infos": None}, stem.with_suffix(".pt"))
+    return recorded(lambda x: network.act_inference(normaliser(x)), "quadrotor")
 
 
 def rl_games(stem: Path) -> Array:
@@ -474,7 +535,9 @@ CASES: dict[str, Case] = {
     "onnx_gelu": onnx("pendulum", nn.GELU, dynamo=True),
     "onnx_elu": onnx("quadrotor", nn.ELU, dynamo=True),
     "onnx_silu_old_exporter": onnx("quadrotor", nn.SiLU, dynamo=False),
+    "leapp": leapp,
     "rsl_rl": rsl_rl,
+    "rsl_rl_2": rsl_rl_2,
     "rl_games": rl_games,
     "skrl": skrl,
     "sbx_ppo": sbx("PPO", "pendulum", n_steps=32, batch_size=16),
@@ -485,7 +548,7 @@ CASES: dict[str, Case] = {
 def main(names: list[str]) -> None:
     torch.use_deterministic_algorithms(True)
     torch.set_num_threads(1)
-    for name in names or CASES:
+    for name in names or [name for name in CASES if name != "rsl_rl_2"]:
         actions = np.asarray(CASES[name](HERE / name), np.float32)
         np.save(HERE / f"{name}.npy", actions)
         print(f"{name}: actions {actions.shape} from {actions.min():g} to {actions.max():g}")

@@ -24,7 +24,7 @@ from rltools_host.toolchain import tools
 
 
 def needs_onnx(file: str) -> None:
-    if file.endswith(".onnx") and not tools.group_is_installed(GROUP):
+    if file.endswith((".onnx", ".yaml")) and not tools.group_is_installed(GROUP):
         pytest.skip(f"the group {GROUP} of packages is not installed")
 
 

@@ -343,3 +343,33 @@ def test_the_checksums_of_damaged_entries_are_right_again() -> None:
     with zipfile.ZipFile(io.BytesIO(changed)) as archive:
         assert archive.testzip() is None
         assert zlib.crc32(member[:-1]) == archive.getinfo(path[0]).CRC
+
+
+LEAPP = (FOLDER / "leapp.yaml").read_text()
+DESCRIPTIONS = {
+    "no YAML": ("models:", "models: ["),
+    "something else": ("models:", "nothing:"),
+    "a path": ("leapp.onnx", "../foreign/leapp.onnx"),
+    "an absolute path": ("leapp.onnx", "/etc/leapp.onnx"),
+    "another file": ("leapp.onnx", "onnx_elu.onnx"),
+    "no such file": ("leapp.onnx", "nothing.onnx"),
+    "another backend": ("backend: onnx", "backend: jit"),
+    "feedback": ("feedback_flow: {}", "feedback_flow: {policy: {memory: policy.memory}}"),
+    "two models": ("models:\n", "models:\n  other: {}\n"),
+    "an object": ("models:", "models: !!python/object/apply:os.system [touch mark]\nx:"),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_a_description_names_nothing_but_a_model_beside_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not tools.group_is_installed(GROUP):
+        pytest.skip(f"the group {GROUP} of packages is not installed")
+    monkeypatch.chdir(tmp_path)
+    before, behind = DESCRIPTIONS[name]
+    assert LEAPP.count(before) == 1
+    path = FOLDER / "damaged.yaml"
+    changed = LEAPP.replace(before, behind).encode()
+    assert outcome(lambda: read_foreign(path, changed, Given()))
+    assert not (tmp_path / "mark").exists()

@@ -1,0 +1,48 @@
+"""Policies of other libraries on the emulated boards: every bit is this machine's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from boards_under_test import EMULATED_BOARDS, skip_without_tools
+from foreign_files import GOLDENS, Golden
+from rltools_host.boards.description import load_board
+from rltools_host.build import cmake
+from rltools_host.foreign.run import read_policy, save
+from rltools_host.hil.board import HilRequest, check_board, require_parity
+from rltools_host.policies.board import PROGRAM, PolicyPlace
+
+pytestmark = pytest.mark.all  # other processors
+
+INPUTS, SAMPLES = 30, 4
+# One of each source; ELU, SiLU, GELU, tanh and ReLU, normalisers and what cuts off observations.
+FILES = (
+    "sb3_ppo_vec_normalize.zip",
+    "sbx_ppo.zip",
+    "cleanrl_td3.cleanrl_model",
+    "rsl_rl.pt",
+    "rl_games.pth",
+    "skrl.pt",
+    "pytorch_gelu.pt",
+    "safetensors_silu.safetensors",
+)
+BOARDS = [name for name in EMULATED_BOARDS if PROGRAM in cmake.programs_of(load_board(name))]
+
+
+def golden(file: str) -> Golden:
+    (found,) = [each for each in GOLDENS if each.file == file]
+    return found
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("board", BOARDS)
+def test_a_board_gives_this_machines_bits(board: str, file: str, tmp_path: Path) -> None:
+    skip_without_tools(load_board(board))
+    asked = golden(file)
+    folder = save(read_policy(asked.request(tmp_path / "run")))
+    place = PolicyPlace(board, contract=asked.contract)
+    result = check_board(HilRequest(place, str(folder.path), SAMPLES, INPUTS), lambda *_: None)
+    require_parity(result)
+    assert result.document()["max_abs_diff"] == 0.0
