@@ -19,11 +19,30 @@ from rltools_host.toolchain.description import MODULES
 from rltools_host.tree import TREE
 
 HASH_OF_300_STEPS = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
-PROGRAMS = (  # of a machine without a compiler
-    *("bash", "sh", "env", "nice", "cat", "ls", "dirname", "basename", "grep", "sed", "mkdir"),
-    *("mv", "rm", "uname", "readlink", "chmod"),
+MANYLINUX = (
+    *("manylinux_2_28", "manylinux_2_17", "manylinux2014", "manylinux_2_12", "manylinux2010"),
+    "manylinux_2_5",
 )
 FOREIGN = ("PYTHONPATH", VARIABLE, "RLT_COMMAND", "VIRTUAL_ENV", "RLT_CXX")
+
+
+def run(*words: str | Path) -> str:
+    result = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=1800)
+    assert result.returncode == 0, (words, result.stdout, result.stderr)
+    return result.stdout
+
+
+# Where nothing may be installed: as on a machine without apt-get.
+MISSING = """
+from rltools_host.errors import MissingToolError
+from rltools_host.toolchain import tools
+for name, said in (("g++", "pip install 'rltools-host[compiler]'"), ("git", "git not found")):
+    try:
+        tools.require(name)
+        raise SystemExit(name + " was found")
+    except MissingToolError as error:
+        assert said in str(error), error
+"""
 
 
 class Machine:
@@ -107,6 +126,10 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     machine.call(rlt, "train", "my-robot", "--board", "host", "--seeds", "0-2", folder=project)
     machine.call(rlt, "report", "latest", folder=project)
     assert "nothing is wrong" in machine.call(rlt, "check", "my-robot", folder=project)
+    os.symlink("/nowhere", tmp_path / "empty")
+    machine.environment["PATH"], path = str(tmp_path / "empty"), machine.environment["PATH"]
+    machine.call(machine.program("python"), "-c", MISSING, folder=project)
+    machine.environment["PATH"] = path
     exported = ["export", trained["run"], "--to", "arduino"]
     assert "wrote" in machine.call(rlt, *exported, folder=project)
     refused = machine.call(rlt, "train", "ant-ppo", "--board", "host", folder=project, code=4)
@@ -125,21 +148,64 @@ def test_the_wheel_trains_in_a_project_to_the_bits_of_the_checkout(
     assert listing(tree) == before
 
 
+STRANGER = """\
+set -e
+export HOME=/home/u PATH=/usr/bin:/bin PIP_DISABLE_PIP_VERSION_CHECK=1
+cd /home/u
+! command -v g++ gcc cc clang git
+begun=$(date +%s)
+python3 -m venv v
+v/bin/pip install --quiet --no-index --find-links wheels 'rltools-host[compiler,tune]'
+. v/bin/activate
+rlt new --project my-robot
+cd my-robot
+rlt train my-robot --board host --out runs/first
+echo "seconds: $(($(date +%s) - begun))"
+sed -i 's/T(0.1) \\* velocity/T(0.2) * velocity/' experiments/my_robot.h
+grep -q 'T(0.2)' experiments/my_robot.h
+rlt train my-robot --board host --seeds 0-2 --out runs/edited
+rlt compare runs/first runs/edited --any
+rlt tune my-robot --board host --trials 4 --timeout 60 --steps 2000
+rlt export runs/first --to arduino --output .
+rlt train pendulum-td3 --board host --steps 300
+"""
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_without_a_compiler_ziglang_compiles(wheel: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in PROGRAMS:
-        (programs / name).symlink_to(str(shutil.which(name)))
-    machine = Machine(tmp_path)
-    machine.environment |= {"PATH": str(programs), "HOME": str(tmp_path)}
-    machine.install(f"{wheel}[compiler]")
-    rlt = machine.program("rlt")
-    machine.call(rlt, "new", "--project", "my-robot")
-    words = ["train", "pendulum-td3", "--board", "host", "--steps", "300", "--json"]
-    trained = machine.call(rlt, *words, folder=tmp_path / "my-robot").splitlines()[-1]
-    assert json.loads(trained)["state_sha256"] == HASH_OF_300_STEPS
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("release", "python"), [("bookworm", "3.11"), ("trixie", "3.13")])
+def test_a_stranger_in_a_bare_debian(
+    wheel: Path, tmp_path: Path, release: str, python: str
+) -> None:
+    """No compiler, no git, no root and no network: from the wheel to a sketch that compiles."""
+    if os.geteuid() != 0 or not (shutil.which("debootstrap") and shutil.which("unshare")):
+        pytest.skip("needs root, debootstrap and unshare")
+    root = tmp_path / "root"
+    run(*("debootstrap", "--variant=minbase", "--include=python3-venv", release, root))
+    platforms = [f"--platform={name}_x86_64" for name in MANYLINUX]
+    run(
+        *(sys.executable, "-m", "pip", "download", "--quiet", f"{wheel}[compiler,tune]"),
+        *("--python-version", python, "--implementation", "cp", "--only-binary=:all:"),
+        *(*platforms, "--platform=any", "-d", root / "home/u/wheels"),
+    )
+    (root / "home/u/go.sh").write_text(STRANGER)
+    run("chown", "-R", "1000:1000", root / "home/u")
+    # The mounts are gone with the process.
+    mounts = f"mount -t proc proc {root}/proc && mount --rbind /dev {root}/dev"
+    enter = f"exec chroot --userspec=1000:1000 {root} /bin/bash /home/u/go.sh"
+    inside = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child")
+    said = run(*inside, "sh", "-c", f"ip link set lo up 2>&1 || true; {mounts} && {enter}")
+    print(re.findall("seconds: .*", said))
+    assert f"state {HASH_OF_300_STEPS} verified" in said
+    (library,) = (root / "home/u/my-robot").glob("*Policy")
+    if tools.missing_names(["arm-none-eabi-g++"]):
+        pytest.skip("no compiler for Arm is installed")
+    macros = TREE.root / "tests" / "lib" / "core" / "arduino_macros.h"
+    run(
+        *("arm-none-eabi-g++", "-mcpu=cortex-m7", "-mthumb", "-std=gnu++17", "-fno-exceptions"),
+        *("-include", macros, f"-I{library / 'src'}", "-fsyntax-only"),
+        *library.glob("src/*.cpp"),
+    )
 
 
 def test_extras_are_the_groups_of_the_checkout() -> None:

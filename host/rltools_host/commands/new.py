@@ -15,6 +15,7 @@ from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
 from rltools_host.errors import UsageError
 from rltools_host.hints import command_line, near_path
+from rltools_host.tree import TREE
 
 EXAMPLE = "new balance"
 IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
@@ -55,6 +56,7 @@ def run(
 
 def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
     lines = []
+    guide = near_path(TREE.root / "docs" / "your_environment.md")
     with contextlib.ExitStack() as there:
         if project is not None:
             lines.append(shlex.join(["cd", str(near_path(project))]))
@@ -63,7 +65,7 @@ def say_next(task: str, options: Sequence[str], project: Path | None) -> None:
         if project is not None:
             lines.append(command_line("test"))
     print(f"  next  {lines[0]}")
-    for line in (*lines[1:], "change what is marked EDIT: docs/your_environment.md"):
+    for line in (*lines[1:], f"change what is marked EDIT: {guide}"):
         print(f"        {line}")
 
 

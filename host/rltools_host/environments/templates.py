@@ -157,7 +157,9 @@ def write(files: Mapping[str, str], root: Path) -> list[Path]:
     paths = {root / name: text for name, text in files.items()}
     for path in paths:
         if path.exists() or path.is_symlink():
-            raise UsageError(f"{path} is there already: nothing was written, choose another name")
+            raise UsageError(
+                f"{path} is there already: nothing was written, choose another name or folder"
+            )
     written: list[Path] = []
     try:
         for path, text in paths.items():

@@ -54,6 +54,10 @@ class Tool:
     def system_path(self) -> str | None:
         return None if self.is_hidden else shutil.which(self.name)
 
+    @property
+    def is_stood_in(self) -> bool:
+        return bool(self.group) and self.system_path() is None
+
     def stand_in_path(self) -> str | None:
         """Where its packages are installed."""
         installed = bool(self.group) and group_is_there(self.group)
@@ -138,7 +142,7 @@ class Toolchain:
     @property
     def stand_in(self) -> str:
         """The path of the compiler that stands in for the system's, or nothing."""
-        standing_in = [tool for tool in self.tools if tool.group and not tool.system_path()]
+        standing_in = [tool for tool in self.tools if tool.is_stood_in]
         return next((tool.stand_in_path() or "" for tool in standing_in), "")
 
     @property

@@ -110,14 +110,23 @@ def require(*names: str) -> None:
     """Makes sure that system tools are there: installs them where allowed, or what stands in for
     them, or says how."""
     for tool in missing_tools(names):
-        may_install = not TREE.is_installed or group_is_there(tool.group)
-        if tool.group and may_install and (tool.is_hidden or apt_prefix() is None):
+        is_ours = bool(tool.group) and not TREE.is_installed
+        if is_ours and (tool.is_hidden or apt_prefix() is None):
             install_stand_in(tool)
     if missing := missing_tools(names):
         install_packages(missing)
     if still_missing := missing_tools(names):
         listed = ", ".join(tool.name for tool in still_missing)
         raise MissingToolError(f"{listed} still cannot be found after apt-get: see ./rlt doctor")
+    stands_in = any(system_tools()[name].is_stood_in for name in names)
+    if TREE.is_installed and stands_in and not users_cache().exists():
+        print(f"Compiling {FIRST_LINK}", file=sys.stderr, flush=True)
+
+
+def users_cache() -> Path:
+    """Where Zig keeps what it has compiled, for a wheel's toolchains/zig-c++."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(os.environ.get("ZIG_GLOBAL_CACHE_DIR") or os.path.join(cache, "zig"))
 
 
 def install_stand_in(tool: Tool) -> None:
