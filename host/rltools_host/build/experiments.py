@@ -161,18 +161,18 @@ def require_subject(subject: str, name: str, board: Board | None = None) -> None
     known = names(subject)
     if name not in known and not is_generated(name, subject):
         raise unknown_name(subject, name, known)
+    if board is not None and (missing := lacking(name, board, subject)):
+        fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]
+        remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"
+        raise UsageError(
+            f"{name} is not for {board.name}, which does not provide {', '.join(missing)}: {remedy}"
+        )
     header = header_of(name, subject)
     defined = rf"\b(struct|class|using)\s+{struct_of(header)}\b"
     if not re.search(defined, header.read_text(encoding="utf-8")):
         raise BuildError(
             f"{near_path(header)} defines no struct {struct_of(header)}, whose name follows from "
             "the file's"
-        )
-    if board is not None and (missing := lacking(name, board, subject)):
-        fitting = [other.name for other in list_boards() if not lacking(name, other, subject)]
-        remedy = f"boards that fit: {', '.join(fitting)}" if fitting else "no board fits"
-        raise UsageError(
-            f"{name} is not for {board.name}, which does not provide {', '.join(missing)}: {remedy}"
         )
 
 

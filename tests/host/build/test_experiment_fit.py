@@ -26,7 +26,7 @@ from rltools_host.tree import TREE, Tree
 from tree_copies import configured, copy_of_tree, ninja
 
 HOST, EMULATED, FLASHED = (load_board(name) for name in ("host", "qemu-cortex-m7", "teensy41"))
-HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\n"
+HOSTED = "// Arms of a robot.\n// Requires: hosted\n#pragma once\nstruct RobotArm {};\n"
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Experiments of this test: one for every board, one for those with an operating system."""
     directory = tmp_path / "experiments"
     directory.mkdir()
-    (directory / "anywhere.h").write_text("// Requires nothing: fits every board.\n#pragma once\n")
+    text = "// Requires nothing: fits every board.\n#pragma once\nstruct Anywhere {};\n"
+    (directory / "anywhere.h").write_text(text)
     (directory / "robot_arm.h").write_text(HOSTED)
     monkeypatch.setattr(Tree, "experiments", directory)
     monkeypatch.setattr(PROJECT, "root", tmp_path)
@@ -278,7 +279,7 @@ def test_cmake_makes_targets_of_the_boards_programs(tree: Path) -> None:
 
 # -- MuJoCo ------------------------------------------------------------------------------------
 
-SIMULATED = "// Requires: mujoco\n#pragma once\n"
+SIMULATED = "// Requires: mujoco\n#pragma once\nstruct RobotArm {};\n"
 
 
 def python_without_mujoco(folder: Path) -> Path:
@@ -315,7 +316,7 @@ def test_what_requires_packages_has_them_before_it_is_built(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "robot_arm.h").write_text(SIMULATED)
-    (folder / "walker.h").write_text(HOSTED)
+    (folder / "walker.h").write_text(HOSTED.replace("RobotArm", "Walker"))
     happened: list[object] = []
     monkeypatch.setattr(tools, "ensure_group", happened.append)
 

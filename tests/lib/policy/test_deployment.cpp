@@ -351,11 +351,10 @@ TEST_CASE("at a start an active image that is refused gives way to the good one 
   PolicySlots<Flash> slots(flash);
   REQUIRE(slots.begin());
   Bytes wrong = image_of(3);
+  PolicyView view;
+  REQUIRE(parse_policy(wrong.data(), wrong.size(), view).reason == PolicyReason::accepted);
   const std::size_t last_bias =
-      wrong.size() -
-      4 * (example_floats(*reinterpret_cast<const PolicyImageHeader*>(wrong.data())) *
-               reinterpret_cast<const PolicyImageHeader*>(wrong.data())->example_count +
-           1);
+      wrong.size() - 4 * (example_floats(view) * view.header->example_count + 1);
   wrong[last_bias] ^= 1;
   auto& header = *reinterpret_cast<PolicyImageHeader*>(wrong.data());
   header.crc32 = policy_image_crc32(wrong.data(), wrong.size());
