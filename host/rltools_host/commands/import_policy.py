@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.options import Json
+from rltools_host.commands.options import Json, mode, require
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.foreign.faults import Finding
 from rltools_host.foreign.network import VALUES
@@ -94,7 +94,17 @@ def run(request: ImportRequest, as_json: bool = False) -> RunFolder:
     return folder
 
 
+EITHER = (
+    *("file", "normaliser", "activation_name", "output_activation", "actions", "correct", "rate"),
+    *("recorded", "output", "json_output"),
+)
+CONTRACT = mode("with --contract", "contract", *EITHER)
+ENVIRONMENT = mode("with --environment", "environment", "fly", *EITHER)
+MODES = (CONTRACT, ENVIRONMENT)
+
+
 def command(
+    context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What the library saved.")],
     contract: Annotated[
         str | None,
@@ -145,7 +155,7 @@ def command(
         bool,
         typer.Option(
             "--fly/--no-fly",
-            help="With an environment: fly it, and name the likely fault if it does badly.",
+            help="Fly it in the environment, and name the likely fault if it does badly.",
         ),
     ] = True,
     recorded: Annotated[
@@ -162,6 +172,8 @@ def command(
     json_output: Json = False,
 ) -> None:
     """Nothing of the file is executed. docs/import.md says what is read, and how it is proven."""
+    if (contract is None) != (environment is None):  # else there is another sentence
+        require(context, MODES, ENVIRONMENT if contract is None else CONTRACT)
     given = Given(
         activation("--activation", activation_name),
         activation("--output-activation", output_activation),

@@ -110,6 +110,10 @@ def ranges_of(channels: object) -> tuple[Array, Array]:
 
 
 def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
+    if any(channel.choices for channel in contract.actions):
+        raise BoardMismatchError(
+            "the actions here are choices among names, and policies that choose are not imported"
+        )
     for kind, theirs, ours in (
         ("observations", policy.observation_dim, len(contract.observations)),
         ("actions", policy.action_dim, len(contract.actions)),

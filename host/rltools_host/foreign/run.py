@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +93,7 @@ def read_policy(request: ImportRequest) -> Imported:
         place = place_of_contract(request.contract)
     else:
         place = place_of_environment(str(request.environment), policy)
-    require_rate(request.rate_hz or rate_of(policy), place)
+    require_rate(rate_of(policy) if request.rate_hz is None else request.rate_hz, place)
     stages = proof.normalised_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
     stages = trimmed(corrected(stages, corrections))
@@ -115,6 +116,8 @@ def rate_of(policy: ForeignPolicy) -> float | None:
 def require_rate(rate_hz: float | None, place: Place) -> None:
     """UsageError where the policy was trained at another rate than that of the place."""
     here = 1e6 / place.contract.step_interval_us
+    if rate_hz is not None and not 0 < rate_hz < math.inf:
+        raise UsageError(f"--rate {rate_hz:g}: a rate is a number above 0, in Hz")
     if rate_hz is not None and not abs(rate_hz / here - 1) <= SAME_RATE:
         raise UsageError(
             f"the policy is for {rate_hz:g} Hz, and {place.name} is asked at {here:g} Hz: name a "
@@ -144,6 +147,8 @@ def save(imported: Imported) -> RunFolder:
     if path is None:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", imported.request.file.stem).strip(".-")
         path = new_run_path(f"imported-{short(name or 'policy', LONGEST_STEM)}", PROJECT.runs)
+    elif path.is_dir() and any(path.iterdir()):
+        raise UsageError(f"{path} is not empty: choose another folder with --out")
     else:
         require_empty(path)
     folder = RunFolder.create(path, metadata_of(imported))

@@ -105,6 +105,12 @@ REFUSALS = {
     f"{FOLDER}/pytorch_gelu.pt --contract pendulum --activation glue": "did you mean gelu",
     f"{FOLDER}/cleanrl_ppo.cleanrl_model --contract pendulum": "say --actions same if they are",
     f"{FOLDER}/cleanrl_td3.cleanrl_model --environment HalfCheetah-v4x": "no environment",
+    f"{SAC} --contract pendulum --no-fly": "has no effect with --contract",
+    f"{SAC} --contract pendulum --rate 50": "is for 50 Hz, and the contract pendulum is asked at",
+    f"{SAC} --contract pendulum --rate nan": "a rate is a number above 0",
+    f"{SAC} --contract pendulum --correct sign": "known are actions:0.5",
+    f"{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
+    f"{FOLDER}/cleanrl_ppo.cleanrl_model --environment gym:CartPole-v1": "choices among names",
     "/nothing/here.zip --contract pendulum": "there is no file",
     "/tmp --contract pendulum": "cannot be read",
 }
