@@ -85,11 +85,12 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """One quantity of an episode."""
+    """One quantity of an episode; names: of its values 0, 1 ..., where it is a choice."""
 
     label: str
     values: Values
     bounds: tuple[float, float] | None = None
+    names: tuple[str, ...] = ()
 
 
 def responsive(

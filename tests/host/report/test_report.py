@@ -420,6 +420,17 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     assert {"script"}.isdisjoint(tag for tag, _ in page.elements)
 
 
+def test_a_choice_is_drawn_by_the_names_of_what_was_chosen() -> None:
+    chosen = np.array([0.0, 2.0, 2.0, 1.0])
+    panel = Panel("gear", chosen, (0.0, 2.0), ("low", "middle_one", HOSTILE))
+    svg = episodes.episode_panels([panel], 0.05)
+    assert ">low<" in svg
+    assert ">middle one<" in svg
+    assert HOSTILE not in svg
+    many = Panel("gear", chosen, (0.0, 9.0), tuple(f"name {i}" for i in range(10)))
+    assert "name 3" not in episodes.episode_panels([many], 0.05)
+
+
 def test_hostile_labels_stay_text_in_plots() -> None:
     values = np.linspace(0.0, 1.0, 20)
     svg = episodes.episode_panels([Panel(HOSTILE, values)], 0.05)

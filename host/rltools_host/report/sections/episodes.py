@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PLOT_WIDTH = 720  # beside the environment's picture
 MOST_IN_ONE_COLUMN = 8  # of more quantities there are three beside each other, thinner
+MOST_NAMES = 8  # of a choice that are written beside the axis
 MOST_OBSERVATIONS = 40  # that are shown: Humanoid-v4 has 376
 
 
@@ -66,7 +67,8 @@ def panels_of(image: PolicyImage, episode: Episode) -> list[Panel]:
     for index, channel in enumerate(image.actions):
         values = episode.actions[:, index].astype(float)
         bounds = (channel.minimum, channel.maximum)
-        panels.append(Panel(label_of(channel.name, channel.unit), values, bounds))
+        unit = "1" if channel.choices else channel.unit
+        panels.append(Panel(label_of(channel.name, unit), values, bounds, channel.choices))
     panels.append(Panel("reward", episode.rewards))
     panels.append(Panel("return so far", np.cumsum(episode.rewards)))
     return panels
@@ -98,6 +100,7 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
                 color=colours[place % len(colours)],
                 linewidth=0.9 if many else 1.8,
                 clip_on=False,
+                drawstyle="steps-post" if panel.names else "default",
             )
             if panel.bounds is not None:
                 low, high = panel.bounds
@@ -105,6 +108,9 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
                 axes.set_ylim(low - margin, high + margin)
                 axes.set_yticks([low, (low + high) / 2, high])
             axes.yaxis.set_major_formatter(plot.short_number)
+            if panel.names and len(panel.names) <= MOST_NAMES:
+                names = [name.replace("_", " ") for name in panel.names]
+                axes.set_yticks(range(len(names)), names)
             plot.title(axes, panel.label)
             axes.set_xlim(0, time_s[-1] + step_s)
         for axes in grid[-1]:
