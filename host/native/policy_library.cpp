@@ -85,7 +85,7 @@ void rlt_policy_evaluate(const rlt::PolicyView* policy, const float* observation
     rlt::policy_forward(rlt::Generic{}, *policy, observation, output, scratch);
     if (rlt::all_finite(observation, observation_dim) &&
         rlt::all_finite(output, policy->output_dim)) {
-      rlt::scale_action(*policy, output, action);
+      rlt::scale_action(*policy, observation, output, action);
     } else {
       take_safe_action(*policy, action);
     }

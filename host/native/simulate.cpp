@@ -94,7 +94,7 @@ Outcome run_episode(const Environment& environment, const rlt::PolicyView& polic
     observe(device, environment, parameters, state, observation,
             random(rlt::Purpose::evaluation_observation));
     policy_forward(device, policy, observation, output, scratch);
-    rlt::take_outputs<Environment>(output, action);
+    rlt::take_outputs<Environment>(observation, output, action);
     if (!rlt::all_finite(action, Environment::kActionDim)) {
       outcome.episode_return = rlt::math::kQuietNan;
       return outcome;

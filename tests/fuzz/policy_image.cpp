@@ -90,7 +90,7 @@ bool correct_examples(Bytes& image, const PolicyView& policy) {
     const std::uint32_t trace =
         policy_trace(Generic{}, policy, observation, output.data(), scratch.data());
     finite = finite && all_finite(output.data(), output.size());
-    scale_action(policy, output.data(), action.data());
+    scale_action(policy, observation, output.data(), action.data());
     finite = finite && all_finite(action.data(), action.size());
     const auto position = reinterpret_cast<const std::uint8_t*>(observation) - image.data();
     std::uint8_t* results = image.data() + position + 4 * header.observation_dim;

@@ -89,6 +89,17 @@ def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
     return tuple(name for action in actions for name in action.choices)
 
 
+def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> list[int | None]:
+    """Of each output of the network the observation that forbids what it stands for, by its name
+    `<action>:<choice>`; None: there is none."""
+    places = {channel.name: index for index, channel in reversed([*enumerate(observations)])}
+    return [
+        places.get(f"{action.name}:{name}") if name else None
+        for action in actions
+        for name in action.choices or ("",)
+    ]
+
+
 def output_dim(actions: Sequence[Channel]) -> int:
     """Of the network: an output for each of a choice's names, and one for any other action."""
     return sum(len(action.choices) or 1 for action in actions)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
-from rltools_host.policies.contract import ObservationSum, PastAction, output_dim
+from rltools_host.policies.contract import ObservationSum, PastAction, masks_of, output_dim
 from rltools_host.policies.core_source import activations, core_math_source, float_literal
 from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text, string_literal
@@ -125,14 +125,50 @@ CHOOSE_ONE = """\
 """
 
 
+# The same where observations forbid choices.
+CHOOSE_MASKED = """\
+  static const int choices[{guard}_ACTION_DIM] = {{{counts}}};
+  // Of each output the observation that forbids it below one half.
+  static const int masks[{guard}_OUTPUT_DIM] = {{{masks}}};
+  const int* mask = masks;
+"""
+CHOOSE_ONE_MASKED = """\
+    if (choices[i] > 0) {{  // the largest output that is allowed, the first of equal ones
+      int best = -1, largest = 0;
+      for (int k = 0; k < choices[i]; k++) {{
+        const bool is_allowed = mask[k] < 0 || observation[mask[k]] >= {least};
+        if (is_allowed && (best < 0 || output[k] > output[best])) best = k;
+        largest = output[k] > output[largest] ? k : largest;
+      }}
+      action[i] = (float)(best < 0 ? largest : best);
+      output += choices[i];
+      mask += choices[i];
+      continue;
+    }}
+    mask++;
+"""
+
+
 def choosing(image: PolicyImage, guard: str) -> dict[str, str]:
     """How outputs become an action."""
     counts = [len(channel.choices) for channel in image.actions]
+    masks = masks_of(image.observations, image.actions)
+    found = {"seen": "", "observation": "", "example_observation": ""}
     if not any(counts):
-        return {"choose": "", "choose_one": "", "scaled": "output[i]"}
+        return {**found, "choose": "", "choose_one": "", "scaled": "output[i]"}
     numbers = ", ".join(map(str, counts))
-    choose = CHOOSE.format(guard=guard, counts=numbers)
-    return {"choose": choose, "choose_one": CHOOSE_ONE, "scaled": "*output++"}
+    if all(mask is None for mask in masks):
+        choose = CHOOSE.format(guard=guard, counts=numbers)
+        return {**found, "choose": choose, "choose_one": CHOOSE_ONE, "scaled": "*output++"}
+    places = ", ".join("-1" if mask is None else str(mask) for mask in masks)
+    return {
+        "seen": "const float* observation, ",
+        "observation": "observation, ",
+        "example_observation": "example->observation, ",
+        "choose": CHOOSE_MASKED.format(guard=guard, counts=numbers, masks=places),
+        "choose_one": CHOOSE_ONE_MASKED.format(least=float_literal(0.5)),
+        "scaled": "*output++",
+    }
 
 
 def safe_output(image: PolicyImage) -> Float32Array:

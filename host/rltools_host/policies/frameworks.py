@@ -19,7 +19,7 @@ import numpy as np
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
-from rltools_host.policies.contract import choices_of
+from rltools_host.policies.contract import choices_of, masks_of
 from rltools_host.policies.image import Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text
 from rltools_host.toolchain import tools
@@ -53,6 +53,14 @@ FUNCTIONS = {
     "elu": "functional.elu",
     "silu": "functional.silu",
 }
+
+
+def require_no_masks(image: PolicyImage, framework: str) -> None:
+    if any(mask is not None for mask in masks_of(image.observations, image.actions)):
+        raise UsageError(
+            f"no export for {framework} of a policy whose observations forbid choices is written "
+            "yet: export it with --to c"
+        )
 
 
 def known(table: Mapping[str, T], activation: str, framework: str) -> T:
@@ -169,6 +177,7 @@ class Graph:
 
 def encode_onnx(image: PolicyImage) -> bytes:
     """The model: `observation` (batch, n) in its units to `action` (batch, m) in its units."""
+    require_no_masks(image, "ONNX")
     tools.ensure_group(GROUP)
     from onnx import TensorProto, checker
 
@@ -301,6 +310,7 @@ PYTORCH = Path(__file__).with_name("policy_module.py.in")
 
 def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
     """The folder's name and files."""
+    require_no_masks(image, "PyTorch")
     sizes = [len(image.observations), *(layer.bias.size for layer in image.layers)]
     functions = [known(FUNCTIONS, layer.activation, "PyTorch") for layer in image.layers]
     template = Template(PYTORCH.read_text(encoding="utf-8"))

@@ -5,12 +5,20 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from policy_samples import patched, sample_images
 from rltools_host.build.description import Channel
-from rltools_host.errors import DamagedFileError
-from rltools_host.policies.contract import Contract, channel_record, choices_of, parse_contract
+from rltools_host.errors import DamagedFileError, UsageError
+from rltools_host.policies import frameworks
+from rltools_host.policies.contract import (
+    Contract,
+    channel_record,
+    choices_of,
+    masks_of,
+    parse_contract,
+)
 from rltools_host.policies.image import parse_policy, read_policy
 
 CHOICES = 144 + 2 * 8 + 8 * 48  # of the sample "choosing"
@@ -47,6 +55,31 @@ def test_an_image_with_such_a_choice_is_refused(tmp_path: Path, text: bytes) -> 
     (tmp_path / "policy.rltp").write_bytes(image)
     with pytest.raises(DamagedFileError, match="has a name or a unit that is no plain text"):
         read_policy(tmp_path / "policy.rltp")
+
+
+def test_what_is_forbidden_is_not_chosen() -> None:
+    image = parse_policy(sample_images()["masked"])
+    image.verify()
+    # of gear:low, middle, high, torque, horn:off, on
+    assert masks_of(image.observations, image.actions) == [3, None, 0, None, 4, 2]
+    seen = np.random.default_rng(3).uniform(0, 1, (300, 5)).astype(np.float32)
+    seen[:, 1] = np.random.default_rng(4).uniform(-50, 50, 300)  # a speed, so that outputs vary
+    outputs = image.output(seen)
+    free = np.stack([outputs[:, :3].argmax(axis=1), outputs[:, 4:].argmax(axis=1)], axis=1)
+    for index, mask in enumerate(masks_of(image.observations, image.actions)):
+        if mask is not None:
+            outputs[seen[:, mask] < 0.5, index] = -1e30
+    open_horn = (seen[:, 2] >= 0.5) | (seen[:, 4] >= 0.5)  # else both are forbidden, and so neither
+    gear, _, horn = image.evaluate(seen).T
+    np.testing.assert_array_equal(gear, outputs[:, :3].argmax(axis=1))
+    np.testing.assert_array_equal(
+        horn, np.where(open_horn, outputs[:, 4:].argmax(axis=1), free[:, 1])
+    )
+    assert (gear != free[:, 0]).any()
+    assert (horn != free[:, 1]).any()
+    for framework in (frameworks.encode_onnx, frameworks.pytorch_module):
+        with pytest.raises(UsageError, match="whose observations forbid choices is written yet"):
+            framework(image)
 
 
 def test_where_contracts_differ_in_a_choice_it_is_said() -> None:

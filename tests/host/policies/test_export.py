@@ -101,7 +101,7 @@ def observations_of(image: PolicyImage, count: int) -> np.ndarray:
     return (centre + span * draws).astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["pendulum", "choosing", *NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "choosing", "masked", *NETWORKS])
 def test_the_header_gives_the_bits_of_the_image(name: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     # contraction and the machine's vectors, which must change nothing
@@ -121,7 +121,7 @@ def test_the_header_needs_no_optimisation_and_no_fma_instruction(tmp_path: Path)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("name", ["pendulum", "choosing", *SOME_NETWORKS])
+@pytest.mark.parametrize("name", ["pendulum", "masked", *SOME_NETWORKS])
 def test_the_header_is_c99_and_cpp11(name: str, language: str, tmp_path: Path) -> None:
     image = parse_policy(sample_images()[name])
     prefix = export.identifier(image.experiment) + "_policy"

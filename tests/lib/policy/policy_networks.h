@@ -33,6 +33,14 @@ struct Chooser : Contract {
                                                    choice("horn", "off|on")};
   static constexpr float kSafeAction[kActionDim] = {1.0f, 0.5f, 0.0f};
 };
+// The same, where two observations forbid choices.
+struct MaskedChooser : Chooser {
+  static constexpr Channel kObservations[kObservationDim] = {{"gear:high", "1", 0.0f, 1.0f},
+                                                             {"speed", "m/s", -4.0f, 4.0f},
+                                                             {"horn:on", "1", 0.0f, 1.0f},
+                                                             {"gear:low", "1", 0.0f, 1.0f},
+                                                             {"horn:off", "1", 0.0f, 1.0f}};
+};
 using ChoosingNetwork =
     Mlp<float, Dimensions<Chooser::kObservationDim, 9, output_count(Chooser::kActions, 3)>,
         Activation::relu, Activation::identity>;

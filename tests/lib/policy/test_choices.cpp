@@ -100,6 +100,26 @@ TEST_CASE("in time, what is not finite is answered with the safe choice") {
   for (int i = 0; i < 3; i++) CHECK(action[i] == Chooser::kSafeAction[i]);
 }
 
+TEST_CASE("what an observation forbids is not chosen, unless all of an action's choices are") {
+  const auto chosen = [](const std::vector<float>& outputs, const std::vector<float>& seen) {
+    constexpr PolicyContract kMasked = policy_contract<MaskedChooser>();
+    Bytes image = image_of_network(Generic{}, network_with(outputs), kMasked);
+    PolicyRunner<kFloats> runner(kMasked);
+    REQUIRE(runner.accept(Generic{}, image.data(), image.size()).accepted());
+    std::vector<float> action(3);
+    CHECK(runner.act(Generic{}, seen.data(), action.data()) == ActionSource::from_policy);
+    return std::vector<float>{action[0], action[2]};
+  };
+  using Chosen = std::vector<float>;
+  const std::vector<float> outputs = {2, 1, 3, 0, 1, 2};
+  // gear:high, speed, horn:on, gear:low, horn:off
+  CHECK(chosen(outputs, {1, 0, 1, 1, 1}) == Chosen{2, 1});
+  CHECK(chosen(outputs, {0, 0, 1, 1, 1}) == Chosen{0, 1});
+  CHECK(chosen(outputs, {0, 0, 0, 0, 1}) == Chosen{1, 0});  // no mask forbids the middle
+  CHECK(chosen(outputs, {0.5f, 0, 0.49f, 1, 0.5f}) == Chosen{2, 0});
+  CHECK(chosen(outputs, {1, 0, 0, 1, 0}) == Chosen{2, 1});  // both are forbidden: neither is
+}
+
 TEST_CASE("an output that is not finite is answered with the safe choice") {
   ChoosingNetwork network = network_with({1, 2, 3, 0, 1, 2});
   network.weights(0)[0] = 2;  // of the height: too large a one overflows

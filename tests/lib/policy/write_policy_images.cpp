@@ -80,7 +80,9 @@ bool save_chooser(const std::string& folder) {
   static ChoosingNetwork network;
   initialize_kaiming(Generic{}, network, 7, 0);
   const Bytes image = image_of_network(Generic{}, network, policy_contract<Chooser>(), kNormaliser);
-  return save(folder + "/choosing.rltp", image.data(), image.size());
+  const Bytes masked = image_of_network(Generic{}, network, policy_contract<MaskedChooser>());
+  return save(folder + "/choosing.rltp", image.data(), image.size()) &&
+         save(folder + "/masked.rltp", masked.data(), masked.size());
 }
 
 // For the images alone.

@@ -7,6 +7,7 @@
 
 #include "numeric_differentiation.h"
 #include "rltools/devices/generic.h"
+#include "rltools/rl/algorithms/dqn.h"
 #include "rltools/rl/algorithms/ppo.h"
 #include "rltools/rl/evaluation.h"
 #include "training_run.h"
@@ -60,6 +61,58 @@ struct MatchPpo {
   };
   static constexpr int kEnvironments = 8, kRolloutSteps = 16, kEpisodeSteps = 4;
   static constexpr int kBatchSize = 32, kTileRows = 8;
+};
+
+}  // namespace rlt
+
+namespace rlt {
+
+// Two choices of which one is forbidden half of the time, though it alone earns anything.
+struct Gate : EnvironmentDefaults {
+  using Scalar = float;
+  RLT_DEFINE_FIELDS(State, MATCH_STATE)
+  RLT_DEFINE_CONSTANTS(Parameters, RLT_NO_FIELDS)
+  static constexpr const char* kName = "gate";
+  static constexpr int kObservationDim = 1, kActionDim = 1, kEpisodeSteps = 4;
+  static constexpr std::uint32_t kStepInterval_us = 1000;
+  static constexpr Channel kObservations[] = {{"gate:go", "1", 0.0f, 1.0f}};
+  static constexpr Channel kActions[] = {choice("gate", "stay|go")};
+};
+inline void reset(Generic, const Gate&, const Gate::Parameters&, Gate::State& state,
+                  RandomStream random) {
+  state.place = static_cast<float>(uniform_index(random, 0, 2));
+}
+inline StepResult<float> step(Generic, const Gate&, const Gate::Parameters&, Gate::State& state,
+                              const float* action, RandomStream random) {
+  const bool is_forbidden = action[0] == 1.0f && state.place < 0.5f;
+  const float reward = is_forbidden ? math::kQuietNan : action[0];  // it ends the run
+  state.place = static_cast<float>(uniform_index(random, 0, 2));
+  return {reward, false};
+}
+inline void observe(Generic, const Gate&, const Gate::Parameters&, const Gate::State& state,
+                    float* observation, RandomStream) {
+  observation[0] = state.place;
+}
+
+struct GatePpo : MatchPpo {
+  static constexpr const char* kName = "gate-ppo";
+  using Environment = Gate;
+  using Actor = Ppo::TaskActor<Gate, 8>;
+  using Critic = Ppo::TaskCritic<Gate, 8>;
+};
+struct GateDqn {
+  static constexpr const char* kName = "gate-dqn";
+  using Scalar = float;
+  using Environment = Gate;
+  using Algorithm = Dqn;
+  using Critic = Dqn::TaskCritic<Gate, 8>;
+  struct Hyperparameters : DqnHyperparameters {
+    Hyperparameters() {
+      steps = 1500;
+      learning_starts = 100;
+    }
+  };
+  static constexpr int kEpisodeSteps = 4, kBatchSize = 16, kTileRows = 8, kReplayCapacity = 500;
 };
 
 }  // namespace rlt
@@ -217,6 +270,32 @@ TEST_CASE("PPO learns two choices at once, and tiles and checkpoints change no b
   CHECK(evaluate(Generic{}, run.training).mean == 8);  // 2 in each of 4 steps
   const auto names = run.tensor_names();
   for (const auto& name : names) CHECK(name.find("log_std") == std::string::npos);
+}
+
+TEST_CASE_TEMPLATE("what is forbidden is never tried, and what earns is learnt", E, GatePpo,
+                   GateDqn) {
+  Run<E> run(4);
+  initialize(Generic{}, run.training);
+  bool is_finite = true;
+  while (!finished(run.training)) is_finite = run.step(Generic{}).finite && is_finite;
+  CHECK(is_finite);
+  const float observed[] = {0.0f, 1.0f};
+  for (const float seen : observed) {
+    Matrix<float, 1, 1> observation{{seen}}, action;
+    act(Generic{}, run.training, observation, action);
+    CHECK(action(0, 0) == seen);
+  }
+  CHECK(state_is_finite(run.training));
+}
+
+TEST_CASE("the gradient of what is forbidden is 0, and its logit changes nothing") {
+  Row row;
+  row.before[1] = kForbiddenLogit;
+  const auto result = row.compute();
+  CHECK(row.gradient[1] == 0);
+  CHECK((std::isfinite(result.kl) && std::isfinite(result.entropy)));
+  row.now[1] = 1e6;
+  CHECK(row.compute().objective == result.objective);
 }
 
 TEST_CASE("a logit that is not finite is a fault, and no choice is made by it") {

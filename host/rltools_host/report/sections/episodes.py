@@ -94,13 +94,14 @@ def episode_panels(panels: Sequence[Panel], step_s: float) -> str:
             axes.set_visible(False)
         for place, (axes, panel) in enumerate(zip(places, panels, strict=False)):
             time_s = np.arange(len(panel.values)) * step_s
+            held = {"drawstyle": "steps-post"} if panel.names else {}
             axes.plot(
                 time_s,
                 panel.values,
                 color=colours[place % len(colours)],
                 linewidth=0.9 if many else 1.8,
                 clip_on=False,
-                drawstyle="steps-post" if panel.names else "default",
+                **held,
             )
             if panel.bounds is not None:
                 low, high = panel.bounds

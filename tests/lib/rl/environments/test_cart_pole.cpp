@@ -70,8 +70,8 @@ TEST_CASE(
     "an episode's choices are drawn evenly, and those of its network are its largest outputs") {
   int right = 0;
   for (std::uint32_t i = 0; i < 2000; i++) {
-    float action;
-    choose_uniformly<CartPole<float>>({1, Purpose::exploration, i}, &action);
+    float action = 0;
+    choose_uniformly<CartPole<float>>({1, Purpose::exploration, i}, &action, &action);
     CHECK((action == 0.0f || action == 1.0f));
     right += action == 1.0f;
   }
@@ -79,7 +79,7 @@ TEST_CASE(
   const auto taken = [](float left_output, float right_output) {
     const float output[] = {left_output, right_output};
     float action;
-    take_outputs<CartPole<float>>(output, &action);
+    take_outputs<CartPole<float>>(output, output, &action);
     return action;
   };
   CHECK(taken(1, 2) == 1.0f);

@@ -72,6 +72,32 @@ constexpr int largest_output(const T* outputs, int count) {
   return best;
 }
 
+// A mask: an observation that is called `<action>:<choice>` forbids that choice where it is below
+// one half. Where all choices of an action are forbidden, none is.
+constexpr float kLeastAllowed = 0.5f;
+
+// Whether `name` is that of the mask of the choice that is `length` characters from `choice` on.
+constexpr bool is_mask_of(const char* name, const char* action, const char* choice, int length) {
+  for (; *action != '\0'; action++, name++) {
+    if (*name != *action) return false;
+  }
+  if (*name++ != ':') return false;
+  for (int i = 0; i < length; i++, name++) {
+    if (*name != choice[i]) return false;
+  }
+  return *name == '\0';
+}
+
+// As largest_output(), of those for which is_allowed(number).
+template <class T, class IsAllowed>
+constexpr int largest_allowed(const T* outputs, int count, IsAllowed&& is_allowed) {
+  int best = -1;
+  for (int i = 0; i < count; i++) {
+    if (is_allowed(i) && (best < 0 || outputs[i] > outputs[best])) best = i;
+  }
+  return best < 0 ? largest_output(outputs, count) : best;
+}
+
 // The longest step: of a clock of microseconds, which wraps after 71 minutes, two of them can still
 // be told from the time before.
 constexpr std::uint32_t kMostStepInterval_us = 600'000'000;
@@ -93,6 +119,20 @@ struct PolicyContract {
 };
 
 inline float middle_of(float minimum, float maximum) { return 0.5f * (maximum + minimum); }
+
+// The observation that is the mask of number `number` of an action's choices; -1: there is none.
+constexpr int mask_of(const Channel* observations, int observation_dim, const Channel& action,
+                      int number) {
+  int found = -1, present = 0;
+  for_each_choice(action, [&](const char* choice, int length) {
+    if (present++ != number) return;
+    for (int i = 0; i < observation_dim; i++) {
+      const bool is_first = found < 0;
+      if (is_first && is_mask_of(observations[i].name, action.name, choice, length)) found = i;
+    }
+  });
+  return found;
+}
 
 // Element `index` of the action that is taken where there is no finite one.
 inline float safe_action(const PolicyContract& contract, int index) {

@@ -121,8 +121,13 @@ void add_example(Device device, ByteWriter& writer, const Network& network,
   for (int i = 0; i < contract.action_dim; i++) {
     const Channel& channel = contract.actions[i];
     const int choices = choice_count(channel);
-    action.values[i] = choices > 0 ? static_cast<float>(largest_output(element, choices))
-                                   : physical_action(*element, channel.minimum, channel.maximum);
+    const auto is_allowed = [&](int number) {
+      const int mask = mask_of(contract.observations, contract.observation_dim, channel, number);
+      return mask < 0 || observation.values[mask] >= kLeastAllowed;
+    };
+    action.values[i] = choices > 0
+                           ? static_cast<float>(largest_allowed(element, choices, is_allowed))
+                           : physical_action(*element, channel.minimum, channel.maximum);
     element += choices > 0 ? choices : 1;
   }
   std::uint32_t trace = crc32(buffer.hidden, sizeof(float) * Network::kHiddenCount);

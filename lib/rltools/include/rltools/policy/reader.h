@@ -33,6 +33,7 @@ struct PolicyView {
   const AliasingFloat* examples;    // for each: observation, trace (a word), output, action
   std::uint32_t widest;             // of observation and layers
   std::uint32_t output_dim;         // of the last layer: the actions' number where none chooses
+  bool is_masked;                   // an observation forbids a choice
 };
 
 // Floats of one example, the trace included.
@@ -167,6 +168,27 @@ inline PolicyVerdict count_choices(const PolicyView& policy, std::uint32_t& outp
   return {choices == 0 ? PolicyReason::malformed : PolicyReason::accepted, 0};
 }
 
+// The observation that is the mask of a choice (contract.h); -1: there is none.
+inline int mask_of(const PolicyView& policy, int action, const PolicyImageChoice& choice) {
+  const int length = static_cast<int>(text_length(choice.name));
+  for (int i = 0; i < policy.header->observation_dim; i++) {
+    if (is_mask_of(policy.observations[i].name, policy.actions[action].name, choice.name, length)) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+inline bool has_masks(const PolicyView& policy) {
+  const PolicyImageChoice* choice = policy.choices;
+  bool found = false;
+  for (int i = 0; choice != nullptr && i < policy.header->action_dim; i++) {
+    const int count = choice_count(policy.actions[i]);
+    for (int k = 0; k < count; k++) found = found || mask_of(policy, i, *choice++) >= 0;
+  }
+  return found;
+}
+
 // Every number is finite; examples are checked without their traces, which are no floats.
 inline PolicyVerdict check_numbers(const PolicyView& policy, std::uint64_t parameter_count) {
   const PolicyImageHeader& header = *policy.header;
@@ -213,6 +235,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   policy.observations = detail::record_at<PolicyImageChannel>(policy.layers + header.layer_count);
   policy.actions = policy.observations + header.observation_dim;
   policy.choices = nullptr;
+  policy.is_masked = false;
   policy.output_dim = header.action_dim;
   PolicyVerdict verdict{PolicyReason::accepted, 0};
   std::uint32_t choices = 0;
@@ -236,6 +259,7 @@ inline PolicyVerdict parse_policy(const std::uint8_t* image, std::size_t count,
   for (std::uint32_t i = 0; i < choices; i++) {
     if (!detail::is_text_without_bar(policy.choices[i].name)) return {PolicyReason::malformed, i};
   }
+  policy.is_masked = detail::has_masks(policy);
 
   const auto* numbers = detail::record_at<AliasingFloat>(image + tables_bytes);
   policy.mean = has_normaliser ? numbers : nullptr;

@@ -72,21 +72,33 @@ std::uint32_t policy_trace(Device device, const PolicyView& policy,
   return trace;
 }
 
-// The number of each choice's largest output, the first of equal ones; what is no choice is scaled.
-inline void choose_action(const PolicyView& policy, const float* output, float* action) {
+// The number of each choice's largest output that the observation (observation_dim) does not
+// forbid, the first of equal ones; what is no choice is scaled.
+template <class Observation>
+inline void choose_action(const PolicyView& policy, const Observation* observation,
+                          const float* output, float* action) {
+  const PolicyImageChoice* choices = policy.choices;
   for (int i = 0; i < policy.header->action_dim; i++) {
     const PolicyImageChannel& channel = policy.actions[i];
     const int count = detail::choice_count(channel);
-    action[i] = count > 0 ? static_cast<float>(largest_output(output, count))
+    const auto is_allowed = [&](int number) {
+      if (!policy.is_masked) return true;
+      const int mask = detail::mask_of(policy, i, choices[number]);
+      return mask < 0 || observation[mask] >= kLeastAllowed;
+    };
+    action[i] = count > 0 ? static_cast<float>(largest_allowed(output, count, is_allowed))
                           : physical_action(*output, channel.minimum, channel.maximum);
     output += count > 0 ? count : 1;
+    choices += count;
   }
 }
 
 // action (action_dim) in the contract's units, from the network's output (output_dim), which is
-// finite; the two may be the same array.
-inline void scale_action(const PolicyView& policy, const float* output, float* action) {
-  if (policy.choices != nullptr) return choose_action(policy, output, action);
+// finite, for this observation; the two may be the same array.
+template <class Observation>
+inline void scale_action(const PolicyView& policy, const Observation* observation,
+                         const float* output, float* action) {
+  if (policy.choices != nullptr) return choose_action(policy, observation, output, action);
   for (int i = 0; i < policy.header->action_dim; i++) {
     action[i] = physical_action(output[i], policy.actions[i].minimum, policy.actions[i].maximum);
   }
@@ -105,7 +117,7 @@ PolicyVerdict check_examples(Device device, const PolicyView& policy, float* scr
     const AliasingFloat* observation = policy.examples + i * example_floats(policy);
     const AliasingFloat* expected = observation + header.observation_dim;
     const std::uint32_t trace = policy_trace(device, policy, observation, output, scratch);
-    scale_action(policy, output, action);
+    scale_action(policy, observation, output, action);
     // trace, output and action lie one after another, in the image as here
     if (__builtin_memcmp(&trace, expected, 4) != 0 ||
         __builtin_memcmp(output, expected + 1,
@@ -185,7 +197,7 @@ class PolicyRunner {
   bool forward(Device device, const float* input, float* action, Visit&& visit) {
     const float* output = policy_outputs(device, view_, input, scratch_, visit);
     if (!all_finite(output, view_.output_dim)) return false;
-    scale_action(view_, output, action);
+    scale_action(view_, input, output, action);
     return true;
   }
   // The same for the contract's observation: past actions come from an ActionHistory of
@@ -207,7 +219,7 @@ class PolicyRunner {
     const float* output =
         policy_outputs(device, view_, scratch_, scratch_, [](const float*, int) {});
     if (!all_finite(output, view_.output_dim)) return false;
-    scale_action(view_, output, action);
+    scale_action(view_, observation, output, action);
     normalise_output(output, action, normalised);
     return true;
   }

@@ -15,6 +15,25 @@
 
 namespace rlt {
 
+// The logit of what is forbidden: its probability is exactly 0, and nothing is learnt from it.
+constexpr double kForbiddenLogit = -1e30;
+
+// Of the environment E, by what it observes, where not all choices of an action are forbidden.
+template <class E, class T>
+void forbid_choices([[maybe_unused]] const T* observation, [[maybe_unused]] T* logit) {
+  if constexpr (kChoiceMasks<E>.any) {
+    for (int i = 0, first = 0; i < E::kActionDim; i++) {
+      const int end = first + choice_count(E::kActions[i]);
+      bool any = false;
+      for (int k = first; k < end; k++) any = any || is_allowed<E>(observation, k);
+      for (int k = first; any && k < end; k++) {
+        if (!is_allowed<E>(observation, k)) logit[k] = static_cast<T>(kForbiddenLogit);
+      }
+      first = end;
+    }
+  }
+}
+
 // log_probability (count) from logits (count).
 template <class T>
 void log_softmax(const T* logit, int count, T* log_probability) {
@@ -48,11 +67,16 @@ struct ChoiceRow {
 };
 
 // PPO's clipped objective of an action (ActionDim) of the environment E that was drawn with the
-// logits `before` (kOutputDim) and has `now`. gradient (kOutputDim) is that of the loss,
-// -(J + entropy_weight H) / batch_size, in `now`.
+// logits `before` (kOutputDim) and has `outputs`; what was forbidden is so still. gradient
+// (kOutputDim) is that of the loss, -(J + entropy_weight H) / batch_size, in `outputs`.
 template <class E, class T>
-ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* now, T advantage,
+ChoiceRow<T> clipped_choices(const T* action, const T* before, const T* outputs, T advantage,
                              T clip_range, T entropy_weight, T batch_size, T* gradient) {
+  T now[kOutputDim<E>];
+  for (int i = 0; i < kOutputDim<E>; i++) {
+    const bool is_forbidden = before[i] <= static_cast<T>(kForbiddenLogit);
+    now[i] = is_forbidden ? static_cast<T>(kForbiddenLogit) : outputs[i];
+  }
   T log_before[kOutputDim<E>], log_now[kOutputDim<E>];
   T log_ratio = T(0), kl = T(0);
   for (int branch = 0, first = 0; branch < E::kActionDim; branch++) {

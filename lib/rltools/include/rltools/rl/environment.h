@@ -168,31 +168,80 @@ constexpr int kOutputDim = output_count(E::kActions, E::kActionDim);
 template <class E>
 constexpr bool kIsChosen = choice_count(E::kActions, E::kActionDim) > 0;
 
-// What the environment is given (ActionDim) for a network's outputs (kOutputDim): the number of
-// each choice's largest one, or the outputs within [-1, 1]; not a number where one is not finite.
+// For each output of a network the observation that forbids what it stands for (policy/contract.h);
+// -1: none does.
+template <class E>
+struct ChoiceMasks {
+  int of[kOutputDim<E>];
+  bool any;
+
+  static constexpr ChoiceMasks make() {
+    ChoiceMasks masks{};
+    int output = 0;
+    for (int i = 0; i < E::kActionDim; i++) {
+      const int count = choice_count(E::kActions[i]);
+      for (int k = 0; k < (count == 0 ? 1 : count); k++) {
+        const int mask = mask_of(E::kObservations, E::kObservationDim, E::kActions[i], k);
+        masks.of[output++] = mask;
+        masks.any = masks.any || mask >= 0;
+      }
+    }
+    return masks;
+  }
+};
+template <class E>
+constexpr ChoiceMasks<E> kChoiceMasks = ChoiceMasks<E>::make();
+
+// Whether the observation allows what output `output` stands for.
 template <class E, class T>
-void take_outputs(const T* output, T* action) {
+bool is_allowed(const T* observation, int output) {
+  if constexpr (kChoiceMasks<E>.any) {
+    const int mask = kChoiceMasks<E>.of[output];
+    return mask < 0 || observation[mask] >= T(kLeastAllowed);
+  }
+  return true;
+}
+
+// What the environment is given (ActionDim) for a network's outputs (kOutputDim): the number of
+// each choice's largest one that the observation allows, or the outputs within [-1, 1]; not a
+// number where one is not finite.
+template <class E, class T>
+void take_outputs(const T* observation, const T* output, T* action) {
   if (!all_finite(output, kOutputDim<E>)) {
     for (int i = 0; i < E::kActionDim; i++) action[i] = T(math::kQuietNan);
     return;
   }
-  for (int i = 0; i < E::kActionDim; i++) {
+  for (int i = 0, first = 0; i < E::kActionDim; i++) {
     if constexpr (kIsChosen<E>) {
       const int count = choice_count(E::kActions[i]);
-      action[i] = static_cast<T>(largest_output(output, count));
-      output += count;
+      action[i] = static_cast<T>(largest_allowed(output + first, count, [&](int number) {
+        return is_allowed<E>(observation, first + number);
+      }));
+      first += count;
     } else {
       action[i] = math::clamp(output[i], T(-1), T(1));
     }
   }
 }
 
-// Each choice is as likely as any other.
+// Each choice that the observation allows is as likely as any other.
 template <class E, class T>
-void choose_uniformly(RandomStream random, T* action) {
-  for (int i = 0; i < E::kActionDim; i++) {
-    const auto count = static_cast<std::uint32_t>(choice_count(E::kActions[i]));
-    action[i] = static_cast<T>(uniform_index(random, static_cast<std::uint32_t>(i), count));
+void choose_uniformly(RandomStream random, const T* observation, T* action) {
+  for (int i = 0, first = 0; i < E::kActionDim; i++) {
+    const int count = choice_count(E::kActions[i]);
+    std::uint32_t allowed = 0;
+    for (int k = 0; k < count; k++) allowed += is_allowed<E>(observation, first + k);
+    const bool any = allowed > 0;
+    const auto bound = any ? allowed : static_cast<std::uint32_t>(count);
+    std::uint32_t left = uniform_index(random, static_cast<std::uint32_t>(i), bound);
+    int chosen = 0;
+    while (any && !is_allowed<E>(observation, first + chosen)) chosen++;
+    for (; left > 0; left--) {
+      do chosen++;
+      while (any && !is_allowed<E>(observation, first + chosen));
+    }
+    action[i] = static_cast<T>(chosen);
+    first += count;
   }
 }
 

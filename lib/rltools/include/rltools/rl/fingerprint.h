@@ -118,7 +118,7 @@ std::uint32_t behaviour_hash() {
       T observation[kCriticObservationDim<Environment>], action[Environment::kActionDim];
       observe(device, environment, parameters, state, observation, random);
       if constexpr (kIsChosen<Environment>) {
-        choose_uniformly<Environment>(random, action);
+        choose_uniformly<Environment>(random, observation, action);
       } else {
         fill_uniform(device, random, action, Environment::kActionDim, T(-1), T(1));
       }

@@ -152,7 +152,7 @@ void act_algorithm(Device device, OnPolicy, Training<E>& training, const Observa
   if constexpr (kIsChosen<typename E::Environment>) {
     Matrix<T, 1, E::Actor::kOutputDim> logits;
     forward(device, training.learner.actor, normalised, logits, buffer);
-    take_outputs<typename E::Environment>(logits.data(), action.data());
+    take_outputs<typename E::Environment>(observation.data(), logits.data(), action.data());
     return;
   } else {
     forward(device, training.learner.actor, normalised, action, buffer);
@@ -242,8 +242,10 @@ void draw_choices(Device device, Training<E>& training) {
       device, {training.hyperparameters.seed, Purpose::exploration, training.learner.progress.step},
       drawn, kCount, T(0), T(1));
   for (int i = 0; i < kEnvironments; i++) {
-    const T* logit = scratch.mean.row(i);
+    const T* seen = rollout.present_observation + i * kCriticObservationDim<Environment>;
+    T* logit = scratch.mean.row(i);
     const bool is_good = all_finite(logit, kOutput);
+    forbid_choices<Environment>(seen, logit);
     for (int k = 0; k < kAction; k++, drawn++) {
       const int count = choice_count(Environment::kActions[k]);
       *drawn = is_good ? static_cast<T>(draw_choice(logit, count, *drawn)) : T(math::kQuietNan);

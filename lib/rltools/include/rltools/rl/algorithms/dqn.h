@@ -162,7 +162,7 @@ void act_algorithm(Device device, Dqn, Training<E>& training, const Observation&
   Matrix<typename E::Scalar, 1, E::Critic::kOutputDim> values;
   MlpBuffer<typename E::Critic, 1> buffer;
   forward(device, training.learner.critic, observation, values, buffer);
-  take_outputs<typename E::Environment>(values.data(), action.data());
+  take_outputs<typename E::Environment>(observation.data(), values.data(), action.data());
 }
 
 template <class E>
@@ -193,18 +193,19 @@ void exploring_action(Device device, Training<E>& training, Actions<E>& action) 
   const bool is_random = is_warming_up(training);
   const T share = epsilon(training);
   Matrix<T, kCount, E::Critic::kOutputDim> values;
+  const auto present = present_observations(training);
   if (!is_random) {
-    forward(device, training.learner.critic, present_observations(training), values,
-            training.scratch.exploring_buffer);
+    forward(device, training.learner.critic, present, values, training.scratch.exploring_buffer);
   }
   for (int i = 0; i < kCount; i++) {
     const auto number = static_cast<std::uint32_t>(i);
     const bool explores =
         is_random || uniform<T>({seed, Purpose::exploration, step, number}, 0, T(0), T(1)) < share;
     if (explores) {
-      choose_uniformly<Environment>({seed, Purpose::warmup_action, step, number}, action.row(i));
+      choose_uniformly<Environment>({seed, Purpose::warmup_action, step, number}, present.row(i),
+                                    action.row(i));
     } else {
-      take_outputs<Environment>(values.row(i), action.row(i));
+      take_outputs<Environment>(present.row(i), values.row(i), action.row(i));
     }
   }
 }
@@ -225,7 +226,11 @@ void compute_target_values(Device device, Training<E>& training) {
     }
     for (int row = 0; row < kTile; row++) {
       const auto* judged = is_double ? scratch.values.row(row) : scratch.target_values.row(row);
-      scratch.value(row, 0) = scratch.target_values(row, largest_output(judged, kChoices));
+      const auto* seen = scratch.next_observation.row(first + row);
+      const int best = largest_allowed(judged, kChoices, [&](int choice) {
+        return is_allowed<typename E::Environment>(seen, choice);
+      });
+      scratch.value(row, 0) = scratch.target_values(row, best);
     }
     discounted_targets<kTile>(device, static_cast<typename E::Scalar>(hyper.gamma),
                               scratch.reward.row(first), scratch.not_terminated.row(first),
