@@ -32,7 +32,7 @@ from rltools_host.ui.output import (
     take_any_text,
     without_commands,
 )
-from rltools_host.ui.table import columns, in_columns
+from rltools_host.ui.table import HARD_SPACE, columns, in_columns, without_breaks
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 # The base of what typer raises for a wrong command line. Older versions take it from click.
@@ -44,6 +44,7 @@ WIDTH = 100
 # folder.
 PATH_WORDS = {"DIR": "a folder", "FILE": "a file", "LOG": "a file"}
 RUN = "RUN"  # a run's folder or name
+HYPHEN, WHOLE_HYPHEN = re.compile(r"(?<=\w)-(?=\w)"), "\u2011"  # one that no line breaks at
 TYPED_NAME = re.compile(r"(?<=`)rlt(?= [a-z])|(?<=: )rlt(?= [a-z])")  # in texts of the help
 
 
@@ -143,6 +144,9 @@ class OneCommand(typer.core.TyperCommand):
                 raise UsageError(f"{name} is empty: name {what}")
         return rest
 
+    def get_help(self, ctx: Any) -> str:
+        return super().get_help(ctx).replace(WHOLE_HYPHEN, "-").replace(HARD_SPACE, " ")
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self.help, self.epilog = as_called(self.help), as_called(self.epilog)
         for parameter in self.params:
@@ -160,8 +164,10 @@ def names_what(parameter: Any) -> str | None:
 
 
 def as_called(text: str | None) -> str | None:
-    """A text of the help with what must be typed in place of the launcher's name."""
-    return text and TYPED_NAME.sub(lambda _: command_line(), text)
+    """A text of the help with what must be typed in place of the launcher's name. Lines do not
+    break in `host-threads`, nor in a command."""
+    named = text and TYPED_NAME.sub(lambda _: command_line(), text)
+    return named and HYPHEN.sub(WHOLE_HYPHEN, without_breaks(named))
 
 
 class LazyGroup(typer.core.TyperGroup):

@@ -67,11 +67,16 @@ LABEL = re.compile(r" {4,}|\s*\S+ {2,}(?=\S)")  # of a line such as "  return   
 HARD_SPACE = "\xa0"
 
 
+def without_breaks(text: str) -> str:
+    """With spaces at which no line breaks, where none is to."""
+    return WHOLE.sub(lambda found: found.group().replace(" ", HARD_SPACE), text)
+
+
 def wrapped(text: str, width: int, first: str = "", rest: str = INDENT) -> list[str]:
     """Lines that break between words, and nowhere in a path, a number or a command to type; behind
     `first`, the further ones behind `rest`."""
     lines = textwrap.wrap(
-        WHOLE.sub(lambda found: found.group().replace(" ", HARD_SPACE), text),
+        without_breaks(text),
         max(width, len(rest) + 1),
         initial_indent=first,
         subsequent_indent=rest,

@@ -76,3 +76,15 @@ def test_a_command_on_a_terminal_of_60_columns(words: list[str]) -> None:
     for line in lines:
         whole = re.fullmatch(r"\s*\S*\s?\S+", line) or "`" in line
         assert len(line) <= 60 or whole or "apt-get" in line, line
+
+
+def test_help_on_a_narrow_terminal_breaks_no_name() -> None:
+    environment = {**os.environ, "COLUMNS": "60"}
+    command = [sys.executable, "-m", "rltools_host", "train", "--help"]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    lines = result.stdout.splitlines()
+    assert all(len(line) <= 60 or "Example: " in line for line in lines)
+    for name in ("qemu-cortex-m7", "host-threads", "rlt boards`", "socket://HOST:PORT"):
+        assert any(name in line for line in lines), name
+    assert "\u2011" not in result.stdout
+    assert "\xa0" not in result.stdout
