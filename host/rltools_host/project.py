@@ -121,6 +121,6 @@ def find_project() -> Path:
     if is_project(TREE.root):
         return TREE.root
     raise UsageError(
-        f"{present} is in no project: `rlt new --project DIR` writes one, a file {MARKER} in a "
+        f"{present} is in no project: rlt new --project DIR writes one, a file {MARKER} in a "
         f"folder, which may be empty, makes one of it, and {VARIABLE} names one elsewhere"
     )

@@ -88,6 +88,6 @@ def test_a_project_elsewhere_needs_no_write_to_the_tree(installed: Path, tmp_pat
     result = subprocess.run(command, env=environment, cwd=project, capture_output=True, text=True)
     assert result.returncode == UsageError.exit_code
     assert result.stderr == (
-        f"error: {project} is in no project: `rlt new --project DIR` writes one, a file rlt.toml "
+        f"error: {project} is in no project: rlt new --project DIR writes one, a file rlt.toml "
         "in a folder, which may be empty, makes one of it, and RLT_PROJECT names one elsewhere\n"
     )

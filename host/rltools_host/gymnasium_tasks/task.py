@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-import numpy as np
 from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
@@ -205,6 +204,8 @@ def action_channels(space: Any, table: Any, name: str) -> tuple[Channel, ...]:
     """Numbers in the space's range; choices by the names of the table, or else by their numbers."""
     if hasattr(space, "low"):
         return channels_of("actions", table, action_bounds(space, name), may_narrow=False)
+    import numpy as np  # `rlt train --help` is without
+
     counts = choice_counts(space)
     entries = [{} for _ in counts] if table is None else table
     named = [

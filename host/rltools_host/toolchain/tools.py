@@ -41,8 +41,8 @@ GROUPS = {
     "esp-idf": "Espressif's component manager, which packs the component for ESP-IDF",
     "mujoco": "MuJoCo, for the experiments that simulate with it, and what Gymnasium needs of it",
     "tune": "Optuna, which searches hyperparameters",
-    "ray": "Ray, for `rlt tune --ray`",
-    "wandb": "Weights & Biases, for `rlt train --wandb`",
+    "ray": "Ray, for trials on a cluster",
+    "wandb": "Weights & Biases, to log runs there",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",
