@@ -12,7 +12,7 @@ Errors are rlt.RltError with one sentence; their subclasses are in rltools_host.
 
 from rlt.environments import list_environments, make
 from rlt.policy import Policy
-from rlt.training import Run, list_experiments, train, train_gymnasium
+from rlt.training import Group, Run, list_experiments, train, train_gymnasium
 from rltools_host import __version__
 from rltools_host.build.description import Channel
 from rltools_host.environments.compiled import CompiledEnv, CompiledVectorEnv, register
@@ -23,6 +23,7 @@ __all__ = [
     "Channel",
     "CompiledEnv",
     "CompiledVectorEnv",
+    "Group",
     "Interrupted",
     "Policy",
     "RltError",

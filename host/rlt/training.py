@@ -15,15 +15,15 @@ from rltools_host.arguments import (
     optional_path,
     optional_text,
     optional_whole_number,
-    shown,
     table,
     text,
-    whole_number,
 )
 from rltools_host.build import experiments
-from rltools_host.errors import UsageError
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, DEFAULT_HIDDEN, MakeEnvironment
-from rltools_host.runs.task import MOST_ENVIRONMENTS, WIDEST_LAYER
+from rltools_host.runs.task import MOST_ENVIRONMENTS
+from rltools_host.training.from_python import Seeds, as_typed, group_request, place_of, widths
+from rltools_host.training.group import train_group
+from rltools_host.training.group_progress import GroupScreen
 from rltools_host.training.gymnasium_runs import task_request
 from rltools_host.training.plan import TrainingRequest
 from rltools_host.training.progress import Screen
@@ -50,11 +50,17 @@ class Run:
 
     @cached_property
     def best_policy(self) -> Policy:
-        """The policy of the best evaluation in training, verified on this machine.
-
-        RltError: the board kept only the last one.
-        """
+        """That of the best evaluation in training; RltError where the board kept only the last."""
         return Policy.load(self.path, "best")
+
+
+class Group(Run):
+    """Finished runs that differ in their seeds; `summary` also has what their returns come to."""
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """One for each seed, in their order, with its policy."""
+        return tuple(Run(Path(run["run"]), run) for run in self.summary["runs"])
 
 
 def list_experiments() -> list[str]:
@@ -67,6 +73,8 @@ def train(
     *,
     board: str | None = None,
     seed: int | None = None,
+    seeds: Iterable[int] | None = None,
+    jobs: int | None = None,
     steps: int | None = None,
     settings: Mapping[str, float | int | str] | None = None,
     out: str | PathLike[str] | None = None,
@@ -80,6 +88,7 @@ def train(
 
     experiment: one of list_experiments(), such as "pendulum-td3".
     board: where to train, "host" for this machine; None: an emulated microcontroller.
+    seeds: trains a run for each, `jobs` at once, and returns a Group.
     steps: of the environments in all, also with `resume`.
     settings: hyperparameters by their names, as `rlt train --set` takes them.
     out: the run's folder; None: a new one under runs/.
@@ -102,28 +111,20 @@ def train(
         port=optional_text("port", port),
         threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
     )
-    return trained(request, tensorboard, quiet)
+    return trained(request, tensorboard, quiet, (seeds, jobs))
 
 
-def trained(request: TrainingRequest, tensorboard: bool, quiet: bool) -> Run:
+def trained(request: TrainingRequest, tensorboard: bool, quiet: bool, seeds: Seeds) -> Run:
+    from rltools_host.commands import train as command
+
+    if (group := group_request(request, seeds, tensorboard)) is not None:
+        document = train_group(group, GroupScreen) if quiet else command.run_group(group)
+        return Group(Path(document["group"]), document)
     if quiet:
         document = train_quietly(request, Screen, tensorboard)
     else:
-        from rltools_host.commands import train as command
-
         document = command.run(request, tensorboard)
     return Run(Path(document["run"]), document)
-
-
-def as_typed(settings: Mapping[str, float | int | str] | None) -> tuple[str, ...]:
-    """As --set has them."""
-    return tuple(f"{name}={value}" for name, value in table("settings", settings).items())
-
-
-def place_of(run: str | PathLike[str] | Run | None) -> str | None:
-    """As --resume has it."""
-    place = optional_path("resume", getattr(run, "path", run))
-    return None if place is None else str(place)
 
 
 def train_gymnasium(
@@ -133,6 +134,8 @@ def train_gymnasium(
     hidden: Sequence[int] = DEFAULT_HIDDEN,
     environments: int | None = None,
     seed: int | None = None,
+    seeds: Iterable[int] | None = None,
+    jobs: int | None = None,
     steps: int | None = None,
     name: str | None = None,
     channels: Mapping[str, Any] | None = None,
@@ -158,6 +161,7 @@ def train_gymnasium(
         and maximum, and `step_interval_us`; missing keys come from the spaces.
     episode_steps: the longest episode; None: the task's own, else 1,000.
     sizes: batch_size, replay_capacity (of sac, td3 and dqn), rollout_steps (of ppo).
+    seeds: as of train(); environments of a function are stepped one run after the other.
     The others are those of train(). docs/gymnasium_tasks.md has the details.
 
     RltError with one sentence says what is wrong with the environment. A step in which it raises,
@@ -183,11 +187,4 @@ def train_gymnasium(
         threads=optional_whole_number("threads", threads, 1, MOST_THREADS),
         task=task,
     )
-    return trained(request, tensorboard, quiet)
-
-
-def widths(hidden: Any) -> tuple[int, ...]:
-    """Of hidden layers, as a tuple of numbers."""
-    if isinstance(hidden, str) or not isinstance(hidden, Iterable):
-        raise UsageError(f"hidden={shown(hidden)}: give the widths of the layers, such as (64, 64)")
-    return tuple(whole_number("hidden", width, 1, WIDEST_LAYER) for width in hidden)
+    return trained(request, tensorboard, quiet, (seeds, jobs))

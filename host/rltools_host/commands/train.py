@@ -169,6 +169,9 @@ def next_lines(document: Mapping[str, Any]) -> list[str]:
     else:
         lines.append(f"  next  {command_line('report', group)}")
     word = "next" if "report" in document else "    "
+    task = document.get("task")
+    if task is not None and not is_task(task):  # a function is given one run
+        group = near_path(Path(document["runs"][0]["run"]))
     return [*lines, f"  {word}  {evaluation_line(document, group)}"]
 
 

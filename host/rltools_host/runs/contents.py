@@ -239,7 +239,7 @@ class Group(Struct, frozen=True):
             raise unfit("variants", self.variants, "a list of 1 to 10000 entries")
         if (task := self.gymnasium) is None:
             return
-        if not task.is_named or task.source == PREFIX:
+        if task.source in ("", PREFIX):
             expected = "a task's name such as gym:Hopper-v5"
             raise unfit("gymnasium.source", task.source, expected)
         if task.experiment != self.experiment:

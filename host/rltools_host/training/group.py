@@ -16,6 +16,7 @@ from typing import Any
 from rltools_host.clock import timestamp
 from rltools_host.errors import DiskError, Interrupted, RltError, UsageError
 from rltools_host.files import disk_error, plain_json
+from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.hints import command_line, near_path
 from rltools_host.interruption import Interruption
 from rltools_host.runs.group import SCRATCH, GroupFolder, read_group_file, statistics_of
@@ -24,6 +25,7 @@ from rltools_host.runs.saves import names_in, remove_partials
 from rltools_host.training.group_plan import (
     GroupRequest,
     create,
+    function_of,
     go_on,
     jobs_on,
     planned,
@@ -39,7 +41,7 @@ from rltools_host.training.group_progress import (
     Member,
     counted,
 )
-from rltools_host.training.parallel_runs import Job, ParallelRuns
+from rltools_host.training.parallel_runs import Job, ParallelRuns, Runs, RunsInTurn
 from rltools_host.training.plan import Built, Plan, TrainingRequest
 
 SCRATCH_SUFFIXES = (".job", ".log", ".map")
@@ -48,7 +50,7 @@ MakeScreen = Callable[[GroupView], GroupScreen]
 
 def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any]:
     """Trains as the request says; returns the keys that `--json` prints."""
-    begun = None
+    begun, make_env = None, function_of(request.training)
     if request.training.resume is None:
         request, plan = planned(request)
     else:
@@ -58,7 +60,7 @@ def train_group(request: GroupRequest, make_screen: MakeScreen) -> dict[str, Any
         interruption.armed = True  # from here on there is what can be gone on with
         group = begun or create(request, plan)
         with contextlib.closing(group):
-            return GroupTraining(group, plan, interruption).train(make_screen)
+            return GroupTraining(group, plan, interruption, make_env).train(make_screen)
 
 
 @contextlib.contextmanager
@@ -103,11 +105,19 @@ def copy_of_program(program: Path | None, folder: Path) -> Path | None:
 class GroupTraining:
     """One session of training a group."""
 
-    def __init__(self, group: GroupFolder, plan: Plan, interruption: Interruption) -> None:
+    def __init__(
+        self,
+        group: GroupFolder,
+        plan: Plan,
+        interruption: Interruption,
+        make_env: MakeEnvironment | None = None,
+    ) -> None:
+        """make_env: what makes the environments, in this process; None: what the runs name."""
         self._group = group
         self._interruption = interruption
-        self._plan = plan
+        self._plan, self._make_env = plan, make_env
         self._jobs = jobs_on(plan.board, plan.port, plan.threads, group.content.jobs)
+        self._jobs = self._jobs if make_env is None else 1
         self._settings = {v.name: v.settings for v in group.variants}
         self._plans = {v.name: plan.others.get(v.experiment or "", plan) for v in group.variants}
         self._programs = [each.program for each in (plan, *plan.others.values())]
@@ -156,7 +166,9 @@ class GroupTraining:
         for plan in (self._plan, *self._plan.others.values()):
             program = copy_of_program(plan.program, scratch)
             built = Built(plan.description, program, plan.sources)
-            of_plan = replace(run_request(asked), built=built, wandb=self._plan.wandb)
+            of_plan = replace(
+                run_request(asked), built=built, wandb=self._plan.wandb, make_env=self._make_env
+            )
             if asked.gymnasium is None:
                 of_plan = replace(of_plan, experiment=plan.description.name)
             shared[plan.description.name] = of_plan
@@ -172,7 +184,10 @@ class GroupTraining:
         title, board = self._group.title, self._plan.board.name
         screen = make_screen(GroupView(title, board, path, self._members, self._jobs))
         try:
-            runs = ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended)
+            if self._make_env is not None:
+                runs: Runs = RunsInTurn(screen, self._interruption, self._ended)
+            else:
+                runs = ParallelRuns(self._jobs, scratch, screen, self._interruption, self._ended)
             runs.train(lambda: next(work, None))
         finally:
             screen.close()

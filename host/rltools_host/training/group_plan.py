@@ -17,6 +17,7 @@ from rltools_host.clock import folder_date, timestamp
 from rltools_host.documents import LARGEST_U32
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.imports import playable
+from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest
 from rltools_host.hints import command_line, near_path
 from rltools_host.runs.contents import Group
 from rltools_host.runs.group import SEEDS, GroupFolder
@@ -82,7 +83,7 @@ def plan_runs(
     """The plan that the runs share, built, after one run of each variant has been checked. Variants
     with experiments of their own have `others`, which are built, too."""
     plans: dict[str, Plan] = {}
-    with environments_of(training.task) as server:
+    with environments_of(training.task, training.make_env) as server:
         for variant in variants:
             key = variant.experiment or ""
             built = Built(plans[key].description) if key in plans else None
@@ -100,6 +101,11 @@ def plan_runs(
                 raise type(error)(f"{place}{error}") from None
     plan = next(iter(plans.values()))
     jobs_on(plan.board, plan.port, plan.threads, jobs)
+    if function_of(training) is not None and jobs not in (None, 1):
+        raise UsageError(
+            f"jobs={jobs}: environments of a Python function are stepped in this process, one run "
+            "after the other"
+        )
     for each in plans.values():
         build_program(each)
     plan.others = {key: each for key, each in plans.items() if key}
@@ -196,6 +202,7 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         raise UsageError(f"{group.path} is of {asked.experiment}, not of {training.experiment}")
     if asked.gymnasium is None and training.task is not None:
         raise UsageError(f"{group.path} was trained on no task of Gymnasium's")
+    make_env = function_of(training)
     group.lock()
     try:
         asked_now = {
@@ -206,12 +213,15 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
         if training.board not in (None, asked.board):  # another one has its own
             changes = {"port": None, "threads": None, **changes}
         if asked.gymnasium is not None:
+            require_function(group, make_env)
             named = None if training.task is None else training.task.source
-            changes["gymnasium"] = playable(asked.gymnasium, named)
+            if make_env is None:
+                changes["gymnasium"] = playable(asked.gymnasium, named)
         asked = structs.replace(asked, **changes)
         first = {each.experiment: tuple(each.settings) for each in reversed(asked.variants)}
         begun = [Variant(settings=texts, experiment=of) for of, texts in first.items()]
-        plan = plan_runs(run_request(asked), asked.seeds[0], begun[::-1], asked.jobs)
+        shared = replace(run_request(asked), make_env=make_env)
+        plan = plan_runs(shared, asked.seeds[0], begun[::-1], asked.jobs)
         if asked.gymnasium is not None:
             changes["gymnasium"] = asked.gymnasium.document()
         group.change(changes)  # written with the state of training, once that begins
@@ -219,6 +229,21 @@ def go_on(request: GroupRequest) -> tuple[GroupFolder, Plan]:
     except BaseException:
         group.close()
         raise
+
+
+def function_of(training: TrainingRequest) -> MakeEnvironment | None:
+    """What makes the environments in this process, where no name does."""
+    return training.task.make_env if isinstance(training.task, TaskRequest) else training.make_env
+
+
+def require_function(group: GroupFolder, make_env: MakeEnvironment | None) -> None:
+    """UsageError where only a Python program has the environment, and it is not given."""
+    task = group.content.gymnasium
+    if task is not None and not task.is_named and make_env is None:
+        raise UsageError(
+            f"{near_path(group.path)} was trained on {task.source} of a Python program: go on "
+            f"there with rlt.train_gymnasium(make_env, resume={str(near_path(group.path))!r})"
+        )
 
 
 def run_request(asked: Group) -> TrainingRequest:

@@ -303,6 +303,43 @@ class ParallelRuns:
             started.kill(max(0.0, until - time.monotonic()))
 
 
+class RunsInTurn:
+    """The same in this process, one run after the other: a Python function's environments are."""
+
+    def __init__(
+        self, screen: GroupScreen, interruption: Interruption, ended: Callable[[Member], None]
+    ) -> None:
+        self._screen, self._interruption, self._ended = screen, interruption, ended
+
+    def train(self, next_run: Callable[[], tuple[Member, Job] | None]) -> None:
+        """Trains what is next, to where nothing is or to a pause."""
+        while not self._interruption.requested and (following := next_run()) is not None:
+            member, job = following
+            member.state, end = STARTING, dict[str, Any]()
+
+            def say(report: dict[str, Any], member: Member = member, end: Any = end) -> None:
+                if "state" in report:
+                    end.update(report)
+                    return
+                was = member.state
+                member.take(plain_json(report))
+                if member.state != was:
+                    self._screen.changed(member)
+                self._screen.refresh()
+
+            self._screen.changed(member)
+            if train_job(job, say) == Interrupted.exit_code:
+                self._interruption.requested = True
+            member.state, member.activity = end["state"], ""
+            if member.state == FAILED:
+                member.error, member.exit_code = end["error"], end["exit_code"]
+            self._ended(member)
+            self._screen.changed(member)
+
+
+Runs = ParallelRuns | RunsInTurn
+
+
 if __name__ == "__main__":
     # By its own name, which the job's file has for it.
     from rltools_host.training import parallel_runs

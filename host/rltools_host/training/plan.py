@@ -65,6 +65,7 @@ class TrainingRequest:
     threads: int | None = None
     # Of Gymnasium's, in place of an experiment; a Task where a group has it complete.
     task: TaskRequest | Task | None = None
+    make_env: MakeEnvironment | None = None  # of a Task, where it has no name
     built: Built | None = None
     anew: bool = False  # `out` has a run that saved nothing, which begins again
     wandb: str | None = None  # a project of Weights & Biases that gets the scalars, too
@@ -157,7 +158,7 @@ def open_plan(request: TrainingRequest) -> Iterator[Plan]:
     """The plan of a request; as long as it is open, its episodes are played where the core does
     not play them."""
     request = with_sizes_of_task(request)
-    resumed, task, make_env = None, request.task, None
+    resumed, task, make_env = None, request.task, request.make_env
     if request.resume is not None:
         resumed = RunFolder.open(request.resume)
         if resumed.content.imported is not None:
@@ -206,7 +207,7 @@ def task_of_resumed(
         if asked is not None:
             raise UsageError(f"run {run.name} was trained on no task of Gymnasium's")
         return None, None
-    make_env = asked.make_env if isinstance(asked, TaskRequest) else None
+    make_env = asked.make_env if isinstance(asked, TaskRequest) else request.make_env
     if make_env is None and not task.is_named:
         raise UsageError(
             f"run {run.name} was trained on {task.source} of a Python program: go on "

@@ -246,7 +246,10 @@ def test_what_group_json_must_say_of_a_task(
         GroupFolder.create(tmp_path / f"whole{index}", {**document, "gymnasium": whole})
         assert GroupFolder.open(tmp_path / f"whole{index}").metadata["gymnasium"] == whole
     changes: list[tuple[Any, str]] = [
-        ({**named, "source": "f"}, 'gymnasium.source is "f", not a task\'s name such as gym:'),
+        (
+            {**named, "source": "gym:"},
+            'gymnasium.source is "gym:", not a task\'s name such as gym:',
+        ),
         ({**named, "algorithm": "a2c"}, 'gymnasium.algorithm is "a2c", not dqn, ppo, sac or td3'),
         (
             {**named, "experiment": "gym-other-sac"},

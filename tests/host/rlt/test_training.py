@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -154,3 +156,85 @@ def test_names() -> None:
     assert "Pendulum-v1" in rlt.list_environments()
     for name in rlt.__all__:
         assert getattr(rlt, name) is not None
+
+
+# -- several seeds ---------------------------------------------------------------------------------
+
+
+def make_pendulum() -> Any:
+    return gymnasium.make("Pendulum-v1", max_episode_steps=20)
+
+
+def test_a_run_for_each_seed(tmp_path: Path) -> None:
+    group = rlt.train(
+        "pendulum-td3", board="host", seeds=(3, 5), steps=120, out=tmp_path / "g", quiet=True
+    )
+    assert isinstance(group, rlt.Group)
+    assert [run.path.name for run in group.runs] == ["s3", "s5"]
+    alone = rlt.train(
+        "pendulum-td3", board="host", seed=5, steps=120, out=tmp_path / "r", quiet=True
+    )
+    assert group.runs[1].summary["state_sha256"] == alone.summary["state_sha256"]
+    assert group.runs[1].policy.step == 120
+    assert group.summary["summary"][0]["runs"] == 2
+    again = rlt.train(resume=group, steps=150, quiet=True)
+    assert isinstance(again, rlt.Group)
+    assert [run.summary["step"] for run in again.runs] == [150, 150]
+
+
+def test_a_function_with_several_seeds(tmp_path: Path) -> None:
+    """Its environments are in this process; each run has the bits of one that is trained alone."""
+    asked: dict[str, Any] = {"hidden": (8, 8), "quiet": True, "name": "Seeds"}
+    path = tmp_path / "g"
+    group = rlt.train_gymnasium(make_pendulum, seeds=[1, 2], steps=120, out=path, **asked)
+    alone = rlt.train_gymnasium(make_pendulum, seed=2, steps=120, out=tmp_path / "r", **asked)
+    assert group.runs[1].summary["state_sha256"] == alone.summary["state_sha256"]
+    again = rlt.train_gymnasium(make_pendulum, resume=group, steps=150, quiet=True)
+    assert isinstance(again, rlt.Group)
+    assert [run.summary["step"] for run in again.runs] == [150, 150]
+    with pytest.raises(rlt.RltError, match=r"go on there with rlt\.train_gymnasium\(make_env"):
+        rlt.train(resume=group, steps=200)
+
+
+def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
+    steps = 0
+
+    class Interrupting(gymnasium.Wrapper[Any, Any, Any, Any]):
+        def step(self, action: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps == 50:
+                os.kill(os.getpid(), signal.SIGINT)
+            return self.env.step(action)
+
+    def make() -> Any:
+        return Interrupting(make_pendulum())
+
+    asked: dict[str, Any] = {"quiet": True, "name": "Seeds", "hidden": (8, 8)}
+    with pytest.raises(rlt.Interrupted, match="paused: 0 of 2 runs have finished") as caught:
+        rlt.train_gymnasium(make, seeds=[1, 2], steps=2000, out=tmp_path / "g", **asked)
+    assert [run["state"] for run in caught.value.details["runs"]] == ["paused", "waiting"]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"seeds": "0-9"}, "give whole numbers, such as range"),
+        ({"seeds": 3}, "seeds=3: give whole numbers"),
+        ({"seeds": []}, "give 1 to 1,000 seeds, each once"),
+        ({"seeds": [1, 1]}, "each once"),
+        ({"seeds": [-1]}, "seeds"),
+        ({"seeds": [1.5]}, "seeds"),
+        ({"seeds": [1], "seed": 2}, "seed does not go with seeds"),
+        ({"jobs": 2}, "jobs goes with seeds"),
+        ({"seeds": [1], "jobs": 0}, "jobs"),
+    ],
+)
+def test_seeds_that_are_refused(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(rlt.RltError, match=sentence):
+        rlt.train("pendulum-td3", board="host", **given)
+
+
+def test_a_function_takes_one_job() -> None:
+    with pytest.raises(rlt.RltError, match="stepped in this process, one run after the other"):
+        rlt.train_gymnasium(make_pendulum, seeds=[1, 2], jobs=2, hidden=(8, 8), name="Seeds")
