@@ -50,6 +50,12 @@ SAME: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("policy_frequency", "policy_freq"), ("policy_delay",)),
     **dict.fromkeys(("start_steps", "warmup_steps", "random_timesteps"), ("learning_starts",)),
     **dict.fromkeys(("init_alpha", "initial_alpha"), ("alpha",)),
+    **dict.fromkeys(
+        ("exploration_initial_eps", "start_e", "initial_exploration"), ("initial_epsilon",)
+    ),
+    **dict.fromkeys(("exploration_final_eps", "end_e", "final_exploration"), ("final_epsilon",)),
+    "exploration_fraction": ("explore_fraction",),
+    "train_frequency": ("train_freq",),
     "eval_freq": ("eval_every",),
     "n_eval_episodes": ("eval_episodes",),
     **dict.fromkeys(("beta1", "beta_1"), ("adam_beta1",)),
@@ -80,6 +86,10 @@ SENTENCES: Mapping[str, str] = {
     "target_entropy: set these",
     "train_freq": "one update follows each step of the environments",
     "gradient_steps": "one update follows each step of the environments",
+    "target_update_interval": "elsewhere it counts steps: target_every counts updates, and tau=1 "
+    "copies the network",
+    "target_network_frequency": "elsewhere it counts steps: target_every counts updates, and tau=1 "
+    "copies the network",
     "n_minibatches": "give the rows of one: batch_size",
     "num_minibatches": "give the rows of one: batch_size",
     "num_mini_batches": "give the rows of one: batch_size",

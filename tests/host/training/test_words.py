@@ -52,6 +52,7 @@ def test_what_is_given_twice_is_refused_by_any_name() -> None:
         ("buffer_size", "edit kReplayCapacity in"),
         ("n_steps", "edit kRolloutSteps in"),
         ("polyak", "tau is 1 - polyak"),
+        ("target_update_interval", "it counts steps: target_every counts updates"),
         ("ent_coef", "finds the entropy's weight itself"),
     ],
 )
