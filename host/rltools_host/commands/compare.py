@@ -33,11 +33,12 @@ def run(
     takes_any: bool,
     output: Path | None,
     json_output: bool,
+    joins: bool = False,
 ) -> None:
     """Prints the comparison, and writes its page where one is asked for."""
     if threshold is not None and not math.isfinite(threshold):
         raise UsageError(f"--threshold {threshold}: give a number")
-    comparison = compare(names, threshold, takes_any)
+    comparison = compare(names, threshold, takes_any, joins)
     document = comparison.document()
     if output is not None:
         document["path"] = str(write_comparison(comparison, output))
@@ -107,6 +108,9 @@ def command(
     takes_any: Annotated[
         bool, typer.Option("--any", help="Compare runs of different environments, too.")
     ] = False,
+    joins: Annotated[
+        bool, typer.Option("--join", help="Take runs that differ in their seeds alone as a row.")
+    ] = False,
     output: Output = None,
     json_output: Json = False,
 ) -> None:
@@ -114,4 +118,4 @@ def command(
     interquartile mean with a bootstrap interval over the runs (Agarwal et al. 2021), and how
     probable a higher return is. --output writes a page with learning curves.
     """
-    run(names, threshold, takes_any, output, json_output)
+    run(names, threshold, takes_any, output, json_output, joins)

@@ -157,13 +157,17 @@ class Comparison:
         }
 
 
-def compare(names: Sequence[str], threshold: float | None, takes_any: bool) -> Comparison:
-    """UsageError where the runs are of different environments, unless it `takes_any`."""
+def compare(
+    names: Sequence[str], threshold: float | None, takes_any: bool, joins: bool = False
+) -> Comparison:
+    """UsageError where the runs are of different environments, unless it `takes_any`. `joins`: runs
+    that differ in their seeds alone are a row."""
     notes: list[str] = []
     found = [each for name in names for each in contenders_of(name, threshold, notes)]
     given = [each.name for each in found]
     if twice := [name for index, name in enumerate(given) if name in given[:index]]:
         raise UsageError(f"{twice[0]} is given twice: give it once")
+    found = joined(found, threshold) if joins else found
     if len(found) < 2:
         raise UsageError("a comparison takes two runs or groups, or a group with variants")
     for each in found[1:]:
@@ -178,6 +182,25 @@ def compare(names: Sequence[str], threshold: float | None, takes_any: bool) -> C
     if len(steps) > 1:
         notes.append(f"the runs have trained for {steps[0]:,} to {steps[-1]:,} steps")
     return Comparison(tuple(found), tuple(notes))
+
+
+def joined(found: Sequence[Contender], threshold: float | None) -> list[Contender]:
+    """With one in place of all single runs that differ in their seeds alone."""
+    rows: dict[str, list[Contender]] = {}
+    for each in found:
+        run = each.first
+        values = {k: v for k, v in run.hyperparameters.items() if k not in ("seed", "report_every")}
+        what = [run.experiment, run.fingerprint, run.steps, run.gymnasium, sorted(values.items())]
+        key = repr(what) if len(each.runs) == 1 else each.name
+        seeds = [other.first.seed for other in rows.get(key, ())]
+        rows.setdefault(each.name if run.seed in seeds else key, []).append(each)
+    result = []
+    for row in rows.values():
+        runs = {each.first.seed or 0: each.runs[0] for each in row}
+        name = f"{row[0].name} and {len(row) - 1} more"
+        is_one = len(row) == 1
+        result.append(row[0] if is_one else contender(name, "", runs, points_of(runs), threshold))
+    return result
 
 
 def contenders_of(name: str, threshold: float | None, notes: list[str]) -> Iterator[Contender]:

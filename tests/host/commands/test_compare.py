@@ -245,3 +245,23 @@ def test_curves_without_a_common_step_are_left_out(runs: Path) -> None:
     assert found.contenders[0].curve is None
     assert found.contenders[0].returns == (-1.0, -2.0)
     assert found.contenders[1].curve is not None
+
+
+def test_runs_that_differ_in_their_seeds_alone_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in range(3):
+        made(tmp_path / f"a{seed}", [0.0, float(seed)], seed, hyperparameters={"seed": seed})
+    made(tmp_path / "twin", [0.0, 9.0], 0, hyperparameters={"seed": 0})  # the same seed once more
+    made(tmp_path / "b", [0.0, 5.0], 7, hyperparameters={"seed": 7, "gamma": 0.9})
+    words = ["./a0", "./a1", "./b", "./a2", "./twin"]
+    rows = compared(capsys, *words, "--join")["contenders"]
+    assert [(row["name"], row["runs"], row["mean"]) for row in rows] == [
+        ("a0 and 2 more", 3, 1.0),
+        ("b", 1, 5.0),
+        ("twin", 1, 9.0),
+    ]
+    assert len(compared(capsys, *words)["contenders"]) == 5
+    assert cli.run(["compare", "./a0", "./a1", "--join"]) != 0
+    assert "a comparison takes two runs or groups" in capsys.readouterr().err
