@@ -182,6 +182,7 @@ def test_a_run_for_each_seed(tmp_path: Path) -> None:
     assert [run.summary["step"] for run in again.runs] == [150, 150]
 
 
+@pytest.mark.all  # a program is compiled
 def test_a_function_with_several_seeds(tmp_path: Path) -> None:
     """Its environments are in this process; each run has the bits of one that is trained alone."""
     asked: dict[str, Any] = {"hidden": (8, 8), "quiet": True, "name": "Seeds"}
@@ -196,6 +197,7 @@ def test_a_function_with_several_seeds(tmp_path: Path) -> None:
         rlt.train(resume=group, steps=200)
 
 
+@pytest.mark.all  # a program is compiled
 def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
     steps = 0
 
@@ -203,7 +205,7 @@ def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
         def step(self, action: Any) -> Any:
             nonlocal steps
             steps += 1
-            if steps == 50:
+            if steps == 1500:
                 os.kill(os.getpid(), signal.SIGINT)
             return self.env.step(action)
 
@@ -212,7 +214,7 @@ def test_ctrl_c_pauses_a_function_s_seeds(tmp_path: Path) -> None:
 
     asked: dict[str, Any] = {"quiet": True, "name": "Seeds", "hidden": (8, 8)}
     with pytest.raises(rlt.Interrupted, match="paused: 0 of 2 runs have finished") as caught:
-        rlt.train_gymnasium(make, seeds=[1, 2], steps=2000, out=tmp_path / "g", **asked)
+        rlt.train_gymnasium(make, seeds=[1, 2], steps=100_000, out=tmp_path / "g", **asked)
     assert [run["state"] for run in caught.value.details["runs"]] == ["paused", "waiting"]
 
 
@@ -235,6 +237,7 @@ def test_seeds_that_are_refused(given: dict[str, Any], sentence: str) -> None:
         rlt.train("pendulum-td3", board="host", **given)
 
 
+@pytest.mark.all  # a program is compiled
 def test_a_function_takes_one_job() -> None:
     with pytest.raises(rlt.RltError, match="stepped in this process, one run after the other"):
         rlt.train_gymnasium(make_pendulum, seeds=[1, 2], jobs=2, hidden=(8, 8), name="Seeds")
