@@ -20,6 +20,7 @@ from rltools_host.documents import (
     NotNegative,
     Number,
     Scalar,
+    Unfit,
     Value,
     Whole,
     unfit,
@@ -236,7 +237,7 @@ class Group(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not self.variants and self.tune is None:
-            raise unfit("variants", self.variants, "a list of 1 to 10000 entries")
+            raise Unfit("variants has 0 entries, not 1 to 10000")
         if (task := self.gymnasium) is None:
             return
         if task.source in ("", PREFIX):

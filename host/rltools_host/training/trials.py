@@ -53,7 +53,7 @@ def without_password(url: str) -> str:
     """The URL as a file may have it."""
     from sqlalchemy import make_url
 
-    return make_url(url).render_as_string(hide_password=True)
+    return str(make_url(url).render_as_string(hide_password=True))
 
 
 class Trials:

@@ -106,7 +106,7 @@ def test_the_arduino_library_compiles_alone(processor: str, tmp_path: Path) -> N
     image_bytes = len(sample_images()["pendulum"])
     sizes = {
         name: int(size, 16)
-        for name, size in re.findall(r"^ +\d+ (\S+) +(\w+)", headers, re.MULTILINE)
+        for name, size in re.findall(r"^ *\d+ (\S+) +(\w+)", headers, re.MULTILINE)
     }
     # The image is a constant; on a Teensy 4 one that stays in flash.
     place = ".progmem" if processor == "Teensy 4" else ".rodata"

@@ -86,6 +86,9 @@ class TrainingFiles {
     return file == kCheckpoint ? "checkpoint.rltc" : "policy.rltp";
   }
   std::uint32_t size(int file) const {
+    if constexpr (KeepsBest) {
+      if (file == kBest && !images_.has_best) return 0;
+    }
     return file == kCheckpoint ? checkpoint_size() : kPolicyImageBytes<E>;
   }
 

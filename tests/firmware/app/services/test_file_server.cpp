@@ -61,18 +61,19 @@ TEST_CASE_FIXTURE(Paused, "the checksum is that of the whole file") {
   }
 }
 
-TEST_CASE("the directory lists two files with their sizes") {
+TEST_CASE("the directory lists the files with their sizes") {
   Board board;
   Client client(board);
   const FileMessage reply = client.request(FileOperation::list_directory, "/");
   CHECK(reply.operation == FileOperation::ack);
   const std::string expected = "Fcheckpoint.rltc\t" +
                                std::to_string(64 + state_bytes(board.run.training)) + '\0' +
-                               "Fpolicy.rltp\t" + std::to_string(kPolicyImageBytes<TinyTd3>) + '\0';
+                               "Fpolicy.rltp\t" + std::to_string(kPolicyImageBytes<TinyTd3>) +
+                               '\0' + "Fbest.rltp\t0" + '\0';  // no policy was evaluated yet
   CHECK(std::string(reinterpret_cast<const char*>(reply.data), reply.size) == expected);
   const FileMessage rest = client.request(FileOperation::list_directory, 0, 1, {'/', 0});
   CHECK(std::string(reinterpret_cast<const char*>(rest.data), 13) == "Fpolicy.rltp\t");
-  check_error(client.request(FileOperation::list_directory, 0, 2, {'/'}), FileError::end_of_file);
+  check_error(client.request(FileOperation::list_directory, 0, 3, {'/'}), FileError::end_of_file);
   check_error(client.request(FileOperation::list_directory, "/etc"), FileError::file_not_found);
 }
 
