@@ -40,7 +40,7 @@ class TrainingClient:
         self._queue = connection.open_queue(
             "RLT_PROGRESS", "RLT_EVALUATION", "RLT_RESULT", "RLT_IDENTITY", "STATUSTEXT"
         )
-        self._standing: Identity | None = None  # the last identity among the events
+        self._identity: Identity | None = None  # the last identity among the events
         self._fault_text = ""
         self._newest: dict[type[Report], tuple[int, bytes]] = {}  # step and payload
 
@@ -51,13 +51,13 @@ class TrainingClient:
         token = float(1 + secrets.randbelow(2**24 - 1))  # so many a float holds exactly
         states = (State.TRAINING, State.FINISHED)
         self._command(self._dialect.MAV_CMD_RLT_START, "start", states, token)
-        self._forget_standing()
+        self._forget_identity()
 
     def resume(self) -> None:
         """Continues a paused training run."""
         states = (State.TRAINING, State.FINISHED)
         self._command(self._dialect.MAV_CMD_RLT_RESUME, "resume", states)
-        self._forget_standing()
+        self._forget_identity()
 
     def pause(self) -> None:
         """Asks for a pause; the board then sends its result."""
@@ -100,13 +100,13 @@ class TrainingClient:
                 f"reset it, then try again{exchange.because()}"
             )
 
-    def _forget_standing(self) -> None:
+    def _forget_identity(self) -> None:
         """Drops what the board said before it obeyed a command.
 
         The queue ends where the command's acknowledgement came: what follows is not in it yet.
         """
         self._queue.drop("RLT_RESULT", "RLT_IDENTITY")
-        self._standing = None
+        self._identity = None
         self._fault_text = ""
         self._newest.clear()
 
@@ -157,7 +157,7 @@ class TrainingClient:
             if idle is not None:
                 idle()
             connection.check_silence()
-            self._check_standing()
+            self._check_identity()
             now = connection.clock()
             if now - last_sign > QUIET_S:
                 last_sign = now
@@ -165,9 +165,9 @@ class TrainingClient:
             if gather is not None and connection.bytes_received - received_before <= GATHER_BYTES:
                 gather(GATHER_S)
 
-    def _check_standing(self) -> None:
+    def _check_identity(self) -> None:
         """Acts on an identity that came among the events: a fault, a restart, a lost result."""
-        identity, self._standing = self._standing, None
+        identity, self._identity = self._identity, None
         if identity is None:
             return
         if identity.state == State.FAULT:
@@ -186,7 +186,7 @@ class TrainingClient:
 
     def _event_of(self, message: Message) -> Event | None:
         if (identity := identity_of(message)) is not None:
-            self._standing = identity
+            self._identity = identity
         report = report_of(message)
         if report is None:
             return result_of(message)

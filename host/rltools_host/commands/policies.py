@@ -21,7 +21,7 @@ from rltools_host.commands.options import (
 )
 from rltools_host.policies import push as boards
 from rltools_host.policies.board import DEFAULT_CONTRACT, PolicyPlace, place_of_run
-from rltools_host.policies.push import DEFAULT_TRIAL_S, Outcome, PushRequest, Standing, short
+from rltools_host.policies.push import DEFAULT_TRIAL_S, BoardPolicies, Outcome, PushRequest, short
 from rltools_host.runs.names import LAST
 from rltools_host.ui.table import UNLIMITED, columns, folded
 from rltools_host.vehicles import crazyflie
@@ -169,31 +169,31 @@ def row_of(slot: PolicySlot) -> tuple[str, ...]:
     )
 
 
-def lines(standing: Standing, width: int = UNLIMITED) -> list[str]:
-    slots = standing.slots
+def lines(found: BoardPolicies, width: int = UNLIMITED) -> list[str]:
+    slots = found.slots
     text = folded([HEADER, *(row_of(slot) for slot in slots.slots)], width)
-    if standing.has_built_in:
+    if found.has_built_in:
         text.append("without one of these, a compiled-in policy acts")
     if slots.last_drop:
         text.append(f"last policy dropped: {text_of_number(slots.last_drop, DROP_REASONS)}")
-    return [*text, "the board is armed"] if standing.armed else text
+    return [*text, "the board is armed"] if found.armed else text
 
 
 def list_policies(place: PolicyPlace, json_output: bool = False) -> dict[str, Any]:
     """Prints the slots; returns what `--json` prints."""
-    standing: Standing = policies_of(place).standing(place)
-    slots = standing.slots
+    found: BoardPolicies = policies_of(place).policies_on(place)
+    slots = found.slots
     document = {
         "board": place.board,
-        "contract": standing.contract,
-        "device": standing.device,
-        "armed": standing.armed,
+        "contract": found.contract,
+        "device": found.device,
+        "armed": found.armed,
         "slot_bytes": slots.slot_bytes,
         "slots": [entry_of(slot) for slot in slots.slots],
         "last_drop": name_of(slots.last_drop, DROP_REASONS),
-        "built_in": standing.has_built_in,
+        "built_in": found.has_built_in,
     }
-    print("\n".join(lines(standing, columns(sys.stdout))))
+    print("\n".join(lines(found, columns(sys.stdout))))
     if json_output:
         print(json.dumps(document))
     return document

@@ -71,7 +71,7 @@ def reported(board: str) -> Iterator[Outcome]:
 
 
 @dataclass(frozen=True)
-class Standing:
+class BoardPolicies:
     """What policies a board has, as `rlt policies` shows it."""
 
     slots: Slots
@@ -153,7 +153,7 @@ class Push:
     def carry_out(self, say: Say, progress: Progress | None) -> None:
         image, policies = self._image, self._policies
         self._check_contract()
-        slots = self._check_standing()
+        slots = self._check_slots()
         say(headline(image))
         if slots.active is not None and slots.active.sha256 == image.sha256:
             self._verify()
@@ -200,7 +200,7 @@ class Push:
             f"{self._image.origin} is not made: {what}"
         )
 
-    def _check_standing(self) -> Slots:
+    def _check_slots(self) -> Slots:
         name = self._session.description
         slots = self._policies.slots()
         self._outcome.take(slots)
@@ -332,9 +332,9 @@ def confirm(place: PolicyPlace) -> Outcome:
     return outcome
 
 
-def standing(place: PolicyPlace) -> Standing:
+def policies_on(place: PolicyPlace) -> BoardPolicies:
     """What it has; nothing of it is changed."""
     with policy_session(place, Storage.COPY) as (session, identity):
         slots = session.policies.slots()
         counts = session.policies.executor()
-    return Standing(slots, counts.armed, identity.experiment, identity.device)
+    return BoardPolicies(slots, counts.armed, identity.experiment, identity.device)

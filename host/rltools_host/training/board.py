@@ -63,7 +63,7 @@ Transfer = Callable[[str], Callable[[int, int], None]]  # what is on its way -> 
 
 
 @dataclass(frozen=True)
-class Home:
+class FetchedState:
     """What a board at rest has, in the form in which a run keeps it."""
 
     step: int
@@ -90,7 +90,7 @@ def fetch(
     result: Result,
     versions: Mapping[str, str],
     transfer: Transfer,
-) -> Home:
+) -> FetchedState:
     """Checkpoint and policy of the result, both of its state."""
     image = session.files.download(CHECKPOINT_PATH, transfer("fetching the checkpoint"))
     policy = session.files.download(POLICY_PATH, transfer("fetching the policy"))
@@ -127,4 +127,4 @@ def fetch(
         CHECKPOINT_FILE: to_safetensors(checkpoint, description.tensors),
         POLICY_FILE: policy,
     }
-    return Home(result.step, state_sha256, files)
+    return FetchedState(result.step, state_sha256, files)

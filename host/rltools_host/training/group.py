@@ -227,10 +227,10 @@ class GroupTraining:
 
     def _update(self, state: str) -> None:
         ended = {} if state == "training" else {"ended": timestamp()}
-        self._group.update({"state": state, **ended, **self._standing()})
+        self._group.update({"state": state, **ended, **self._summary()})
 
-    def _standing(self) -> dict[str, Any]:
-        return standing(self._group, self._members)
+    def _summary(self) -> dict[str, Any]:
+        return runs_summary(self._group, self._members)
 
     def _document(self) -> dict[str, Any]:
         return group_document(self._group, self._plan, self._members, self._jobs)
@@ -241,7 +241,7 @@ class GroupTraining:
         """
         stored = read_group_file(self._group.path / GROUP_FILE)
         self._group.change(stored)
-        if stored["state"] == "finished" and stored.get("runs") == self._standing()["runs"]:
+        if stored["state"] == "finished" and stored.get("runs") == self._summary()["runs"]:
             raise UsageError(
                 f"all {len(self._members)} runs of {near_path(self._group.path)} have finished: "
                 "give a larger total with --steps"
@@ -269,7 +269,7 @@ class GroupTraining:
         return error
 
 
-def standing(group: GroupFolder, members: Sequence[Member]) -> dict[str, Any]:
+def runs_summary(group: GroupFolder, members: Sequence[Member]) -> dict[str, Any]:
     """What group.json says of its runs, and what they come to."""
     summary = []
     for variant in group.variants:
@@ -297,7 +297,7 @@ def group_document(
     about["environment"] = plan.description.environment["name"]
     if content.gymnasium is not None:
         about["task"] = content.gymnasium.source
-    document = {"group": str(group.path), **about, **standing(group, members)}
+    document = {"group": str(group.path), **about, **runs_summary(group, members)}
     paths = [{"run": str(member.path)} for member in members]
     document["runs"] = [a | b for a, b in zip(paths, document["runs"], strict=True)]
     return document

@@ -1,4 +1,4 @@
-"""Carries out a training run: starts the board, watches it learn, brings the result home."""
+"""Carries out a training run: starts the board, watches it learn, brings the result fetched."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TrainingRun:
             self._screen = make_screen_of(view)
             try:
                 result = self._train_to_rest(view)
-                self._bring_home(result, "finished" if result.finished else "paused")
+                self._save(result, "finished" if result.finished else "paused")
                 self._reports.flush()  # in place of the save before there may be room
                 if result.finished and self._reports.is_written:
                     self._reports.disk_error = None
@@ -161,7 +161,7 @@ class TrainingRun:
         self._interruption.armed = True
         result = self._watch(view)
         while self._asked_to_pause and not self._is_to_rest(result):
-            self._bring_home(result, "training")
+            self._save(result, "training")
             with contextlib.suppress(DiskError):  # training goes on without
                 self._folder.reserve(room_for_save(plan.description.tensors))
             self._saved_at_s, self._asked_to_pause = self._time.seconds, False
@@ -190,16 +190,16 @@ class TrainingRun:
         stops = self._interruption.requested or self._reports.disk_error is not None
         return bool(result.finished or stops or self._notes.failure())
 
-    def _bring_home(self, result: Result, state: str) -> None:
+    def _save(self, result: Result, state: str) -> None:
         """Fetches checkpoint and policies, verifies them, and saves them in one step."""
         versions = checkpoint_versions(self._folder.content)
-        home = fetch(self._session, self._plan, result, versions, self._transfer)
+        fetched = fetch(self._session, self._plan, result, versions, self._transfer)
         self._best.fetch(self._session)
         self._screen.activity("")
         changes = self._changes(state) | self._best.changes
         changes["checkpoint_train_s"] = changes["train_s"]
-        files = {**home.files, **self._best.files}
-        self._folder.commit(home.step, home.state_sha256, files, changes)
+        files = {**fetched.files, **self._best.files}
+        self._folder.commit(fetched.step, fetched.state_sha256, files, changes)
 
     def _transfer(self, what: str) -> Callable[[int, int], None]:
         return lambda done, whole: self._screen.activity(what, done / whole if whole else 1.0)

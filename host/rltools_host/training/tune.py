@@ -40,8 +40,8 @@ from rltools_host.training.group import (
     copy_of_program,
     group_document,
     remove_scratch,
+    runs_summary,
     scratch_folder,
-    standing,
 )
 from rltools_host.training.group_plan import jobs_on, run_request
 from rltools_host.training.group_progress import (
@@ -311,7 +311,7 @@ class Tuning:
         return command_line("tune", "--resume", near_path(self._group.path), *storage)
 
     def _update(self, state: str) -> None:
-        self._group.update({"state": state, **standing(self._group, self._members)})
+        self._group.update({"state": state, **runs_summary(self._group, self._members)})
 
     def _result(self) -> dict[str, Any]:
         finished = self._trials.finished()

@@ -24,10 +24,10 @@ from rltools_host.errors import DamagedFileError, RefusedError, UsageError, Veri
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.push import (
+    BoardPolicies,
     Outcome,
     PushRequest,
     Say,
-    Standing,
     headline,
     reported,
 )
@@ -217,7 +217,7 @@ def roll_back(place: PolicyPlace) -> Outcome:
     return outcome
 
 
-def standing(place: PolicyPlace) -> Standing:
+def policies_on(place: PolicyPlace) -> BoardPolicies:
     with connected(place) as app:
         values = app.link.values()
         image = app.image()
@@ -248,4 +248,4 @@ def standing(place: PolicyPlace) -> Standing:
             refused_at=values["rlt.refusalAt"],
         )
         armed = flies(values) or is_armed(values)
-        return Standing(Slots((slot,)), armed, CONTRACT, DEVICE, bool(values["rlt.builtIn"]))
+        return BoardPolicies(Slots((slot,)), armed, CONTRACT, DEVICE, bool(values["rlt.builtIn"]))

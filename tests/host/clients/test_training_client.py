@@ -168,7 +168,7 @@ def test_reason_of_a_fault_is_a_critical_text() -> None:
         list(training.events())
 
 
-def test_standing_and_fault_of_an_earlier_run_are_forgotten() -> None:
+def test_identity_and_fault_of_an_earlier_run_are_forgotten() -> None:
     link, training = scripted()
     link.put(text(2, b"of before"), identity_message(State.FAULT))
     training.poll(0.1)

@@ -18,7 +18,7 @@ from rltools_host.link.board_link import STORAGE_VARIABLE
 from rltools_host.policies import board as policy_board
 from rltools_host.policies.board import Firmware, PolicyPlace, look, policy_session, require_kept
 from rltools_host.policies.image import parse_policy
-from rltools_host.policies.push import PushRequest, push, roll_back, standing
+from rltools_host.policies.push import PushRequest, policies_on, push, roll_back
 from tcp_board import TcpBoard
 
 HERE = PolicyPlace("host")
@@ -47,7 +47,7 @@ def push_here(run: Path, place: PolicyPlace = HERE) -> str:
 
 
 def active(place: PolicyPlace = HERE) -> str | None:
-    slot = standing(place).slots.active
+    slot = policies_on(place).slots.active
     return None if slot is None else slot.sha256
 
 
@@ -169,7 +169,7 @@ def test_looking_changes_no_byte(run: Path, folder: Path) -> None:
         session.policies.try_candidate(candidate, 100.0)
     before = contents(folder)
     for _ in range(2):
-        found = standing(HERE)
+        found = policies_on(HERE)
         assert found.slots.trial is None
         assert found.slots.active is not None
         assert found.slots.active.sha256 == sha256
