@@ -107,6 +107,6 @@ def test_a_new_activation_and_a_new_algorithm_are_known_everywhere(tree: Path) -
     assert json.loads((run / "run.json").read_text())["algorithm"] == "Eager"
     output_of(tree, COMMAND, "export", str(run), "--to", "c", "--output", str(tree / "p.h"))
     header = (tree / "p.h").read_text()
-    assert "float operator()(float x) const { return x * sigmoid(x); }" in header
+    assert "= x * pendulum_eager_policy_sigmoid(x);" in header
     check = ["g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc++", "-"]
     subprocess.run(check, cwd=tree, input='#include "p.h"\n', text=True, check=True)

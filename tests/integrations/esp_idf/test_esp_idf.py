@@ -39,7 +39,7 @@ CHIP = ("--specs=picolibc.specs", "-march=rv32imc", "-mabi=ilp32")  # ESP32-C3
 STANDARD_HEADERS = ("-isystem", str(TREE.root / "lib/freestanding"))
 HOST_FLAGS = ("-std=gnu++2b", "-O1", "-ffp-contract=off", "-march=native")
 # Bytes for an ESP32-C3 with the defaults of the Kconfig: the core's, with what this adds to it.
-MOST_TEXT = 14_000
+MOST_TEXT = 15_500
 MOST_RAM = 4_600  # 2,048 of them the last 64 actions
 
 

@@ -57,15 +57,15 @@ RLT_LOOP_OVER_LANES void compute_clipped_objective(const GaussianChange<T, Actio
     const auto [log_ratio, kl] =
         gaussian_change(change, rows.action + first, rows.mean_before + first, rows.mean + first,
                         mean_slope, log_std_slope);
-    const auto [objective, slope, is_clipped] =
+    const ClippedObjective<T> clipped =
         clipped_objective(math::exp(log_ratio), rows.advantage[row], clip_range, batch_size);
     unrolled<Action>([&](int i) {
-      rows.mean_gradient[first + i] = slope * mean_slope[i];
-      rows.log_std_gradient[first + i] = slope * log_std_slope[i];
+      rows.mean_gradient[first + i] = clipped.slope * mean_slope[i];
+      rows.log_std_gradient[first + i] = clipped.slope * log_std_slope[i];
     });
-    rows.objective[row] = objective;
+    rows.objective[row] = clipped.objective;
     rows.kl[row] = kl;
-    rows.is_clipped[row] = is_clipped;
+    rows.is_clipped[row] = clipped.is_clipped;
   }
 }
 
