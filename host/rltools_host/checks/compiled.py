@@ -171,22 +171,18 @@ class Examiner:
         return True
 
     def judge(self, play: Play, is_still: bool) -> None:
-        found, learning = self.found, self.learning
-        steps = self.library.episode_steps
-        found.passed.append("every number is finite")
         widen = "widen the range of the channel, or clamp what observe() writes"
-        found.tried("observations keep their ranges", rules.ranges(play, widen))
-        found.tried("observations suit the networks", *rules.observation_scale(play, learning))
-        found.tried("rewards suit the critics", rules.rewards(play, learning, steps))
-        limit = "return terminated = false, and set kEpisodeSteps = {steps}"
-        found.tried(
-            "episodes begin and end well",
-            rules.still(is_still, "reset()"),
-            rules.first_steps(play, "reset()"),
-            rules.time_limit(play, limit),
-            *rules.lengths(play, learning, steps, self.library.step_s),
+        rules.judge(
+            self.found,
+            play,
+            self.learning,
+            ranges_kept=[rules.ranges(play, widen)],
+            is_still=is_still,
+            limit="return terminated = false, and set kEpisodeSteps = {steps}",
+            steps=self.library.episode_steps,
+            step_s=self.library.step_s,
         )
-        found.figures |= play.figures()
+        self.found.figures |= play.figures()
 
     def not_finite(
         self, batch: Batch, before: Array | None, given: Array | None, steps: int

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
+from rltools_host.build.ranges import ranges_of
 
 Array = NDArray[Any]
 FLIP = 0.1  # how often actions at the ends of their ranges change
@@ -21,8 +22,7 @@ class RandomActions:
 
     def __init__(self, channels: Sequence[Channel], count: int, seed: int) -> None:
         self._random = np.random.default_rng(seed)
-        self.low = np.array([channel.minimum for channel in channels], np.float32)
-        self.high = np.array([channel.maximum for channel in channels], np.float32)
+        self.low, self.high = ranges_of(channels)
         self._choices = np.array([len(channel.choices) for channel in channels])
         self._held = np.zeros((count, len(channels)), np.bool_)
         self._is_held = (np.arange(count) % 2 == 1)[:, None]
@@ -34,7 +34,8 @@ class RandomActions:
         chosen = np.floor(part * self._choices)
         actions: Array = self.low + part.astype(np.float32) * (self.high - self.low)
         actions = np.where(self._choices > 0, chosen.astype(np.float32), actions)
-        return np.minimum(np.maximum(actions, self.low), self.high)
+        kept: Array = np.minimum(np.maximum(actions, self.low), self.high)
+        return kept
 
 
 class Play:
@@ -44,8 +45,7 @@ class Play:
         width = len(observations)
         self.channels = tuple(observations)
         self.steps = 0
-        self._low = np.array([channel.minimum for channel in observations], np.float32)
-        self._high = np.array([channel.maximum for channel in observations], np.float32)
+        self._low, self._high = ranges_of(observations)
         self.outside = np.zeros(width, np.int64)  # rows beyond the channel's range
         self.least, self.most = np.full(width, np.inf), np.full(width, -np.inf)
         self._sum, self._squares = np.zeros(width), np.zeros(width)

@@ -6,10 +6,20 @@ Thresholds leave what learns well alone: this tree's experiments and the classic
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from rltools_host.checks.findings import ADVICE, FAULT, Finding, Learning, listed, number, share
+from rltools_host.checks.findings import (
+    ADVICE,
+    FAULT,
+    Examination,
+    Finding,
+    Learning,
+    listed,
+    number,
+    share,
+)
 from rltools_host.checks.play import Play
 
 LARGEST_VALUE, SMALLEST_VALUE = 20_000.0, 0.02  # of discounted returns, which critics learn
@@ -21,6 +31,32 @@ LIMITED_EPISODES = 8  # that end alike
 RARELY = 0.2  # of observations
 MOSTLY = 0.2  # of episodes that end with their first step
 WIDE = 1e6  # of a task's range, where its space has none
+
+
+def judge(
+    found: Examination,
+    play: Play,
+    learning: Learning,
+    *,
+    ranges_kept: Sequence[Finding | None],
+    is_still: bool,
+    limit: str,
+    steps: int | None,
+    step_s: float,
+) -> None:
+    """What an examination says of a play to its end: `ranges_kept` of ranges, `is_still` whether
+    all episodes begin alike, `limit` the remedy for a time limit that terminates."""
+    found.passed.append("every number is finite")
+    found.tried("observations keep their ranges", *ranges_kept)
+    found.tried("observations suit the networks", *observation_scale(play, learning))
+    found.tried("rewards suit the critics", rewards(play, learning, steps))
+    found.tried(
+        "episodes begin and end well",
+        still(is_still, "reset()"),
+        first_steps(play, "reset()"),
+        time_limit(play, limit),
+        *lengths(play, learning, steps, step_s),
+    )
 
 
 def ranges(play: Play, remedy: str) -> Finding | None:

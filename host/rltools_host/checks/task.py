@@ -212,25 +212,19 @@ class Examiner:
         self.judge(play, beginnings, outside, step_s)
 
     def judge(self, play: Play, beginnings: list[Array], outside: Array, step_s: float) -> None:
-        task, found, learning = self.task, self.found, self.learning
-        found.passed.append("every number is finite")
+        task, found = self.task, self.found
         remedy = "give its Box, or --channels, wider bounds"
         if outside.any():
             remedy = "give its Box the bounds that the observations have"
-        found.tried(
-            "observations keep their ranges", rules.ranges(play, remedy), self.without_range(play)
-        )
-        found.tried("observations suit the networks", *rules.observation_scale(play, learning))
-        found.tried("rewards suit the critics", rules.rewards(play, learning, task.episode_steps))
-        is_still = len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings)
-        interval_s = task.step_interval_us * 1e-6
-        limit = "return terminated=False, truncated=True, or give --episode-steps {steps}"
-        found.tried(
-            "episodes begin and end well",
-            rules.still(is_still, "reset()"),
-            rules.first_steps(play, "reset()"),
-            rules.time_limit(play, limit),
-            *rules.lengths(play, learning, task.episode_steps, interval_s),
+        rules.judge(
+            found,
+            play,
+            self.learning,
+            ranges_kept=[rules.ranges(play, remedy), self.without_range(play)],
+            is_still=len(beginnings) > 1 and all(same(beginnings[0], each) for each in beginnings),
+            limit="return terminated=False, truncated=True, or give --episode-steps {steps}",
+            steps=task.episode_steps,
+            step_s=task.step_interval_us * 1e-6,
         )
         if step_s > SLOW_STEP_S:
             found.note(

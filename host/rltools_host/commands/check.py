@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,7 +22,7 @@ from rltools_host.checks.findings import (
 from rltools_host.checks.memory import BoardFit, fits
 from rltools_host.checks.process import examine, examine_task
 from rltools_host.commands import parameters
-from rltools_host.commands.options import Json, leave, mode, require
+from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, mode, require
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.errors import CheckError, UsageError
@@ -169,16 +168,8 @@ def command(
             help=f"For gym:…: what is to learn it, {listed()}. [default: {DEFAULT_ALGORITHM}]",
         ),
     ] = None,
-    episode_steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="For gym:…: longest episode. [default: the task's, or 1000]"
-        ),
-    ] = None,
-    channels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
-    ] = None,
+    episode_steps: EpisodeSteps = None,
+    channels: Channels = None,
     json_output: Json = False,
 ) -> None:
     """Plays random actions, and the same ones again: ranges, finite numbers, the same episodes from

@@ -43,7 +43,7 @@ from rltools_host.interruption import Interruption
 from rltools_host.policies.board import PolicyPlace
 from rltools_host.policies.image import read_run_policy
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import LAST
+from rltools_host.runs.names import FLIGHT, LAST, result_file
 from rltools_host.training.hyperparameters import setting_texts
 from rltools_host.ui.table import columns, in_columns
 from rltools_host.vehicles import px4_flight
@@ -243,7 +243,7 @@ def fly_board(
 ) -> LoopResult:
     """Writes the replay and the result into the run's folder, whatever came of the flight."""
     folder = RunFolder.open(request.run).path
-    replay = folder / f"flight-{request.place.board}.html"
+    replay = folder / result_file(FLIGHT, request.place.board, ".html")
 
     def say(line: str) -> None:
         print(line, flush=True)
@@ -252,7 +252,7 @@ def fly_board(
         if result.trace is None:
             return
         text = (json.dumps(result.document(), indent=1) + "\n").encode()
-        write_atomically(folder / f"flight-{request.place.board}.json", text)
+        write_atomically(folder / result_file(FLIGHT, request.place.board), text)
         if out is not None:
             write_atomically(out, text)
         write_atomically(replay, page(result).encode())

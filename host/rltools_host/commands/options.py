@@ -46,6 +46,32 @@ BoardOption = Annotated[
         autocompletion=parameters.boards,
     ),
 ]
+RunSteps = Annotated[
+    int | None, typer.Option("--steps", metavar="N", help="Environment steps of each run.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", help="Runs at once. [default: one for each processor]"),
+]
+EpisodeSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--episode-steps",
+        metavar="N",
+        help="For gym:…: longest episode. [default: the task's, or 1000]",
+    ),
+]
+Channels = Annotated[
+    Path | None,
+    typer.Option("--channels", metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
+]
+RunThreads = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", help="Threads of a run, if the board takes them."),
+]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
+]
 Port = Annotated[
     str | None,
     typer.Option("--port", metavar="PORT", help="Serial device, pty or socket://HOST:PORT."),

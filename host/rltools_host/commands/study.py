@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from rltools_host.commands.options import Json, mode, require
+from rltools_host.commands.options import (
+    Jobs,
+    Json,
+    RunSteps,
+    RunThreads,
+    TensorBoard,
+    mode,
+    require,
+)
 from rltools_host.commands.train import run_group
 from rltools_host.hints import command_line
 from rltools_host.runs.group import STUDY, spoken
@@ -103,23 +111,14 @@ def command(
     seeds: Annotated[
         str | None, typer.Option(metavar="SEEDS", help="Seeds of each variant: 0-9, or 0,3,5-7.")
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(metavar="N", help="Environment steps of each run.")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads of a run, if the board takes them.")
-    ] = None,
+    steps: RunSteps = None,
+    jobs: Jobs = None,
+    threads: RunThreads = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder of the study. [default: a new one in runs/]"),
     ] = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
-    ] = True,
+    tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
     """A study is a file of experiments/studies: variants of an experiment's settings, each trained

@@ -14,7 +14,7 @@ import typer
 from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import evaluation_options
 from rltools_host.commands import parameters
-from rltools_host.commands.options import Json
+from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
 from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
@@ -274,10 +274,7 @@ def command(
             metavar="SEEDS", help="Train a run for each seed, several at once: 0-9, or 0,3,5-7."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
-    ] = None,
+    jobs: Jobs = None,
     algorithm: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: {DEFAULT_ALGORITHM}]"),
@@ -290,16 +287,8 @@ def command(
         int | None,
         typer.Option(metavar="N", help="For gym:…: number stepped at once. [default: 1; ppo: 8]"),
     ] = None,
-    episode_steps: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="For gym:…: longest episode. [default: the task's, or 1000]"
-        ),
-    ] = None,
-    channels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="For gym:…: names, units and ranges, in JSON."),
-    ] = None,
+    episode_steps: EpisodeSteps = None,
+    channels: Channels = None,
     tensorboard: Annotated[
         bool | None,
         typer.Option(

@@ -9,7 +9,7 @@ from typing import IO, Annotated, Any, cast
 import typer
 
 from rltools_host.commands import parameters
-from rltools_host.commands.options import Json
+from rltools_host.commands.options import Jobs, Json, RunSteps, RunThreads, TensorBoard
 from rltools_host.commands.train import close, streams, task_request
 from rltools_host.errors import RltError, UsageError
 from rltools_host.gymnasium_tasks.task import is_task
@@ -117,19 +117,14 @@ def command(
             autocompletion=parameters.boards,
         ),
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(metavar="N", help="Environment steps of each run.")
-    ] = None,
+    steps: RunSteps = None,
     seeds: Annotated[
         str | None,
         typer.Option(
             metavar="SEEDS", help="Each trial's runs; its value is their mean. [default: 0]"
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Runs at once. [default: one for each processor]"),
-    ] = None,
+    jobs: Jobs = None,
     timeout_s: Annotated[
         float | None,
         typer.Option("--timeout", metavar="SECONDS", help="Pause after this time."),
@@ -153,15 +148,11 @@ def command(
             metavar="ADDRESS", help="Train on this Ray cluster: HOST:PORT, auto, ray://HOST:PORT."
         ),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads of a run, if the board takes them.")
-    ] = None,
+    threads: RunThreads = None,
     algorithm: Annotated[
         str | None, typer.Option(metavar="NAME", help="For gym:…, as for `rlt train`.")
     ] = None,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard/--no-tensorboard", help="Write TensorBoard logs.")
-    ] = True,
+    tensorboard: TensorBoard = True,
     json_output: Json = False,
 ) -> None:
     """Optuna chooses each trial's settings by those before, and ends hopeless ones early. Ctrl-C

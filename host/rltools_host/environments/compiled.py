@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rltools_host.build.catalogue import NAMESPACE, list_environments
 from rltools_host.build.description import Channel
+from rltools_host.build.ranges import ranges_of
 from rltools_host.environments.library import (
     NEXT_STEP,
     SAME_STEP,
@@ -41,9 +42,7 @@ def space_of(channels: tuple[Channel, ...]) -> gymnasium.Space[Any]:
         return (
             gymnasium.spaces.Discrete(counts[0]) if one else gymnasium.spaces.MultiDiscrete(counts)
         )
-    low = np.array([channel.minimum for channel in channels], np.float32)
-    high = np.array([channel.maximum for channel in channels], np.float32)
-    return gymnasium.spaces.Box(low, high, dtype=np.float32)
+    return gymnasium.spaces.Box(*ranges_of(channels), dtype=np.float32)
 
 
 def checked_mode(mode: str | AutoresetMode) -> AutoresetMode:

@@ -18,11 +18,10 @@ from rltools_host.files import parse_json, plain_json, write_atomically
 from rltools_host.flight.gate import Definition, Gate, gate_of
 from rltools_host.flight.simulator import FAILURES, Array, Cause, flight_library
 from rltools_host.policies.image import PolicyImage
+from rltools_host.runs.names import GATE, result_file
 from rltools_host.ui.table import UNLIMITED, aligned, folded
 
 FORMAT = 1
-PATTERN = "gate-*.json"
-FILE_PREFIX = "gate-"
 SIMULATOR = "the core's flights"
 NORMAL_QUANTILE_95 = 1.959963984540054  # 97.5 % of a standard normal distribution lie below
 
@@ -164,7 +163,7 @@ class GateResult:
 
     def write(self, folder: Path) -> Path:
         """Beside run.json; one row of `flights` for each flight, in the order of their starts."""
-        path = folder / f"{FILE_PREFIX}{self.gate.name}.json"
+        path = folder / result_file(GATE, self.gate.name)
         document = {
             "format": FORMAT,
             "gate": self.gate.name,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.catalogue import NAMESPACE
+from rltools_host.build.ranges import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.foreign.corrections import Correction, blocks_of, known_corrections
 from rltools_host.foreign.place import Place
@@ -141,8 +142,7 @@ class Search:
     def __init__(self, image: PolicyImage, place: Place) -> None:
         self.image, self.place = image, place
         self.simulator = Simulator(place)
-        low = np.array([channel.minimum for channel in place.contract.actions])
-        high = np.array([channel.maximum for channel in place.contract.actions])
+        low, high = ranges_of(place.contract.actions, np.float64)
         self.half, self.middle = (high - low) / 2, (high + low) / 2
 
     def action(self, output: Any) -> Float32Array:

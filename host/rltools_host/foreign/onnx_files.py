@@ -26,6 +26,7 @@ from rltools_host.foreign.network import (
     Stage,
 )
 from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.policies.frameworks import runtime_session
 from rltools_host.toolchain import tools
 
 GROUP = "onnx"
@@ -77,11 +78,7 @@ def runtime_of(content: bytes) -> Callable[[NDArray[np.float32]], Array]:
     """The model's own outputs, (n, out) for (n, in)."""
 
     def outputs(x: NDArray[np.float32]) -> Array:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
+        session = runtime_session(content)
         taken, given = session.get_inputs(), session.get_outputs()[0].name
         ends = np.cumsum([each.shape[-1] for each in taken])[:-1]
 

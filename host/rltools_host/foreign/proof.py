@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
 from rltools_host.foreign.arrays import Array
 from rltools_host.foreign.network import (
@@ -71,7 +72,7 @@ def normalised_stages(
 
 def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
     """What takes the policy's output to [-1, 1]."""
-    low, high = ranges_of(contract.actions)
+    low, high = ranges_of(contract.actions, np.float64)
     if policy.is_normalised or actions == SCALED:
         if actions != SCALED:
             require_bounds(policy, low, high)
@@ -100,13 +101,6 @@ def unscaled(policy: ForeignPolicy) -> list[Stage]:
         raise UsageError("--actions scaled: the file's actions have no bounds to scale them by")
     half, middle = (high - low) / 2, (high + low) / 2
     return [Normalise(middle, 1 / half)]
-
-
-def ranges_of(channels: object) -> tuple[Array, Array]:
-    """Minima and maxima of channels."""
-    rows = [(each.minimum, each.maximum) for each in channels]  # type: ignore[attr-defined]
-    low, high = np.array(rows, float).T
-    return low, high
 
 
 def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
@@ -159,7 +153,7 @@ def image_of(
 ) -> PolicyImage:
     """The image that computes the stages, with examples drawn from the channels' ranges."""
     contract = place.contract
-    folded = fold(stages, ranges_of(contract.observations))
+    folded = fold(stages, ranges_of(contract.observations, np.float64))
     layers = [
         Layer(activation, weights.astype(np.float32), bias.astype(np.float32))
         for activation, weights, bias in folded.layers
@@ -216,7 +210,7 @@ def prove_recorded(
 ) -> Proof:
     """Compares the image with actions that the library gave, in the place's units."""
     observations, actions = recorded(path, contract)
-    low, high = ranges_of(contract.actions)
+    low, high = ranges_of(contract.actions, np.float64)
     half, middle = (high - low) / 2, (high + low) / 2
     expected = np.clip((actions - middle) / half, -1, 1)
     seen = observations.astype(np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 from rltools_host.files import parse_json
 from rltools_host.foreign.arrays import MOST_DIMENSIONS, Array
 from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.runs.checkpoint import MAXIMUM_HEADER_BYTES
 
 DTYPES = {
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
@@ -18,12 +19,11 @@ DTYPES = {
     "BOOL": "<b1",
     "BF16": "<u2",  # the upper half of a float
 }
-MOST_HEADER_BYTES = 100_000_000  # as the format has it
 
 
 def is_safetensors(data: bytes) -> bool:
     """By how it begins: the header's length, and the header."""
-    return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= MOST_HEADER_BYTES
+    return data[8:9] == b"{" and 2 <= int.from_bytes(data[:8], "little") <= MAXIMUM_HEADER_BYTES
 
 
 def read_safetensors(data: bytes) -> tuple[dict[str, Array], dict[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import BoardMismatchError, UsageError
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, Faults, PlayState
 from rltools_host.gymnasium_tasks.imports import (
@@ -84,8 +85,7 @@ class Player:
         self._environments: dict[int, Any] = {}
         self._shape = task.observation_shape
         self._channels = task.observations
-        self._low = np.array([c.minimum for c in task.observations], np.float32)
-        self._high = np.array([c.maximum for c in task.observations], np.float32)
+        self._low, self._high = ranges_of(task.observations)
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0

@@ -27,7 +27,7 @@ from rltools_host.policies.board import PROGRAM, PolicyPlace, Storage, policy_se
 from rltools_host.policies.image import PolicyImage, parse_foreign_policy, read_run_policy
 from rltools_host.policies.push import Outcome, Push, PushRequest
 from rltools_host.runs.folder import RunFolder
-from rltools_host.runs.names import LAST, LATEST
+from rltools_host.runs.names import HIL, LAST, LATEST, result_file
 from rltools_host.toolchain import tools
 
 DEFAULT_INPUTS = 1000
@@ -175,5 +175,5 @@ def require_parity(result: Result) -> None:
 def keep(result: dict[str, Any], run: str | None) -> None:
     """Writes what was found into the run's folder, which the report shows."""
     if run is not None:
-        path = RunFolder.open(run).path / f"hil-{result['board']}.json"
+        path = RunFolder.open(run).path / result_file(HIL, result["board"])
         write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
+from rltools_host.build.ranges import ranges_of
 from rltools_host.policies.image import Float32Array
 
 SEED = 2306_03530
@@ -116,10 +117,7 @@ class Inputs:
 
 def make_inputs(channels: Sequence[Channel], count: int) -> Inputs:
     """`count` observations; the first ones are those of any smaller number."""
-    ranges = Ranges(
-        np.array([channel.minimum for channel in channels], np.float32),
-        np.array([channel.maximum for channel in channels], np.float32),
-    )
+    ranges = Ranges(*ranges_of(channels))
     kinds = tuple(ROUND[index % len(ROUND)] for index in range(count))
     shape = (count, len(channels))
     raw = np.random.Philox(key=SEED).random_raw(count * len(channels)).reshape(shape)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rltools_host.build.ranges import ranges_of
 from rltools_host.clients.file_packet import Progress
 from rltools_host.clients.messages import EXECUTOR_STATUSES, Action, name_of
 from rltools_host.clients.policies import PolicyClient, Tick
@@ -158,9 +159,7 @@ class Scenarios:
         self._interval = image.step_interval_us
         self._safe = safe
         self._observed = image.observations[: len(image.observations) - len(asked)]
-        low = np.array([channel.minimum for channel in self._observed], np.float32)
-        high = np.array([channel.maximum for channel in self._observed], np.float32)
-        self._low, self._high = low, high
+        self._low, self._high = low, high = ranges_of(self._observed)
         # Three places within the range, so that observations differ from tick to tick.
         self._good = [(low + np.float32(share) * (high - low)) for share in (0.25, 0.5, 0.75)]
 

@@ -8,7 +8,6 @@ model is compared with the policy before it is written.
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -17,11 +16,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rltools_host.build.description import Channel
+from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import export
 from rltools_host.policies.contract import choices_of, masks_of
 from rltools_host.policies.image import Float32Array, Layer, PolicyImage
-from rltools_host.runs.policy_text import comment_text
+from rltools_host.policies.image_writing import sampled
+from rltools_host.runs.checkpoint import safetensors_header, with_header
 from rltools_host.toolchain import tools
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ OPSET, IR_VERSION = 17, 10  # that runtimes have read for long
 # Of half an action's range, between this machine's action and that of the model.
 LARGEST_DIFFERENCE = 1e-6
 SAMPLES = 1000
+REACH = 1e3  # of an observation, from the middle of its range: some ranges have no end
 # Activations of the core's list, each as operators of ONNX that take what the one before gave, with
 # a constant or x besides, and as a function of PyTorch's.
 X = "x"
@@ -69,12 +71,6 @@ def known(table: Mapping[str, T], activation: str, framework: str) -> T:
     return table[activation]
 
 
-def bounds(image: PolicyImage) -> tuple[Float32Array, Float32Array]:
-    """The lowest and the highest of each action, in its unit."""
-    low = np.array([channel.minimum for channel in image.actions], np.float32)
-    return low, np.array([channel.maximum for channel in image.actions], np.float32)
-
-
 def contract(image: PolicyImage) -> dict[str, Any]:
     """What a user has to know of inputs and outputs."""
 
@@ -101,12 +97,8 @@ def contract(image: PolicyImage) -> dict[str, Any]:
 
 
 def sampled_observations(image: PolicyImage) -> Float32Array:
-    """(SAMPLES, observations): uniform over the ranges, of which 1e3 around the middle counts."""
-    middle = np.array([(c.minimum + c.maximum) / 2 for c in image.observations])
-    reach = np.array([min((c.maximum - c.minimum) / 2, 1e3) for c in image.observations])
-    lowest, highest = middle - reach, middle + reach
-    draws = np.random.default_rng(0).uniform(lowest, highest, (SAMPLES, len(lowest)))
-    return draws.astype(np.float32)
+    """(SAMPLES, observations)."""
+    return sampled(image.inputs, SAMPLES, REACH)
 
 
 # -- ONNX ------------------------------------------------------------------------------------------
@@ -154,7 +146,7 @@ class Graph:
     def choose(self, image: PolicyImage) -> None:
         """The number of each choice's largest output, of equal ones the first."""
         outputs, place, parts = self.last, 0, []
-        low, high = bounds(image)
+        low, high = ranges_of(image.actions)
         for index, action in enumerate(image.actions):
             self.last = outputs
             self.columns(place, len(action.choices) or 1)
@@ -191,7 +183,7 @@ def encode_onnx(image: PolicyImage) -> bytes:
     if choices_of(image.actions):
         graph.choose(image)
     else:
-        graph.scale(*bounds(image), to="action")
+        graph.scale(*ranges_of(image.actions), to="action")
     make = graph.helper
     sizes = {"observation": len(image.observations), "action": len(image.actions)}
     values = [
@@ -211,17 +203,23 @@ def encode_onnx(image: PolicyImage) -> bytes:
     return data
 
 
-def require_same_actions(image: PolicyImage, model: bytes) -> None:
-    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
+def runtime_session(model: bytes) -> Any:
+    """onnxruntime's, with one thread, which keeps its warnings to itself."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def require_same_actions(image: PolicyImage, model: bytes) -> None:
+    """onnxruntime's actions are this machine's, within LARGEST_DIFFERENCE of half their range."""
+    session = runtime_session(model)
     examples = [example.observation for example in image.examples]
     inputs = np.concatenate([sampled_observations(image), np.array(examples, np.float32)])
     actions = session.run(["action"], {"observation": inputs})[0]
-    low, high = bounds(image)
+    low, high = ranges_of(image.actions)
     differences = np.abs((actions - image.evaluate(inputs)) / ((high - low) / 2))
     difference = float(differences[~is_close_choice(image, inputs)].max(initial=0.0))
     if not difference <= LARGEST_DIFFERENCE:
@@ -249,7 +247,7 @@ def is_close_choice(image: PolicyImage, inputs: Float32Array) -> Any:
 
 def tensors(image: PolicyImage) -> dict[str, Float32Array]:
     """The names are those of PyTorch's state of the module; weights are (out, in), as there."""
-    low, high = bounds(image)
+    low, high = ranges_of(image.actions)
     count = len(image.observations)
     mean, inverse_std = image.normaliser or (np.zeros(count), np.ones(count))
     found = {"mean": mean, "inverse_std": inverse_std, "lowest": low, "highest": high}
@@ -274,9 +272,7 @@ def safetensors_file(values: Mapping[str, Float32Array], metadata: Mapping[str, 
         place = [len(payload), end]
         entries[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": place}
         payload += value.tobytes()
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # safetensors aligns the payload
-    return struct.pack("<Q", len(header)) + header + payload
+    return with_header(safetensors_header(entries), payload)
 
 
 # The end of policy_module.py.in.
@@ -320,20 +316,13 @@ def pytorch_module(image: PolicyImage) -> tuple[str, dict[str, bytes]]:
         outputs=len(image.actions),
         action=CHOOSING if choices_of(image.actions) else SCALING,
         choices=choices_of_module(image),
-        observations=channel_comments(image.observations),
-        actions=channel_comments(image.actions),
+        observations=export.channel_comment(image.observations, "#"),
+        actions=export.channel_comment(image.actions, "#"),
         sizes=sizes,
         activations=", ".join(functions),
     )
     files = {PYTORCH_MARK: text.encode(), "policy.safetensors": encode_safetensors(image)}
     return f"{export.identifier(image.experiment)}_policy_pytorch", files
-
-
-def channel_comments(channels: Sequence[Channel]) -> str:
-    return "\n".join(
-        comment_text(f"#   {index}: {c.name}, {export.meaning(c)}")
-        for index, c in enumerate(channels)
-    )
 
 
 FRAMEWORK_FORMATS = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from rltools_host.build.description import Channel
 from rltools_host.build.native import host_library
+from rltools_host.build.ranges import ranges_of
 from rltools_host.policies.contract import ObservationSum, PastAction, PlaceInput, choices_of
 from rltools_host.policies.image import Float32Array
 
@@ -82,8 +83,7 @@ def given_out(
 
 def normalised(action: Float32Array, channels: Sequence[Channel]) -> Float32Array:
     """normalised_action() of policy/contract.h."""
-    low = np.array([channel.minimum for channel in channels], np.float32)
-    high = np.array([channel.maximum for channel in channels], np.float32)
+    low, high = ranges_of(channels)
     half = np.float32(0.5)
     values = (np.clip(action, low, high) - half * (high + low)) / (half * (high - low))
     clamped: Float32Array = np.clip(values, np.float32(-1), np.float32(1)).astype(np.float32)

@@ -3,6 +3,7 @@ numbers are those of the code that boards run."""
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rltools_host.build.ranges import ranges_of
 from rltools_host.policies.contract import (
     CHOICE,
     Contract,
@@ -102,13 +104,15 @@ def assembled(
     return data[: CRC32_PLACE.start] + checksum + data[CRC32_PLACE.stop :]
 
 
-def sampled(contract: Contract, count: int) -> NDArray[np.float32]:
-    """Observations spread evenly over the channels' ranges, the same each time: multiples of the
-    fractions of square roots of primes (Weyl 1916)."""
+def sampled(contract: Contract, count: int, reach: float = math.inf) -> NDArray[np.float32]:
+    """Observations spread evenly over the channels' ranges, of which `reach` to both sides of the
+    middle counts; the same each time: multiples of the fractions of square roots of primes (Weyl
+    1916)."""
     primes = first_primes(len(contract.observations))
     fractions = np.outer(np.arange(1, count + 1), np.sqrt(primes)) % 1.0
-    low = np.array([channel.minimum for channel in contract.observations])
-    high = np.array([channel.maximum for channel in contract.observations])
+    low, high = ranges_of(contract.observations, np.float64)
+    middle = (low + high) / 2
+    low, high = np.maximum(low, middle - reach), np.minimum(high, middle + reach)
     observations: NDArray[np.float32] = (low + fractions * (high - low)).astype(np.float32)
     return observations
 

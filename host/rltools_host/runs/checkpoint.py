@@ -132,11 +132,20 @@ def to_safetensors(checkpoint: Checkpoint, tensors: Sequence[StateTensor]) -> by
             f"the board's training state has {len(checkpoint.payload)} bytes, experiment "
             f'"{checkpoint.experiment}" has {_payload_bytes(tensors)}: flash the board again'
         )
-    header = json.dumps(entries, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # safetensors aligns the payload
+    header = safetensors_header(entries)
     digest = hashlib.sha256(header).hexdigest()
-    header = header.replace(HEADER_HASH_PLACE.encode(), digest.encode(), 1)
-    return len(header).to_bytes(8, "little") + header + checkpoint.payload
+    return with_header(
+        header.replace(HEADER_HASH_PLACE.encode(), digest.encode(), 1), checkpoint.payload
+    )
+
+
+def safetensors_header(entries: Mapping[str, Any]) -> bytes:
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    return header + b" " * (-len(header) % 8)  # safetensors aligns the payload
+
+
+def with_header(header: bytes, payload: bytes) -> bytes:
+    return len(header).to_bytes(8, "little") + header + payload
 
 
 class HeaderMetadata(Struct, frozen=True):

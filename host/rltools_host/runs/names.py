@@ -18,9 +18,17 @@ RUN_FILE = "run.json"
 GROUP_FILE = "group.json"  # of a folder of runs
 LATEST = "latest"
 LAST, BEST = WHICH = ("last", "best")  # of a run's policies
+# What commands leave beside run.json: flights through a gate, one with its page, `rlt hil`.
+GATE, FLIGHT, HIL = "gate", "flight", "hil"
+RESULT_FILE = re.compile(rf"(?:{GATE}|{FLIGHT}|{HIL})-.+\.json|{FLIGHT}-.+\.html")
 BEGUN = "begun_us"  # in both, since 1970
 NUMBER = re.compile(r"([0-9]{1,18})")
 DATED = re.compile(r"\d{8}-\d{6}-")
+
+
+def result_file(kind: str, name: str, suffix: str = ".json") -> str:
+    """`name` is that of a gate or a board; as a pattern for all of them, *."""
+    return f"{kind}-{name}{suffix}"
 
 
 def find_run(run: str | Path, runs_directory: Path | None = None) -> Path:

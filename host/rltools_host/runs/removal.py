@@ -21,6 +21,7 @@ from rltools_host.runs.group import CURVES_FILE, SCRATCH, STORAGE_FILE, GroupFol
 from rltools_host.runs.names import (
     GROUP_FILE,
     LATEST,
+    RESULT_FILE,
     RUN_FILE,
     find_group,
     find_run,
@@ -29,8 +30,6 @@ from rltools_host.runs.names import (
 )
 from rltools_host.runs.saves import SAVED_FILES, saves_in
 
-# What commands leave beside run.json: flights through a gate, a flight with its page, `rlt hil`.
-RESULT_FILE = re.compile(r"gate-.+\.json|flight-.+\.(json|html)|hil-.+\.json")
 OF_GROUP = (REPORT_FILE, CURVES_FILE, STORAGE_FILE, f"{STORAGE_FILE}-journal")
 NAME = re.compile(r"[^\W_][^/\0]{0,199}")
 

@@ -12,12 +12,12 @@ import pytest
 from rltools_host import cli
 from rltools_host.commands import runs as command
 from rltools_host.errors import DiskError
-from rltools_host.flight.gate_result import FILE_PREFIX
 from rltools_host.project import Project
 from rltools_host.runs import removal
 from rltools_host.runs.folder import RunFolder
 from rltools_host.runs.group import GroupFolder
 from rltools_host.runs.lock import FolderLock
+from rltools_host.runs.names import GATE, result_file
 
 RUN: dict[str, Any] = {
     "format": 2,
@@ -353,7 +353,7 @@ def test_a_deletion_that_was_broken_off_can_be_repeated(
 
 
 def test_names_of_results_are_known() -> None:
-    assert removal.is_of_run(f"{FILE_PREFIX}hover.json")
+    assert removal.is_of_run(result_file(GATE, "hover"))
     for name in EVERY_FILE:
         assert removal.is_of_run(name)
     for name in ("notes.txt", "gate.json", "my-report.html", "save-7-abababababab", "my.rltp"):

@@ -14,6 +14,7 @@ from safetensors.numpy import load
 
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, patched, sample_images
+from rltools_host.build.ranges import ranges_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.policies import frameworks
@@ -102,7 +103,7 @@ def test_onnxruntime_gives_the_actions(name: str) -> None:
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     outside = 1e6 * np.ones((3, len(image.observations)), np.float32)
     actions = session.run(None, {"observation": outside})[0]
-    low, high = frameworks.bounds(image)
+    low, high = ranges_of(image.actions)
     assert ((actions >= low) & (actions <= high)).all()
 
 
@@ -132,7 +133,7 @@ def test_the_module_of_pytorch_gives_the_actions(name: str, tmp_path: Path) -> N
     )
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=120)
     actions = np.fromfile(tmp_path / "actions", "f4").reshape(len(observations), -1)
-    low, high = frameworks.bounds(image)
+    low, high = ranges_of(image.actions)
     difference = np.abs(actions - image.evaluate(observations)) / ((high - low) / 2)
     difference = difference[~frameworks.is_close_choice(image, observations)]
     assert difference.max() <= frameworks.LARGEST_DIFFERENCE

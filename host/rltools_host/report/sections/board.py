@@ -28,6 +28,7 @@ from rltools_host.hil import result
 from rltools_host.report.markup import Section, duration, number, table, text
 from rltools_host.report.run_data import RunData, values_of
 from rltools_host.runs.contents import Run, StatedIdentity
+from rltools_host.runs.names import HIL, result_file
 
 STACK_SECTIONS = (".stack", ".handler_stack")
 DATA_SECTION = ".bss"  # learner, scratch and the little that the application keeps
@@ -265,7 +266,7 @@ def hardware_in_loop(data: RunData) -> Section | None:
 def results(data: RunData) -> list[result.Found]:
     """Of the run's folder, but what another version wrote and lacks what is shown here."""
     found = []
-    for path in sorted(data.folder.path.glob("hil-*.json")):
+    for path in sorted(data.folder.path.glob(result_file(HIL, "*"))):
         with contextlib.suppress(DamagedFileError, Unfit):
             each: result.Found = typed(read_json(path), result.Found)
             # A run that went on has another policy now.

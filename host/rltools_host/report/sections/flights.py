@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rltools_host.flight.gate_result import PATTERN, GateResult, percent, read_result, table_rows
+from rltools_host.flight.gate_result import GateResult, percent, read_result, table_rows
 from rltools_host.flight.simulator import Array, Cause, Rule, flight_library
 from rltools_host.policies.image import PolicyImage
 from rltools_host.report import plot
 from rltools_host.report.markup import Section, number, table, text
 from rltools_host.report.plot import Values
 from rltools_host.report.run_data import RunData
+from rltools_host.runs.names import GATE, result_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +63,7 @@ class Drawn:
 
 def section(data: RunData) -> Section | None:
     image = data.image
-    paths = sorted(data.folder.path.glob(PATTERN)) if image is not None else []
+    paths = sorted(data.folder.path.glob(result_file(GATE, "*"))) if image is not None else []
     parts = [part for path in paths if image is not None and (part := shown(path, image))]
     if not parts:
         return None

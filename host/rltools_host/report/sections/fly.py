@@ -20,6 +20,7 @@ from rltools_host.report import plot
 from rltools_host.report.markup import MINUS, Section, number, table, text
 from rltools_host.report.run_data import RunData
 from rltools_host.report.sections.flights import NEAREST_M, distance_axes
+from rltools_host.runs.names import FLIGHT, result_file
 from rltools_host.vehicles.px4_result import (
     FILE,
     MOST_ATTITUDE_DEG,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 BOARD_STYLE = "section > table + p { margin-top: 12px; }\nsection a { color: var(--first); }\n"
 PX4_STYLE = "section > table + figure, section > table + p { margin-top: 18px; }\n"
-PATTERN = "flight-*.json"
 CAUSES = "|".join(cause.key for cause in Cause)
 CauseName = Annotated[str, Meta(pattern=rf"^({CAUSES})\Z", description="a cause")]
 UNITS = {"instructions": "guest instructions", "time_us": "µs"}
@@ -104,7 +104,7 @@ def flights(folder: Path, policy_sha256: str) -> tuple[list[Flight], list[str]]:
     """Those of this policy, and of damaged files a sentence."""
     found: list[Flight] = []
     damaged: list[str] = []
-    for path in sorted(folder.glob(PATTERN)):
+    for path in sorted(folder.glob(result_file(FLIGHT, "*"))):
         if path.name == FILE:
             continue
         try:
@@ -140,7 +140,7 @@ def board_row(flight: Flight) -> Sequence[str]:
 
 def told(flight: Flight, folder: Path) -> str:
     """When and why there was a fail-safe, and the link to the replay, a page beside this one."""
-    name = f"flight-{flight.board}.html"
+    name = result_file(FLIGHT, flight.board, ".html")
     sentence = (
         f"<strong>{text(flight.board)}</strong>, {text(flight.airframe)}, start "
         f"{number(flight.start)}: "

@@ -22,6 +22,7 @@ constexpr const char* kPreviousFile = "previous.rltp";
 
 // What became of a file.
 struct FileVerdict {
+  bool is_there = true;
   bool was_read = false;  // to its end
   StageVerdict image = {SlotError::incomplete, {PolicyReason::accepted, 0}};
   bool accepted() const { return was_read && image.accepted(); }
@@ -45,11 +46,11 @@ FileVerdict stage_file(Files& files, const char* name, Deployment& deployment) {
 }
 
 // At start: policy.rltp acts, or else previous.rltp. The verdict is that of the first one that
-// exists, unless the other one acts.
+// exists, unless the other one acts; none is there where none exists.
 template <class Files, class Deployment>
 FileVerdict load_policy(Files& files, Deployment& deployment) {
   FileVerdict first;
-  bool has_first = false;
+  first.is_there = false;
   const char* const names[] = {kPolicyFile, kPreviousFile};
   for (const char* name : names) {
     if (!files.exists(name)) continue;
@@ -59,8 +60,7 @@ FileVerdict load_policy(Files& files, Deployment& deployment) {
       deployment.confirm(0);
       return verdict;
     }
-    if (!has_first) first = verdict;
-    has_first = true;
+    if (!first.is_there) first = verdict;
   }
   return first;
 }

@@ -56,11 +56,7 @@ bool RltPolicy::init() {
   mode_ = new Mode(settings);
   if (mode_ == nullptr) return false;
   folder_.make();
-  if (folder_.exists(kPolicyFile) || folder_.exists(kPreviousFile)) {
-    print_verdict(kPolicyFile, load_policy(folder_, mode_->deployment()));
-  } else {
-    PX4_INFO("no policy yet: %s has no %s", RLT_PX4_FOLDER, kPolicyFile);
-  }
+  print_verdict(kPolicyFile, load_policy(folder_, mode_->deployment()));
   read_rotors(false);
   return true;
 }

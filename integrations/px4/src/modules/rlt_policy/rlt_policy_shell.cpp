@@ -83,7 +83,9 @@ int packed_offset(int argc, char* argv[]) {
 }
 
 void print_verdict(const char* name, const FileVerdict& verdict) {
-  if (verdict.accepted()) {
+  if (!verdict.is_there) {
+    PX4_INFO("no policy yet: %s has no %s", RLT_PX4_FOLDER, name);
+  } else if (verdict.accepted()) {
     PX4_INFO("%s passed all checks", name);
   } else if (verdict.image.error != SlotError::none) {
     PX4_WARN("%s: error %d of the slots", name, static_cast<int>(verdict.image.error));
