@@ -84,7 +84,7 @@ def test_choices_are_named_for_whoever_reads_the_outputs() -> None:
     assert [row["unit"] for row in actions] == ["choice", "N*m", "choice"]
     files = frameworks.pytorch_module(image)[1]
     module = files[frameworks.PYTORCH_MARK].decode()
-    assert "#   0: gear, 0 low, 1 middle, 2 high" in module
+    assert "#   [0] gear, 0 low, 1 middle, 2 high" in module
     assert "CHOICES = [3, 0, 2]" in module
     compile(module, "policy.py", "exec")
 
