@@ -4,6 +4,7 @@
 #include <string>
 
 #include "describe.h"
+#include "rltools/policy/contracts/acrobot.h"
 #include "rltools/policy/contracts/cart_pole.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
@@ -29,6 +30,7 @@ void take_safe_action(const rlt::PolicyView& policy, float* action) {
     action[i] =
         chooses ? 0.0f : rlt::middle_of(policy.actions[i].minimum, policy.actions[i].maximum);
   }
+  take_safe_action_of<rlt::contracts::Acrobot>(policy, action);
   take_safe_action_of<rlt::contracts::CartPole>(policy, action);
   take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
   take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);

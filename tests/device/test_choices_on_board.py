@@ -13,14 +13,21 @@ from rltools_host.policies.image import read_run_policy
 
 @pytest.mark.all
 @pytest.mark.parametrize(
-    ("experiment", "steps"), [("cartpole-ppo", "2048"), ("cartpole-dqn", "1200")]
+    ("experiment", "steps", "choices"),
+    [
+        ("cartpole-ppo", "2048", ("left", "right")),
+        ("cartpole-dqn", "1200", ("left", "right")),
+        ("acrobot-ppo", "4096", ("clockwise", "none", "counterclockwise")),
+    ],
 )
-def test_learning_choices_has_the_same_bits(experiment: str, steps: str, tmp_path: Path) -> None:
+def test_learning_choices_has_the_same_bits(
+    experiment: str, steps: str, choices: tuple[str, ...], tmp_path: Path
+) -> None:
     images = []
     for board in ("host", EMULATED):
         words = ["--steps", steps, "--no-tensorboard", "--out", str(tmp_path / board)]
         assert cli.run(["train", experiment, "--board", board, *words]) == 0
         images.append(read_run_policy(tmp_path / board))
     assert images[0].data == images[1].data  # with the hash of the whole training state
-    assert images[0].actions[0].choices == ("left", "right")
+    assert images[0].actions[0].choices == choices
     assert images[0].step >= int(steps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rltools_host.build import experiments
 from rltools_host.errors import DamagedFileError, UsageError
 from rltools_host.hil.board import run_meant
 from rltools_host.policies.board import place_of_run
+from rltools_host.tree import TREE
 
 
 def run_with(path: Path, document: Mapping[str, Any]) -> str:
@@ -62,7 +64,7 @@ def test_a_run_of_earlier_tools_has_that_of_its_experiment(
         (
             {"experiment": "beam-sac"},
             "beam-sac, which is no experiment here: name the contract of its policies with "
-            "--contract, cart-pole, pendulum or quadrotor",
+            "--contract, acrobot, cart-pole, pendulum or quadrotor",
         ),
     ],
 )
@@ -102,3 +104,11 @@ def test_without_a_run_the_latest_is_meant_where_a_board_is_started(
 ) -> None:
     assert run_meant(None, board, port) == meant
     assert run_meant("mine", board, port) == "mine"
+
+
+def test_what_computes_policies_here_knows_the_safe_action_of_every_contract() -> None:
+    library = (TREE.root / "host/native/policy_library.cpp").read_text()
+    for header in TREE.root.glob("lib/rltools/include/rltools/policy/contracts/*.h"):
+        name = re.search(r"^struct (\w+) \{", header.read_text(), re.MULTILINE)
+        assert name is not None
+        assert f"take_safe_action_of<rlt::contracts::{name[1]}>" in library

@@ -3,6 +3,7 @@
 // never terminated.
 #pragma once
 
+#include "rltools/core/angle.h"
 #include "rltools/core/math.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/rl/environment.h"
@@ -41,30 +42,12 @@ struct Pendulum : contracts::Pendulum, EnvironmentDefaults {
   RLT_DEFINE_CONSTANTS(Parameters, RLT_PENDULUM_CONSTANTS)
 };
 
-namespace detail {
-
-// The angle in [-pi, pi).
-template <class T>
-inline T normalized_angle(T angle_rad) {
-  // 2 pi as the sum of two numbers, so that turns are removed without losing the angle's last
-  // digits.
-  constexpr double kTwoPiHigh = 6.283185307179586, kTwoPiLow = 2.4492935982947064e-16;
-  constexpr T kTwoPi = static_cast<T>(kTwoPiHigh);
-  constexpr T kTwoPiRest = static_cast<T>((kTwoPiHigh - static_cast<double>(kTwoPi)) + kTwoPiLow);
-  constexpr T kPi = static_cast<T>(3.141592653589793);
-  const T turns = math::floor((angle_rad + kPi) / kTwoPi);
-  return math::fma(-turns, kTwoPiRest, math::fma(-turns, kTwoPi, angle_rad));
-}
-
-}  // namespace detail
-
 // Angle uniform in [-pi, pi), velocity uniform between its bounds.
 template <class T>
 void reset(Generic, const Pendulum<T>&, const typename Pendulum<T>::Parameters& parameters,
            typename Pendulum<T>::State& state, RandomStream random) {
-  constexpr T kPi = static_cast<T>(3.141592653589793);
   const T bound = parameters.max_initial_velocity_rad_s;
-  state.angle_rad = uniform<T>(random, 0, -kPi, kPi);
+  state.angle_rad = uniform<T>(random, 0, -math::kPi<T>, math::kPi<T>);
   state.velocity_rad_s = uniform<T>(random, 1, -bound, bound);
 }
 
@@ -75,7 +58,7 @@ StepResult<T> step(Generic, const Pendulum<T>&, const typename Pendulum<T>::Para
                    typename Pendulum<T>::State& state, const T* action, RandomStream) {
   const auto& p = parameters;
   const T torque = math::clamp(action[0], T(-1), T(1)) * p.max_torque_nm;
-  const T angle = detail::normalized_angle(state.angle_rad);
+  const T angle = math::normalized_angle(state.angle_rad);
   const T cost = angle * angle + p.velocity_cost * (state.velocity_rad_s * state.velocity_rad_s) +
                  p.torque_cost * (torque * torque);
   const T acceleration = T(3) * p.gravity_m_s2 / (T(2) * p.length_m) * math::sin(state.angle_rad) +

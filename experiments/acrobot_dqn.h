@@ -1,0 +1,30 @@
+// Acrobot-v1 with DQN: two hidden layers of 64, one environment. Every scalar is in dqn.h's list.
+#pragma once
+
+#include "rltools/rl/algorithms/dqn.h"
+#include "rltools/rl/environments/acrobot.h"
+
+namespace rlt {
+
+struct AcrobotDqn {
+  static constexpr const char* kName = "acrobot-dqn";
+  using Scalar = float;
+  using Environment = Acrobot<Scalar>;
+  using Algorithm = Dqn;
+  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 64, 64,
+                         kOutputDim<Environment>>;
+  struct Hyperparameters : DqnHyperparameters {
+    Hyperparameters() {
+      steps = 50000;
+      eval_every = 5000;
+      train_freq = 2;
+      final_rate = 0.1f;
+    }
+  };
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 64;
+  static constexpr int kTileRows = 16;
+  static constexpr int kReplayCapacity = 10000;
+};
+
+}  // namespace rlt

@@ -1,0 +1,37 @@
+// Acrobot-v1 with PPO: sixteen environments in lanes, two hidden layers of 32. Every scalar is in
+// ppo.h's list; those that differ here keep the policy trying until it first gets there, before
+// which each step costs the same.
+#pragma once
+
+#include "rltools/rl/algorithms/ppo.h"
+#include "rltools/rl/environments/acrobot.h"
+
+namespace rlt {
+
+struct AcrobotPpo {
+  static constexpr const char* kName = "acrobot-ppo";
+  using Scalar = float;
+  using Environment = Acrobot<Scalar>;
+  using Algorithm = Ppo;
+  using Actor = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32,
+                        kOutputDim<Environment>>;
+  using Critic = ReluMlp<Scalar, Activation::identity, Environment::kObservationDim, 32, 32, 1>;
+  struct Hyperparameters : PpoHyperparameters {
+    Hyperparameters() {
+      steps = 200000;
+      eval_every = 40000;
+      learning_rate = 1e-3f;
+      final_rate = 0.1f;
+      gae_lambda = 0.98f;
+      entropy_weight = 0.03f;
+      reward_scale = 0.1f;
+    }
+  };
+  static constexpr int kEnvironments = 16;
+  static constexpr int kRolloutSteps = 128;
+  static constexpr int kEpisodeSteps = Environment::kEpisodeSteps;
+  static constexpr int kBatchSize = 256;
+  static constexpr int kTileRows = 16;
+};
+
+}  // namespace rlt
