@@ -34,7 +34,7 @@ struct Tensor {
 };
 
 template <class E>
-std::vector<Tensor> tensors() {
+std::vector<Tensor> list_tensors() {
   training_run::Run<E> run;
   std::vector<Tensor> found;
   std::size_t offset = kCheckpointHeaderBytes;
@@ -45,10 +45,16 @@ std::vector<Tensor> tensors() {
   return found;
 }
 
+template <class E>
+const std::vector<Tensor>& tensors() {
+  static const std::vector<Tensor> all = list_tensors<E>();
+  return all;
+}
+
 // Overwrites an element of some tensor: the counters of a run as often as a network's weights.
 template <class E>
 void edit_tensor(Input& input, Bytes& checkpoint) {
-  static const std::vector<Tensor> all = tensors<E>();
+  const std::vector<Tensor>& all = tensors<E>();
   const Tensor& tensor = all[input.take<std::uint8_t>() % all.size()];
   const std::uint32_t elements = tensor.info.rows * tensor.info.columns;
   const std::uint32_t bytes = tensor.info.bytes() / elements;

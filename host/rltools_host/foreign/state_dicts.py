@@ -27,14 +27,23 @@ from rltools_host.foreign.network import (
 )
 from rltools_host.foreign.pickles import UnreadableError
 
-Tensors = Mapping[str, Array]
 NUMBER = re.compile(r"(\d+)")
 LAYER = re.compile(r"(.*)\.weight")
 RL_GAMES_EPSILON, RL_GAMES_CLIP = 1e-5, 5.0
 SKRL_EPSILON, SKRL_CLIP = 1e-8, 5.0
 RSL_RL_EPSILON = 1e-2
 UNSEEN = 0.011  # of a deviation of 1, which the libraries add 1e-8 to 1e-2 to
-MOST_NAMES = 6  # that a sentence shows
+
+
+class Tensors(dict[str, Array]):
+    """By their names; UnreadableError for one that is not there."""
+
+    def __init__(self, tensors: Mapping[str, Array], what: str) -> None:
+        super().__init__(tensors)
+        self.what = what
+
+    def __missing__(self, name: str) -> Array:
+        raise UnreadableError(f"its {self.what} has no {shown(name)}")
 
 
 @dataclass(frozen=True)
@@ -129,15 +138,16 @@ def root(variance: Array) -> Array:
     return np.sqrt(variance)
 
 
-def tensors_of(document: Any, what: str) -> dict[str, Array]:
+def tensors_of(document: Any, what: str) -> Tensors:
     """The tensors of a table; UnreadableError where it is none."""
     if not isinstance(document, Mapping):
         raise UnreadableError(f"its {what} is no table of tensors")
-    return {
+    arrays = {
         name: value
         for name, value in document.items()
         if isinstance(name, str) and isinstance(value, np.ndarray)
     }
+    return Tensors(arrays, what)
 
 
 # -- the libraries ---------------------------------------------------------------------------------
@@ -196,7 +206,8 @@ def old_rsl_rl(document: Any, given: Given) -> ForeignPolicy:
     if any(name.startswith("memory_a.") for name in tensors):
         raise recurrent("RSL-RL checkpoint")
     beside = tensors_of(document.get("obs_norm_state_dict") or {}, "obs_norm_state_dict")
-    actor = {name: value for name, value in tensors.items() if not name.startswith("critic")}
+    of_actor = {name: value for name, value in tensors.items() if not name.startswith("critic")}
+    actor = Tensors(of_actor, tensors.what)
     if beside:
         return rsl_rl_actor(document, actor, "actor.", beside, "", given)
     return rsl_rl_actor(document, actor, "actor.", actor, "actor_obs_normalizer.", given)
@@ -325,10 +336,3 @@ def policy_in(document: Any, given: Given) -> ForeignPolicy:
         if fits(document):
             return read(document, given)
     raise AssertionError
-
-
-def stated(tensors: Tensors) -> str:
-    """The first names of a table, for a sentence."""
-    names = sorted(tensors, key=in_order)
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(map(shown, names[:MOST_NAMES])) + more

@@ -69,13 +69,13 @@ def test_any_number_of_threads_trains_to_the_same_bits(experiment: str, tmp_path
             board,
             seed=3,
             steps=300,
-            settings=["eval_every=100"],
+            settings=["eval_every=100", "eval_episodes=2"],
             out=out,
             threads=threads,
         )
 
     expected = train("host", None)
-    for threads in (None, 1, 2, 3):
+    for threads in (None, 1, 3):
         run = train("host-threads", threads)
         assert run["board"] == "host-threads"
         assert run["state_sha256"] == expected["state_sha256"]

@@ -280,12 +280,12 @@ def test_no_finished_trial_is_lost_whatever_is_killed(tmp_path: Path) -> None:
         begun = time.monotonic()
         with head:
             while head.poll() is None:
-                time.sleep(chance.uniform(0.05, 0.6))
+                time.sleep(chance.uniform(0.05, 0.4))
                 workers = list(workers_of(head.pid)) if head.poll() is None else []
                 if workers and killed["worker"] < KILLS and chance.random() < 0.4:
                     os.kill(chance.choice(workers), signal.SIGKILL)
                     killed["worker"] += 1
-                is_old = time.monotonic() - begun > chance.uniform(2.0, 6.0)
+                is_old = time.monotonic() - begun > chance.uniform(1.0, 2.5)
                 if is_old and killed["head"] < KILLS and (path / "study.db").is_file():
                     head.kill()
                     killed["head"] += 1

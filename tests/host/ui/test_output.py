@@ -206,7 +206,7 @@ def test_interrupt_at_any_time_shows_no_traceback(words: list[str]) -> None:
 
     whole = run(1000.0).stderr  # what it says without Ctrl-C
     chance = random.Random(len(words))
-    for _ in range(12):
+    for _ in range(6):
         delay = 0.25 * chance.random()
         result = run(delay)
         assert "Traceback" not in result.stderr, f"after {delay} s"
