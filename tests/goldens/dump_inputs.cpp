@@ -1,6 +1,6 @@
-// Writes what the core draws for the updates of golden_runs.h, for generate.py, generate_sac.py and
-// generate_ppo.py: the initial weights, and each update's batch and noise, or the rollout and the
-// order of its rows. Usage: dump_inputs ALGORITHM CASE FILE
+// Writes what the core draws for the updates of golden_runs.h, for generate*.py: the initial
+// weights, and each update's batch and noise, or the rollout and the order of its rows. Usage:
+// dump_inputs ALGORITHM CASE FILE
 #include "golden_runs.h"
 #include "rltools/devices/generic.h"
 
@@ -27,5 +27,7 @@ int main(int argument_count, char** arguments) {
   if (argument_count != 4) return 2;
   return dump<golden::Td3Updates>(arguments[1], arguments[2], arguments[3]) +
          dump<golden::SacUpdates>(arguments[1], arguments[2], arguments[3]) +
-         dump<golden::PpoUpdates>(arguments[1], arguments[2], arguments[3]);
+         dump<golden::PpoUpdates>(arguments[1], arguments[2], arguments[3]) +
+         dump<golden::ChoicesPpoUpdates>(arguments[1], arguments[2], arguments[3]) +
+         dump<golden::DqnUpdates>(arguments[1], arguments[2], arguments[3]);
 }

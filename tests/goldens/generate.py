@@ -215,11 +215,13 @@ def dump_inputs(algorithm: str, case: str) -> bytes:
         return dump.read_bytes()
 
 
-def batches(inputs: Mapping[str, torch.Tensor], updates: int) -> list[dict[str, torch.Tensor]]:
-    """Each update's arrays (batch, columns), without the number before their names."""
+def batches(
+    inputs: Mapping[str, torch.Tensor], updates: int, size: int = BATCH
+) -> list[dict[str, torch.Tensor]]:
+    """Each update's arrays (size, columns), without the number before their names."""
     return [
         {
-            name.removeprefix(f"{update}/"): values.view(BATCH, -1)
+            name.removeprefix(f"{update}/"): values.view(size, -1)
             for name, values in inputs.items()
             if name.startswith(f"{update}/")
         }

@@ -18,7 +18,8 @@ from generate import (
     read_arrays,
     write_arrays,
 )
-from torch.distributions import Independent, Normal, kl_divergence
+from torch.distributions import Distribution, Independent, Normal, kl_divergence
+from torch.nn import Parameter
 
 EPOCHS = 2
 STEPS, ENVIRONMENTS, TRUNCATIONS = 16, 4, 4
@@ -39,15 +40,16 @@ class Rollout:
 
     def __init__(self, inputs: Mapping[str, torch.Tensor], hyper: Mapping[str, float]) -> None:
         rows = (STEPS, ENVIRONMENTS)
-        self.observation = inputs["observation"].view(*rows, 3)
-        self.action = inputs["action"].view(*rows, 2)
-        self.mean = inputs["mean"].view(*rows, 2)
+        self.observation = inputs["observation"].view(*rows, -1)
+        self.action = inputs["action"].view(*rows, -1)
+        self.mean = inputs["mean"].view(*rows, -1)
         self.reward = inputs["reward"].view(rows) * hyper["reward_scale"]
         self.ending = inputs["ending"].view(rows)
-        self.present_observation = inputs["present_observation"].view(ENVIRONMENTS, 3)
-        self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, 3)
-        seen = inputs["seen"].view(-1, 3)
-        self.shift, self.scale = torch.zeros(3), torch.ones(3)
+        dim = self.observation.shape[-1]
+        self.present_observation = inputs["present_observation"].view(ENVIRONMENTS, dim)
+        self.final_observation = inputs["final_observation"].view(ENVIRONMENTS, TRUNCATIONS, dim)
+        seen = inputs["seen"].view(-1, dim)
+        self.shift, self.scale = torch.zeros(dim), torch.ones(dim)
         if hyper["normalise_obs"]:
             variance = seen.var(dim=0, correction=0)
             self.shift, self.scale = seen.mean(0), (variance + NORMALISER_EPSILON).rsqrt()
@@ -105,21 +107,18 @@ def adapted(rate: float, kl: float, target: float) -> float:
 
 
 class Iteration:
-    """Actor, critic and deviations, and what their updates need."""
+    """Actor and critic of two hidden layers, and what their updates need; a policy derives."""
 
     def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
         values = inputs["hyperparameters"].tolist()
         self.hyper = dict(zip(HYPERPARAMETERS, values, strict=True))
         self.rollout = Rollout(inputs, self.hyper)
-        self.actor = Network((3, 16, 8, 2), "tanh", "identity", inputs["actor"])
-        self.critic = Network((3, 16, 12, 1), "relu", "identity", inputs["critic"])
-        self.log_std = torch.nn.Parameter(inputs["log_std"].clone())
-        self.acting_std = inputs["log_std"].exp()
-        self.parameters = {
-            "actor": self.actor.flat,
-            "critic": self.critic.flat,
-            "log_std": self.log_std,
-        }
+        observed, outputs = self.rollout.observation.shape[-1], self.rollout.mean.shape[-1]
+        self.actor = Network((observed, 16, 8, outputs), "tanh", "identity", inputs["actor"])
+        self.critic = Network((observed, 16, 12, 1), "relu", "identity", inputs["critic"])
+        self.parameters = {"actor": self.actor.flat, "critic": self.critic.flat}
+        self.inputs = inputs
+        self.parameters.update(self.further_parameters())
         self.optimizer = torch.optim.Adam(
             list(self.parameters.values()),
             lr=self.hyper["learning_rate"],
@@ -127,6 +126,18 @@ class Iteration:
             eps=self.hyper["epsilon"],
         )
         self.compute_advantages()
+
+    def further_parameters(self) -> dict[str, Parameter]:
+        return {}
+
+    def further_report(self) -> dict[str, float]:
+        return {}
+
+    def policies(
+        self, rows: torch.Tensor, outputs: torch.Tensor
+    ) -> tuple[Distribution, Distribution]:
+        """The one that acted and the present one, for rows with these outputs of the actor."""
+        raise NotImplementedError
 
     def compute_advantages(self) -> None:
         self.advantage, self.target = advantages(
@@ -144,8 +155,7 @@ class Iteration:
             advantage = (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8)
         observation = rollout.normalised(rollout.observation.flatten(0, 1)[rows])
         action = rollout.action.flatten(0, 1)[rows]
-        old = Independent(Normal(rollout.mean.flatten(0, 1)[rows], self.acting_std), 1)
-        new = Independent(Normal(self.actor(observation), self.log_std.exp()), 1)
+        old, new = self.policies(rows, self.actor(observation))
         ratio = (new.log_prob(action) - old.log_prob(action)).exp()
         clip = hyper["clip_range"]
         clipped = ratio.clamp(1 - clip, 1 + clip)
@@ -168,17 +178,39 @@ class Iteration:
             "kl": kl,
             "clip_fraction": ((ratio - 1).abs() > clip).double().mean().item(),
             "learning_rate": group["lr"],
-            "action_std": self.log_std.exp().mean().item(),
+            **self.further_report(),
             "gradient_norm": norm,
         }
         self.optimizer.step()
         return report
 
 
-def ppo(case: str) -> dict[str, Array]:
-    arrays = read_arrays(dump_inputs("ppo", case))
-    inputs = {name: torch.from_numpy(values) for name, values in arrays.items()}
-    iteration = Iteration(inputs)
+class GaussianIteration(Iteration):
+    """Also learns the logarithm of each action's deviation."""
+
+    def further_parameters(self) -> dict[str, Parameter]:
+        self.log_std = torch.nn.Parameter(self.inputs["log_std"].clone())
+        self.acting_std = self.inputs["log_std"].exp()
+        return {"log_std": self.log_std}
+
+    def further_report(self) -> dict[str, float]:
+        return {"action_std": self.log_std.exp().mean().item()}
+
+    def policies(
+        self, rows: torch.Tensor, outputs: torch.Tensor
+    ) -> tuple[Distribution, Distribution]:
+        old = Independent(Normal(self.rollout.mean.flatten(0, 1)[rows], self.acting_std), 1)
+        return old, Independent(Normal(outputs, self.log_std.exp()), 1)
+
+
+def dumped_inputs(algorithm: str, case: str) -> dict[str, torch.Tensor]:
+    arrays = read_arrays(dump_inputs(algorithm, case))
+    return {name: torch.from_numpy(values) for name, values in arrays.items()}
+
+
+def results_of(
+    case: str, inputs: Mapping[str, torch.Tensor], iteration: Iteration
+) -> dict[str, Array]:
     ending = iteration.rollout.ending
     assert (ending == TERMINATED).sum() >= 3
     assert (ending == TRUNCATED).sum(dim=0).max() >= 2
@@ -203,10 +235,16 @@ def ppo(case: str) -> dict[str, Array]:
                 results[f"{update}/{name}_optimizer/{ours}"] = stored
     # What the next iteration normalises by.
     if iteration.hyper["normalise_obs"]:
-        seen = torch.cat([inputs["seen"], inputs["observation"]]).view(-1, 3)
+        dim = iteration.rollout.observation.shape[-1]
+        seen = torch.cat([inputs["seen"], inputs["observation"]]).view(-1, dim)
         results["normaliser/mean"] = seen.mean(0).numpy()
         results["normaliser/variance"] = seen.var(dim=0, correction=0).numpy()
     return {f"{case}/{name}": values for name, values in results.items()}
+
+
+def ppo(case: str) -> dict[str, Array]:
+    inputs = dumped_inputs("ppo", case)
+    return results_of(case, inputs, GaussianIteration(inputs))
 
 
 if __name__ == "__main__":

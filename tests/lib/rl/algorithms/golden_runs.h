@@ -1,11 +1,12 @@
-// The updates that tests/goldens/{td3,sac,ppo}.bin hold: runs whose updates PyTorch computes too,
-// for the tests that compare and for the program that hands PyTorch the inputs. Weights, batches,
-// noise and the order of a rollout's rows are those that the core draws.
+// The updates that tests/goldens/{td3,sac,ppo,ppo_choices,dqn}.bin hold: runs whose updates PyTorch
+// computes too, for the tests that compare and for the program that hands PyTorch the inputs.
+// Weights, batches, noise and the order of a rollout's rows are those that the core draws.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "choosing_point.h"
 #include "golden_file.h"
 #include "pendulum_sac.h"
 #include "pendulum_td3.h"
@@ -91,11 +92,13 @@ struct SacUpdates {
   }
 };
 
-// An iteration of the point's whose minibatches PyTorch computes; some rows are terminal and some
+// An iteration of a point's whose minibatches PyTorch computes; some rows are terminal and some
 // truncated.
-struct PpoUpdates {
-  static constexpr const char* kName = "ppo";
-  using Experiment = PointPpoOf<double>;
+template <class PointExperiment>
+struct PpoUpdatesOf {
+  using Experiment = PointExperiment;
+  static constexpr const char* kName =
+      kIsChosen<typename Experiment::Environment> ? "ppo_choices" : "ppo";
   static constexpr int kEpochs = 2, kUpdates = kEpochs * Ppo::kMinibatches<Experiment>;
   static constexpr int kSeen = 32;  // observations that the normaliser holds before
   // The defaults; nothing like them, where most rows are clipped and the gradient is bounded; steps
@@ -151,6 +154,57 @@ struct PpoUpdates {
   }
 };
 
+// Of actions that are numbers, and of two choices, of which some are forbidden at times.
+using PpoUpdates = PpoUpdatesOf<PointPpoOf<double>>;
+using ChoicesPpoUpdates = PpoUpdatesOf<TwoChoicesPpoOf<double>>;
+
+struct DqnUpdates {
+  static constexpr const char* kName = "dqn";
+  using Experiment = OneChoiceDqnOf<double>;
+  static constexpr int kUpdates = 6;
+  // The trained network chooses in the next state; the target network does, and terms weigh
+  // otherwise.
+  static constexpr const char* kCases[] = {"double", "plain"};
+
+  static void begin(const std::string& name, Training<Experiment>& training) {
+    auto& h = training.hyperparameters;
+    h.seed = 14;
+    h.steps = 200;
+    h.learning_starts = 100;
+    h.train_freq = 1;
+    h.target_every = 2;
+    h.tau = 0.5f;
+    if (name == "plain") {
+      h.double_dqn = 0;
+      h.gamma = 0.9f;
+      h.tau = 0.1f;
+      h.target_every = 1;
+      h.learning_rate = 0.03f;
+      h.final_rate = 0.25f;
+      h.adam_beta1 = 0.8f;
+      h.adam_beta2 = 0.95f;
+      h.adam_epsilon = 1e-5f;
+    }
+    initialize(Generic{}, training);
+    // As far apart as they ever are.
+    initialize_kaiming(Generic{}, training.learner.critic_target, h.seed, 1);
+  }
+  static Array hyperparameters(const DqnHyperparameters& h) {
+    const auto number = [](std::uint32_t value) { return static_cast<double>(value); };
+    return {h.learning_rate,
+            h.adam_beta1,
+            h.adam_beta2,
+            h.adam_epsilon,
+            h.gamma,
+            h.tau,
+            number(h.target_every),
+            number(h.double_dqn),
+            h.final_rate,
+            number(h.steps),
+            number(h.learning_starts)};
+  }
+};
+
 template <class T>
 Array to_array(const T* values, int count) {
   return Array(values, values + count);
@@ -203,11 +257,10 @@ void run(Updates, training_run::Run<typename Updates::Experiment>& run, const st
 template <class E>
 void see_observations(Training<E>& training, std::vector<typename E::Scalar>& seen) {
   using T = typename E::Scalar;
-  seen.assign(PpoUpdates::kSeen * 3, T(0));
-  fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), PpoUpdates::kSeen * 3, T(-1),
-                  T(1));
-  for (int row = 0; row < PpoUpdates::kSeen; row++)
-    seen[row * 3 + 1] = T(48) + T(6) * seen[row * 3 + 1];
+  constexpr int kDim = E::Environment::kObservationDim, kCount = PpoUpdates::kSeen * kDim;
+  seen.assign(kCount, T(0));
+  fill_uniform<T>(Generic{}, {3, Purpose::shuffle, 1}, seen.data(), kCount, T(-1), T(1));
+  for (int height = 1; height < kCount; height += kDim) seen[height] = T(48) + T(6) * seen[height];
   if (training.hyperparameters.normalise_obs != 0) {
     take_in(training.learner.normaliser, seen.data(), PpoUpdates::kSeen);
   }
@@ -229,25 +282,54 @@ void put_rollout(const Training<E>& training, Put&& put) {
 }
 
 // A rollout, then kUpdates minibatches.
-template <class Put, class AfterUpdate>
-void run(PpoUpdates, training_run::Run<PpoUpdates::Experiment>& run, const std::string& name,
-         Put&& put, AfterUpdate&& after_update) {
+template <class E, class Put, class AfterUpdate>
+void run(PpoUpdatesOf<E>, training_run::Run<E>& run, const std::string& name, Put&& put,
+         AfterUpdate&& after_update) {
+  using Updates = PpoUpdatesOf<E>;
   auto& training = run.training;
-  PpoUpdates::configure(name, training.hyperparameters);
+  Updates::configure(name, training.hyperparameters);
   initialize(Generic{}, training);
   std::vector<double> seen;
   see_observations(training, seen);
-  run.train(Generic{}, PpoUpdates::Experiment::kRolloutSteps);
-  put("hyperparameters", PpoUpdates::hyperparameters(training.hyperparameters));
+  run.train(Generic{}, E::kRolloutSteps);
+  put("hyperparameters", Updates::hyperparameters(training.hyperparameters));
   put("actor", parameters_of(training.learner.actor));
   put("critic", parameters_of(training.learner.critic));
-  put("log_std", to_array(training.learner.log_std.values, 2));
+  if (ppo::kDeviations<E> > 0) {
+    put("log_std", to_array(training.learner.log_std.values, ppo::kDeviations<E>));
+  }
   put("seen", seen);
   put_rollout(training, put);
-  for (int update = 0; update < PpoUpdates::kUpdates; update++) {
+  for (int update = 0; update < Updates::kUpdates; update++) {
     const auto report = run.step(Generic{});
     put(std::to_string(update) + "/row",
         Array(std::begin(training.scratch.row), std::end(training.scratch.row)));
+    after_update(update, report);
+  }
+}
+
+template <class Put, class AfterUpdate>
+void run(DqnUpdates, training_run::Run<DqnUpdates::Experiment>& run, const std::string& name,
+         Put&& put, AfterUpdate&& after_update) {
+  auto& training = run.training;
+  const auto& scratch = training.scratch;
+  DqnUpdates::begin(name, training);
+  run.train(Generic{}, training.hyperparameters.learning_starts);
+  put("hyperparameters", DqnUpdates::hyperparameters(training.hyperparameters));
+  put("critic", parameters_of(training.learner.critic));
+  put("critic_target", parameters_of(training.learner.critic_target));
+  for (int update = 0; update < DqnUpdates::kUpdates; update++) {
+    const auto report = run.step(Generic{});
+    const std::string prefix = std::to_string(update) + "/";
+    Array action;
+    for (int row = 0; row < scratch.kBatch; row++) {
+      action.push_back(scratch.observation_action(row, scratch.kObservation));
+    }
+    put(prefix + "observation", to_array(scratch.observation));
+    put(prefix + "action", action);
+    put(prefix + "next_observation", to_array(scratch.next_observation));
+    put(prefix + "reward", to_array(scratch.reward));
+    put(prefix + "not_terminated", to_array(scratch.not_terminated));
     after_update(update, report);
   }
 }
