@@ -16,10 +16,9 @@ from rltools_host.arguments import (
     optional_text,
     optional_whole_number,
     table,
-    text,
 )
 from rltools_host.build import experiments
-from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, DEFAULT_HIDDEN, MakeEnvironment
+from rltools_host.gymnasium_tasks.task import DEFAULT_HIDDEN, MakeEnvironment
 from rltools_host.runs.task import MOST_ENVIRONMENTS
 from rltools_host.training.from_python import Seeds, as_typed, group_request, place_of, widths
 from rltools_host.training.group import train_group
@@ -130,7 +129,7 @@ def trained(request: TrainingRequest, tensorboard: bool, quiet: bool, seeds: See
 def train_gymnasium(
     make_env: MakeEnvironment | str,
     *,
-    algorithm: str = DEFAULT_ALGORITHM,
+    algorithm: str | None = None,
     hidden: Sequence[int] = DEFAULT_HIDDEN,
     environments: int | None = None,
     seed: int | None = None,
@@ -153,7 +152,8 @@ def train_gymnasium(
     make_env: a function without arguments (a class, too) that makes the environment, or
         Gymnasium's id of it, such as "HalfCheetah-v5". Its observations are a Box, its actions a
         Box, a Discrete or a MultiDiscrete.
-    algorithm: "sac", "td3" or "ppo"; of a Discrete "dqn" or "ppo", of a MultiDiscrete "ppo".
+    algorithm: "sac", "td3" or "ppo"; of a Discrete "dqn" or "ppo", of a MultiDiscrete "ppo". None:
+        "sac" of a Box, else "ppo".
     hidden: widths of the layers between; 64, 64.
     environments: how many are stepped at once; None: 1, with PPO 8.
     name: the environment's name in the policy's image; None: the function's.
@@ -171,7 +171,7 @@ def train_gymnasium(
     task = task_request(
         make_env,
         name=optional_text("name", name),
-        algorithm=text("algorithm", algorithm),
+        algorithm=optional_text("algorithm", algorithm),
         hidden=widths(hidden),
         environments=optional_whole_number("environments", environments, 1, MOST_ENVIRONMENTS),
         episode_steps=optional_whole_number("episode_steps", episode_steps, 1, LARGEST_SEED // 2),

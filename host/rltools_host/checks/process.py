@@ -11,7 +11,7 @@ import sys
 import traceback
 from dataclasses import replace
 
-from rltools_host.checks.findings import CompiledRequest, Examination, Finding, Learning
+from rltools_host.checks.findings import CompiledRequest, Examination, Finding
 from rltools_host.errors import EnvironmentLostError, RltError
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import (
@@ -29,19 +29,19 @@ OWN_FAULT = 70  # EX_SOFTWARE of sysexits.h
 CALLED = {MAKE: "as the environment was made", RESET: "in reset", STEP: "in step"}
 
 
-def examine_task(request: TaskRequest, learning: Learning) -> Examination:
+def examine_task(request: TaskRequest) -> Examination:
     """Its code runs because the user names it here, as in training."""
     request.checked_sizes()
     request = replace(request, source=whole_source(request.source))
     agree(request.source)
     install_what_it_needs(request.source)
-    return examine(request.source, request, learning)
+    return examine(request.source, request)
 
 
-def examine(name: str, request: TaskRequest | CompiledRequest, learning: Learning) -> Examination:
+def examine(name: str, request: TaskRequest | CompiledRequest) -> Examination:
     """What the process found, or that it was lost."""
     try:
-        process = ExaminerProcess(name, request, learning)
+        process = ExaminerProcess(name, request)
     except EnvironmentLostError as error:
         return lost("hangs", str(error).partition(": ")[0], "end every loop in it")
     with process:
@@ -55,10 +55,8 @@ def lost(check: str, what: str, remedy: str) -> Examination:
 class ExaminerProcess(PlayerProcess):
     """Its answer is an examination."""
 
-    def __init__(
-        self, name: str, request: TaskRequest | CompiledRequest, learning: Learning
-    ) -> None:
-        super().__init__(name, PROGRAM, request, learning)
+    def __init__(self, name: str, request: TaskRequest | CompiledRequest) -> None:
+        super().__init__(name, PROGRAM, request)
 
     def __enter__(self) -> ExaminerProcess:
         return self
@@ -83,11 +81,11 @@ def main() -> None:
     """Reads what to examine; writes one line. What environments print goes to the error stream."""
     output = os.dup(1)
     os.dup2(2, 1)
-    _, descriptor, request, learning = pickle.load(sys.stdin.buffer)
+    _, descriptor, request = pickle.load(sys.stdin.buffer)
     state = PlayState.of_descriptor(descriptor)
     os.close(descriptor)
     try:
-        answer = examined(request, learning, state).document()
+        answer = examined(request, state).document()
     except RltError as error:
         answer = {"error": str(error), "kind": type(error).__name__}
     except Exception:
@@ -96,9 +94,7 @@ def main() -> None:
     os.write(output, (json.dumps(answer) + "\n").encode())
 
 
-def examined(
-    request: TaskRequest | CompiledRequest, learning: Learning, state: PlayState
-) -> Examination:
+def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examination:
     if isinstance(request, CompiledRequest):
         from rltools_host.checks import compiled
         from rltools_host.environments.library import library_at
@@ -107,7 +103,7 @@ def examined(
     from rltools_host.checks import task
 
     require_agreement(request.source)  # this process has its own path
-    return task.Examiner(maker_of(request.source), request, learning, state).run()
+    return task.Examiner(maker_of(request.source), request, state).run()
 
 
 if __name__ == "__main__":

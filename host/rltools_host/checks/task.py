@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rltools_host.build.catalogue import algorithms
 from rltools_host.checks import rules, wrappers
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.play import Array, Play, RandomActions
@@ -41,17 +42,16 @@ class Broken(Exception):
 class Examiner:
     """Of the environments that `make` makes."""
 
-    def __init__(
-        self, make: MakeEnvironment, request: TaskRequest, learning: Learning, state: PlayState
-    ) -> None:
+    def __init__(self, make: MakeEnvironment, request: TaskRequest, state: PlayState) -> None:
         self.make = make
-        self.learning = learning
         self.state = state
         self.found = Examination()
         state.call(MAKE)
         self.environment = make_first(make, request.name or request.source)
         state.answered()
         self.task: Task = task_of(request, self.environment)
+        is_normalised = algorithms()[self.task.algorithm].has_rollouts
+        self.learning = Learning(is_normalised=is_normalised, can_scale=is_normalised)
         self.box = self.environment.observation_space
         self.actions = ActionSpace(self.environment.action_space)
         self.names = [channel.name for channel in self.task.actions]
@@ -86,6 +86,7 @@ class Examiner:
             "environment": task.environment,
             "observations": len(task.observations),
             "actions": len(task.actions),
+            "algorithm": task.algorithm,
             "episode_steps": task.episode_steps,
             "step_s": task.step_interval_us * 1e-6,
             "wrappers": [type(each).__name__ for each in wrappers.chain(self.environment)[:-1]],

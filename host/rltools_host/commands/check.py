@@ -9,14 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from rltools_host.build.catalogue import algorithms, listed
+from rltools_host.build.catalogue import listed
 from rltools_host.build.experiments import is_generated, requirements
 from rltools_host.checks.findings import (
     ADVICE,
     FAULT,
     CompiledRequest,
     Examination,
-    Learning,
     number,
 )
 from rltools_host.checks.memory import BoardFit, fits
@@ -26,7 +25,7 @@ from rltools_host.commands.options import Channels, EpisodeSteps, Json, leave, m
 from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.errors import CheckError, UsageError
-from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
+from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
 from rltools_host.ui.output import without_commands
 from rltools_host.ui.table import INDENT, columns, folded, wrapped
 
@@ -38,17 +37,14 @@ def run_experiment(name: str, json_output: bool = False) -> None:
     if is_generated(name):
         raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
     library = experiment_library(name)
-    found = examine(name, CompiledRequest(name, library), Learning())
+    found = examine(name, CompiledRequest(name, library))
     sizes = found.figures.get("bytes")
     finish(name, found, fits(name, sizes) if sizes else [], json_output)
 
 
 def run_task(request: TaskRequest, json_output: bool = False) -> None:
     """Of a task of Gymnasium's."""
-    known = algorithms().get(request.algorithm)
-    is_ppo = known is not None and known.has_rollouts
-    learning = Learning(is_normalised=is_ppo, can_scale=is_ppo)
-    finish(request.source, examine_task(request, learning), [], json_output)
+    finish(request.source, examine_task(request), [], json_output)
 
 
 def finish(name: str, found: Examination, boards: Sequence[BoardFit], json_output: bool) -> None:
@@ -103,6 +99,8 @@ def figure_lines(name: str, figures: Mapping[str, Any], width: int) -> list[str]
     text = f"{figures['environment']}: {observations}, {plural(figures['actions'], 'action')}"
     if steps := figures["episode_steps"]:
         text += f", episodes of {steps:,} steps ({number(steps * figures['step_s'])} s)"
+    if algorithm := figures.get("algorithm"):
+        text += f", learnt by {algorithm}"
     lines = wrapped(text, width)
     if "steps" in figures:
         lines += play_lines(figures, width)
@@ -165,7 +163,7 @@ def command(
         str | None,
         typer.Option(
             metavar="NAME",
-            help=f"For gym:…: what is to learn it, {listed()}. [default: {DEFAULT_ALGORITHM}]",
+            help=f"For gym:…: what is to learn it, {listed()}. [default: sac; ppo of choices]",
         ),
     ] = None,
     episode_steps: EpisodeSteps = None,

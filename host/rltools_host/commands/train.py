@@ -17,7 +17,7 @@ from rltools_host.commands import parameters
 from rltools_host.commands.options import Channels, EpisodeSteps, Jobs, Json
 from rltools_host.errors import RltError, UsageError
 from rltools_host.files import parse_json
-from rltools_host.gymnasium_tasks.task import DEFAULT_ALGORITHM, TaskRequest, is_task
+from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
 from rltools_host.hints import command_line, near_path
 from rltools_host.toolchain import tools
 from rltools_host.training.group_plan import GroupRequest, means_group, parse_seeds
@@ -277,7 +277,7 @@ def command(
     jobs: Jobs = None,
     algorithm: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: {DEFAULT_ALGORITHM}]"),
+        typer.Option(metavar="NAME", help=f"For gym:…: {listed()}. [default: sac; ppo of choices]"),
     ] = None,
     hidden: Annotated[
         str | None,

@@ -10,6 +10,8 @@ from rltools_host.errors import UsageError
 from rltools_host.runs.policy_text import MOST_CHOICES
 from rltools_host.runs.task import MOST_ELEMENTS
 
+# What learns actions of these kinds where nobody says.
+DEFAULT_ALGORITHM = {NUMBERS: "sac", CHOICE: "ppo", CHOICES: "ppo"}
 # The range of an observation that has no bounds: so wide that what lies outside has diverged.
 WIDE = 1e6
 LARGEST_FLOAT32 = 3.4028234663852886e38
@@ -41,17 +43,23 @@ def box(environment: Any, attribute: str, name: str) -> Any:
     return space
 
 
-def action_space(environment: Any, name: str, algorithm: str) -> Any:
-    """The space of actions, which the algorithm must learn."""
+def action_kind(space: Any) -> str:
+    """NUMBERS, one CHOICE or several CHOICES."""
     from gymnasium import spaces
 
-    space = getattr(environment, "action_space", None)
     if isinstance(space, spaces.Discrete):
-        wanted = CHOICE
-    elif isinstance(space, spaces.MultiDiscrete):
-        wanted = CHOICES if space.nvec.size > 1 else CHOICE
-    else:
-        space, wanted = box(environment, "action_space", name), NUMBERS
+        return CHOICE
+    if isinstance(space, spaces.MultiDiscrete):
+        return CHOICES if space.nvec.size > 1 else CHOICE
+    return NUMBERS
+
+
+def action_space(environment: Any, name: str, algorithm: str) -> Any:
+    """The space of actions, which the algorithm must learn."""
+    space = getattr(environment, "action_space", None)
+    wanted = action_kind(space)
+    if wanted == NUMBERS:
+        space = box(environment, "action_space", name)
     learning = [known.name for known in algorithms().values() if wanted in known.actions]
     if algorithm not in learning:
         *others, last = learning

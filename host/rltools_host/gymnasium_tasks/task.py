@@ -16,12 +16,14 @@ from msgspec.structs import asdict
 from msgspec.structs import replace as with_fields
 
 from rltools_host.arguments import whole_number
-from rltools_host.build.catalogue import algorithms
+from rltools_host.build.catalogue import NUMBERS, algorithms
 from rltools_host.build.description import Channel, Shape
 from rltools_host.documents import LARGEST_BOUND, Unfit
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.gymnasium_tasks.spaces import (
+    DEFAULT_ALGORITHM,
     action_bounds,
+    action_kind,
     action_space,
     box,
     choice_counts,
@@ -50,7 +52,6 @@ DEFAULT_STEP_INTERVAL_US = 20_000  # 50 Hz
 DEFAULT_EPISODE_STEPS = 1000
 LONGEST_GIVEN_NAME = 200  # of an environment, which is made shorter
 TABLE_KEYS = ("observations", "actions", "step_interval_us")
-DEFAULT_ALGORITHM = "sac"
 SIZES = ("batch_size", "replay_capacity", "rollout_steps")  # that may be given by their names
 DEFAULT_HIDDEN = (64, 64)
 
@@ -70,7 +71,7 @@ class TaskRequest:
     source: str  # gym:ID, or the name of a Python function
     make_env: MakeEnvironment | None = None  # plays in this process, in place of `source`
     name: str | None = None
-    algorithm: str = DEFAULT_ALGORITHM
+    algorithm: str | None = None
     hidden: tuple[int, ...] = DEFAULT_HIDDEN
     environments: int | None = None
     episode_steps: int | None = None
@@ -78,11 +79,12 @@ class TaskRequest:
     sizes: Mapping[str, int] = field(default_factory=dict)  # of batch_size and so on
 
     def checked_sizes(self) -> Sizes:
-        """Whether they can be compiled."""
-        if self.algorithm not in algorithms():
-            known = near_matches(self.algorithm, algorithms())
-            raise UsageError(f'unknown algorithm "{self.algorithm}": {known}')
-        algorithm = algorithms()[self.algorithm]
+        """Whether they can be compiled; with the algorithm of numbers, where none is asked for."""
+        name = self.algorithm or DEFAULT_ALGORITHM[NUMBERS]
+        if name not in algorithms():
+            known = near_matches(name, algorithms())
+            raise UsageError(f'unknown algorithm "{name}": {known}')
+        algorithm = algorithms()[name]
         if not 1 <= len(self.hidden) <= MOST_LAYERS or not all(
             1 <= n <= WIDEST_LAYER for n in self.hidden
         ):
@@ -114,11 +116,15 @@ def is_task(name: str | None) -> bool:
 
 
 def task_of(request: TaskRequest, environment: Any) -> Task:
-    """The task, from what was asked for and an environment of it; refuses what cannot be learnt."""
+    """The task, from what was asked for and an environment of it; refuses what cannot be learnt.
+    Where no algorithm is asked for, it is the one that learns such actions."""
+    kind = action_kind(getattr(environment, "action_space", None))
+    algorithm = request.algorithm or DEFAULT_ALGORITHM[kind]
+    request = replace(request, algorithm=algorithm)
     sizes = request.checked_sizes()
     name = name_of(request)
     observation_space = box(environment, "observation_space", name)
-    actions = action_space(environment, name, request.algorithm)
+    actions = action_space(environment, name, algorithm)
     metadata = getattr(environment, "metadata", None) or {}
     own_table = metadata.get("channels")  # a number of colours, of some that draw
     table = checked_table(request.channels) or checked_table(
@@ -134,8 +140,8 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     task = Task(
         source=request.source,
         environment=short(name, LONGEST_NAME),
-        experiment=experiment_name(request, sizes, episode_steps, own_episode_steps),
-        algorithm=request.algorithm,
+        experiment=experiment_name(request, algorithm, sizes, episode_steps, own_episode_steps),
+        algorithm=algorithm,
         hidden=tuple(request.hidden),
         sizes=sizes,
         episode_steps=episode_steps,
@@ -185,15 +191,19 @@ def name_of(request: TaskRequest) -> str:
 
 
 def experiment_name(
-    request: TaskRequest, sizes: Sizes, episode_steps: int, own_episode_steps: int
+    request: TaskRequest,
+    algorithm: str,
+    sizes: Sizes,
+    episode_steps: int,
+    own_episode_steps: int,
 ) -> str:
     """For example gym-halfcheetah-v5-sac; with a hash behind it where a size is not the default.
 
     What differs in the task itself keeps its name, and is compiled again.
     """
-    default = sizes_of(algorithms()[request.algorithm].environments)
+    default = sizes_of(algorithms()[algorithm].environments)
     given = [list(request.hidden), asdict(sizes)]
-    tail = f"-{request.algorithm}"
+    tail = f"-{algorithm}"
     if given != [list(DEFAULT_HIDDEN), asdict(default)] or (episode_steps != own_episode_steps):
         text = json.dumps([*given, episode_steps])
         tail += f"-{hashlib.sha256(text.encode()).hexdigest()[:4]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -192,9 +193,18 @@ def environments_of(
         return
     server = open_again(asked, make_env) if isinstance(asked, Task) else open_task(asked)
     with contextlib.closing(server):
+        if isinstance(asked, TaskRequest) and asked.algorithm is None:
+            say_algorithm(server.task)
         if not is_built:
             headers_of(server.task).write()
         yield server
+
+
+def say_algorithm(task: Task) -> None:
+    """Of choices that which was taken, as nobody asked for one."""
+    if any(action.choices for action in task.actions):
+        text = f"{task.environment} has choices as its actions: {task.algorithm} learns them"
+        print(text, file=sys.stderr, flush=True)
 
 
 def task_of_resumed(

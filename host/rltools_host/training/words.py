@@ -198,7 +198,9 @@ def resized(task: Task, settings: Sequence[str]) -> tuple[Task, tuple[str, ...]]
         hidden=hidden,
         sizes=checked,
         episode_steps=checked_steps(episode_steps),
-        experiment=experiment_name(request, checked, episode_steps, task.episode_steps),
+        experiment=experiment_name(
+            request, task.algorithm, checked, episode_steps, task.episode_steps
+        ),
     )
     return sized, tuple(rest)
 

@@ -155,7 +155,7 @@ def test_what_does_not_return_is_a_finding(
 ) -> None:
     monkeypatch.setenv(VARIABLE, fault)
     monkeypatch.setenv(LIMIT_VARIABLE, "1")
-    found = examine("faulty", CompiledRequest("faulty", path), Learning())
+    found = examine("faulty", CompiledRequest("faulty", path))
     assert what in named(found, check).what
     assert found.faults == 1
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gymnasium_points import Point
-from rltools_host.checks.findings import FAULT, Examination, Finding, Learning
+from rltools_host.checks.findings import FAULT, Examination, Finding
 from rltools_host.checks.task import Examiner
 from rltools_host.gymnasium_tasks.environment_server import PlayState
 from rltools_host.gymnasium_tasks.task import TaskRequest
@@ -74,7 +74,7 @@ class Faulty(Point):
 
 def examined(make: Any, **asked: Any) -> Examination:
     request = TaskRequest("gym:Faulty", make, name="Faulty", **asked)
-    return Examiner(make, request, Learning(), PlayState()).run()
+    return Examiner(make, request, PlayState()).run()
 
 
 def of_fault(fault: str, monkeypatch: pytest.MonkeyPatch) -> Examination:

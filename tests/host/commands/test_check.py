@@ -74,7 +74,7 @@ def test_the_exit_code_says_whether_something_is_wrong(
         (["pendulm-td3"], UnknownNameError, 'unknown experiment "pendulm-td3": did you mean'),
         (["gym:none.py:X"], UsageError, "none.py: gym:FILE.py:NAME names a class"),
         (["gym:NoSuch-v0"], UnknownNameError, 'gymnasium has no environment "NoSuch-v0"'),
-        (["gym:CartPole-v1"], UsageError, "Discrete"),
+        (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
         (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
         (["gym:Pendulum-v1", "--algorithm", "x"], UsageError, 'unknown algorithm "x"'),
     ],
@@ -166,3 +166,11 @@ def test_memory_is_about_what_is_linked(
         for memory in memory_usage(load_board(board), program):
             linked = memory["used_bytes"] / memory["bytes"]
             assert linked <= computed[memory["name"]] <= linked + 0.03
+
+
+def test_what_is_to_learn_a_task_is_said(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert short.is_dir()
+    assert cli.run(["check", "gym:CartPole-v1"]) == 0
+    (line, *_) = capsys.readouterr().out.splitlines()
+    assert line.startswith("CartPole-v1: 4 observations, 1 action, episodes of 500 steps")
+    assert line.endswith(", learnt by ppo")

@@ -270,7 +270,7 @@ def test_what_group_json_must_say_of_a_task(
     [
         ("gym:NoSuchTask-v0 --seeds 0-1", 'gymnasium has no environment "NoSuchTask-v0"'),
         (
-            "gym:CartPole-v1 --seeds 0-1",
+            "gym:CartPole-v1 --algorithm sac --seeds 0-1",
             "CartPole-v1 has a Discrete as its action space, which sac",
         ),
         ("gym: --seeds 0-1", "gym: names no task"),

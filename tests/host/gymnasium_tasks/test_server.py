@@ -128,7 +128,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Pendulm-v1", Unknown, "did you mean Pendulum-v1"),
         ("no_such_module:Task-v0", Unknown, 'no Python module "no_such_module"'),
         ("json:Task-v0", Unknown, 'no environment "Task-v0" of module json'),
-        ("CartPole-v1", Usage, "CartPole-v1 has a Discrete as its action space"),
+        ("Taxi-v4", Usage, "Taxi-v4 has a Discrete as its observation space"),
     ],
 )
 def test_what_cannot_be_played_is_one_sentence(

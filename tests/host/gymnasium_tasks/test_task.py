@@ -51,13 +51,16 @@ def test_channels_are_those_of_the_spaces() -> None:
 
 
 def test_choices_have_the_names_of_the_table_or_their_numbers() -> None:
-    def actions(space: Any, algorithm: str = "ppo", table: Any = None) -> list[tuple[Any, ...]]:
+    def actions(
+        space: Any, algorithm: str | None = None, table: Any = None
+    ) -> list[tuple[Any, ...]]:
         channels = {} if table is None else {"actions": table}
         found = task(spaces(BOX, space), algorithm=algorithm, channels=channels)
         assert found.has_channels == (table is not None)
         assert Task(**{key: getattr(found, key) for key in found.__struct_fields__}) == found
         return [(c.name, c.choices, c.minimum, c.maximum) for c in found.actions]
 
+    assert actions(Discrete(3)) == actions(Discrete(3), "ppo")
     assert actions(Discrete(3), "dqn") == [("action_0", ("0", "1", "2"), 0, 2)]
     assert actions(Discrete(2, start=-1)) == [("action_0", ("-1", "0"), 0, 1)]
     both = actions(MultiDiscrete([[3], [2]]))
@@ -65,6 +68,17 @@ def test_choices_have_the_names_of_the_table_or_their_numbers() -> None:
     table = [{"name": "gear", "choices": ["low", "middle", "high"]}, "horn"]
     named = actions(MultiDiscrete([3, 2]), table=table)
     assert named == [("gear", ("low", "middle", "high"), 0, 2), ("horn", ("0", "1"), 0, 1)]
+
+
+def test_the_algorithm_is_one_that_learns_the_actions() -> None:
+    assert task().algorithm == "sac"
+    one, several = task(spaces(BOX, Discrete(3))), task(spaces(BOX, MultiDiscrete([3, 2])))
+    assert one.algorithm == several.algorithm == "ppo"
+    assert one.experiment == "gym-servo-v0-ppo"
+    assert one.sizes == task(spaces(BOX, Discrete(3)), algorithm="ppo").sizes
+    assert task(spaces(BOX, MultiDiscrete([3])), algorithm="dqn").algorithm == "dqn"
+    with pytest.raises(UsageError, match="batch_size=7 does not divide the 2048 rows of a rollout"):
+        task(spaces(BOX, Discrete(3)), sizes={"batch_size": 7})
 
 
 @pytest.mark.parametrize(
@@ -181,8 +195,6 @@ UNBOUNDED = Box(-INFINITE, INFINITE, (1,))
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        (spaces(BOX, Discrete(3)), "Discrete as its action space.*choose the algorithm dqn or ppo"),
-        (spaces(BOX, MultiDiscrete([3, 2])), "MultiDiscrete as its.*choose the algorithm ppo$"),
         (spaces(BOX, MultiBinary(3)), "has a MultiBinary as its action space"),
         (spaces(Dict({"a": BOX}), BOX), "has a Dict as its observation space.*FlattenObservation"),
         (spaces(Tuple([BOX]), BOX), "has a Tuple as its observation space"),

@@ -19,6 +19,7 @@ from rltools_host.errors import (
     UnknownNameError,
     UsageError,
 )
+from rltools_host.gymnasium_tasks.task import TaskRequest
 from rltools_host.runs.folder import RunFolder
 from rltools_host.training.board import open_board
 from rltools_host.training.hyperparameters import (
@@ -28,7 +29,13 @@ from rltools_host.training.hyperparameters import (
     parse_value,
     shortest,
 )
-from rltools_host.training.plan import DEFAULT_BOARD, Plan, board_of, report_interval
+from rltools_host.training.plan import (
+    DEFAULT_BOARD,
+    Plan,
+    board_of,
+    environments_of,
+    report_interval,
+)
 from training_bench import DIALECT, EXPERIMENT, Bench, saved_checkpoint
 from training_calls import train_here
 
@@ -224,3 +231,17 @@ def test_a_run_that_is_short_is_evaluated_on_its_way(
     rows = RunFolder.open(tmp_path / "run").read_metrics()
     evaluations = [row["step"] for row in rows if row["kind"] == "evaluation"]
     assert evaluations[-1] == document["step"] == steps
+
+
+def test_the_algorithm_of_choices_is_said_where_nobody_asked_for_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken = "has choices as its actions: ppo learns them\n"
+    for task, said in (
+        (TaskRequest("gym:CartPole-v1"), f"CartPole-v1 {taken}"),
+        (TaskRequest("gym:CartPole-v1", algorithm="dqn"), ""),
+        (TaskRequest("gym:Pendulum-v1"), ""),
+    ):
+        with environments_of(task, is_built=True) as server:
+            assert server is not None
+        assert capsys.readouterr().err == said
