@@ -38,8 +38,15 @@ EXAMPLE = TREE.root / "examples" / "fit" / "flight.csv"
 # -- what was simulated is found -------------------------------------------------------------------
 
 
+# Of every day: one with lags alike, one whose logs show little, one with drag.
+EVERY_DAY = ("learning-to-fly", "raptor", "with-drag")
+
+
 @pytest.mark.parametrize("commands", ["thrust", "speed"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in EVERY_DAY else pytest.param(name, marks=pytest.mark.all) for name in NAMES],
+)
 def test_what_was_simulated_is_found(name: str, commands: str) -> None:
     drone = DRONES[name]
     values, truth = fitted(flown(name, commands)), truth_of(drone)
@@ -121,6 +128,7 @@ def test_a_log_without_yaw_says_so(name: str) -> None:
     )
 
 
+@pytest.mark.all
 def test_true_values_are_within_the_intervals() -> None:
     """Those of all flights above; of other flights in test_intervals.py."""
     found = [

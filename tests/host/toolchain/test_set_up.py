@@ -28,8 +28,12 @@ MAIN = TREE.root / "host/rltools_host/__main__.py"
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
+    return new_tree(tmp_path)
+
+
+def new_tree(folder: Path) -> Path:
     """A copy of the launcher and the host tools, without packages to install; prints "started"."""
-    tree = copy_of_tree(tmp_path / "tree", "rlt", "host")
+    tree = copy_of_tree(folder / "tree", "rlt", "host")
     (tree / "host/requirements/default.txt").write_text("# nothing\n")
     (tree / "host/rltools_host/__main__.py").write_text(
         "import site; site.main(); import pip, rltools_host; print('started')\n"
@@ -37,11 +41,11 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def start(tree: Path, *words: str) -> subprocess.Popen[str]:
+def start(tree: Path, *words: str, python: str = sys.executable) -> subprocess.Popen[str]:
     """The launcher, in a process group of its own, as a terminal starts it."""
     return subprocess.Popen(
         [tree / "rlt", *words],
-        env={**os.environ, "RLT_PYTHON": sys.executable},
+        env={**os.environ, "RLT_PYTHON": python},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -191,16 +195,27 @@ def main():
 """
 
 
-@pytest.fixture
-def needy_tree(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With the true entry point, and set up."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    (tree / "host/requirements/default.txt").write_text(add_wheel(tmp_path, "tiny"))
+@pytest.fixture(scope="module")
+def tree_set_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the true entry point, and set up; the package lies beside it."""
+    folder = tmp_path_factory.mktemp("needy")
+    tree = new_tree(folder)
+    (tree / "host/requirements/default.txt").write_text(add_wheel(folder, "tiny"))
     shutil.copy(MAIN, tree / "host/rltools_host/__main__.py")
     (tree / "host/rltools_host/cli.py").write_text(NEEDY_CLI)
-    assert ended(tree, "0") == (0, "started 0\n", "Setting up .venv\n" + INSTALLING)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PIP_NO_INDEX", "1")
+        patch.setenv("PIP_FIND_LINKS", str(folder))
+        assert ended(tree, "0") == (0, "started 0\n", "Setting up .venv\n" + INSTALLING)
     return tree
+
+
+@pytest.fixture
+def needy_tree(tree_set_up: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tree_set_up.parent))
+    return Path(shutil.copytree(tree_set_up, tmp_path / "tree", symlinks=True))
 
 
 INSTALLING = f"Installing Python packages: {tools.GROUPS['default']}{group_note('default')}\n"
@@ -213,16 +228,32 @@ def ended(tree: Path, *words: str) -> tuple[int, str, str]:
     return process.returncode, stdout, stderr
 
 
+# For the Python that sets up: it says that it was called to.
+STAND_IN = """\
+#!/bin/sh
+case "$*" in
+  *set_up.py*) echo set-up; exit 5 ;;
+  *_base_executable*) echo "$0" ;;
+esac
+"""
+
+
 def test_environment_that_is_damaged_is_set_up_again(needy_tree: Path) -> None:
     """Its stamps are right: it was damaged after it had been set up."""
     python = needy_tree / ".venv/bin/python"
-    for content in ("#!/nowhere/a-loader\n", "no program", None):
+    stand_in = needy_tree / "stand-in"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    for content in ("#!/nowhere/a-loader\n", "no program"):
         python.unlink()
-        if content is not None:
-            python.write_text(content)
-            python.chmod(0o755)
-        expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
-        assert ended(needy_tree, "7") == expected
+        python.write_text(content)
+        python.chmod(0o755)
+        begun = start(needy_tree, "7", python=str(stand_in))
+        assert begun.communicate(timeout=120)[0].endswith("set-up\n")
+        assert begun.returncode == 5
+    python.unlink()
+    expected = (7, "started 7\n", "Setting up .venv again, as it is damaged\n" + INSTALLING)
+    assert ended(needy_tree, "7") == expected
 
     (packages,) = needy_tree.glob(".venv/lib/*/site-packages")
     shutil.rmtree(packages)
