@@ -34,7 +34,12 @@ STANDARD_HEADERS = {
     *("algorithm", "array", "cfloat", "cinttypes", "climits", "cmath", "cstddef", "cstdint"),
     *("cstring", "limits", "tuple", "type_traits", "utility"),
 }
-INSTRUCTION_SET_HEADERS = {"immintrin.h", "arm_neon.h", "arm_acle.h"}  # in kernels only
+INSTRUCTION_SET_HEADERS = {
+    "immintrin.h",
+    "arm_neon.h",
+    "arm_acle.h",
+    "wasm_simd128.h",
+}  # in kernels only
 BLAS_HEADER = "cblas.h"  # in kernels/blas only
 THREAD_HEADERS = {"atomic", "pthread.h", "sched.h", "unistd.h"}  # in kernels/threads only
 # MuJoCo's tasks: nothing else includes its header, and of the library's and the firmware's files

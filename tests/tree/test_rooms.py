@@ -44,6 +44,7 @@ ORDER = (
     "vehicles",
     "bench",
     "report",
+    "web",
     "commands",
     "cli",
     "__main__",

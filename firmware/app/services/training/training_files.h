@@ -4,8 +4,7 @@
 #pragma once
 
 #include "app/services/file_message.h"
-#include "app/services/training/checkpoint.h"
-#include "app/services/training/state_bytes.h"
+#include "app/services/training/checkpoint_state.h"
 #include "rltools/rl/policy_of_training.h"
 
 namespace rlt {
@@ -153,7 +152,8 @@ class TrainingFiles {
     upload_ = Upload::none;
     if (upload == Upload::refused) return;  // it was said when it happened
     const bool whole = finished && upload == Upload::state;
-    const CheckpointReason reason = whole ? check_state() : CheckpointReason::incomplete;
+    const CheckpointReason reason =
+        whole ? check_state(training_, incoming_) : CheckpointReason::incomplete;
     if (reason == CheckpointReason::accepted) return owner_.upload_restored();
     owner_.upload_refused(reason);
   }
@@ -189,18 +189,6 @@ class TrainingFiles {
     if (offset >= kCheckpointHeaderBytes) return 0;
     const std::uint32_t left = kCheckpointHeaderBytes - offset;
     return count < left ? count : left;
-  }
-
-  CheckpointReason check_state() {
-    std::uint8_t sha256[Sha256::kDigestBytes];
-    hash_state(training_, sha256);
-    if (__builtin_memcmp(sha256, incoming_.sha256, sizeof(sha256)) != 0) {
-      return CheckpointReason::wrong_sha256;
-    }
-    if (steps_done(training_) != incoming_.step) return CheckpointReason::wrong_step;
-    if (!state_is_consistent(training_)) return CheckpointReason::inconsistent;
-    if (!state_is_finite(training_)) return CheckpointReason::not_finite;
-    return CheckpointReason::accepted;
   }
 
   Owner& owner_;

@@ -13,7 +13,8 @@ struct Generic {};
 // M33).
 struct CortexM : Generic {};
 
-// The instruction set's vectors on a laptop or workstation: AVX-512, AVX2 with FMA, or NEON.
+// The instruction set's vectors on a laptop or workstation: AVX-512, AVX2 with FMA, or NEON; or
+// those of WebAssembly.
 struct HostSimd : Generic {};
 
 // The same machine's BLAS for the products of large layers, HostSimd's kernels for everything else.

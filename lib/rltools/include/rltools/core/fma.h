@@ -1,5 +1,6 @@
 // Fused multiply-add of binary32 on integers, for processors without one: the exact product, the
 // exact sum, one rounding to nearest with ties to even (IEEE 754-2019, 5.4.1), on words of 32 bits.
+// Where binary64 is in hardware, that computes most of them.
 //
 // C libraries do not offer it there: picolibc's fmaf multiplies and adds, newlib's for Arm without
 // a floating-point unit rounds twice. Equal to the processor's for every argument but for the
@@ -159,6 +160,31 @@ constexpr inline std::uint32_t fma_bits(std::uint32_t a, std::uint32_t b, std::u
 // The same for every argument as the instruction of a processor that has one.
 [[gnu::noinline]] inline float exact_fma(float a, float b, float c) {
   return from_bits(fma_bits(to_bits(a), to_bits(b), to_bits(c)));
+}
+
+// ---- On binary64 --------------------------------------------------------------------------------
+
+// Of a sum in binary64 that may not be rounded to binary32 as it is: the low 29 digits of one in
+// the middle between two floats, and the high word of 2^-126.
+inline constexpr std::uint32_t kLowDigits = 0x1fffffffu;
+inline constexpr std::uint32_t kMiddle = 0x10000000u;
+inline constexpr std::uint32_t kFirstNormalHigh = 0x38100000u;
+
+// fma(a, b, c) for a device that has binary64 and no fused multiply-add. In binary64 the product is
+// exact. The sum, rounded to 53 digits, lies on the same side of the middle between two floats as
+// the exact one, so that rounding it again gives the same float. Integers settle what is in the
+// very middle, where the digits that are lost may decide, and what lies below the normal numbers,
+// where middles are elsewhere.
+inline float fma_by_binary64(float a, float b, float c) {
+  const double product = static_cast<double>(a) * static_cast<double>(b);
+  const double sum = product + static_cast<double>(c);
+  std::uint64_t bits;
+  __builtin_memcpy(&bits, &sum, sizeof bits);
+  const std::uint32_t low = static_cast<std::uint32_t>(bits) & kLowDigits;
+  const std::uint32_t high = static_cast<std::uint32_t>(bits >> 32) & ~kSignBit;
+  const bool is_nan = high > 0x7ff00000u;
+  if (low == kMiddle || high - 1u < kFirstNormalHigh - 1u || is_nan) return exact_fma(a, b, c);
+  return static_cast<float>(sum);
 }
 
 }  // namespace math

@@ -33,10 +33,20 @@ namespace rlt {
 namespace math {
 
 // Whether an instruction computes fmaf: GCC says so on every processor, Clang names instruction
-// sets. (Without one the C library's fmaf may multiply and add, or round twice.)
+// sets. (Without one the C library's fmaf may multiply and add, or round twice.) That of
+// WebAssembly's relaxed SIMD rounds once where the engine has it of the processor, and twice where
+// not: a program of such a module asks core/self_test.h before it relies on any bit.
 inline constexpr bool kHasFastFma =
 #if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || \
-    defined(__aarch64__) || defined(__riscv_flen)
+    defined(__aarch64__) || defined(__riscv_flen) || defined(__wasm_relaxed_simd__)
+    true;
+#else
+    false;
+#endif
+
+// Whether binary64 is in hardware where that is not.
+inline constexpr bool kHasBinary64 =
+#if defined(__wasm__)
     true;
 #else
     false;
@@ -56,8 +66,15 @@ inline constexpr double kSmallestNormal<double> = 0x1p-1022;
 // -------------------------------------------------------
 
 inline float fma(float a, float b, float c) {
+#if defined(__wasm_relaxed_simd__)
+  typedef float Vector __attribute__((vector_size(16)));
+  const Vector x = {a, a, a, a}, y = {b, b, b, b}, z = {c, c, c, c};
+  return __builtin_wasm_relaxed_madd_f32x4(x, y, z)[0];
+#else
   if constexpr (kHasFastFma) return __builtin_fmaf(a, b, c);
+  if constexpr (kHasBinary64) return fma_by_binary64(a, b, c);
   return exact_fma(a, b, c);
+#endif
 }
 inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 

@@ -1,6 +1,7 @@
 // The widest float vector with fused multiply-add that the compiler was told this machine has: 16
-// lanes (AVX-512), 8 (AVX2 with FMA), 4 (NEON); kLanes is 1 where there is none, and the kernels
-// then use plain register tiles. RLT_VECTOR_BITS, where it is defined, is an upper bound.
+// lanes (AVX-512), 8 (AVX2 with FMA), 4 (NEON; WebAssembly's SIMD, fused or exact); kLanes is 1
+// where there is none, and the kernels then use plain register tiles. RLT_VECTOR_BITS, where it is
+// defined, is an upper bound.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,11 @@
 #elif defined(__ARM_NEON) && defined(__aarch64__) && RLT_VECTOR_BITS >= 128
 #define RLT_VECTORS_NEON
 #include <arm_neon.h>
+#elif defined(__wasm_simd128__) && RLT_VECTOR_BITS >= 128
+#define RLT_VECTORS_WASM
+#include <wasm_simd128.h>
+
+#include "rltools/core/fma.h"
 #endif
 
 namespace rlt::kernels {
@@ -56,6 +62,50 @@ inline void store(float* p, Vector v) { vst1q_f32(p, v); }
 inline Vector broadcast(float x) { return vdupq_n_f32(x); }
 inline Vector add(Vector a, Vector b) { return vaddq_f32(a, b); }
 inline Vector multiply_add(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
+#elif defined(RLT_VECTORS_WASM)
+constexpr int kLanes = 4;
+constexpr int kTileRows = 5, kTileVectors = 2;  // for engines on processors with 16 registers
+using Vector = v128_t;
+inline Vector load(const float* p) { return wasm_v128_load(p); }
+inline void store(float* p, Vector v) { wasm_v128_store(p, v); }
+inline Vector broadcast(float x) { return wasm_f32x4_splat(x); }
+inline Vector add(Vector a, Vector b) { return wasm_f32x4_add(a, b); }
+#if defined(__wasm_relaxed_simd__)
+inline Vector multiply_add(Vector a, Vector b, Vector c) {
+  return wasm_f32x4_relaxed_madd(a, b, c);
+}
+#else
+[[gnu::noinline]] inline Vector multiply_add_on_integers(Vector a, Vector b, Vector c) {
+  float x[4], y[4], z[4];
+  store(x, a), store(y, b), store(z, c);
+  for (int lane = 0; lane < 4; lane++) z[lane] = math::exact_fma(x[lane], y[lane], z[lane]);
+  return load(z);
+}
+inline Vector upper_half(Vector x) { return wasm_i64x2_shuffle(x, x, 1, 1); }
+inline Vector multiply_add_lower(Vector a, Vector b, Vector c) {
+  return wasm_f64x2_add(
+      wasm_f64x2_mul(wasm_f64x2_promote_low_f32x4(a), wasm_f64x2_promote_low_f32x4(b)),
+      wasm_f64x2_promote_low_f32x4(c));
+}
+// As math::fma_by_binary64().
+inline Vector multiply_add(Vector a, Vector b, Vector c) {
+  const Vector low = multiply_add_lower(a, b, c);
+  const Vector high = multiply_add_lower(upper_half(a), upper_half(b), upper_half(c));
+  // Of the low and the high word of a sum.
+  constexpr std::uint32_t kDigits = math::kLowDigits, kMagnitude = ~math::kSignBit;
+  constexpr std::uint32_t kSubnormalCount = math::kFirstNormalHigh - 1u;
+  const Vector mask = wasm_u32x4_const(kDigits, kMagnitude, kDigits, kMagnitude);
+  const Vector first = wasm_u32x4_const(math::kMiddle, 1u, math::kMiddle, 1u);
+  const Vector count = wasm_u32x4_const(1u, kSubnormalCount, 1u, kSubnormalCount);
+  const Vector least = wasm_u32x4_min(wasm_i32x4_sub(wasm_v128_and(low, mask), first),
+                                      wasm_i32x4_sub(wasm_v128_and(high, mask), first));
+  if (__builtin_expect(wasm_v128_any_true(wasm_u32x4_lt(least, count)), 0)) {
+    return multiply_add_on_integers(a, b, c);
+  }
+  return wasm_i64x2_shuffle(wasm_f32x4_demote_f64x2_zero(low), wasm_f32x4_demote_f64x2_zero(high),
+                            0, 2);
+}
+#endif
 #else
 constexpr int kLanes = 1;
 constexpr int kTileRows = 4, kTileVectors = 4;
@@ -118,6 +168,8 @@ inline Vector relu(Vector x) {
   const Vector zero = vdupq_n_f32(0.0f);
   return vbslq_f32(vcleq_f32(x, zero), zero, x);
 }
+#elif defined(RLT_VECTORS_WASM)
+inline Vector relu(Vector x) { return wasm_v128_andnot(x, wasm_f32x4_le(x, broadcast(0.0f))); }
 #else
 inline Vector relu(Vector x) { return x <= 0.0f ? 0.0f : x; }
 #endif
@@ -135,6 +187,10 @@ inline Vector relu_gradient(Vector y, Vector gradient) {
 inline Vector relu_gradient(Vector y, Vector gradient) {
   const Vector zero = vdupq_n_f32(0.0f);
   return vbslq_f32(vcgtq_f32(y, zero), gradient, zero);
+}
+#elif defined(RLT_VECTORS_WASM)
+inline Vector relu_gradient(Vector y, Vector gradient) {
+  return wasm_v128_and(gradient, wasm_f32x4_gt(y, broadcast(0.0f)));
 }
 #else
 inline Vector relu_gradient(Vector y, Vector gradient) { return y > 0.0f ? gradient : 0.0f; }
@@ -189,6 +245,17 @@ inline std::uint32_t nonzero_lanes(Vector x) {
 }
 inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
   return vaddq_u32(sum, vbicq_u32(addend, vceqzq_f32(x)));
+}
+#elif defined(RLT_VECTORS_WASM)
+using Mask = v128_t;
+inline Mask lanes_of(std::int32_t bits) { return wasm_i32x4_splat(bits); }
+inline void store_lanes(std::uint32_t* p, Mask mask) { wasm_v128_store(p, mask); }
+inline Mask twice(Mask mask) { return wasm_i32x4_add(mask, mask); }
+inline Vector bits_of_either(Vector a, Vector b) { return wasm_v128_or(a, b); }
+inline Vector nonzero(Vector x) { return wasm_f32x4_ne(x, broadcast(0.0f)); }
+inline std::uint32_t nonzero_lanes(Vector x) { return wasm_i32x4_bitmask(nonzero(x)); }
+inline Mask add_where_nonzero(Mask sum, Mask addend, Vector x) {
+  return wasm_i32x4_add(sum, wasm_v128_and(nonzero(x), addend));
 }
 #else
 using Mask = std::uint32_t;
@@ -252,6 +319,8 @@ inline Vector interleave(Vector a, Vector b) {
   return _mm256_permute2f128_ps(low, high, Upper ? 0x31 : 0x20);
 #elif defined(RLT_VECTORS_NEON)
   return Upper ? vzip2q_f32(a, b) : vzip1q_f32(a, b);
+#elif defined(RLT_VECTORS_WASM)
+  return Upper ? wasm_i32x4_shuffle(a, b, 2, 6, 3, 7) : wasm_i32x4_shuffle(a, b, 0, 4, 1, 5);
 #else
   return Upper ? b : a;
 #endif

@@ -1,0 +1,287 @@
+// An experiment as a module of WebAssembly that imports nothing: a page or a program calls these
+// functions to train it step by step, and to run a policy image in its environment. Numbers are
+// passed as they are; arrays and texts by their address in the module's memory, all of it static.
+// What the numbers mean (hyperparameters, metrics, channels), the experiment's description says
+// (docs/protocol.md, "Experiment description"), in the order of these indices.
+#include "app/services/training/checkpoint_state.h"
+#include "app/train/trained_experiment.h"
+#include "rltools/core/self_test.h"
+#include "rltools/policy/runtime.h"
+#include "rltools/rl/evaluation.h"
+#include "rltools/rl/policy_of_training.h"
+
+#define RLT_EXPORT(Name) extern "C" [[clang::export_name(#Name)]]
+
+namespace {
+
+using Experiment = rlt::program::Experiment;
+using Environment = Experiment::Environment;
+using Hyperparameters = rlt::RunHyperparameters<Experiment>;
+using Metrics = Experiment::Algorithm::Metrics;
+const rlt::RLT_DEVICE device{};
+
+rlt::Learner<Experiment> learner;
+rlt::Replay<Experiment> replay;
+rlt::Scratch<Experiment> scratch;
+rlt::Training<Experiment> training{{}, learner, replay, scratch};
+rlt::MetricMeans<Metrics> metrics;
+
+}  // namespace
+
+// ---- Arithmetic ---------------------------------------------------------------------------------
+
+// 0 where this module computes the bits of every other device here, which it must before anything
+// else is asked of it; else what differs.
+RLT_EXPORT(arithmetic_fault) int arithmetic_fault() {
+  return static_cast<int>(rlt::find_arithmetic_fault());
+}
+RLT_EXPORT(arithmetic_fault_text) const char* arithmetic_fault_text(int fault) {
+  return rlt::arithmetic_fault_text(static_cast<rlt::ArithmeticFault>(fault));
+}
+
+// ---- Training -----------------------------------------------------------------------------------
+
+RLT_EXPORT(fingerprint) std::uint32_t fingerprint() { return rlt::fingerprint(training); }
+
+// The four bytes of a hyperparameter; setting one says whether it lies within its bounds.
+RLT_EXPORT(get_hyperparameter) std::uint32_t get_hyperparameter(int index) {
+  return training.hyperparameters.get_bits(index);
+}
+RLT_EXPORT(set_hyperparameter) bool set_hyperparameter(int index, std::uint32_t bits) {
+  return training.hyperparameters.set_bits(index, bits);
+}
+
+// From the hyperparameters: no step done.
+RLT_EXPORT(begin_training) void begin_training() {
+  initialize(device, training);
+  metrics.clear();
+}
+
+namespace {
+enum class Progress : int { training, evaluation_due, finished, not_finite };
+}
+
+// At most `calls` pieces of work: a step of every environment, or a part of the updates. It ends
+// sooner where an evaluation falls due, as a board has it (training_service.h), and with the run,
+// whose last policy is evaluated too.
+RLT_EXPORT(train) Progress train(std::uint32_t calls) {
+  for (; calls > 0 && !finished(training); calls--) {
+    const std::uint32_t before = steps_done(training);
+    const auto report = train_step(device, training);
+    metrics.add(report.metrics);
+    if (!report.finite) return Progress::not_finite;
+    const std::uint32_t interval = training.hyperparameters.eval_every;
+    const std::uint32_t step = steps_done(training);
+    if (step < training.hyperparameters.steps && step / interval != before / interval) {
+      return networks_are_finite(training) ? Progress::evaluation_due : Progress::not_finite;
+    }
+  }
+  if (!finished(training)) return Progress::training;
+  return networks_are_finite(training) && state_is_finite(training) ? Progress::finished
+                                                                    : Progress::not_finite;
+}
+
+RLT_EXPORT(steps_done) std::uint32_t steps_done() { return rlt::steps_done(training); }
+RLT_EXPORT(updates_done) std::uint32_t updates_done() { return learner.progress.updates; }
+RLT_EXPORT(episodes_done) std::uint32_t episodes_done() {
+  return episodes_ended(learner.environments);
+}
+// Of a training episode; NaN before the first has ended.
+RLT_EXPORT(last_return) float last_return() { return learner.progress.last_return; }
+
+// A metric's mean since the last call of clear_metrics(); NaN where no step computed it.
+RLT_EXPORT(metric) float metric(int index) { return metrics.get(index); }
+RLT_EXPORT(clear_metrics) void clear_metrics() { metrics.clear(); }
+
+// ---- Evaluation ---------------------------------------------------------------------------------
+
+namespace {
+rlt::Evaluation<Experiment> evaluation;
+}
+
+RLT_EXPORT(begin_evaluation) void begin_evaluation() {
+  begin_evaluation(device, training, evaluation);
+}
+// At most so many steps; false once all episodes have ended.
+RLT_EXPORT(evaluate) bool evaluate(std::uint32_t steps) {
+  for (; steps > 0; steps--) {
+    if (!evaluate_step(device, training, evaluation)) return false;
+  }
+  return true;
+}
+RLT_EXPORT(evaluation_mean) float evaluation_mean() { return evaluation_report(evaluation).mean; }
+RLT_EXPORT(evaluation_std) float evaluation_std() { return evaluation_report(evaluation).std; }
+
+// ---- The state and its checkpoint ---------------------------------------------------------------
+
+namespace {
+rlt::CheckpointHeader checkpoint;
+alignas(16) std::uint8_t transfer[1 << 16];
+}  // namespace
+
+RLT_EXPORT(state_bytes) std::uint32_t state_bytes() { return rlt::state_bytes(training); }
+
+// The header of /checkpoint.rltc (docs/protocol.md, "Checkpoint"): state_header() makes that of the
+// present state. For a checkpoint from elsewhere the header is written here, then the state by
+// write_state(), then checkpoint_reason() says whether it is whole and of this experiment; where it
+// is not, 0, the module's state is that of no run.
+RLT_EXPORT(checkpoint_header) rlt::CheckpointHeader* checkpoint_header() { return &checkpoint; }
+RLT_EXPORT(state_header) void state_header() {
+  std::uint8_t sha256[rlt::Sha256::kDigestBytes];
+  hash_state(training, sha256);
+  checkpoint = rlt::make_checkpoint_header(fingerprint(), state_bytes(), steps_done(), sha256);
+}
+RLT_EXPORT(header_reason) int header_reason() {
+  return static_cast<int>(rlt::check_header(checkpoint, fingerprint(), state_bytes()));
+}
+RLT_EXPORT(checkpoint_reason) int checkpoint_reason() {
+  metrics.clear();
+  return static_cast<int>(check_state(training, checkpoint));
+}
+RLT_EXPORT(checkpoint_reason_text) const char* checkpoint_reason_text(int reason) {
+  return rlt::checkpoint_reason_text(static_cast<rlt::CheckpointReason>(reason));
+}
+
+// Bytes of the state, [offset, offset + count), from and to transfer_buffer(), at most
+// transfer_bytes() at a time.
+RLT_EXPORT(transfer_buffer) std::uint8_t* transfer_buffer() { return transfer; }
+RLT_EXPORT(transfer_bytes) std::uint32_t transfer_bytes() { return sizeof(transfer); }
+RLT_EXPORT(read_state) void read_state(std::uint32_t offset, std::uint32_t count) {
+  rlt::read_state(training, offset, transfer, count);
+}
+RLT_EXPORT(write_state) void write_state(std::uint32_t offset, std::uint32_t count) {
+  rlt::write_state(training, offset, transfer, count);
+}
+
+// ---- Policies -----------------------------------------------------------------------------------
+
+namespace {
+
+// Where a policy image lies: that of the training state, or one from elsewhere.
+constexpr std::uint32_t kOwnImageBytes = rlt::kPolicyImageBytes<Experiment>;
+constexpr std::uint32_t kImageBytes = kOwnImageBytes < (1u << 20) ? 1u << 20 : kOwnImageBytes;
+alignas(16) std::uint8_t image[kImageBytes];
+
+// What episodes are played with: a copy, so that `image` may change meanwhile.
+alignas(16) std::uint8_t played_image[kImageBytes];
+rlt::PolicyView played;
+bool has_policy = false;
+alignas(16) float policy_scratch[1 << 14];
+
+}  // namespace
+
+RLT_EXPORT(image_buffer) std::uint8_t* image_buffer() { return image; }
+RLT_EXPORT(image_capacity) std::uint32_t image_capacity() { return sizeof(image); }
+
+// Writes the image of the training state's policy to image_buffer(), and returns its size.
+RLT_EXPORT(write_policy) std::uint32_t write_policy() {
+  state_header();
+  auto& own = *reinterpret_cast<std::uint8_t(*)[kOwnImageBytes]>(image);
+  build_policy_image(device, training, checkpoint.sha256, own);
+  return kOwnImageBytes;
+}
+
+// Takes the image of `count` bytes in image_buffer() to play episodes with, after all checks of a
+// board (docs/policy_image.md); 0 or the reason. Where it is refused there is no policy.
+RLT_EXPORT(open_policy) int open_policy(std::uint32_t count) {
+  has_policy = false;
+  if (count > kImageBytes) return static_cast<int>(rlt::PolicyReason::too_large);
+  __builtin_memcpy(played_image, image, count);
+  rlt::PolicyVerdict verdict = rlt::parse_policy(played_image, count, played);
+  if (verdict.accepted()) {
+    verdict = rlt::check_contract(played, rlt::policy_contract<Environment>());
+  }
+  if (verdict.accepted()) {
+    constexpr std::size_t kFloats = sizeof(policy_scratch) / sizeof(float);
+    verdict = rlt::check_examples(rlt::Generic{}, played, policy_scratch, kFloats);
+  }
+  has_policy = verdict.accepted();
+  return static_cast<int>(verdict.reason);
+}
+RLT_EXPORT(policy_reason_text) const char* policy_reason_text(int reason) {
+  return rlt::policy_reason_text(static_cast<rlt::PolicyReason>(reason));
+}
+
+// ---- Episodes -----------------------------------------------------------------------------------
+
+namespace {
+
+// The episode that is played, by the settings of the hyperparameters: one of an evaluation with
+// this seed.
+struct Episode {
+  Environment environment;
+  Environment::Parameters parameters;
+  Environment::State state;
+  std::uint32_t seed, number, step;
+  float total;
+  float observation[rlt::kCriticObservationDim<Environment>];  // the policy's come first
+  float action[Environment::kActionDim];                       // in the channels' units
+} episode;
+
+rlt::RandomStream random_of(rlt::Purpose purpose) {
+  return {episode.seed, purpose, episode.step, episode.number};
+}
+
+void observe_episode() {
+  observe(rlt::Generic{}, episode.environment, episode.parameters, episode.state,
+          episode.observation, random_of(rlt::Purpose::evaluation_observation));
+}
+
+// The network's action, as training takes it: what is no choice in [-1, 1].
+void act(float (&action)[Environment::kActionDim]) {
+  float output[rlt::kOutputDim<Environment>];
+  policy_forward(rlt::Generic{}, played, episode.observation, output, policy_scratch);
+  rlt::take_outputs<Environment>(episode.observation, output, action);
+}
+
+}  // namespace
+
+RLT_EXPORT(begin_episode) void begin_episode(std::uint32_t seed, std::uint32_t number) {
+  episode = {};
+  episode.environment = environment_of(training);
+  episode.seed = seed;
+  episode.number = number;
+  draw_parameters(rlt::Generic{}, episode.environment, episode.parameters,
+                  {seed, rlt::Purpose::evaluation_parameters, number});
+  reset(rlt::Generic{}, episode.environment, episode.parameters, episode.state,
+        rlt::RandomStream{seed, rlt::Purpose::evaluation_reset, number});
+  observe_episode();
+}
+
+namespace {
+enum class Played : int { goes_on, ended, no_policy, not_finite };
+}
+
+// One step by the policy. `push` replaces its first action, from -1 to 1 between the bounds of that
+// channel; NaN replaces nothing.
+RLT_EXPORT(step_episode) Played step_episode(float push) {
+  if (!has_policy) return Played::no_policy;
+  float action[Environment::kActionDim];
+  act(action);
+  if (push == push) {
+    push = rlt::math::clamp(push, -1.0f, 1.0f);
+    const rlt::Channel& channel = Environment::kActions[0];
+    action[0] = rlt::kIsChosen<Environment>
+                    ? rlt::math::floor((push + 1.0f) * 0.5f * channel.maximum + 0.5f)
+                    : push;
+  }
+  if (!rlt::all_finite(action, Environment::kActionDim)) return Played::not_finite;
+  for (int i = 0; i < Environment::kActionDim; i++) {
+    const rlt::Channel& channel = Environment::kActions[i];
+    episode.action[i] = rlt::kIsChosen<Environment>
+                            ? action[i]
+                            : rlt::physical_action(action[i], channel.minimum, channel.maximum);
+  }
+  const auto result = step(rlt::Generic{}, episode.environment, episode.parameters, episode.state,
+                           action, random_of(rlt::Purpose::evaluation_step));
+  episode.total += result.reward;
+  episode.step++;
+  const bool ended = result.terminated || result.truncated || result.lost ||
+                     episode.step >= Experiment::kEpisodeSteps;
+  observe_episode();
+  return ended ? Played::ended : Played::goes_on;
+}
+RLT_EXPORT(episode_observation) const float* episode_observation() { return episode.observation; }
+RLT_EXPORT(episode_action) const float* episode_action() { return episode.action; }
+RLT_EXPORT(episode_step) std::uint32_t episode_step() { return episode.step; }
+RLT_EXPORT(episode_return) float episode_return() { return episode.total; }

@@ -1,0 +1,1 @@
+"""The page that trains in a browser."""

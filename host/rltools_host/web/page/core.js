@@ -1,0 +1,145 @@
+// The core in WebAssembly (firmware/web/module.cpp): which of its two modules this engine gets, and
+// a class over its functions.
+
+// A module that has one function, f(a, b, c) = the first lane of f32x4.relaxed_madd(a, b, c).
+const RELAXED_MADD = new Uint8Array([
+  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // magic, version
+  1, 8, 1, 0x60, 3, 0x7d, 0x7d, 0x7d, 1, 0x7d, // (f32, f32, f32) -> f32
+  3, 2, 1, 0, 7, 5, 1, 1, 0x66, 0, 0, // function 0, exported as "f"
+  10, 22, 1, 20, 0, // its body
+  0x20, 0, 0xfd, 0x13, 0x20, 1, 0xfd, 0x13, 0x20, 2, 0xfd, 0x13, // the splat arguments
+  0xfd, 0x85, 2, 0xfd, 0x1f, 0, 0x0b, // relaxed_madd, lane 0, end
+]);
+
+/** Whether this engine, on this processor, fuses relaxed SIMD's multiply-add: (1 + 2^-12)^2 -
+ * (1 + 2^-11) is then 2^-24, and 0 where the product is rounded first. */
+export async function fusesMultiplyAdd() {
+  if (!WebAssembly.validate(RELAXED_MADD)) return false;
+  const { instance } = await WebAssembly.instantiate(RELAXED_MADD);
+  return instance.exports.f(1 + 2 ** -12, 1 + 2 ** -12, -(1 + 2 ** -11)) === 2 ** -24;
+}
+
+/** The compiled module for this engine: {module, kind}. read(kind) gives the bytes of "lanes" or
+ * "exact". A module whose arithmetic is not exact is not taken; that of neither is an Error. */
+export async function chooseModule(read) {
+  const kinds = (await fusesMultiplyAdd()) ? ["lanes", "exact"] : ["exact"];
+  let fault = "";
+  for (const kind of kinds) {
+    const module = await WebAssembly.compile(await read(kind));
+    fault = new Core(module).arithmeticFault();
+    if (!fault) return { module, kind };
+  }
+  throw new Error(`This browser cannot compute the bits of the other devices: ${fault}.`);
+}
+
+export const TRAINING = 0, EVALUATION_DUE = 1, FINISHED = 2, NOT_FINITE = 3; // of train()
+export const GOES_ON = 0, ENDED = 1; // of stepEpisode()
+const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
+
+/** A file was refused; the message says why. */
+export class Refused extends Error {}
+
+/** One training run, and one episode that a policy plays. */
+export class Core {
+  constructor(module) {
+    this.exports = new WebAssembly.Instance(module, {}).exports;
+  }
+
+  arithmeticFault() {
+    const fault = this.exports.arithmetic_fault();
+    return fault ? this.#text(this.exports.arithmetic_fault_text(fault)) : "";
+  }
+
+  /** Of the hyperparameter with this index in the description; false where it is out of bounds. */
+  setHyperparameter(index, type, value) {
+    const bits = new DataView(new ArrayBuffer(4));
+    if (type === "U32") bits.setUint32(0, value);
+    else bits.setFloat32(0, value);
+    return Boolean(this.exports.set_hyperparameter(index, bits.getUint32(0)));
+  }
+
+  /** A whole evaluation: {mean, std} of the returns. */
+  evaluate() {
+    this.exports.begin_evaluation();
+    while (this.exports.evaluate(1000)) continue;
+    return { mean: this.exports.evaluation_mean(), std: this.exports.evaluation_std() };
+  }
+
+  /** SHA-256 of the training state, as every device states it. */
+  stateHash() {
+    this.exports.state_header();
+    const digest = this.#bytes(this.exports.checkpoint_header() + SHA256_AT, SHA256_BYTES);
+    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  }
+
+  /** /checkpoint.rltc of the present state (docs/protocol.md). */
+  checkpoint() {
+    this.exports.state_header();
+    const file = new Uint8Array(HEADER_BYTES + this.exports.state_bytes());
+    file.set(this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES));
+    this.#pieces(file, (offset, piece) => {
+      this.exports.read_state(offset, piece.length);
+      piece.set(this.#bytes(this.exports.transfer_buffer(), piece.length));
+    });
+    return file;
+  }
+
+  /** Takes a checkpoint's state. Where that is Refused, this run is spoilt: ask a Core that nobody
+   * needs. */
+  restore(file) {
+    const bytes = this.exports.state_bytes();
+    this.#refuse(file.length < HEADER_BYTES ? 6 : 0);
+    this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES).set(file.subarray(0, HEADER_BYTES));
+    this.#refuse(this.exports.header_reason());
+    if (file.length !== HEADER_BYTES + bytes) this.#refuse(6);
+    this.#pieces(file, (offset, piece) => {
+      this.#bytes(this.exports.transfer_buffer(), piece.length).set(piece);
+      this.exports.write_state(offset, piece.length);
+    });
+    this.#refuse(this.exports.checkpoint_reason());
+  }
+
+  /** The policy image of the present state. */
+  policy() {
+    const count = this.exports.write_policy();
+    return this.#bytes(this.exports.image_buffer(), count).slice();
+  }
+
+  /** The policy image that episodes are played with. */
+  openPolicy(image) {
+    const fits = image.length <= this.exports.image_capacity();
+    if (fits) this.#bytes(this.exports.image_buffer(), image.length).set(image);
+    const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
+    if (reason) throw new Refused(this.#text(this.exports.policy_reason_text(reason)));
+  }
+
+  observation(count) {
+    return this.#floats(this.exports.episode_observation(), count);
+  }
+  action(count) {
+    return this.#floats(this.exports.episode_action(), count);
+  }
+
+  #refuse(reason) {
+    if (reason) throw new Refused(this.#text(this.exports.checkpoint_reason_text(reason)));
+  }
+
+  // The state's bytes in `file`, in pieces as large as the module transfers them.
+  #pieces(file, transfer) {
+    const most = this.exports.transfer_bytes();
+    for (let offset = HEADER_BYTES; offset < file.length; offset += most) {
+      transfer(offset - HEADER_BYTES, file.subarray(offset, offset + most));
+    }
+  }
+
+  #bytes(address, count) {
+    return new Uint8Array(this.exports.memory.buffer, address, count);
+  }
+  #floats(address, count) {
+    return new Float32Array(this.exports.memory.buffer, address, count);
+  }
+  #text(address) {
+    const bytes = new Uint8Array(this.exports.memory.buffer, address);
+    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  }
+}

@@ -1,0 +1,119 @@
+"""The core in WebAssembly: the bits of this machine, by fused multiply-add and exactly."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from programs import output_of
+from rltools_host.build.experiments import build_description
+from rltools_host.build.web_module import (
+    COMPILER_GROUP,
+    KINDS,
+    build_modules,
+    module_path,
+    require_web,
+)
+from rltools_host.errors import UsageError
+from rltools_host.toolchain import tools
+from rltools_host.tree import TREE
+
+HERE = TREE.root / "tests" / "host" / "web"
+CORE = TREE.root / "host" / "rltools_host" / "web" / "page" / "core.js"
+RELAXED = "--experimental-wasm-relaxed-simd"  # of node 20; later ones need no flag
+
+
+@pytest.fixture(autouse=True)
+def node(request: pytest.FixtureRequest) -> None:
+    """What is needed; Zig's compiler is fetched for `rlt test --all`."""
+    if missing := tools.missing_names(("node",)):
+        pytest.skip(f"not installed (rlt doctor): {missing[0]}")
+    if request.node.get_closest_marker("all"):
+        tools.ensure_group(COMPILER_GROUP)
+    if not tools.group_is_installed(COMPILER_GROUP):
+        pytest.skip(f"not installed (rlt doctor): Python: {COMPILER_GROUP}")
+
+
+def train(experiment: str, steps: int, *flags: str) -> dict[str, Any]:
+    build_modules([experiment])
+    modules = [module_path(experiment, kind) for kind in ("lanes", "exact")]
+    line = output_of("node", *flags, HERE / "train_in_node.mjs", CORE, *modules, steps)
+    document: dict[str, Any] = json.loads(line)
+    return document
+
+
+def trained_here(experiment: str, steps: int, tmp_path: Path) -> str:
+    """The hash of the state that this machine's own program reaches."""
+    words = ("train", experiment, "--board", "host", "--steps", str(steps))
+    output = output_of(TREE.root / "rlt", *words, "--out", tmp_path / experiment)
+    found = re.search(r"state ([0-9a-f]{64}) verified", output)
+    assert found, output
+    return found[1]
+
+
+def fuses() -> bool:
+    """Whether node fuses here, so that there is a second way."""
+    script = f"import({str(CORE)!r}).then(async c => console.log(await c.fusesMultiplyAdd()))"
+    return output_of("node", RELAXED, "-e", script).strip() == "true"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_hundred_steps_of_td3_end_in_the_bits_of_every_board(kind: str) -> None:
+    """The exact module is what node takes where it does not know relaxed SIMD."""
+    if kind == "lanes" and not fuses():
+        pytest.skip("node does not fuse relaxed SIMD's multiply-add on this processor")
+    found = train("pendulum-td3", 300, *([RELAXED] if kind == "lanes" else ["--no-" + RELAXED[2:]]))
+    assert found["kind"] == kind
+    assert found["finished"]
+    assert found["hash"] == "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
+    assert found["returns"] == [pytest.approx(-1578.6, abs=0.05)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vectors_multiply_add_is_fused(kind: str, tmp_path: Path) -> None:
+    """Also where binary64 does not settle it: in the middle between two floats, below the normal
+    numbers."""
+    if kind == "lanes" and not fuses():
+        pytest.skip("node does not fuse relaxed SIMD's multiply-add on this processor")
+    module = tmp_path / "multiply_add.wasm"
+    output_of(
+        *(TREE.toolchains / "zig-c++", "-target", "wasm32-freestanding", *KINDS[kind]),
+        *build_description()["flags"],
+        *("-nostdlib", "-isystem", TREE.root / "lib" / "freestanding", f"-I{TREE.include}"),
+        *("-Wl,--no-entry", HERE / "multiply_add.cpp", "-o", module),
+    )
+    script = f"""
+        const bytes = require("fs").readFileSync({str(module)!r});
+        WebAssembly.instantiate(bytes).then(({{ instance }}) =>
+          console.log(instance.exports.differences()));"""
+    assert output_of("node", RELAXED, "-e", script).strip() == "0"
+
+
+@pytest.mark.all
+@pytest.mark.parametrize(
+    ("experiment", "steps"), [("pendulum-sac", 300), ("pendulum-ppo", 2048), ("cartpole-dqn", 300)]
+)
+def test_other_algorithms_end_in_this_machines_bits(
+    experiment: str, steps: int, tmp_path: Path
+) -> None:
+    expected = trained_here(experiment, steps, tmp_path)
+    for flags in ([RELAXED], ["--no-" + RELAXED[2:]]):
+        found = train(experiment, steps, *flags)
+        assert (found["finished"], found["hash"]) == (True, expected), found["kind"]
+
+
+@pytest.mark.all
+def test_the_whole_run_of_td3() -> None:
+    found = train("pendulum-td3", 10000, RELAXED)
+    assert found["hash"].startswith("cb477b641fdc")
+    assert len(found["returns"]) == 10
+    assert found["returns"][-1] == pytest.approx(-225.7, abs=0.05)
+
+
+def test_what_a_browser_has_not_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^ant-ppo needs mujoco, which WebAssembly has not"):
+        require_web("ant-ppo")
