@@ -153,6 +153,15 @@ RLT_EXPORT(write_state) void write_state(std::uint32_t offset, std::uint32_t cou
   rlt::write_state(training, offset, transfer, count);
 }
 
+// The SHA-256 of the first `count` bytes of transfer_buffer(): its 32 bytes.
+RLT_EXPORT(sha256_of_transfer) const std::uint8_t* sha256_of_transfer(std::uint32_t count) {
+  static std::uint8_t digest[rlt::Sha256::kDigestBytes];
+  rlt::Sha256 hash;
+  hash.update(transfer, count);
+  hash.finish(digest);
+  return digest;
+}
+
 // ---- Policies -----------------------------------------------------------------------------------
 
 namespace {

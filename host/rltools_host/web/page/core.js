@@ -68,8 +68,14 @@ export class Core {
   /** SHA-256 of the training state, as every device states it. */
   stateHash() {
     this.exports.state_header();
-    const digest = this.#bytes(this.exports.checkpoint_header() + SHA256_AT, SHA256_BYTES);
-    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return this.#hexadecimal(this.exports.checkpoint_header() + SHA256_AT);
+  }
+
+  /** SHA-256 of some bytes, which the module transfers at once. */
+  sha256(bytes) {
+    if (bytes.length > this.exports.transfer_bytes()) throw new Refused("its header is too long");
+    this.#bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
+    return this.#hexadecimal(this.exports.sha256_of_transfer(bytes.length));
   }
 
   /** /checkpoint.rltc of the present state (docs/protocol.md). */
@@ -134,6 +140,10 @@ export class Core {
 
   #bytes(address, count) {
     return new Uint8Array(this.exports.memory.buffer, address, count);
+  }
+  #hexadecimal(address) {
+    const digest = this.#bytes(address, SHA256_BYTES);
+    return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
   }
   #floats(address, count) {
     return new Float32Array(this.exports.memory.buffer, address, count);
