@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError, near_matches
-from rltools_host.foreign.arrays import Array
 from rltools_host.foreign.network import Clip, Dense, Normalise, Stage
+from rltools_host.foreign.pickles import Array
 from rltools_host.policies.contract import Contract
 
 DEGREES = 180 / math.pi

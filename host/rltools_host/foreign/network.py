@@ -14,8 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from rltools_host.foreign.arrays import Array
-from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.pickles import Array, UnreadableError
 
 WIDEST = 4096  # of a layer
 MOST_LAYERS = 32

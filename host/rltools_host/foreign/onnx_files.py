@@ -1,4 +1,5 @@
-"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages.
+"""Models of ONNX: a chain of dense layers, activations, scaling and clipping, as stages; and
+descriptions of LEAPP (Isaac Lab's export), YAML that names a model of ONNX beside it.
 
 The package onnx decodes the file, and onnxruntime computes what was understood of it, so that the
 proof has the model's own actions.
@@ -6,16 +7,18 @@ proof has the model's own actions.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rltools_host.documents import shown
-from rltools_host.foreign.arrays import Array
 from rltools_host.foreign.network import (
     WIDEST,
     Activate,
@@ -24,8 +27,9 @@ from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
+    stage_width,
 )
-from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.pickles import Array, UnreadableError
 from rltools_host.policies.frameworks import runtime_session
 from rltools_host.toolchain import tools
 
@@ -259,7 +263,7 @@ def width_of(chain: Chain, first: int) -> int:
         if isinstance(part, Dense):
             return part.bias.size
         if isinstance(part, Normalise | Clip):
-            return (part.mean if isinstance(part, Normalise) else part.low).size
+            return stage_width(part)
     return first
 
 
@@ -325,3 +329,51 @@ def _attributes(node: Any) -> dict[str, Any]:
     from onnx import helper
 
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}
+
+
+# -- LEAPP's descriptions --------------------------------------------------------------------------
+
+MOST_DESCRIPTION_BYTES = 1_000_000
+DESCRIPTIONS = (".yaml", ".yml")
+MODEL_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}\.onnx")  # beside the description
+
+
+def described_policy(content: bytes, path: Path, read: Callable[[Path], bytes]) -> ForeignPolicy:
+    """The one model of the description; read: gives the content of the model's file."""
+    tools.ensure_group(GROUP)
+    import yaml
+
+    if len(content) > MOST_DESCRIPTION_BYTES:
+        raise UnreadableError(f"it is a description of more than {MOST_DESCRIPTION_BYTES:,} bytes")
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError, AttributeError):
+        raise UnreadableError("it is no YAML") from None
+    models = table(table(document, "description").get("models"), "models")
+    if len(models) != 1:
+        raise UnreadableError(
+            f"it describes a pipeline of {len(models)} models: one model from observations to "
+            "actions is taken"
+        )
+    model = table(next(iter(models.values())), "model")
+    pipeline = document.get("pipeline")
+    if isinstance(pipeline, dict) and pipeline.get("feedback_flow"):
+        raise UnreadableError("its model takes back what it gave before, which is not taken")
+    parameters = table(model.get("parameters"), "parameters")
+    if parameters.get("backend") != "onnx":
+        raise UnreadableError('its model is none of ONNX: export it with export_with="onnx"')
+    name = parameters.get("model_path")
+    if not isinstance(name, str) or not MODEL_NAME.fullmatch(name):
+        raise UnreadableError(f"its model {shown(name)} is no file of ONNX beside it")
+    described = read(path.with_name(name))
+    stated = parameters.get("sha256sum")
+    if stated is not None and stated != hashlib.sha256(described).hexdigest():
+        raise UnreadableError(f"{shown(name)} is another file than the description was made with")
+    policy = policy_in(described)
+    return replace(policy, library="LEAPP")
+
+
+def table(value: Any, what: str) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise UnreadableError(f"it is no description of LEAPP, its {what} is no table")
+    return value

@@ -13,9 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 MOST_PICKLE_BYTES = 64_000_000
 MOST_OPCODES = 2_000_000
 LARGEST_KEY = 2**31  # of whole numbers, whose hashes then differ
+Array = NDArray[np.float64]
+KINDS = {"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"}
+MOST_DIMENSIONS = 8
 
 
 class UnreadableError(Exception):
@@ -187,3 +193,64 @@ def read_pickle(data: bytes) -> Any:
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError, MemoryError):
         raise UnreadableError("a pickle in it is damaged") from None
     raise UnreadableError("a pickle in it has no end")
+
+
+# -- arrays of NumPy in them, as arrays of double precision ----------------------------------------
+
+
+def array_of(value: Any) -> Array | None:
+    """The numbers of an array or a scalar; None for what is none. No value is changed."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return np.asarray(_finite_double(value))
+    if not isinstance(value, Made) or not value.name.startswith("numpy."):
+        return None
+    function = value.name.rpartition(".")[2]
+    try:
+        if function == "_reconstruct":
+            _, shape, dtype, is_fortran, content = value.state
+            return _numbers(content, dtype, shape, bool(is_fortran))
+        if function == "scalar":
+            return _numbers(value.arguments[1], value.arguments[0], (), False)
+        if function == "_frombuffer":
+            content, dtype, shape, order = value.arguments
+            return _numbers(content, dtype, shape, order == "F")
+    except (TypeError, ValueError, AttributeError, IndexError):
+        raise UnreadableError("an array of NumPy's in it contradicts itself") from None
+    return None
+
+
+def _finite_double(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of many digits
+        raise UnreadableError("a number in it is too large") from None
+
+
+def _numbers(content: Any, dtype: Any, shape: Any, is_fortran: bool) -> Array:
+    kind = dtype.arguments[0] if dtype.name.endswith("dtype") else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UnreadableError("an array of NumPy's in it is not of numbers")
+    order = dtype.state[1] if isinstance(dtype.state, tuple) else "<"
+    data = _bytes(content)
+    numbers = np.frombuffer(data, np.dtype((">" if order == ">" else "<") + kind))
+    count = 1
+    for size in shape if len(shape) <= MOST_DIMENSIONS else [-1]:
+        if type(size) is not int or not 0 <= size <= numbers.size:
+            raise UnreadableError("an array of NumPy's in it has another size than its shape")
+        count *= size
+    if numbers.size != count:
+        raise UnreadableError("an array of NumPy's in it has another size than its shape")
+    return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
+
+
+def _bytes(content: Any) -> bytes:
+    """Bytes since protocol 3; before, text in Latin-1; or a `bytearray` of such."""
+    if isinstance(content, Made) and content.name == "_codecs.encode":
+        return str(content.arguments[0]).encode("latin-1")
+    if isinstance(content, Made) and content.name.endswith(".bytearray"):
+        return _bytes(content.arguments[0])
+    if not isinstance(content, bytes | bytearray):
+        raise UnreadableError("an array of NumPy's in it has no bytes")
+    return bytes(content)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rltools_host.build.ranges import ranges_of
 from rltools_host.errors import BoardMismatchError, DamagedFileError, UsageError, VerificationError
-from rltools_host.foreign.arrays import Array
 from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
@@ -21,6 +20,7 @@ from rltools_host.foreign.network import (
     run_in_single,
     trimmed,
 )
+from rltools_host.foreign.pickles import Array
 from rltools_host.foreign.place import Place
 from rltools_host.foreign.reading import arrays_in_npz
 from rltools_host.hints import near_path

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import math
 from pathlib import Path
 
 import numpy as np
 
 from rltools_host.errors import DamagedFileError, UnknownNameError
 from rltools_host.files import read_limited
-from rltools_host.foreign import leapp, onnx_files, sbx, stable_baselines3, state_dicts
-from rltools_host.foreign.archives import Archive
-from rltools_host.foreign.arrays import Array, npy_array
+from rltools_host.foreign import onnx_files, stable_baselines3, state_dicts
 from rltools_host.foreign.network import ForeignPolicy, Stage, check_stages
-from rltools_host.foreign.pickles import UnreadableError
-from rltools_host.foreign.safetensors_files import is_safetensors, read_safetensors
+from rltools_host.foreign.pickles import MOST_DIMENSIONS, Array, UnreadableError
 from rltools_host.foreign.state_dicts import Given
-from rltools_host.foreign.torch_files import OLD_FORMAT, data_pickle, read_torch
+from rltools_host.foreign.tensor_files import (
+    OLD_FORMAT,
+    Archive,
+    data_pickle,
+    is_safetensors,
+    read_safetensors,
+    read_torch,
+)
 
 MOST_BYTES = 512_000_000
 NO_PATH = Path()
@@ -55,15 +61,15 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
             return state_dicts.policy_in(read_torch(archive), given)
-        if sbx.is_archive(archive):
-            return sbx.policy_in(archive, given)
+        if stable_baselines3.is_sbx_archive(archive):
+            return stable_baselines3.sbx_policy_in(archive, given)
         raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")
     if is_safetensors(content):
         tensors, _ = read_safetensors(content)
         return state_dicts.policy_in(tensors, given)
-    if path.suffix in leapp.SUFFIXES:
+    if path.suffix in onnx_files.DESCRIPTIONS:
         given.nothing("description of LEAPP")
-        return leapp.policy_in(content, path, content_of)
+        return onnx_files.described_policy(content, path, content_of)
     if path.suffix == ".onnx":
         given.nothing("model of ONNX")
         return onnx_files.policy_in(content)
@@ -92,3 +98,19 @@ def arrays_in_npz(path: Path) -> dict[str, Array]:
         return {name.removesuffix(".npy"): npy_array(archive.read(name)) for name in names}
     except UnreadableError as error:
         raise DamagedFileError(f"{path} cannot be read: {error}") from None
+
+
+def npy_array(data: bytes) -> Array:
+    """The numbers of a file of NumPy's; UnreadableError where it has others, or is damaged."""
+    file = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise UnreadableError("an array in it is not in NumPy's format 1.0")
+        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        if dtype.kind not in "fiub" or len(shape) > MOST_DIMENSIONS:
+            raise UnreadableError("an array in it is not of numbers")
+        numbers = np.frombuffer(data, dtype, math.prod(shape), file.tell())
+        return numbers.reshape(shape, order="F" if is_fortran else "C").astype(np.float64)
+    except (ValueError, TypeError, OverflowError, SyntaxError, EOFError):
+        raise UnreadableError("an array of NumPy's in it is damaged") from None

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from rltools_host.documents import shown
-from rltools_host.foreign.arrays import Array
 from rltools_host.foreign.network import (
     VALUES,
     Activate,
@@ -25,7 +24,7 @@ from rltools_host.foreign.network import (
     Normalise,
     Stage,
 )
-from rltools_host.foreign.pickles import UnreadableError
+from rltools_host.foreign.pickles import Array, UnreadableError
 
 NUMBER = re.compile(r"(\d+)")
 LAYER = re.compile(r"(.*)\.weight")

@@ -21,7 +21,7 @@ import pytest
 
 from foreign_files import FOLDER
 from rltools_host.errors import RltError
-from rltools_host.foreign import archives, pickles, state_dicts, torch_files
+from rltools_host.foreign import pickles, state_dicts, tensor_files
 from rltools_host.foreign.network import ForeignPolicy
 from rltools_host.foreign.onnx_files import GROUP
 from rltools_host.foreign.pickles import UnreadableError, read_pickle
@@ -294,7 +294,7 @@ HARMFUL = {
     "many dimensions": torch_file(tensor((1,) * 40, (1,) * 40)),
     "no storage": zipped(("a/data.pkl", tensor((2, 2), (2, 1)))),
     "TorchScript": zipped(("a/data.pkl", b"."), ("a/constants.pkl", b"."), ("a/code/x.py", b"")),
-    "old PyTorch": torch_files.OLD_FORMAT + bytes(100),
+    "old PyTorch": tensor_files.OLD_FORMAT + bytes(100),
     "huge header": struct.pack("<Q", 10**7) + b"{" + bytes(10),
     "header of lists": struct.pack("<Q", 2000) + b"{" + b"[" * 1999,
     "overlapping": safetensors(
@@ -329,12 +329,12 @@ def test_a_tensor_of_the_test_is_read() -> None:
 
 
 def test_an_archive_that_grows_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_ENTRY_BYTES", 100_000)
+    monkeypatch.setattr(tensor_files, "MOST_ENTRY_BYTES", 100_000)
     bomb = zipped(("a/data.pkl", bytes(10_000_000)))
     assert len(bomb) < 20_000
     with pytest.raises(UnreadableError, match="unpacks to more than is read"):
         policy_in(bomb, SAID)
-    many = zipped(*((f"a/{i}", b"") for i in range(archives.MOST_ENTRIES + 1)))
+    many = zipped(*((f"a/{i}", b"") for i in range(tensor_files.MOST_ENTRIES + 1)))
     with pytest.raises(UnreadableError, match="more than 10,000 entries"):
         policy_in(many, SAID)
 
