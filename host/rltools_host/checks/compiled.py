@@ -5,7 +5,7 @@ its State is all of it. Many copies are stepped at once, and the same ones again
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,11 @@ LEFT_BEHIND = 3.0  # what is in a state before it is reset
 SEED = 7
 
 
-def examine(library: Library, state: PlayState) -> Examination:
-    """An experiment's environment, with what learns it there."""
+def examine(library: Library, given: Mapping[str, float], state: PlayState) -> Examination:
+    """An experiment's environment, with what learns it there; `given`: hyperparameters with other
+    values than its own."""
     values = {entry["name"]: entry["default"] for entry in library.experiment["hyperparameters"]}
+    values |= given
     learning = Learning(
         gamma=values["gamma"],
         steps=int(values["steps"]),
@@ -39,7 +41,9 @@ def examine(library: Library, state: PlayState) -> Examination:
         is_normalised=bool(values.get("normalise_obs", 0)),
         can_scale="reward_scale" in values,
     )
-    found = Examiner(library, learning, state).run()
+    names = {setting.name for setting in library.settings}
+    settings = {name: value for name, value in given.items() if name in names}
+    found = Examiner(library, learning, state, settings).run()
     found.figures |= {
         "environment": library.name,
         "observations": len(library.observations),
@@ -55,8 +59,15 @@ def examine(library: Library, state: PlayState) -> Examination:
 class Examiner:
     """Of one library; `state` tells the waiting side what is called."""
 
-    def __init__(self, library: Library, learning: Learning, state: PlayState) -> None:
+    def __init__(
+        self,
+        library: Library,
+        learning: Learning,
+        state: PlayState,
+        settings: Mapping[str, float] | None = None,
+    ) -> None:
         self.library = library
+        self.settings = settings
         self.learning = learning
         self.state = state
         self.found = Examination()
@@ -82,7 +93,11 @@ class Examiner:
     def batch(self, count: int = COUNT) -> Batch:
         """Whose episodes are as long as in training, one after the other."""
         return Batch(
-            self.library, count, episode_steps=self.library.episode_steps, autoreset=SAME_STEP
+            self.library,
+            count,
+            episode_steps=self.library.episode_steps,
+            autoreset=SAME_STEP,
+            settings=self.settings,
         )
 
     def called(self, what: int, function: Callable[[], Any]) -> None:

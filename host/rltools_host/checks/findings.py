@@ -23,10 +23,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class CompiledRequest:
-    """What is to be examined: the library of an experiment's environment."""
+    """What is to be examined: the library of an experiment's environment; `values` are those of
+    hyperparameters, among them the environment's settings, that are not the experiment's."""
 
     name: str
     library: Path
+    values: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

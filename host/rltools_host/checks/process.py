@@ -99,7 +99,7 @@ def examined(request: TaskRequest | CompiledRequest, state: PlayState) -> Examin
         from rltools_host.checks import compiled
         from rltools_host.environments.library import library_at
 
-        return compiled.examine(library_at(request.library), state)
+        return compiled.examine(library_at(request.library), request.values, state)
     from rltools_host.checks import task
 
     require_agreement(request.source)  # this process has its own path

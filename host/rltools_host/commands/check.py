@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from rltools_host.build.catalogue import listed
-from rltools_host.build.experiments import is_generated, requirements
+from rltools_host.build.experiments import describe, is_generated, requirements
 from rltools_host.checks.findings import (
     ADVICE,
     FAULT,
@@ -26,18 +26,19 @@ from rltools_host.commands.train import task_request
 from rltools_host.environments.library import experiment_library
 from rltools_host.errors import CheckError, UsageError
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task
+from rltools_host.training.hyperparameters import given_values
 from rltools_host.ui.output import without_commands
 from rltools_host.ui.table import INDENT, columns, folded, wrapped
 
 LABEL = 10  # columns
 
 
-def run_experiment(name: str, json_output: bool = False) -> None:
+def run_experiment(name: str, settings: Sequence[str] = (), json_output: bool = False) -> None:
     """Of an experiment: also which boards have the memory to train it."""
     if is_generated(name):
         raise UsageError(f"{name} was written for a task of Gymnasium's: check that, gym:ID")
-    library = experiment_library(name)
-    found = examine(name, CompiledRequest(name, library))
+    values = given_values(describe(name), None, None, settings) if settings else {}
+    found = examine(name, CompiledRequest(name, experiment_library(name), values))
     sizes = found.figures.get("bytes")
     finish(name, found, fits(name, sizes) if sizes else [], json_output)
 
@@ -143,7 +144,7 @@ def board_rows(found: Examination, boards: Sequence[BoardFit]) -> list[tuple[str
 
 
 EXAMPLE = "check gym:Pendulum-v1"
-EXPERIMENT = mode("of an experiment", "name", "json_output")
+EXPERIMENT = mode("of an experiment", "name", "settings", "json_output")
 TASK = mode("with gym:ID", "name", "algorithm", "episode_steps", "channels", "json_output")
 MODES = (EXPERIMENT, TASK)
 
@@ -166,6 +167,15 @@ def command(
             help=f"For gym:…: what is to learn it, {listed()}. [default: sac; ppo of choices]",
         ),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Of an experiment: with another hyperparameter, or setting of its environment; "
+            "may be repeated.",
+        ),
+    ] = None,
     episode_steps: EpisodeSteps = None,
     channels: Channels = None,
     json_output: Json = False,
@@ -179,4 +189,4 @@ def command(
         run_task(task_request(name, algorithm, None, None, episode_steps, channels), json_output)
     else:
         require(context, MODES, EXPERIMENT)
-        run_experiment(name, json_output)
+        run_experiment(name, settings or (), json_output)

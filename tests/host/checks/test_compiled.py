@@ -77,7 +77,7 @@ def library(path: Path) -> Library:
 
 def examined(library: Library, fault: str, monkeypatch: pytest.MonkeyPatch) -> Examination:
     monkeypatch.setenv(VARIABLE, fault)
-    return compiled.examine(library, PlayState())
+    return compiled.examine(library, {}, PlayState())
 
 
 def named(found: Examination, check: str) -> Finding:

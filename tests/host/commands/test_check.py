@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,9 @@ def test_the_exit_code_says_whether_something_is_wrong(
         (["gym:CartPole-v1", "--algorithm", "td3"], UsageError, "Discrete"),
         (["pendulum-td3", "--algorithm", "sac"], UsageError, "--algorithm has no effect of an"),
         (["gym:Pendulum-v1", "--algorithm", "x"], UsageError, 'unknown algorithm "x"'),
+        (["gym:Pendulum-v1", "--set", "gamma=0.9"], UsageError, "--set has no effect with gym:ID"),
+        (["pendulum-td3", "--set", "gama=0.9"], UnknownNameError, "did you mean gamma"),
+        (["pendulum-td3", "--set", "gamma=2"], UsageError, "gamma=2 is out of bounds"),
     ],
 )
 def test_what_cannot_be_checked_is_one_sentence(
@@ -88,9 +92,34 @@ def test_what_cannot_be_checked_is_one_sentence(
 ) -> None:
     assert short.is_dir()
     assert cli.run(["check", *words]) == error.exit_code  # type: ignore[attr-defined]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: ")
-    assert sentence in line
+    lines = capsys.readouterr().err.splitlines()  # before it, that something is compiled
+    assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
+    assert sentence in lines[-1]
+
+
+def checked(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
+    cli.run(["check", *words, "--json"])
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_it_is_checked_as_it_is_to_be_learnt(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = checked(capsys, "pendulum-td3")
+    short = checked(capsys, "pendulum-td3", "--set", "steps=100", "--set", "gamma=0.9")
+    assert usual["findings"] == []
+    (finding,) = short["findings"]
+    assert finding["what"].startswith("a run of 100 steps has 0.5 episodes")
+    assert usual["figures"]["reward_mean"] == short["figures"]["reward_mean"]
+
+
+@pytest.mark.all
+def test_an_environment_is_checked_with_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = [
+        checked(capsys, "quadrotor-ppo", *words)["figures"]
+        for words in ((), ("--set", "limit_rate=1"), ("--set", "learning_rate=0.001"))
+    ]
+    length = "episode_steps_mean"
+    assert figures[0][length] == figures[2][length] != figures[1][length]
 
 
 FIGURES = {
