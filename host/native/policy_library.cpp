@@ -8,6 +8,7 @@
 #include "rltools/policy/contracts/cart_pole.h"
 #include "rltools/policy/contracts/pendulum.h"
 #include "rltools/policy/contracts/quadrotor.h"
+#include "rltools/policy/contracts/racing_car.h"
 #include "rltools/policy/runtime.h"
 
 namespace {
@@ -34,6 +35,7 @@ void take_safe_action(const rlt::PolicyView& policy, float* action) {
   take_safe_action_of<rlt::contracts::CartPole>(policy, action);
   take_safe_action_of<rlt::contracts::Pendulum>(policy, action);
   take_safe_action_of<rlt::contracts::Quadrotor>(policy, action);
+  take_safe_action_of<rlt::contracts::RacingCar>(policy, action);
 }
 
 }  // namespace

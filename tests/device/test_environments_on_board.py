@@ -1,4 +1,5 @@
-"""Actions that are choices: learnt on an emulated board and on this machine with the same bits."""
+"""Environments beside the pendulum and the quadrotor: learnt on an emulated board and on this
+machine with the same bits. Most of their actions are choices."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ from rltools_host.policies.image import read_run_policy
         ("cartpole-ppo", "2048", ("left", "right")),
         ("cartpole-dqn", "1200", ("left", "right")),
         ("acrobot-ppo", "4096", ("clockwise", "none", "counterclockwise")),
+        ("racing-car-ppo", "2048", ()),
     ],
 )
-def test_learning_choices_has_the_same_bits(
+def test_learning_has_the_same_bits(
     experiment: str, steps: str, choices: tuple[str, ...], tmp_path: Path
 ) -> None:
     images = []
