@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from boards_under_test import EMULATED_BOARDS, skip_without_tools
-from foreign_files import GOLDENS, Golden
+from foreign_files import CHOICES, GOLDENS, Golden
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.foreign.run import read_policy, save
@@ -27,12 +27,14 @@ FILES = (
     "skrl.pt",
     "pytorch_gelu.pt",
     "safetensors_silu.safetensors",
+    "cleanrl_dqn.cleanrl_model",
+    "sb3_ppo_cart_pole.zip",
 )
 BOARDS = [name for name in EMULATED_BOARDS if PROGRAM in cmake.programs_of(load_board(name))]
 
 
 def golden(file: str) -> Golden:
-    (found,) = [each for each in GOLDENS if each.file == file]
+    (found,) = [each for each in (*GOLDENS, *CHOICES) if each.file == file]
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rltools_host.foreign.run import ImportRequest
@@ -42,6 +42,22 @@ class Golden:
         return (FOLDER / self.file).with_suffix(".npy")
 
 
+TASKS = TREE.root / "tests" / "fakes" / "choosing_tasks.py"
+
+
+@dataclass(frozen=True)
+class GoldenChoices(Golden):
+    """Of a policy that chooses; without a contract it is for a task of choosing_tasks.py."""
+
+    task: str = ""
+
+    def request(self, output: Path | None = None) -> ImportRequest:
+        asked = super().request(output)
+        if self.contract:
+            return asked
+        return replace(asked, contract=None, environment=f"gym:{TASKS}:{self.task}", flies=False)
+
+
 GOLDENS: Sequence[Golden] = (
     Golden("sb3_ppo.zip", "pendulum", "Stable-Baselines3 PPO", "3-12-8-1"),
     Golden(
@@ -71,4 +87,26 @@ GOLDENS: Sequence[Golden] = (
     Golden("onnx_silu_old_exporter.onnx", "quadrotor", "ONNX", "13-38-12-8-4", actions="same"),
     Golden("leapp.yaml", "quadrotor", "LEAPP", "13-12-8-4", actions="same"),
     Golden("rsl_rl_2.pt", "quadrotor", "RSL-RL", "13-12-8-4", actions="same"),
+)
+
+CHOICES: Sequence[GoldenChoices] = (
+    GoldenChoices("sb3_ppo_cart_pole.zip", "cart-pole", "Stable-Baselines3 PPO", "4-12-8-2"),
+    GoldenChoices(
+        "sb3_ppo_two_gears.zip", "", "Stable-Baselines3 PPO", "8-12-8-5", task="TwoGears"
+    ),
+    GoldenChoices("sb3_a2c_lander.zip", "", "Stable-Baselines3 PPO", "8-12-8-4", task="Lander"),
+    GoldenChoices("sb3_dqn_lander.zip", "", "Stable-Baselines3 DQN", "8-12-8-4", task="Lander"),
+    GoldenChoices("cleanrl_ppo_choices.cleanrl_model", "cart-pole", "CleanRL PPO", "4-12-8-2"),
+    GoldenChoices("cleanrl_dqn.cleanrl_model", "cart-pole", "CleanRL DQN", "4-12-8-2"),
+    GoldenChoices(
+        "pytorch_logits.pt", "", "PyTorch", "8-12-8-5", Given("elu", "identity"), task="TwoGears"
+    ),
+    GoldenChoices(
+        "safetensors_logits.safetensors",
+        "cart-pole",
+        "PyTorch",
+        "4-12-8-2",
+        Given("silu", "identity"),
+    ),
+    GoldenChoices("onnx_logits.onnx", "", "ONNX", "8-12-8-4", task="Lander"),
 )

@@ -54,7 +54,12 @@ def document_of(
         "environment": image.environment,
         "sha256": image.sha256,
         "proofs": [
-            {"what": each.what, "observations": each.count, "difference": each.difference}
+            {
+                "what": each.what,
+                "observations": each.count,
+                "difference": each.difference,
+                **({} if each.alike is None else {"choices": each.alike}),
+            }
             for each in imported.proofs
         ],
         "notes": list(imported.notes),

@@ -20,7 +20,7 @@ from rltools_host.build.description import Channel
 from rltools_host.errors import UsageError, near_matches
 from rltools_host.foreign.network import Clip, Dense, Normalise, Stage
 from rltools_host.foreign.pickles import Array
-from rltools_host.policies.contract import Contract
+from rltools_host.policies.contract import Contract, choices_of
 
 DEGREES = 180 / math.pi
 ACTIONS = "actions"
@@ -93,7 +93,8 @@ def known_corrections(contract: Contract) -> Iterator[Correction]:
             scales = [(i, sign) for block in turned for i, sign in zip(block, signs, strict=True)]
             meaning = "its frame is x forward, y right, z down"
             yield changed(width, f"{frame}", meaning, scales=scales)
-    yield from of_actions(len(contract.actions))
+    if not choices_of(contract.actions):
+        yield from of_actions(len(contract.actions))
 
 
 def orders(blocks: dict[str, list[int]], width: int) -> Iterator[Correction]:

@@ -16,6 +16,7 @@ from rltools_host.build.ranges import ranges_of
 from rltools_host.environments.compiled import CompiledVectorEnv
 from rltools_host.foreign.corrections import Correction, blocks_of, known_corrections
 from rltools_host.foreign.place import Place
+from rltools_host.policies.contract import choices_of
 from rltools_host.policies.image import PolicyImage
 from rltools_host.runs.task import PREFIX
 
@@ -144,6 +145,7 @@ class Search:
         self.simulator = Simulator(place)
         low, high = ranges_of(place.contract.actions, np.float64)
         self.half, self.middle = (high - low) / 2, (high + low) / 2
+        self.chooses = bool(choices_of(place.contract.actions))
 
     def action(self, output: Any) -> Float32Array:
         """In the place's units."""
@@ -151,9 +153,14 @@ class Search:
         return action
 
     def as_it_is(self, observations: Float32Array) -> Float32Array:
+        if self.chooses:
+            return self.image.evaluate(observations)
         return self.action(self.image.output(observations))
 
     def nothing(self, observations: Float32Array) -> Float32Array:
+        """The middle of every range, or the first of what there is to choose from."""
+        if self.chooses:
+            return np.zeros((len(observations), len(self.half)), np.float32)
         return self.action(np.zeros((len(observations), len(self.half))))
 
     def corrected_by(self, each: Correction) -> Act:

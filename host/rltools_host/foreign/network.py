@@ -88,6 +88,9 @@ class ForeignPolicy:
     library: str  # for example "Stable-Baselines3 PPO"
     stages: tuple[Stage, ...]
     is_normalised: bool | None = None
+    # How many each of its actions chooses from, where the file says that it chooses; its outputs
+    # are then a number for each of these, of which the largest is chosen.
+    choices: tuple[int, ...] = ()
     observation_bounds: tuple[Array, Array] | None = None
     action_bounds: tuple[Array, Array] | None = None
     step: int = 0
@@ -105,7 +108,7 @@ class ForeignPolicy:
         return widths(self.stages)[0]
 
     @property
-    def action_dim(self) -> int:
+    def output_dim(self) -> int:
         return widths(self.stages)[1]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rltools_host.build import experiments
-from rltools_host.build.catalogue import NAMESPACE, list_environments
+from rltools_host.build.catalogue import NAMESPACE, algorithms, list_environments
 from rltools_host.build.description import Channel, channels
 from rltools_host.environments.library import load_library
 from rltools_host.foreign.network import Dense, ForeignPolicy
@@ -21,6 +21,7 @@ from rltools_host.gymnasium_tasks.imports import (
     whole_source,
 )
 from rltools_host.gymnasium_tasks.player import flat_maker
+from rltools_host.gymnasium_tasks.spaces import action_kind
 from rltools_host.gymnasium_tasks.task import TaskRequest, is_task, task_of
 from rltools_host.policies.contract import Contract
 from rltools_host.runs.policy_text import LONGEST_NAME
@@ -77,13 +78,17 @@ def place_of_environment(name: str, policy: ForeignPolicy) -> Place:
     source = task_source(name)
     agree(source)
     install_what_it_needs(source)
+    environment = make_first(maker_of(source), source)
+    known = algorithms().get(policy.algorithm)
+    learns = known is not None and action_kind(environment.action_space) in known.actions
+    algorithm = policy.algorithm if learns else "ppo"  # which learns all
     request = TaskRequest(
         source,
-        algorithm=policy.algorithm or "ppo",
+        algorithm=algorithm,
         hidden=hidden_widths(policy),
         channels=own_channels(source),
     )
-    task = task_of(request, make_first(maker_of(source), source))
+    task = task_of(request, environment)
     contract = Contract(task.observations, task.actions, task.step_interval_us)
     return Place(contract, task)
 

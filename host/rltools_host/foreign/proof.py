@@ -3,7 +3,8 @@ the library itself recorded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +25,18 @@ from rltools_host.foreign.pickles import Array
 from rltools_host.foreign.place import Place
 from rltools_host.foreign.reading import arrays_in_npz
 from rltools_host.hints import near_path
-from rltools_host.policies.contract import Contract
+from rltools_host.policies.contract import (
+    LEAST_ALLOWED,
+    Contract,
+    choices_of,
+    masks_of,
+    output_dim,
+)
 from rltools_host.policies.image import Layer, PolicyImage, parse_policy
 from rltools_host.policies.image_writing import EXAMPLES, Network, Origin, sampled, write_image
 
 SAMPLES = 1000
-LARGEST_DIFFERENCE = 1e-6  # of actions normalised to [-1, 1]
+LARGEST_DIFFERENCE = 1e-6  # of actions normalised to [-1, 1]; of logits by the largest, or by 1
 ROUNDINGS = 4  # of single precision: sums in another order round otherwise
 FORMULAS = "the file's formulas"
 SAME, SCALED = "same", "scaled"  # what a file's actions are: in the place's units, or in [-1, 1]
@@ -38,22 +45,32 @@ RECORDED_ARRAYS = ("observations", "actions")
 
 @dataclass(frozen=True)
 class Proof:
-    """The largest difference of a number of actions, normalised to [-1, 1]."""
+    """The largest difference of a number of actions, normalised to [-1, 1]; of a policy that
+    chooses, of its outputs, by the largest of them where that is above 1."""
 
     what: str  # the image was compared with
     count: int
     difference: float
     rounding: float  # the largest difference that single precision makes of the file's formulas
+    # Of a policy that chooses: in how many observations it chooses alike. In the others the two
+    # outputs differ by no more than rounding.
+    alike: int | None = None
+    chosen_by: str = "the same"
 
     @property
     def limit(self) -> float:
         """Where rounding alone is more than 1e-6, the library's own actions are no nearer."""
         return max(LARGEST_DIFFERENCE, ROUNDINGS * self.rounding)
 
+    @property
+    def numbers(self) -> str:
+        return "actions" if self.alike is None else "outputs"
+
     def line(self) -> str:
-        line = (
-            f"{self.count:,} observations: actions at most {self.difference:.1e} from {self.what}"
-        )
+        apart = f"{self.numbers} at most {self.difference:.1e} from {self.what}"
+        line = f"{self.count:,} observations: {apart}"
+        if self.alike is not None:
+            line += f", {self.alike:,} choices {self.chosen_by}"
         if self.difference <= LARGEST_DIFFERENCE:
             return line
         return f"{line}, whose own rounding is up to {self.rounding:.1e}"
@@ -67,11 +84,21 @@ def normalised_stages(
     UsageError, BoardMismatchError: the policy's actions are not the contract's.
     """
     require_shapes(policy, contract)
-    return trimmed([*policy.stages, *to_normalised(policy, contract, actions)])
+    stages = [*policy.stages, *to_normalised(policy, contract, actions)]
+    return without_idle_end(stages, contract)
+
+
+def without_idle_end(stages: Sequence[Stage], contract: Contract) -> list[Stage]:
+    """What lies beyond -1 and 1 counts where the largest is chosen, and nowhere else."""
+    return list(stages) if choices_of(contract.actions) else trimmed(stages)
 
 
 def to_normalised(policy: ForeignPolicy, contract: Contract, actions: str | None) -> list[Stage]:
-    """What takes the policy's output to [-1, 1]."""
+    """What takes the policy's output to [-1, 1]; a policy that chooses is left as it is."""
+    if choices_of(contract.actions):
+        if actions is not None:
+            raise UsageError(f"--actions {actions}: the actions here are choices: leave it out")
+        return []
     low, high = ranges_of(contract.actions, np.float64)
     if policy.is_normalised or actions == SCALED:
         if actions != SCALED:
@@ -104,19 +131,34 @@ def unscaled(policy: ForeignPolicy) -> list[Stage]:
 
 
 def require_shapes(policy: ForeignPolicy, contract: Contract) -> None:
-    if any(channel.choices for channel in contract.actions):
+    here = tuple(len(channel.choices) for channel in contract.actions if channel.choices)
+    if here and policy.is_normalised:
         raise BoardMismatchError(
-            "the actions here are choices among names, and policies that choose are not imported"
+            "the actions here are choices among names, and the file's policy gives numbers from -1 "
+            "to 1"
+        )
+    if policy.choices and policy.choices != here:
+        raise BoardMismatchError(
+            f"the file's policy chooses from {counted(policy.choices)}, and here {chosen(here)}: "
+            "name the contract or the environment that it was trained for"
         )
     for kind, theirs, ours in (
         ("observations", policy.observation_dim, len(contract.observations)),
-        ("actions", policy.action_dim, len(contract.actions)),
+        ("outputs" if here else "actions", policy.output_dim, output_dim(contract.actions)),
     ):
         if theirs != ours:
             raise BoardMismatchError(
                 f"the file's policy has {theirs} {kind}, and there are {ours} here: name the "
                 "contract or the environment that it was trained for"
             )
+
+
+def counted(choices: Sequence[int]) -> str:
+    return " and ".join(map(str, choices))
+
+
+def chosen(choices: Sequence[int]) -> str:
+    return f"it is from {counted(choices)}" if choices else "actions are numbers"
 
 
 def require_bounds(policy: ForeignPolicy, low: Array, high: Array) -> None:
@@ -168,14 +210,75 @@ def prove(image: PolicyImage, stages: list[Stage]) -> Proof:
     """Compares the image, as boards run it, with the stages in double precision; refuses it where
     an action differs by more than 1e-6 of half its range."""
     observations = sampled(image.contract, SAMPLES)
-    expected = np.clip(run(stages, observations.astype(float)), -1, 1)
-    difference = differing(image, observations, expected)
-    return checked(Proof(FORMULAS, SAMPLES, difference, rounding(stages, observations)))
+    return compared(image, stages, observations, run(stages, observations.astype(float)), FORMULAS)
 
 
-def rounding(stages: list[Stage], observations: NDArray[np.float32]) -> float:
-    exact = np.clip(run(stages, observations.astype(float)), -1, 1)
-    return float(np.abs(np.clip(run_in_single(stages, observations), -1, 1) - exact).max())
+def compared(
+    image: PolicyImage,
+    stages: list[Stage],
+    observations: NDArray[np.float32],
+    expected: Array,
+    what: str,
+) -> Proof:
+    """With the outputs of `what`, (n, out)."""
+    outputs = image.output(observations).astype(float)
+    exact, single = (run(stages, observations.astype(float)), run_in_single(stages, observations))
+    if not choices_of(image.actions):
+        outputs, exact, single, expected = (
+            np.clip(each, -1, 1) for each in (outputs, exact, single, expected)
+        )
+    scale = max(1.0, float(np.abs(expected).max()))
+    difference = float(np.abs(outputs - expected).max()) / scale
+    proof = Proof(what, len(outputs), difference, float(np.abs(single - exact).max()) / scale)
+    if choices_of(image.actions):
+        checked(replace(proof, alike=0))
+        theirs = choose(expected, observations, image.contract)
+        return replace(proof, alike=alike(image, observations, expected, theirs, proof, scale))
+    return checked(proof)
+
+
+def choose(
+    outputs: Array, observations: NDArray[np.float32], contract: Contract
+) -> NDArray[np.int64]:
+    """The number of the largest output of each action that the observation allows, (n, actions);
+    of an action whose choices are all forbidden none is."""
+    masks = masks_of(contract.observations, contract.actions)
+    allowed = np.array(
+        [[m is None or row[m] >= LEAST_ALLOWED for m in masks] for row in observations]
+    )
+    found, first = [], 0
+    for action in contract.actions:
+        part = slice(first, first := first + len(action.choices))
+        may = allowed[:, part] | ~allowed[:, part].any(axis=1, keepdims=True)
+        found.append(np.where(may, outputs[:, part], -np.inf).argmax(axis=1))
+    return np.stack(found, axis=1)
+
+
+def alike(
+    image: PolicyImage,
+    observations: NDArray[np.float32],
+    outputs: Array,
+    theirs: NDArray[np.int64],
+    proof: Proof,
+    scale: float,
+) -> int:
+    """In how many observations all choices are theirs, (n, actions). VerificationError where others
+    are chosen and the outputs (n, out) of the two differ by more than rounding makes of both."""
+    ours = image.evaluate(observations).astype(np.int64)
+    first = np.cumsum([0, *(len(action.choices) for action in image.actions)][:-1])
+    rows = np.arange(len(outputs))[:, None]
+    gap = np.abs(outputs[rows, first + theirs] - outputs[rows, first + ours])
+    others = (gap > 2 * proof.limit * scale).any(axis=1)
+    if others.any():
+        raise VerificationError(
+            f"the image chooses otherwise than {by(proof)} in {others.sum()} of {len(outputs)} "
+            "observations: it was not made a run"
+        )
+    return int((ours == theirs).all(axis=1).sum())
+
+
+def by(proof: Proof) -> str:
+    return proof.what if proof.chosen_by == Proof.chosen_by else proof.chosen_by
 
 
 def prove_by_library(
@@ -185,22 +288,18 @@ def prove_by_library(
     assert policy.reference is not None
     observations = sampled(contract, SAMPLES)
     given = policy.reference(observations)
-    expected = np.clip(run(to_normalised(policy, contract, actions), given), -1, 1)
-    difference = differing(image, observations, expected)
+    expected = run(to_normalised(policy, contract, actions), given)
     stages = normalised_stages(policy, contract, actions)
-    return checked(Proof("the library's own", SAMPLES, difference, rounding(stages, observations)))
-
-
-def differing(image: PolicyImage, observations: NDArray[np.float32], expected: Array) -> float:
-    outputs = np.clip(image.output(observations).astype(float), -1, 1)
-    return float(np.abs(outputs - expected).max())
+    return compared(image, stages, observations, expected, "the library's own")
 
 
 def checked(proof: Proof) -> Proof:
+    """VerificationError where it is none."""
     if not proof.difference <= proof.limit:
+        unit = "half their range" if proof.alike is None else "the largest"
         raise VerificationError(
-            f"the image gives other actions than {proof.what}, by up to {proof.difference:.1e} of "
-            f"half their range and not {proof.limit:.0e}: it was not made a run"
+            f"the image gives other {proof.numbers} than {proof.what}, by up to "
+            f"{proof.difference:.1e} of {unit} and not {proof.limit:.0e}: it was not made a run"
         )
     return proof
 
@@ -210,13 +309,19 @@ def prove_recorded(
 ) -> Proof:
     """Compares the image with actions that the library gave, in the place's units."""
     observations, actions = recorded(path, contract)
-    low, high = ranges_of(contract.actions, np.float64)
-    half, middle = (high - low) / 2, (high + low) / 2
-    expected = np.clip((actions - middle) / half, -1, 1)
     seen = observations.astype(np.float32)
-    difference = differing(image, seen, expected)
     what = f"those recorded in {near_path(path)}"
-    return checked(Proof(what, len(actions), difference, rounding(stages, seen)))
+    low, high = ranges_of(contract.actions, np.float64)
+    if choices_of(contract.actions):
+        if not ((actions >= low) & (actions <= high) & (actions == np.rint(actions))).all():
+            raise DamagedFileError(f"{path}: an action is none of the choices, which count from 0")
+        outputs = run(stages, seen.astype(float))
+        proof = replace(compared(image, stages, seen, outputs, FORMULAS), chosen_by=what)
+        scale = max(1.0, float(np.abs(outputs).max()))
+        theirs = actions.astype(np.int64)
+        return replace(proof, alike=alike(image, seen, outputs, theirs, proof, scale))
+    half, middle = (high - low) / 2, (high + low) / 2
+    return compared(image, stages, seen, (actions - middle) / half, what)
 
 
 def recorded(path: Path, contract: Contract) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ from rltools_host.foreign.tensor_files import (
 
 MOST_BYTES = 512_000_000
 NO_PATH = Path()
+CLEANRL = ".cleanrl_model"
 ZIP = b"PK\x03\x04"
 KNOWN = "the .zip of Stable-Baselines3 and sbx, .pt and .pth, .safetensors, .onnx, LEAPP's .yaml"
 
@@ -60,7 +61,8 @@ def policy_in(content: bytes, given: Given, path: Path = NO_PATH) -> ForeignPoli
             given.nothing("Stable-Baselines3 archive")
             return stable_baselines3.policy_in(archive)
         if data_pickle(archive) is not None:
-            return state_dicts.policy_in(read_torch(archive), given)
+            is_cleanrl = path.suffix == CLEANRL
+            return state_dicts.policy_in(read_torch(archive), given, is_cleanrl=is_cleanrl)
         if stable_baselines3.is_sbx_archive(archive):
             return stable_baselines3.sbx_policy_in(archive, given)
         raise UnreadableError("its zip archive is none of Stable-Baselines3's, sbx's and PyTorch's")

@@ -15,7 +15,7 @@ from rltools_host.errors import UsageError
 from rltools_host.foreign import proof
 from rltools_host.foreign.corrections import corrected, corrections_of
 from rltools_host.foreign.faults import Finding, Search
-from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages, trimmed
+from rltools_host.foreign.network import ForeignPolicy, Normalise, Stage, check_stages
 from rltools_host.foreign.pickles import UnreadableError
 from rltools_host.foreign.place import Place, place_of_contract, place_of_environment
 from rltools_host.foreign.reading import content_of, read_foreign, read_normaliser
@@ -96,7 +96,7 @@ def read_policy(request: ImportRequest) -> Imported:
     require_rate(rate_of(policy) if request.rate_hz is None else request.rate_hz, place)
     stages = proof.normalised_stages(policy, place.contract, request.actions)
     corrections = corrections_of(request.corrections, place.contract)
-    stages = trimmed(corrected(stages, corrections))
+    stages = proof.without_idle_end(corrected(stages, corrections), place.contract)
     image = proof.image_of(stages, place, policy, request.file.stem, digest.hexdigest())
     image.verify()
     proofs = [proof.prove(image, stages)]

@@ -20,6 +20,7 @@ from rltools_host.foreign.network import (
     Dense,
     ForeignPolicy,
     Stage,
+    widths,
 )
 from rltools_host.foreign.pickles import (
     Array,
@@ -41,6 +42,7 @@ from rltools_host.foreign.state_dicts import (
     tensors_of,
 )
 from rltools_host.foreign.tensor_files import Archive, read_torch
+from rltools_host.runs.policy_text import MOST_CHOICES
 
 LIBRARY = "Stable-Baselines3"
 MEMBERS = ("data", "policy.pth")
@@ -59,6 +61,7 @@ UNKNOWN_NORMALISER = (
     "the archive does not say whether it was trained with VecNormalize: if it was, give what that "
     "saved with --normaliser"
 )
+CHOOSING = ("PPO", "DQN")  # kinds whose actions may be choices
 SDE_CLIP = 2.0  # clip_mean of SACPolicy, in front of its tanh
 
 
@@ -73,14 +76,18 @@ def policy_in(archive: Archive) -> ForeignPolicy:
     keywords = serialized(data, "policy_kwargs")
     keywords = keywords if isinstance(keywords, dict) else {}
     kind, stages, is_normalised = network_of(tensors, keywords)
-    algorithm = {"TD3": "td3", "SAC": "sac"}.get(kind, "ppo")
+    algorithm = {"TD3": "td3", "SAC": "sac", "DQN": "dqn"}.get(kind, "ppo")
+    choices = choices_of(data)
+    if choices and (kind not in CHOOSING or is_normalised or sum(choices) != widths(stages)[1]):
+        raise UnreadableError("its action space and its network contradict each other")
     seed = data.get("seed")
     return ForeignPolicy(
         f"{LIBRARY} {kind}",
         tuple(stages),
         is_normalised=is_normalised,
+        choices=choices,
         observation_bounds=bounds_of(data, "observation_space"),
-        action_bounds=bounds_of(data, "action_space"),
+        action_bounds=None if choices else bounds_of(data, "action_space"),
         step=count_of(data.get("num_timesteps")),
         seed=count_of(seed),
         expected_return=mean_return(serialized(data, "ep_info_buffer")),
@@ -137,6 +144,20 @@ def bounds_of(data: Mapping[str, Any], key: str) -> tuple[Array, Array] | None:
     return low.ravel(), high.ravel()
 
 
+def choices_of(data: Mapping[str, Any]) -> tuple[int, ...]:
+    """How many each action of a Discrete or a MultiDiscrete chooses from; empty: it is neither."""
+    space = serialized(data, "action_space")
+    if not isinstance(space, Made) or class_of(space) not in ("Discrete", "MultiDiscrete"):
+        return ()
+    state = space.state if isinstance(space.state, dict) else {}
+    counts = array_of(state.get("n" if class_of(space) == "Discrete" else "nvec"))
+    if counts is None or not counts.size or not all(2 <= n <= MOST_CHOICES for n in counts.ravel()):
+        raise UnreadableError(
+            f"its action space has no counts of choices from 2 to {MOST_CHOICES} in it"
+        )
+    return tuple(int(n) for n in counts.ravel())
+
+
 def class_of(made: Made) -> str:
     """What is made, also by copyreg's function, which protocols before 2 call."""
     first = made.arguments[0] if isinstance(made.arguments, tuple) and made.arguments else None
@@ -189,6 +210,10 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         output = "tanh" if squashes else "identity"
         stages = perceptron(tensors, names, activation_of(keywords, "tanh"), output)
         return "PPO", stages, squashes
+    if "q_net.q_net.0.weight" in tensors:
+        names = layers_under(tensors, "q_net.q_net.")
+        only(tensors, names, r"q_net_target\..*", "DQN policy")
+        return "DQN", perceptron(tensors, names, activation_of(keywords, "relu")), False
     critics = r"critic.*|actor_target\..*|actor\.log_std.*|log_ent_coef"
     activation = activation_of(keywords, "relu")
     if "actor.latent_pi.0.weight" in tensors:
@@ -210,7 +235,7 @@ def network_of(tensors: Tensors, keywords: Mapping[Any, Any]) -> tuple[str, list
         only(tensors, names, critics, "TD3 or DDPG policy")
         return "TD3", perceptron(tensors, names, activation, "tanh"), True
     raise UnreadableError(
-        "its policy is none of PPO, A2C, SAC, TQC, TD3 or DDPG: others are not taken"
+        "its policy is none of PPO, A2C, DQN, SAC, TQC, TD3 or DDPG: others are not taken"
     )
 
 

@@ -23,6 +23,7 @@ from rltools_host.foreign.network import (
     ForeignPolicy,
     Normalise,
     Stage,
+    widths,
 )
 from rltools_host.foreign.pickles import Array, UnreadableError
 
@@ -242,6 +243,32 @@ def cleanrl_ppo(document: Any, given: Given) -> ForeignPolicy:
     return ForeignPolicy("CleanRL PPO", tuple(stages), algorithm="ppo", notes=(note,))
 
 
+def cleanrl_ppo_choices(document: Any, given: Given) -> ForeignPolicy:
+    tensors = tensors_of(document, "agent")
+    names = layers_under(tensors, "actor.")
+    only(tensors, names, r"critic\..*", "CleanRL PPO agent")
+    if given.output_activation is not None:
+        raise UnreadableError("a CleanRL PPO agent ends in logits: leave --output-activation out")
+    note = (
+        "its names are those of CleanRL's PPO agent for choices, whose layers have tanh: name "
+        "another activation with --activation"
+    )
+    stages = perceptron(tensors, names, given.hidden("CleanRL PPO agent", "tanh"))
+    choices = (widths(stages)[1],)  # one action, as in ppo.py
+    notes = () if given.activation else (note,)
+    return ForeignPolicy("CleanRL PPO", tuple(stages), False, choices, algorithm="ppo", notes=notes)
+
+
+def cleanrl_dqn(document: Any, given: Given) -> ForeignPolicy:
+    given.nothing("CleanRL Q-network")
+    tensors = tensors_of(document, "Q-network")
+    names = layers_under(tensors, "network.")
+    only(tensors, names, "", "CleanRL Q-network")
+    stages = perceptron(tensors, names, "relu")
+    choices = (widths(stages)[1],)
+    return ForeignPolicy("CleanRL DQN", tuple(stages), False, choices, algorithm="dqn")
+
+
 def cleanrl_sac(document: Any, given: Given) -> ForeignPolicy:
     return cleanrl_squashed(
         document, given, "SAC", "fc_mean", ("fc_logstd.weight", "fc_logstd.bias")
@@ -319,18 +346,21 @@ LIBRARIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Given], ForeignPoli
     (has_tables("model"), rl_games),
     (has_tables("policy"), skrl),
     (has("actor_mean.0.weight", "actor_logstd"), cleanrl_ppo),
+    (has("actor.0.weight", "critic.0.weight"), cleanrl_ppo_choices),
     (has("fc_mean.weight", "fc_logstd.weight", "action_scale"), cleanrl_sac),
     (has("fc_mu.weight", "action_scale"), cleanrl_td3),
     (lambda _: True, plain),
 )
 
 
-def policy_in(document: Any, given: Given) -> ForeignPolicy:
-    """The policy of what torch.save or safetensors wrote."""
+def policy_in(document: Any, given: Given, *, is_cleanrl: bool = False) -> ForeignPolicy:
+    """The policy of what torch.save or safetensors wrote; is_cleanrl: its name says so."""
     if isinstance(document, list) and document:  # CleanRL's TD3: actor and critics, one by one
         document = document[0]
     if not isinstance(document, Mapping):
         raise UnreadableError("it has no table of tensors: save the policy's state_dict()")
+    if is_cleanrl and "network.0.weight" in document:
+        return cleanrl_dqn(document, given)
     for fits, read in LIBRARIES:
         if fits(document):
             return read(document, given)

@@ -89,6 +89,9 @@ def choices_of(actions: Sequence[Channel]) -> tuple[str, ...]:
     return tuple(name for action in actions for name in action.choices)
 
 
+LEAST_ALLOWED = 0.5  # kLeastAllowed of policy/contract.h
+
+
 def masks_of(observations: Sequence[Channel], actions: Sequence[Channel]) -> list[int | None]:
     """Of each output of the network the observation that forbids what it stands for, by its name
     `<action>:<choice>`; None: there is none."""

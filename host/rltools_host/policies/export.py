@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from rltools_host.build.description import Channel
-from rltools_host.policies.contract import ObservationSum, PastAction, masks_of, output_dim
+from rltools_host.policies.contract import (
+    LEAST_ALLOWED,
+    ObservationSum,
+    PastAction,
+    masks_of,
+    output_dim,
+)
 from rltools_host.policies.core_source import activations, core_math_source, float_literal
 from rltools_host.policies.image import Example, Float32Array, Layer, PolicyImage
 from rltools_host.runs.policy_text import comment_text, string_literal
@@ -166,7 +172,7 @@ def choosing(image: PolicyImage, guard: str) -> dict[str, str]:
         "observation": "observation, ",
         "example_observation": "example->observation, ",
         "choose": CHOOSE_MASKED.format(guard=guard, counts=numbers, masks=places),
-        "choose_one": CHOOSE_ONE_MASKED.format(least=float_literal(0.5)),
+        "choose_one": CHOOSE_ONE_MASKED.format(least=float_literal(LEAST_ALLOWED)),
         "scaled": "*output++",
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foreign_files import GOLDENS, Golden
+from foreign_files import CHOICES, GOLDENS, Golden, GoldenChoices
 from policy_samples import sample_images
 from rltools_host.foreign.onnx_files import GROUP, policy_in
 from rltools_host.foreign.place import Place
@@ -17,6 +17,7 @@ from rltools_host.foreign.proof import (
     ranges_of,
 )
 from rltools_host.foreign.run import read_policy
+from rltools_host.policies.contract import output_dim
 from rltools_host.policies.frameworks import encode_onnx
 from rltools_host.policies.image import parse_policy
 from rltools_host.policies.image_writing import sampled
@@ -43,6 +44,27 @@ def test_the_image_gives_the_librarys_actions(golden: Golden) -> None:
     assert difference.max() <= LARGEST_DIFFERENCE
     # Of every action there are some within the range: a saturated one would prove little.
     assert ((actions > low) & (actions < high)).mean(axis=0).min() > 0.2
+    parse_policy(imported.image.data).verify()
+
+
+@pytest.mark.parametrize("golden", CHOICES, ids=lambda golden: golden.file)
+def test_the_image_gives_the_librarys_outputs_and_choices(golden: GoldenChoices) -> None:
+    needs_onnx(golden.file)
+    imported = read_policy(golden.request())
+    assert imported.policy.library == golden.library
+    assert imported.image.shape == golden.shape
+    contract = imported.place.contract
+    count = len(contract.actions)
+    recorded = np.load(golden.recorded)
+    assert recorded.shape == (SAMPLES, count + output_dim(contract.actions))
+    observations = sampled(contract, SAMPLES)
+    outputs = imported.image.output(observations)
+    assert np.abs(outputs - recorded[:, count:]).max() <= LARGEST_DIFFERENCE
+    assert (imported.image.evaluate(observations) == recorded[:, :count]).all()
+    for chosen in recorded[:, :count].T:  # one that is always the same would prove little
+        assert (np.unique(chosen, return_counts=True)[1] >= SAMPLES / 10).sum() > 1
+    assert all(proof.alike == SAMPLES for proof in imported.proofs)
+    assert imported.proofs[0].line().endswith(", 1,000 choices the same")
     parse_policy(imported.image.data).verify()
 
 

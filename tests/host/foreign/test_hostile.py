@@ -39,6 +39,9 @@ FILES = (
     "rl_games.pth",
     "sbx_ppo.zip",
     "onnx_elu.onnx",
+    "sb3_dqn_lander.zip",
+    "sb3_ppo_two_gears.zip",
+    "cleanrl_dqn.cleanrl_model",
 )
 
 
@@ -117,7 +120,7 @@ def damaged_file(content: bytes, draw: random.Random) -> bytes:
     return with_member(content, path, damaged(member, draw))
 
 
-# 10,400 in all; sbx's, whose pickles have 5,000 operations, take eight times as long as others.
+# 14,600 in all; sbx's, whose pickles have 5,000 operations, take eight times as long as others.
 MANY = {**dict.fromkeys(FILES, 1400), "sbx_ppo.zip": 600}
 
 

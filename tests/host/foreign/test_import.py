@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
+import pickle
 import re
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
+from numpy.typing import NDArray
 
-from foreign_files import FOLDER
+from foreign_files import FOLDER, TASKS
 from rltools_host import cli
 from rltools_host.errors import RltError
 from rltools_host.foreign.network import run as run_stages
@@ -24,6 +31,8 @@ from rltools_host.runs.folder import RunFolder
 
 SAC = str(FOLDER / "sb3_sac.zip")
 PPO = str(FOLDER / "sb3_ppo_vec_normalize.zip")
+DQN = str(FOLDER / "sb3_dqn_lander.zip")
+CLEANRL_PPO = str(FOLDER / "cleanrl_ppo_choices.cleanrl_model")
 VEC_NORMALIZE = str(FOLDER / "sb3_ppo_vec_normalize.pkl")
 
 
@@ -89,6 +98,89 @@ def test_recorded_actions_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
     assert "actions must be (count, 1), and it has no such array" in refusal(capsys, *words)
 
 
+def test_a_policy_that_chooses_is_played_and_pushed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = imported(tmp_path, CLEANRL_PPO, "--environment", "gym:CartPole-v1", "--no-fly")
+    printed = capsys.readouterr()
+    assert re.search(r"outputs at most \S+ from the file's formulas, 1,000 choices", printed.out)
+    assert "CleanRL's PPO agent for choices, whose layers have tanh" in printed.err
+    assert read_run_policy(run).actions[0].choices == ("0", "1")
+    assert cli.run(["evaluate", str(run), "--episodes", "2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["returns"]) == 2
+    assert cli.run(["export", str(run), "--to", "c", "--output", str(tmp_path / "p.h")]) == 0
+    assert cli.run(["report", str(run)]) == 0
+    other = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--out", str(tmp_path / "other")]
+    assert cli.run(other) == 0
+    assert cli.run(["push", str(tmp_path / "other"), "--board", "host"]) == 0
+    assert "8 examples give this machine's bits" in capsys.readouterr().out
+
+
+def test_a_policy_that_chooses_is_flown_and_its_faults_are_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = f"gym:{TASKS}:Lander"
+    imported(tmp_path, DQN, "--environment", task, "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["idle_return"] == 0  # the first choice earns nothing
+    assert document["return_mean"] > 10
+    assert document["hypotheses"] > 10
+    assert document["proofs"][0]["choices"] == 1000
+
+
+def test_recorded_choices_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = np.load(FOLDER / "cleanrl_ppo_choices.npy")
+    observations = sampled(place_of_contract("cart-pole").contract, 1000)
+    recorded = tmp_path / "recorded.npz"
+    words = ["import", CLEANRL_PPO, "--contract", "cart-pole", "--recorded", str(recorded)]
+
+    def record(actions: NDArray[np.float32]) -> None:
+        np.savez(recorded, observations=observations, actions=actions)
+
+    record(given[:, :1])
+    assert cli.run([*words, "--out", str(tmp_path / "good")]) == 0
+    assert "1,000 choices those recorded in" in capsys.readouterr().out
+    record(np.where(np.arange(1000)[:, None] == 7, 1 - given[:, :1], given[:, :1]))
+    assert "chooses otherwise than those recorded in" in (said := refusal(capsys, *words))
+    assert said.endswith("in 1 of 1000 observations: it was not made a run")
+    record(given[:, :1] + 0.5)
+    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
+    record(given[:, :1] + 1)
+    assert "an action is none of the choices, which count from 0" in refusal(capsys, *words)
+
+
+def edited(path: Path, target: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    """A Stable-Baselines3 archive with other data."""
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as written:
+        for name in source.namelist():
+            content = source.read(name)
+            if name == "data":
+                document = json.loads(content)
+                change(document)
+                content = json.dumps(document).encode()
+            written.writestr(name, content)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("space", "sentence"),
+    [
+        (spaces.Discrete(3), "its action space and its network contradict each other"),
+        (spaces.MultiDiscrete([2, 3]), "its action space and its network contradict each other"),
+        (spaces.Discrete(1), "no counts of choices from 2 to 256"),
+        (spaces.MultiBinary(4), 'its action space is a "MultiBinary": vectors of numbers, a Box'),
+    ],
+)
+def test_a_space_that_contradicts_the_network_is_refused(
+    space: Any, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = base64.b64encode(pickle.dumps(space)).decode()
+    change = {":type:": str(type(space)), ":serialized:": text}
+    path = edited(Path(DQN), tmp_path / "a.zip", lambda data: data.update(action_space=change))
+    words = ["import", str(path), "--environment", f"gym:{TASKS}:Lander"]
+    assert sentence in refusal(capsys, *words)
+
+
 REFUSALS = {
     f"{SAC}": "name where the policy is to act",
     f"{SAC} --contract pendulum --environment gym:Pendulum-v1": "name where the policy is to act",
@@ -110,7 +202,20 @@ REFUSALS = {
     f"{SAC} --contract pendulum --rate nan": "a rate is a number above 0",
     f"{SAC} --contract pendulum --correct sign": "known are actions:0.5",
     f"{SAC} --contract pendulum --out {FOLDER}": "is not empty: choose another folder",
-    f"{FOLDER}/cleanrl_ppo.cleanrl_model --environment gym:CartPole-v1": "choices among names",
+    f"{FOLDER}/cleanrl_ppo.cleanrl_model --contract cart-pole": "3 observations, and there are 4",
+    f"{SAC} --environment gym:CartPole-v1": "the file's policy gives numbers from -1 to 1",
+    f"{DQN} --contract cart-pole": "chooses from 4, and here it is from 2: name the contract",
+    f"{DQN} --contract pendulum": "chooses from 4, and here actions are numbers",
+    f"{DQN} --environment gym:{TASKS}:TwoGears": "chooses from 4, and here it is from 3 and 2",
+    f"{DQN} --environment gym:{TASKS}:Lander --actions same": "actions here are choices: leave it",
+    f"{DQN} --environment gym:{TASKS}:Lander --correct actions:negated": "--correct",
+    f"{DQN} --contract cart-pole --activation relu": "says what its activations are",
+    f"{FOLDER}/cleanrl_dqn.cleanrl_model --contract cart-pole --activation elu": "leave --activ",
+    f"{CLEANRL_PPO} --contract cart-pole --output-activation tanh": "ends in logits",
+    f"{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:TwoGears --activation elu "
+    "--output-activation tanh": "the file's policy gives numbers from -1 to 1",
+    f"{FOLDER}/pytorch_logits.pt --environment gym:{TASKS}:Lander --activation elu "
+    "--output-activation identity": "has 5 outputs, and there are 4 here",
     "/nothing/here.zip --contract pendulum": "there is no file",
     "/tmp --contract pendulum": "cannot be read",
 }
