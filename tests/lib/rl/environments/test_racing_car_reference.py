@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rltools_host.environments.library import Batch, load_library
+from rltools_host.environments.library import SAME_STEP, Batch, load_library
 from rltools_host.tree import TREE
 
 Array = npt.NDArray[Any]
@@ -134,3 +134,24 @@ def test_rays_end_at_the_nearest_border(dtype: type[np.floating[Any]], tolerance
             expected = crossings(point, np.array([np.cos(angle), np.sin(angle)]))
             wrong.append(abs(float(batch.observations[index, ray]) - expected))
     assert max(wrong) <= tolerance
+
+
+def test_cars_in_lanes_have_the_bits_of_cars_one_by_one() -> None:
+    """A compiler that contracts products in vectors alone, as GCC 12 does, is noticed here."""
+    library = load_library("RacingCar")
+    random = np.random.default_rng(3)
+    actions = (random.uniform(-1, 1, (60, 16, 2)) * (0.4, 5)).astype(np.float32)
+
+    def played(count: int) -> Array:
+        batch = Batch(library, count, autoreset=SAME_STEP)
+        batch.reset(4)
+        rows = []
+        for chosen in actions[:, :count]:
+            batch.actions[:] = chosen
+            batch.step()
+            rows.append(np.column_stack([batch.observations, batch.rewards, batch.terminated]))
+        return np.stack(rows)
+
+    together = played(16)
+    assert together[..., -1].sum() > 5  # new episodes too
+    np.testing.assert_array_equal(played(3), together[:, :3])
