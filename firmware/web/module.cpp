@@ -290,6 +290,10 @@ RLT_EXPORT(step_episode) Played step_episode(float push) {
   observe_episode();
   return ended ? Played::ended : Played::goes_on;
 }
+// How long a step is, s.
+RLT_EXPORT(step_s) float step_s() {
+  return static_cast<float>(Environment::kStepInterval_us * 1e-6 * Environment::kTicksPerStep);
+}
 RLT_EXPORT(episode_observation) const float* episode_observation() { return episode.observation; }
 RLT_EXPORT(episode_action) const float* episode_action() { return episode.action; }
 RLT_EXPORT(episode_step) std::uint32_t episode_step() { return episode.step; }

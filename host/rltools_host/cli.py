@@ -109,6 +109,7 @@ COMMANDS = {
         "Starts an emulated board and prints its port; Ctrl-C ends it.", "firmware", "emulate"
     ),
     "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
+    "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
     "completion": Command("Prints what makes a shell complete commands and names.", "completion"),
 }
 BENCHMARKS = {

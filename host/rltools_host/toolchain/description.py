@@ -101,6 +101,7 @@ MODULES = {
     "tune": "optuna",
     "ray": "ray",
     "wandb": "wandb",
+    "browser": "playwright",
     "zig": "ziglang",
 }
 

@@ -28,6 +28,7 @@ MEGABYTES = {
     "tune": 24,
     "ray": 83,
     "wandb": 28,
+    "browser": 55,
 }
 AGREED = "RLT_YES"  # in the environment, as --yes before the command
 NOT_ASKED = ("CI", AGREED)

@@ -43,6 +43,7 @@ GROUPS = {
     "tune": "Optuna, which searches hyperparameters",
     "ray": "Ray, for trials on a cluster",
     "wandb": "Weights & Biases, to log runs there",
+    "browser": "Playwright, which drives Chromium in the tests of the page",
 }
 STAND_INS = {  # installed where the system has no such tool and none may be installed
     "zig": "Zig's C++ compiler, as the system has none: 101 MB to fetch, 411 MB unpacked",

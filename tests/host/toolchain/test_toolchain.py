@@ -367,7 +367,7 @@ def test_libraries_are_found_by_their_toolchains_compiler(monkeypatch: pytest.Mo
     optional = {tool.name for tool in known.values() if tool.optional}
     assert optional == {
         *("openblas", "riscv64-unknown-elf-g++", "picolibc", "qemu-system-riscv32"),
-        *("ccache", "clang++", "libfuzzer", "wasm-ld", "node", "xtensa-lx106-elf-g++"),
+        *("ccache", "clang++", "libfuzzer", "wasm-ld", "node", "chromium", "xtensa-lx106-elf-g++"),
     }
 
 

@@ -1,0 +1,336 @@
+// The page: what the worker trains is shown, and the policy it has plays episodes here.
+import { Core, ENDED, GOES_ON, Refused } from "./core.js";
+import { Curve } from "./curve.js";
+import { Picture } from "./picture.js";
+import { Settings } from "./settings.js";
+
+const get = (id) => document.getElementById(id);
+const LONGEST_FILE = 1 << 28;
+const NAMES = { lanes: "this browser, fused", exact: "this browser, exact multiply-add (slower)" };
+const curve = new Curve(get("curve"));
+const worker = new Worker("worker.js", { type: "module" });
+
+let site, description, compiled, settings, player, picture;
+let lastImage = null; // of the run's policy
+let training = "none"; // none, at-rest, running, finished
+let ranWith = null; // the values of the run that is here
+let seen = { episodes: 0 }, shown = "training", episode = 0, wait = 0, time = 0, due = 0; // seconds, but for the frame's time
+let pushing = false, moduleKind = "";
+
+function say(text, isBad = false) {
+  get("status").textContent = text;
+  get("status").classList.toggle("bad", isBad);
+}
+
+const number = (value, digits = 1) =>
+  Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: digits }) : "–";
+
+// ---- The address ---------------------------------------------------------------------------------
+
+function address() {
+  const words = new URLSearchParams({ experiment: description.name });
+  for (const [name, value] of Object.entries(settings.changes())) words.set(name, value);
+  return `#${words}`;
+}
+
+let addressTimer = 0;
+/** While a slider moves, browsers do not let the address change each time. */
+function addressLater() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(() => history.replaceState(null, "", address()), 300);
+}
+
+/** Takes the address's values into the fields; what is wrong with it, or an empty text. */
+function takeAddress() {
+  const words = new URLSearchParams(location.hash.slice(1));
+  words.delete("experiment");
+  settings.setDefaults();
+  const wrong = [...words].filter(([name, value]) => value === "" || !settings.set(name, Number(value)));
+  return wrong.length ? `The link's ${wrong.map(([name]) => name.slice(0, 20)).join(", ")} cannot be set; the rest is.` : "";
+}
+
+function experimentOfAddress() {
+  const name = new URLSearchParams(location.hash.slice(1)).get("experiment");
+  return site.experiments.includes(name) ? name : site.experiments[0];
+}
+
+// ---- Training ------------------------------------------------------------------------------------
+
+function setTraining(state) {
+  training = state;
+  get("train").textContent = state === "running" ? "Pause" : "Train";
+  get("train").disabled = state === "none" || state === "finished";
+  for (const id of ["reset", "share"]) get(id).disabled = state === "none";
+  for (const id of ["save-checkpoint", "save-policy"]) get(id).disabled = state === "none" || state === "running";
+}
+
+function load(name) {
+  setTraining("none");
+  say(`Loading ${name}.`);
+  worker.postMessage({ kind: "load", name });
+}
+
+function reset() {
+  const values = settings.values();
+  if (!values) return say("A hyperparameter is not within its bounds.", true);
+  ranWith = values;
+  seen = { episodes: 0 };
+  curve.clear(values.steps);
+  get("numbers").textContent = "";
+  get("metrics").replaceChildren();
+  showProgress(0);
+  worker.postMessage({ kind: "reset", values });
+  history.replaceState(null, "", address());
+  playTraining();
+}
+
+function showProgress(step) {
+  get("progress").value = ranWith ? Math.min(1, step / ranWith.steps) : 0;
+}
+
+function showMetrics(values) {
+  const rows = description.metrics.map(({ name, description: sentence }, index) => {
+    const row = document.createElement("div");
+    const term = document.createElement("dt"), value = document.createElement("dd");
+    term.textContent = name.replaceAll("_", " ");
+    row.title = sentence;
+    value.textContent = Number.isFinite(values[index]) ? values[index].toPrecision(4) : "–";
+    row.append(term, value);
+    return row;
+  });
+  get("metrics").replaceChildren(...rows);
+}
+
+function showState(step, hash) {
+  const isUsual = Object.keys(settings.changes()).every((name) => name === "seed" || name === "steps");
+  const rows = [{ device: NAMES[moduleKind], seed: ranWith.seed, steps: step, hash, mine: true }];
+  for (const known of site.states.filter((each) => each.experiment === description.name)) {
+    rows.push({ ...known, device: known.devices.join(", ") });
+  }
+  get("devices").replaceChildren(...rows.map((row) => {
+    const line = document.createElement("tr");
+    for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
+      line.append(Object.assign(document.createElement("td"), { textContent: value }));
+    }
+    const isAlike = isUsual && row.seed === ranWith.seed && row.steps === step && step === ranWith.steps;
+    if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
+    if (row.mine) line.dataset.hash = hash;
+    return line;
+  }));
+}
+
+const answers = {
+  loaded(data) {
+    ({ description, moduleKind, module: compiled } = data);
+    lastImage = null;
+    player = new Core(data.module);
+    picture = new Picture(get("picture"), description.picture);
+    get("picture").setAttribute("aria-label", `${description.environment.name}, played by the policy`);
+    settings = new Settings(get("settings"), description.hyperparameters, addressLater);
+    get("experiment").value = description.name;
+    const wrong = takeAddress();
+    reset();
+    setTraining("at-rest");
+    say(wrong || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(wrong));
+  },
+  progress({ step, updates, episodes, lastReturn, rate, metrics }) {
+    showProgress(step);
+    const parts = [`step ${number(step)}`, `${number(updates)} updates`, `${number(episodes)} episodes`];
+    if (Number.isFinite(rate)) parts.push(`${number(rate, 0)} steps/s`);
+    get("numbers").textContent = parts.join(" · ");
+    if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
+    seen = { episodes };
+    showMetrics(metrics);
+    curve.draw();
+  },
+  evaluation({ step, mean, std }) {
+    curve.addEvaluation(step, mean, std);
+    curve.draw();
+    say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
+  },
+  policy({ image }) {
+    if (shown === "training") player.openPolicy(image);
+    const isFirst = lastImage === null;
+    lastImage = image;
+    if (isFirst) begin();
+  },
+  state({ step, hash }) {
+    showState(step, hash);
+  },
+  paused({ step, hash }) {
+    setTraining("at-rest");
+    showState(step, hash);
+    say(`Paused at step ${number(step)}.`);
+  },
+  finished({ step, hash }) {
+    setTraining("finished");
+    showState(step, hash);
+    const same = get("devices").querySelector(".same"), other = get("devices").querySelector(".other");
+    const said = same ? ": the bits of the devices below" : other ? ": not the bits of the devices below" : "";
+    say(`Finished ${number(step)} steps${said}.`, Boolean(other));
+  },
+  diverged({ step }) {
+    setTraining("finished");
+    say(`Training stopped at step ${number(step)}: a number is not finite.`, true);
+  },
+  checkpoint({ step, file }) {
+    download(file, `${description.name}-${step}.safetensors`);
+  },
+  restored({ values }) {
+    for (const [name, value] of Object.entries(values)) settings.set(name, value);
+    ranWith = settings.values();
+    curve.clear(ranWith.steps);
+    history.replaceState(null, "", address());
+    setTraining("at-rest");
+    playTraining();
+    say("Checkpoint restored: Train goes on with it.");
+  },
+  refused({ what, reason }) {
+    say(what ? `${what}: ${reason}.` : `${reason}.`, true);
+  },
+  failed({ reason }) {
+    setTraining("none");
+    say(reason, true);
+  },
+};
+worker.onmessage = ({ data }) => answers[data.kind](data);
+worker.onerror = () => say("The worker that trains has failed: reload the page.", true);
+
+// ---- Files ---------------------------------------------------------------------------------------
+
+function download(bytes, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+async function open(file) {
+  if (file.size > LONGEST_FILE) return say(`${file.name}: too large for a checkpoint or a policy.`, true);
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  if (new TextDecoder("latin1").decode(bytes.subarray(0, 4)) !== "RLTP") {
+    const message = { kind: "restore", what: file.name, file: bytes, values: settings.values() ?? {} };
+    return worker.postMessage(message);
+  }
+  try {
+    const probe = new Core(compiled);
+    probe.openPolicy(bytes);
+    player.openPolicy(bytes);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return say(`${file.name}: ${error.message}.`, true);
+  }
+  shown = "file";
+  get("shown").textContent = `Played: ${file.name}. Train or reset shows the run's policy again.`;
+  begin();
+  say(`${file.name} is played.`);
+}
+
+function playTraining() {
+  shown = "training";
+  get("shown").textContent = "Played: the policy of the run above, as it is now.";
+  if (lastImage && player) episode = 0, begin();
+}
+
+// ---- The episode that is played ------------------------------------------------------------------
+
+function begin() {
+  description.hyperparameters.forEach(({ name, type }, index) => {
+    if (ranWith && name in ranWith) player.setHyperparameter(index, type, ranWith[name]);
+  });
+  player.exports.begin_episode(ranWith?.seed ?? 0, episode++);
+  wait = 0;
+}
+
+function step() {
+  const { observations, actions } = description.environment;
+  const outcome = player.exports.step_episode(pushing ? Number(get("push").value) : NaN);
+  if (outcome === ENDED) wait = 0.7;
+  else if (outcome !== GOES_ON) return;
+  const names = [...observations, ...actions].map(({ name }) => name);
+  const values = [...player.observation(observations.length), ...player.action(actions.length)];
+  picture.draw(new Map(names.map((name, index) => [name, values[index]])));
+  const shownChannels = names.slice(0, 4).map((name, index) => `${name.replaceAll("_", " ")} ${values[index].toFixed(2)}`);
+  const total = player.exports.episode_return();
+  get("channels").textContent = [`return ${number(total)}`, ...shownChannels].join(" · ");
+}
+
+function frame(now) {
+  requestAnimationFrame(frame);
+  const elapsed = Math.min(0.1, (now - time) / 1000);
+  time = now;
+  if (!player || !lastImage || document.hidden) return;
+  if (wait > 0) {
+    wait -= elapsed;
+    if (wait <= 0) begin();
+    return;
+  }
+  const interval = player.exports.step_s();
+  for (due += elapsed; due >= interval; due -= interval) {
+    step();
+    if (wait > 0) break;
+  }
+}
+
+function push(event) {
+  const { left, width } = get("picture").getBoundingClientRect();
+  get("push").value = Math.max(-1, Math.min(1, ((event.clientX - left) / width) * 2 - 1));
+  pushing = true;
+}
+
+function release() {
+  pushing = false;
+  get("push").value = 0;
+}
+
+// ---- Start ---------------------------------------------------------------------------------------
+
+get("train").addEventListener("click", () => {
+  if (training === "running") return worker.postMessage({ kind: "pause" });
+  if (shown !== "training") playTraining();
+  if (lastImage) player.openPolicy(lastImage);
+  worker.postMessage({ kind: "train" });
+  setTraining("running");
+  say("Training.");
+});
+get("reset").addEventListener("click", () => {
+  reset();
+  setTraining("at-rest");
+  if (settings.values()) say("Reset: no step done.");
+});
+get("share").addEventListener("click", async () => {
+  history.replaceState(null, "", address());
+  try {
+    await navigator.clipboard.writeText(location.href);
+    say("The link is copied: it restores experiment, seed and hyperparameters.");
+  } catch {
+    say("The page's address is the link: it restores experiment, seed and hyperparameters.");
+  }
+});
+get("save-checkpoint").addEventListener("click", () => worker.postMessage({ kind: "checkpoint", values: ranWith }));
+get("save-policy").addEventListener("click", () => download(lastImage, `${description.name}.rltp`));
+get("open").addEventListener("change", ({ target }) => {
+  if (target.files.length) open(target.files[0]);
+  target.value = "";
+});
+get("again").addEventListener("click", () => player && begin());
+get("push").addEventListener("input", () => (pushing = true));
+for (const kind of ["change", "pointerup", "blur"]) get("push").addEventListener(kind, release);
+get("picture").addEventListener("pointerdown", (event) => {
+  get("picture").setPointerCapture(event.pointerId);
+  push(event);
+});
+get("picture").addEventListener("pointermove", (event) => pushing && push(event));
+for (const kind of ["pointerup", "pointercancel"]) get("picture").addEventListener(kind, release);
+get("experiment").addEventListener("change", ({ target }) => {
+  history.replaceState(null, "", `#experiment=${target.value}`);
+  load(target.value);
+});
+addEventListener("hashchange", () => load(experimentOfAddress()));
+
+site = await (await fetch("site.json")).json();
+for (const name of site.experiments) get("experiment").append(new Option(name, name));
+load(experimentOfAddress());
+requestAnimationFrame(frame);
+if ("serviceWorker" in navigator) navigator.serviceWorker.register("service-worker.js").catch(() => {});

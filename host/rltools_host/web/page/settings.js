@@ -1,0 +1,104 @@
+// A field and a slider for each hyperparameter, from the description's list.
+const POSITIONS = 1000; // of a slider
+const MOST_LINEAR = 100; // a range that is wider, in defaults, has a logarithmic slider
+
+/** The shortest decimal text of a binary32 number. */
+export function shortest(value) {
+  for (let digits = 1; digits < 9; digits++) {
+    const text = Number(value.toPrecision(digits));
+    if (Math.fround(text) === Math.fround(value)) return text;
+  }
+  return value;
+}
+
+function scaleOf({ minimum, maximum, default: usual }) {
+  const isLinear = minimum < 0 || maximum - minimum <= MOST_LINEAR * Math.abs(usual);
+  if (isLinear) {
+    return {
+      value: (position) => minimum + position * (maximum - minimum),
+      position: (value) => (value - minimum) / (maximum - minimum),
+    };
+  }
+  const lowest = minimum > 0 ? minimum : usual > 0 ? Math.min(usual, maximum) / 1000 : Math.min(1, maximum / 1000);
+  const span = Math.log(maximum / lowest);
+  return {
+    value: (position) => (position <= 0 ? minimum : lowest * Math.exp(position * span)),
+    position: (value) => (value <= lowest ? 0 : Math.log(value / lowest) / span),
+  };
+}
+
+export class Settings {
+  /** Calls changed() after a change by the user. */
+  constructor(place, parameters, changed) {
+    this.parameters = parameters;
+    this.inputs = new Map();
+    place.replaceChildren(...parameters.map((parameter) => this.#setting(parameter, changed)));
+  }
+
+  /** By name; null where a field has no number within its bounds. */
+  values() {
+    const found = {};
+    for (const { name } of this.parameters) {
+      const { field } = this.inputs.get(name);
+      if (!field.checkValidity() || field.value === "") return null;
+      found[name] = Number(field.value);
+    }
+    return found;
+  }
+
+  /** Those that are not the defaults. */
+  changes() {
+    const values = this.values() ?? {};
+    const changed = this.parameters.filter(({ name, default: usual }) => name in values && values[name] !== shortest(usual));
+    return Object.fromEntries(changed.map(({ name }) => [name, values[name]]));
+  }
+
+  /** Puts a number into a field; false where it is none within the bounds, and nothing changed. */
+  set(name, value) {
+    const parameter = this.parameters.find((each) => each.name === name);
+    const isWhole = parameter?.type !== "U32" || Number.isInteger(value);
+    if (!parameter || !isWhole || !(value >= parameter.minimum && value <= parameter.maximum)) return false;
+    const { field, show } = this.inputs.get(name);
+    field.value = String(parameter.type === "U32" ? value : shortest(value));
+    show();
+    return true;
+  }
+
+  setDefaults() {
+    for (const { name, default: usual } of this.parameters) this.set(name, usual);
+  }
+
+  #setting(parameter, changed) {
+    const { name, type, minimum, maximum, unit, description } = parameter;
+    const scale = scaleOf(parameter);
+    const element = (tag, attributes) => Object.assign(document.createElement(tag), attributes);
+    const box = element("div", { className: "setting" });
+    const label = element("label", { htmlFor: `set-${name}`, textContent: unit ? `${name} (${unit})` : name });
+    const field = element("input", { id: `set-${name}`, type: "number", min: minimum, max: maximum, required: true });
+    field.step = type === "U32" ? "1" : "any";
+    const slider = element("input", { type: "range", min: 0, max: POSITIONS });
+    slider.setAttribute("aria-label", `${name}, slider`);
+    const bounds = [minimum, maximum].map((bound) => (type === "U32" ? bound : shortest(bound))).join(" to ");
+    const said = element("p", { className: "note", id: `about-${name}`, textContent: `${description} ${bounds}.` });
+    field.setAttribute("aria-describedby", said.id);
+    const show = () => {
+      slider.value = Math.round(scale.position(Number(field.value)) * POSITIONS);
+      slider.setAttribute("aria-valuetext", `${field.value} ${unit}`.trim());
+    };
+    slider.addEventListener("input", () => {
+      const value = Math.min(maximum, Math.max(minimum, scale.value(slider.value / POSITIONS)));
+      field.value = type === "U32" ? Math.round(value) : Number(value.toPrecision(3));
+      slider.setAttribute("aria-valuetext", `${field.value} ${unit}`.trim());
+      changed();
+    });
+    field.addEventListener("input", () => {
+      if (field.checkValidity()) show();
+      changed();
+    });
+    this.inputs.set(name, { field, show });
+    this.set(name, parameter.default);
+    box.append(label, field, slider, said);
+    slider.style.gridColumn = "1 / -1";
+    return box;
+  }
+}

@@ -1,0 +1,140 @@
+// Trains, so that the page never stalls. Messages in: {kind, ...} of `commands`; out: {kind, ...}.
+import { Core, EVALUATION_DUE, FINISHED, NOT_FINITE, Refused, TRAINING, chooseModule } from "./core.js";
+import { checkpointOf, safetensorsOf } from "./checkpoint.js";
+
+const SLICE_MS = 25, REPORT_MS = 150, POLICY_MS = 500;
+
+let description, compiled, moduleKind, core;
+let running = false, calls = 1;
+let started = { time: 0, step: 0 }; // when training was begun, or resumed
+let reportTime = 0, policyTime = 0;
+
+function send(kind, content = {}) {
+  self.postMessage({ kind, ...content });
+}
+
+async function read(path) {
+  const response = await fetch(path);
+  if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
+  return response;
+}
+
+function set(target, values) {
+  description.hyperparameters.forEach((parameter, index) => {
+    const value = values[parameter.name];
+    if (value === undefined) return;
+    if (typeof value !== "number" || !target.setHyperparameter(index, parameter.type, value)) {
+      throw new Refused(`${parameter.name} is not within its bounds`);
+    }
+  });
+}
+
+function progress(now) {
+  const { exports } = core;
+  const step = exports.steps_done();
+  const seconds = (now - started.time) / 1000;
+  send("progress", {
+    step,
+    updates: exports.updates_done(),
+    episodes: exports.episodes_done(),
+    lastReturn: exports.last_return(),
+    rate: started.time ? (step - started.step) / seconds : NaN,
+    metrics: description.metrics.map((_, index) => exports.metric(index)),
+  });
+  exports.clear_metrics();
+  reportTime = now;
+}
+
+function policy(now) {
+  send("policy", { step: core.exports.steps_done(), image: core.policy() });
+  policyTime = now;
+}
+
+function state(kind) {
+  policy(performance.now());
+  send(kind, { step: core.exports.steps_done(), hash: core.stateHash() });
+}
+
+// One slice of work; other messages come between two.
+const channel = new MessageChannel();
+channel.port1.onmessage = () => {
+  if (!running) return;
+  const begin = performance.now();
+  let now = begin, outcome = TRAINING;
+  while (outcome === TRAINING && now - begin < SLICE_MS) {
+    outcome = core.exports.train(calls);
+    const after = performance.now();
+    calls = after - now < SLICE_MS / 4 ? Math.min(calls * 2, 4096) : Math.max(1, calls >> 1);
+    now = after;
+  }
+  const step = core.exports.steps_done();
+  if (outcome === EVALUATION_DUE || outcome === FINISHED) send("evaluation", { step, ...core.evaluate() });
+  if (now - reportTime > REPORT_MS || outcome >= FINISHED) progress(now);
+  if (outcome === FINISHED || outcome === NOT_FINITE) {
+    running = false;
+    if (outcome === NOT_FINITE) return send("diverged", { step });
+    return state("finished");
+  }
+  if (now - policyTime > POLICY_MS) policy(now);
+  channel.port2.postMessage(null);
+};
+
+const commands = {
+  async load({ name }) {
+    running = false;
+    description = await (await read(`${name}/description.json`)).json();
+    const chosen = await chooseModule(async (kind) => (await read(`${name}/${kind}.wasm`)).arrayBuffer());
+    ({ module: compiled, kind: moduleKind } = chosen);
+    core = new Core(compiled);
+    if (core.exports.fingerprint() >>> 0 !== description.fingerprint) {
+      throw new Error(`The module of ${name} and its description do not belong together.`);
+    }
+    send("loaded", { moduleKind, module: compiled, description });
+  },
+  reset({ values }) {
+    running = false;
+    const fresh = new Core(compiled);
+    set(fresh, values);
+    fresh.exports.begin_training();
+    core = fresh;
+    started = { time: 0, step: 0 };
+    state("state");
+  },
+  train() {
+    if (running) return;
+    running = true;
+    started = { time: performance.now(), step: core.exports.steps_done() };
+    channel.port2.postMessage(null);
+  },
+  pause() {
+    running = false;
+    progress(performance.now());
+    state("paused");
+  },
+  checkpoint({ values }) {
+    const file = safetensorsOf(core, description, values);
+    send("checkpoint", { step: core.exports.steps_done(), file });
+  },
+  // The run that is here stays where the file is refused.
+  restore({ file, values }) {
+    const fresh = new Core(compiled);
+    const found = checkpointOf(fresh, description, file);
+    set(fresh, { ...values, ...found.hyperparameters });
+    fresh.restore(found.image);
+    running = false;
+    core = fresh;
+    started = { time: 0, step: 0 };
+    send("restored", { values: found.hyperparameters });
+    progress(performance.now());
+    state("state");
+  },
+};
+
+self.onmessage = async ({ data }) => {
+  try {
+    await commands[data.kind](data);
+  } catch (error) {
+    if (error instanceof Refused) send("refused", { what: data.what ?? "", reason: error.message });
+    else send("failed", { reason: error.message });
+  }
+};

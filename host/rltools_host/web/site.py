@@ -1,0 +1,171 @@
+"""The folder that is served: the page's files, and of each experiment its description and modules.
+
+Nothing in it needs a server of its own: any host of static files will do.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import operator
+import shutil
+from collections.abc import Sequence
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from rltools_host.build.description import channels, shapes
+from rltools_host.build.experiments import describe, list_experiments, requirements
+from rltools_host.build.picture import OPERATORS, picture_of, trees_of
+from rltools_host.build.web_module import KINDS, build_modules, module_path
+from rltools_host.errors import UsageError
+from rltools_host.files import partial_path, read_json
+from rltools_host.hints import near_path
+from rltools_host.project import PROJECT
+from rltools_host.tree import TREE
+
+PAGE = TREE.file("host/rltools_host/web/page")
+NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
+MARK = "site.json"  # a folder with it is one that this wrote
+SERVICE_WORKER = "service-worker.js"
+SYMBOLS = {
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.neg: "-",
+    operator.pos: "+",
+}
+MOST_PORT = 65535
+Tree = float | str | list[Any]
+
+
+def default_folder() -> Path:
+    return PROJECT.build / "web"
+
+
+def known_states() -> list[dict[str, Any]]:
+    """The states in which runs end on devices, that the page shows beside its own."""
+    states: list[dict[str, Any]] = read_json(PAGE / "states.json")
+    return states
+
+
+def write_site(names: Sequence[str], folder: Path) -> Path:
+    """Writes the folder whole, in the place of one that was written before; the first experiment is
+    the one that the page opens with."""
+    if folder.exists() and not (folder / MARK).is_file() and any(folder.iterdir()):
+        raise UsageError(
+            f"{near_path(folder)} has files that `rlt web` did not write: name another folder"
+        )
+    experiments = list(dict.fromkeys(names)) or those_for_browsers()
+    build_modules(experiments)
+    new = partial_path(folder)
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    for source in sorted(PAGE.iterdir()):
+        if source.name not in NOT_SERVED and source.is_file():
+            shutil.copyfile(source, new / source.name)
+    for name in experiments:
+        (new / name).mkdir()
+        (new / name / "description.json").write_text(compact(page_description(name)), "utf-8")
+        for kind in KINDS:
+            shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
+    states = [state for state in known_states() if state["experiment"] in experiments]
+    (new / MARK).write_text(compact({"experiments": experiments, "states": states}), "utf-8")
+    write_service_worker(new)
+    if folder.exists():
+        shutil.rmtree(folder)
+    new.rename(folder)
+    return folder
+
+
+def those_for_browsers() -> list[str]:
+    """All experiments that WebAssembly can have, the shortest to train first."""
+    found = [name for name in list_experiments() if not requirements(name)]
+    return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
+
+
+def page_description(name: str) -> dict[str, Any]:
+    """The experiment's description, with the picture's expressions as trees."""
+    description = describe(name)
+    document = dict(description.document)
+    environment = description.environment
+    known = channels([*environment["observations"], *environment["actions"]])
+    picture = picture_of(shapes(environment["picture"]), known)
+    document["picture"] = picture and {
+        "view": picture.view,
+        "shapes": [
+            {
+                "kind": shape.kind,
+                "look": shape.look,
+                "numbers": [tree_of(tree) for tree in trees_of(shape)],
+            }
+            for shape in picture.shapes
+        ],
+    }
+    return document
+
+
+def tree_of(tree: ast.expr) -> Tree:
+    """An expression as the page computes it: a number, a name, or an operation with its trees."""
+    match tree:
+        case ast.Name(id=name):
+            return name
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+        case ast.BinOp(left=left, op=op, right=right):
+            symbol = SYMBOLS.get(OPERATORS[type(op)], "/")
+            return [symbol, tree_of(left), tree_of(right)]
+        case ast.UnaryOp(op=op, operand=operand):
+            return [SYMBOLS[OPERATORS[type(op)]], tree_of(operand)]
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return [name, *map(tree_of, arguments)]
+    raise ValueError(ast.unparse(tree))
+
+
+def compact(document: Any) -> str:
+    return json.dumps(document, separators=(",", ":"))
+
+
+def write_service_worker(folder: Path) -> None:
+    """Tells it which files there are, and a digest of them."""
+    files = sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != SERVICE_WORKER
+    )
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.encode() + b"\0" + (folder / file).read_bytes())
+    worker = folder / SERVICE_WORKER
+    text = worker.read_text(encoding="utf-8")
+    text = text.replace("const FILES = [];", f"const FILES = {json.dumps(['./', *files])};")
+    text = text.replace('const VERSION = "";', f'const VERSION = "{digest.hexdigest()[:16]}";')
+    worker.write_text(text, encoding="utf-8")
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Serves a folder, without a line for each request."""
+
+    extensions_map = {  # noqa: RUF012 - as the base has it
+        **SimpleHTTPRequestHandler.extensions_map,
+        ".js": "text/javascript",
+        ".wasm": "application/wasm",
+        ".webmanifest": "application/manifest+json",
+    }
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 - as the base calls it
+        pass
+
+
+def server_of(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server of the folder for this machine alone; port 0 takes one that is free."""
+    if not 0 <= port <= MOST_PORT:
+        raise UsageError(f"--port {port} is no port: name one from 0 to {MOST_PORT}")
+    try:
+        return ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, directory=str(folder)))
+    except OSError as error:
+        raise UsageError(
+            f"port {port} cannot be served: {error.strerror}: name another with --port"
+        ) from None

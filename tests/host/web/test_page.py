@@ -1,0 +1,261 @@
+"""The page that `rlt web` writes, in headless Chromium."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rltools_host.build.web_module import COMPILER_GROUP
+from rltools_host.policies.image import parse_policy
+from rltools_host.runs.checkpoint import from_safetensors
+from rltools_host.toolchain import tools
+from rltools_host.web.site import server_of, write_site
+
+pytestmark = pytest.mark.all  # a browser, and Zig's compiler
+
+EXPERIMENT = "pendulum-td3"
+HASH_300 = "1c4d11e54c2ed0c4cc32f7723d81b34e4f39c9fd5d65e6f6d593198ebc4f08e9"
+DAMAGED = 1000
+WAIT_MS = 120_000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page's address."""
+    if tools.missing_names(("chromium",)):
+        pytest.skip("not installed (rlt doctor): chromium")
+    tools.ensure_group(COMPILER_GROUP)
+    folder = write_site([EXPERIMENT], tmp_path_factory.mktemp("web") / "site")
+    with server_of(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if tools.missing_names(("chromium",)):
+        pytest.skip("not installed (rlt doctor): chromium")
+    tools.ensure_group("browser")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A page of its own; nothing may be said on the console."""
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    context.close()
+    assert said == []
+
+
+def open_page(page: Any, address: str) -> None:
+    page.goto("about:blank")
+    page.goto(address)
+    page.locator("#train:enabled").wait_for()
+
+
+def train(page: Any) -> str:
+    """Until the run has finished; the state's hash."""
+    page.click("#train")
+    page.locator("#status", has_text="Finished").wait_for()
+    return str(page.locator("#devices tr").first.get_attribute("data-hash"))
+
+
+def open_file(page: Any, name: str, content: bytes) -> None:
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.set_input_files("#open", file)
+
+
+def downloaded(page: Any, button: str) -> bytes:
+    with page.expect_download() as download:
+        page.click(button)
+    return Path(download.value.path()).read_bytes()
+
+
+def test_a_run_ends_in_the_hash_of_every_board(site: str, page: Any) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
+    assert train(page) == HASH_300
+    assert "the bits of the devices below" in page.inner_text("#status")
+    assert page.locator("#devices tr.same td").last.inner_text() == HASH_300
+    assert page.locator("#devices tr.other").count() == 0
+
+
+def test_a_whole_run_is_paused_resumed_and_watched(site: str, page: Any) -> None:
+    open_page(page, site)
+    page.click("#train")
+    page.locator("#numbers", has_text="steps/s").wait_for()
+    page.click("#train")  # pause
+    page.locator("#status", has_text="Paused").wait_for()
+    assert train(page).startswith("cb477b641fdc")
+    assert page.locator("#curve .dot").count() == 10
+    before = page.locator("#picture .body").get_attribute("x2")
+    page.wait_for_timeout(500)
+    page.click("#again")
+    page.wait_for_timeout(300)
+    assert page.locator("#picture .body").get_attribute("x2") != before
+
+
+def test_a_slider_changes_its_field_and_the_link_restores_it(site: str, page: Any) -> None:
+    open_page(page, site)
+    slider = page.locator("input[type=range][aria-label='gamma, slider']")
+    slider.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowLeft")
+    gamma = page.input_value("#set-gamma")
+    assert 0.9 < float(gamma) < 0.99
+    assert slider.get_attribute("aria-valuetext") == gamma
+    page.fill("#set-seed", "7")
+    page.fill("#set-steps", "300")
+    page.click("#reset")
+    address = page.evaluate("() => location.href")
+    assert address == f"{site}#experiment={EXPERIMENT}&seed=7&steps=300&gamma={gamma}"
+    first = train(page)
+    open_page(page, address)
+    assert page.input_value("#set-gamma") == gamma
+    assert train(page) == first != HASH_300
+
+
+@pytest.mark.parametrize(
+    ("fragment", "named"),
+    [
+        ("gamma=2", "gamma"),
+        ("steps=1.5", "steps"),
+        ("seed=", "seed"),
+        ("seed=<b>", "seed"),
+        ("<img src=x onerror=alert(1)>=1", "<img src"),
+    ],
+)
+def test_a_link_that_does_not_fit_is_named(site: str, page: Any, fragment: str, named: str) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}&{fragment}")
+    expected = f"The link's {named} cannot be set; the rest is."
+    assert page.inner_text("#status") == expected
+    assert page.locator("#status img").count() == 0
+
+
+def test_what_is_downloaded_is_read_here_and_there(site: str, page: Any) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300&gamma=0.9")
+    state = train(page)
+    checkpoint = downloaded(page, "#save-checkpoint")
+    image = downloaded(page, "#save-policy")
+    read, _ = from_safetensors(checkpoint, "the page")
+    assert (read.step, read.state_sha256, read.experiment) == (300, state, EXPERIMENT)
+    assert read.hyperparameters["gamma"] == 0.9
+    assert parse_policy(image, "the page").experiment == EXPERIMENT
+    open_page(page, site)
+    open_file(page, "mine.safetensors", checkpoint)
+    page.locator("#status", has_text="Checkpoint restored").wait_for()
+    assert page.locator("#devices tr").first.get_attribute("data-hash") == state
+    assert page.input_value("#set-gamma") == "0.9"
+    open_file(page, "mine.rltp", image)
+    page.locator("#status", has_text="mine.rltp is played").wait_for()
+
+
+# Offers each file to what the page's own worker and player have, and counts what is taken.
+OFFER = """
+async ({ content, damages, name }) => {
+  const { Core, Refused, chooseModule } = await import("./core.js");
+  const { checkpointOf } = await import("./checkpoint.js");
+  const description = await (await fetch(`${name}/description.json`)).json();
+  const read = async (kind) => (await fetch(`${name}/${kind}.wasm`)).arrayBuffer();
+  const core = new Core((await chooseModule(read)).module);
+  const reasons = [];
+  const whole = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+  for (const { length, place, bytes } of damages) {
+    const file = new Uint8Array(length);
+    file.set(whole.subarray(0, length));
+    bytes.forEach((byte, index) => (file[place + index] ^= byte));
+    try {
+      if (String.fromCharCode(...file.subarray(0, 4)) === "RLTP") core.openPolicy(file);
+      else core.restore(checkpointOf(core, description, file).image);
+      reasons.push("taken");
+    } catch (error) {
+      reasons.push(error instanceof Refused ? error.message : `not refused: ${error}`);
+    }
+  }
+  return reasons;
+}
+"""
+
+
+def test_a_thousand_damaged_files_of_each_kind_are_refused(site: str, page: Any) -> None:
+    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
+    train(page)
+    whole = [downloaded(page, "#save-checkpoint"), downloaded(page, "#save-policy")]
+    draws = random.Random(26)
+    for content in whole:
+        damages = [damage(len(content), draws) for _ in range(DAMAGED)]
+        text = base64.b64encode(content).decode()
+        offered = {"content": text, "damages": damages, "name": EXPERIMENT}
+        reasons = page.evaluate(OFFER, offered)
+        wrong = [reason for reason in reasons if reason == "taken" or "not refused" in reason]
+        assert (len(reasons), wrong) == (DAMAGED, [])
+        assert all(reasons)
+    damaged_checkpoint = bytearray(whole[0])
+    damaged_checkpoint[-1] ^= 1
+    open_file(page, "<b>damaged</b>.safetensors", bytes(damaged_checkpoint))
+    page.locator("#status", has_text="refused: its SHA-256 does not match").wait_for()
+    assert page.locator("#status b").count() == 0
+    assert page.locator("#devices tr").first.get_attribute("data-hash") == HASH_300
+
+
+def damage(length: int, draws: random.Random) -> dict[str, Any]:
+    """A bit or some bytes changed, the end cut off, or bytes behind it: the new length, and what
+    the bytes from a place on are changed by."""
+    kind = draws.randrange(4)
+    place = draws.randrange(length)
+    if kind == 0:
+        return {"length": length, "place": place, "bytes": [1 << draws.randrange(8)]}
+    if kind == 1:
+        count = min(16, length - place)
+        changes = [draws.randrange(1, 256) for _ in range(count)]
+        return {"length": length, "place": place, "bytes": changes}
+    if kind == 2:
+        return {"length": place, "place": 0, "bytes": []}
+    more = [draws.randrange(256) for _ in range(draws.randrange(1, 64))]
+    return {"length": length + len(more), "place": length, "bytes": more}
+
+
+def test_it_works_without_a_network_once_loaded(site: str, browser: Any) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(WAIT_MS)
+    open_page(page, site)
+    page.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    context.set_offline(True)
+    open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
+    assert train(page) == HASH_300
+    context.close()
+
+
+def test_a_narrow_page_has_no_horizontal_bar(site: str, browser: Any) -> None:
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page = context.new_page()
+    open_page(page, site)
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 360
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("input, select, button")]
+             .filter((each) => !each.labels?.length && !each.ariaLabel && !each.textContent.trim())
+             .map((each) => each.outerHTML)"""
+    )
+    assert json.dumps(unnamed) == "[]"
+    context.close()

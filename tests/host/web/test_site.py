@@ -1,0 +1,122 @@
+"""What `rlt web` writes: the folder, its files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from rltools_host.build import picture
+from rltools_host.build.description import Shape
+from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.web import site
+
+KINDS = ("lanes", "exact")
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Modules and a description that no compiler has made."""
+    for kind in KINDS:
+        (tmp_path / f"{kind}.wasm").write_bytes(kind.encode())
+    monkeypatch.setattr(site, "build_modules", lambda _: None)
+    monkeypatch.setattr(site, "module_path", lambda _, kind: tmp_path / f"{kind}.wasm")
+    monkeypatch.setattr(site, "page_description", lambda name: {"name": name})
+
+
+def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
+    folder = site.write_site(["pendulum-td3", "pendulum-td3", "cartpole-ppo"], tmp_path / "web")
+    written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert {
+        "index.html",
+        "main.js",
+        "pendulum-td3/exact.wasm",
+        "cartpole-ppo/lanes.wasm",
+    } <= written
+    assert not {"package.json", "states.json"} & written
+    document = json.loads((folder / "site.json").read_text())
+    assert document["experiments"] == ["pendulum-td3", "cartpole-ppo"]
+    assert {state["experiment"] for state in document["states"]} == {"pendulum-td3"}
+    imported: set[str] = set()
+    for script in folder.glob("*.js"):
+        imported |= set(re.findall(r'from "\./(.+?)"', script.read_text()))
+    named = set(re.findall(r'(?:src|href)="(.+?)"', (folder / "index.html").read_text()))
+    assert imported | named <= written
+    worker = (folder / "service-worker.js").read_text()
+    found = re.search(r"const FILES = (\[.+?\]);", worker)
+    assert found
+    assert set(json.loads(found[1])) == {"./", *written} - {"service-worker.js"}
+
+
+def test_another_content_has_another_version(tmp_path: Path) -> None:
+    def version() -> str:
+        folder = site.write_site(["pendulum-td3"], tmp_path / "web")
+        return re.findall(r'VERSION = "(.*)"', (folder / "service-worker.js").read_text())[0]
+
+    first = version()
+    assert version() == first
+    assert re.fullmatch("[0-9a-f]{16}", first)
+    (tmp_path / "lanes.wasm").write_bytes(b"other")
+    assert version() != first
+
+
+def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match="has files that `rlt web` did not write: name another"):
+        site.write_site(["pendulum-td3"], tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_pages_and_shared_files_are_small() -> None:
+    """With a module of 120 or 170 kB and a description of 15 kB it stays below 300 kB."""
+    assert sum(path.stat().st_size for path in site.PAGE.iterdir()) < 80_000
+
+
+def test_an_expression_becomes_a_tree() -> None:
+    shape = Shape("circle", "part", "-x * 2, min(x, 1) / 3 - y, +0.5")
+    trees = [site.tree_of(tree) for tree in picture.trees_of(shape)]
+    assert trees == [
+        ["*", ["-", "x"], 2.0],
+        ["-", ["/", ["min", "x", 1.0], 3.0], "y"],
+        ["+", 0.5],
+    ]
+
+
+def test_it_is_served_to_this_machine(tmp_path: Path) -> None:
+    folder = site.write_site(["pendulum-td3"], tmp_path / "web")
+    with site.server_of(folder, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        assert server.server_address[0] == "127.0.0.1"
+        kinds = {"main.js": "text/javascript", "pendulum-td3/lanes.wasm": "application/wasm"}
+        for file, kind in kinds.items():
+            with urllib.request.urlopen(f"{place}/{file}", timeout=30) as answer:
+                assert answer.headers["Content-Type"] == kind
+        with pytest.raises(UsageError, match=r"^port \d+ cannot be served: .*in use"):
+            site.server_of(folder, server.server_port)
+        server.shutdown()
+    with pytest.raises(UsageError, match=r"^--port 70000 is no port"):
+        site.server_of(folder, 70000)
+
+
+def test_known_states_are_whole_and_of_experiments_that_exist() -> None:
+    names = site.those_for_browsers()
+    assert names[0] == "pendulum-td3"
+    assert "ant-ppo" not in names
+    for state in site.known_states():
+        assert state["experiment"] in names
+        assert re.fullmatch("[0-9a-f]{64}", state["hash"])
+        assert state["devices"]
+
+
+def test_an_unknown_experiment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from rltools_host.build import web_module
+
+    monkeypatch.setattr(site, "build_modules", web_module.build_modules)
+    with pytest.raises(UnknownNameError, match="pendulum-td4"):
+        site.write_site(["pendulum-td4"], tmp_path / "web")
+    assert not (tmp_path / "web").exists()
