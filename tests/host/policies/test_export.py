@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from policy_run import make_policy_run
 from policy_samples import NETWORKS, SOME_NETWORKS, patched, sample_images
+from programs import output_of
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import DamagedFileError, UnknownNameError, UsageError, VerificationError
 from rltools_host.policies import export
@@ -76,8 +77,7 @@ def compile_header(image: PolicyImage, folder: Path, *flags: str) -> Path:
     name = export.identifier(image.experiment) + "_policy"
     (folder / "program.cpp").write_text(PROGRAM.format(name=name))
     program = folder / "program"
-    command = ["g++", *STRICT, *flags, str(folder / "program.cpp"), "-o", str(program)]
-    subprocess.run(command, check=True, timeout=120)
+    output_of("g++", *STRICT, *flags, folder / "program.cpp", "-o", program)
     return program
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from policy_samples import SOME_NETWORKS, sample_images
+from programs import output_of
 from rltools_host.policies import export, folders
 from rltools_host.policies.image import PolicyImage, parse_policy
 from rltools_host.tree import TREE
@@ -34,7 +35,7 @@ def build(image: PolicyImage, folder: Path) -> Path:
         *(f"-DHEADER={name}_policy", f"-DIMAGE={name}_image", f"-DSAFE_ACTION={safe}"),
         *(f"-DPAST_ACTIONS={len(image.place_inputs)}", str(SOURCE), "-o", str(program)),
     ]
-    subprocess.run(command, check=True, timeout=120)
+    output_of(*command)
     return program
 
 

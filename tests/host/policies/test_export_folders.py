@@ -15,6 +15,7 @@ import pytest
 
 from policy_run import make_policy_run
 from policy_samples import SOME_NETWORKS, sample_images
+from programs import output_of
 from rltools_host.build.firmware import platformio_environment
 from rltools_host.commands.export import run as export_run
 from rltools_host.errors import UsageError
@@ -130,7 +131,9 @@ def test_the_arduino_library_gives_the_bits_of_the_run(network: str, tmp_path: P
     program = tmp_path / "program"
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
     sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
-    run("g++", *ARDUINO_FLAGS, "-march=native", f"-I{library / 'src'}", *sources, "-o", program)
+    output_of(
+        "g++", *ARDUINO_FLAGS, "-march=native", f"-I{library / 'src'}", *sources, "-o", program
+    )
     minimum = np.array([channel.minimum for channel in image.contract.observations])
     maximum = np.array([channel.maximum for channel in image.contract.observations])
     draws = np.random.default_rng(5).uniform(0, 1, (100, len(minimum)))
@@ -166,7 +169,7 @@ def test_a_library_whose_image_is_damaged_has_no_policy(tmp_path: Path) -> None:
     (tmp_path / "program.cpp").write_text(PROGRAM.format(name=library.name))
     sources = (library / "src" / f"{library.name}.cpp", tmp_path / "program.cpp")
     program = tmp_path / "program"
-    run("g++", *ARDUINO_FLAGS, f"-I{library / 'src'}", *sources, "-o", program)
+    output_of("g++", *ARDUINO_FLAGS, f"-I{library / 'src'}", *sources, "-o", program)
     observation = np.array([1, 0, 0], "<f4").tobytes()
     result = subprocess.run([program], input=observation, capture_output=True, timeout=60).stdout
     assert result[:2] == b"\0\0"
@@ -247,7 +250,7 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
     ]
     compiler = ["riscv64-unknown-elf-g++", "-std=gnu++2b", "-fno-exceptions", "-fno-rtti", *STRICT]
     source = folder / "src/rlt_policy.cpp"
-    run(*compiler, "-Os", *includes, "-c", source, "-o", tmp_path / "component.o")
+    output_of(*compiler, "-Os", *includes, "-c", source, "-o", tmp_path / "component.o")
     image = sample("pendulum")
     name = export.identifier(image.experiment)
     text = (
@@ -260,7 +263,9 @@ def test_the_esp_idf_component_stands_alone(tmp_path: Path) -> None:
         program.write_text(text)
         driver = "riscv64-unknown-elf-gcc" if suffix == "c" else "riscv64-unknown-elf-g++"
         strict = [flag for flag in STRICT if flag != "-Wextra"]  # {0} for all the limits
-        run(driver, f"-std={standard}", *strict, *includes, "-c", program, "-o", tmp_path / "m.o")
+        output_of(
+            driver, f"-std={standard}", *strict, *includes, "-c", program, "-o", tmp_path / "m.o"
+        )
     assert (folder / folders.EMBEDDED).read_bytes() == image.data
 
 

@@ -13,6 +13,7 @@ import pytest
 from crazyflie_radio import LOG, MEM, PARAM, Change, FakeCrazyflie
 from firmware_vehicles import APP, TESTS, build_crazyflie
 from policy_run import make_policy_run
+from programs import output_of
 from rltools_host import cli
 from rltools_host.commands.policies import list_policies
 from rltools_host.errors import (
@@ -41,7 +42,7 @@ def quadrotor_image(folder: Path, seed: int) -> bytes:
         include = [f"-I{APP / 'policy'}", f"-I{TREE.include}"]
         flags = ["-std=c++17", "-O1", "-ffp-contract=off", "-march=native", *include]
         source = str(TESTS / "crazyflie_image.cpp")
-        subprocess.run(["g++", *flags, source, "-o", str(program)], check=True, timeout=120)
+        output_of("g++", *flags, source, "-o", program)
     return subprocess.run([program, str(seed)], check=True, capture_output=True).stdout
 
 
