@@ -41,9 +41,11 @@ class RandomActions:
 class Play:
     """`count` rows were stepped, all at once, by random actions; every number is finite."""
 
-    def __init__(self, observations: Sequence[Channel], count: int) -> None:
+    def __init__(self, observations: Sequence[Channel], count: int, masks: int = 0) -> None:
+        """masks: how many of the observations, the last ones, are masks of choices."""
         width = len(observations)
         self.channels = tuple(observations)
+        self.masks = masks
         self.steps = 0
         self._low, self._high = ranges_of(observations)
         self.outside = np.zeros(width, np.int64)  # rows beyond the channel's range

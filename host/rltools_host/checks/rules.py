@@ -86,7 +86,9 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
     found = []
     names = [channel.name for channel in play.channels]
     still = [
-        name for name, low, high in zip(names, play.least, play.most, strict=True) if low == high
+        name
+        for name, low, high in zip(names, play.least, play.most, strict=True)
+        if low == high and names.index(name) < len(names) - play.masks
     ]
     if still:
         value = play.least[names.index(still[0])]

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rltools_host.build.catalogue import algorithms
+from rltools_host.build.ranges import ranges_of
 from rltools_host.checks import rules, wrappers
 from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning, listed, number
 from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
+from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of, nearest_allowed
 from rltools_host.gymnasium_tasks.player import ActionSpace, place
 from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, WIDE
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
@@ -49,7 +51,9 @@ class Examiner:
         state.call(MAKE)
         self.environment = make_first(make, request.name or request.source)
         state.answered()
+        state.call(RESET)
         self.task: Task = task_of(request, self.environment)
+        state.answered()
         is_normalised = algorithms()[self.task.algorithm].has_rollouts
         self.learning = Learning(is_normalised=is_normalised, can_scale=is_normalised)
         self.box = self.environment.observation_space
@@ -121,9 +125,23 @@ class Examiner:
                     "return (observation, info), as Gymnasium's reset does",
                 )
             )
-        return self.checked(given[0], "reset", f"with seed={seed}")
+        seen = self.checked(given[0], "reset", f"with seed={seed}")
+        return self.with_mask(seen, given[1], "reset", f"with seed={seed}")
+
+    def with_mask(
+        self, seen: Array, info: Any, where: str, after: str, *, ends: bool = False
+    ) -> Array:
+        try:
+            return np.concatenate([seen, mask_of(info, self.task, where, ends=ends)])
+        except MaskFault as fault:
+            remedy = (
+                "give one number for each choice, 1 where it is allowed, at each reset and step"
+            )
+            raise Broken(Finding("mask", f"{fault}, {after}", remedy)) from None
 
     def step(self, environment: Any, action: Array, seen: Array) -> tuple[Array, float, bool, bool]:
+        if self.task.has_masks:
+            action = nearest_allowed(action, seen[-self.task.mask_count :], self.task)
         after = place(seen, action)
         taken = self.actions.taken(action)
         given = self.called(STEP, lambda: environment.step(taken), after)
@@ -136,7 +154,7 @@ class Examiner:
                     "step does",
                 )
             )
-        observation, reward, terminated, truncated, _ = given
+        observation, reward, terminated, truncated, info = given
         row = self.checked(observation, "step", after)
         try:
             value = float(reward)
@@ -150,6 +168,8 @@ class Examiner:
                     "give a number that is finite in 32 bits at each step",
                 )
             )
+        is_over = bool(terminated) or bool(truncated)
+        row = self.with_mask(row, info, "step", after, ends=is_over)
         return row, value, bool(terminated), bool(truncated)
 
     def checked(self, observation: Any, where: str, after: str) -> Array:
@@ -184,10 +204,12 @@ class Examiner:
         """Random actions; two kinds of them take turns, episode by episode."""
         task, found = self.task, self.found
         actions = RandomActions(task.actions, 2, SEED)
-        play = Play(task.observations, 1)
+        play = Play(task.observations, 1, task.mask_count)
         beginnings: list[Array] = []
         outside = np.zeros(len(task.observations), np.int64)
-        low, high = (end.ravel().astype(np.float32) for end in (self.box.low, self.box.high))
+        masks = ranges_of(task.observations[len(task.observations) - task.mask_count :])
+        ends = zip((self.box.low, self.box.high), masks, strict=True)
+        low, high = (np.concatenate([end.ravel().astype(np.float32), more]) for end, more in ends)
         spent = {RESET: 0.0, STEP: 0.0}
         deadline = time.monotonic() + PLAY_S
         while play.steps < MOST_STEPS and time.monotonic() < deadline:

@@ -22,6 +22,7 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
+from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of
 from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.runs.task import Task
@@ -83,9 +84,11 @@ class Player:
         self._make = make
         self._state = state or PlayState()
         self._environments: dict[int, Any] = {}
+        self._task = task
         self._shape = task.observation_shape
         self._channels = task.observations
-        self._low, self._high = ranges_of(task.observations)
+        own = task.observations[: len(task.observations) - task.mask_count]
+        self._low, self._high = ranges_of(own)
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0
@@ -102,9 +105,13 @@ class Player:
         for slot in range(1, count):
             self._environments[slot] = self._made()
         self._state.call(RESET)
-        seen = first.reset(seed=0)[0]
+        seen, info = first.reset(seed=0)
         self._state.answered()
         self._checked(seen, "reset")
+        try:
+            mask_of(info, self._task, "reset")
+        except MaskFault as fault:
+            raise EnvironmentFault(str(fault)) from None
 
     def take(self, first: Any) -> None:
         """The environment of the first slot, which tells what actions are."""
@@ -119,9 +126,14 @@ class Player:
                 if environment is None:
                     environment = self._environments[slot] = self._made()
                 self._state.call(RESET)
-                seen = self._checked(environment.reset(seed=seed)[0], "reset")
+                observation, info = environment.reset(seed=seed)
+                seen = self._checked(observation, "reset")
+                seen = np.concatenate([seen, mask_of(info, self._task, "reset")])
                 self._seen[slot] = seen.copy()
                 return DONE, seen
+            except MaskFault as fault:  # no chance: the next one is the same
+                self._state.give_up(str(fault))
+                return OVER, self._no_observation
             except EnvironmentFault as fault:
                 self._count(str(fault))
             except Exception as error:
@@ -138,10 +150,14 @@ class Player:
             environment = self._environments[slot]
             given = self._actions.taken(action)
             self._state.call(STEP)
-            observation, reward, terminated, truncated, _ = environment.step(given)
+            observation, reward, terminated, truncated, info = environment.step(given)
             seen = self._checked(observation, "step")
             reward = checked_reward(reward)
             flags = bool(terminated), bool(truncated)
+            seen = np.concatenate([seen, mask_of(info, self._task, "step", ends=any(flags))])
+        except MaskFault as fault:
+            self._state.give_up(f"{fault}, {self._place(slot, action)}")
+            return OVER, 0.0, False, False, self._no_observation
         except EnvironmentFault as fault:
             return self._lost(f"{fault}, {self._place(slot, action)}")
         except Exception as error:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rltools_host.errors import BoardMismatchError, RltError, UsageError
-from rltools_host.gymnasium_tasks.environment_server import MAKE, PlayState
+from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, PlayState
 from rltools_host.gymnasium_tasks.headers import headers_of
 from rltools_host.gymnasium_tasks.imports import make_first, maker_of, one_line, require_agreement
 from rltools_host.gymnasium_tasks.player import OVER, EnvironmentFault, Player
@@ -43,7 +43,9 @@ def begin(
     state.call(MAKE)
     first = make_first(make, request.name or request.source)
     state.answered()
+    state.call(RESET)
     found = task_of(request, first)
+    state.answered()
     task = task or found
     require_same(found, task)
     player = Player(make, task, state)
@@ -67,6 +69,12 @@ def require_same(found: Task, task: Task) -> None:
                 f"{task.environment} has the {what.replace('_', ' ')} {here} here, and the run "
                 f"{there}: start a new run"
             )
+    if found.has_masks != task.has_masks:
+        here, there = ("a" if each.has_masks else "no" for each in (found, task))
+        raise BoardMismatchError(
+            f'{task.environment} gives {here} info["action_mask"] here, and gave {there} mask in '
+            "the run: start a new run"
+        )
     for here, there in zip(found.actions, task.actions, strict=True):
         if (here.minimum, here.maximum) != (there.minimum, there.maximum):
             raise BoardMismatchError(

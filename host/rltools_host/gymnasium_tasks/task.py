@@ -38,6 +38,7 @@ from rltools_host.runs.policy_text import (
     is_policy_text,
 )
 from rltools_host.runs.task import (
+    MOST_ELEMENTS,
     MOST_ENVIRONMENTS,
     MOST_LAYERS,
     PREFIX,
@@ -137,6 +138,10 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
     episode_steps = checked_steps(
         own_episode_steps if request.episode_steps is None else request.episode_steps
     )
+    bounds = observation_bounds(observation_space)
+    seen = channels_of("observations", table.get("observations"), bounds, may_narrow=True)
+    chosen = action_channels(actions, table.get("actions"), name)
+    masks = masks_given(environment, chosen, seen, name) if kind != NUMBERS else []
     task = Task(
         source=request.source,
         environment=short(name, LONGEST_NAME),
@@ -148,16 +153,29 @@ def task_of(request: TaskRequest, environment: Any) -> Task:
         step_interval_us=step_interval_us_of(table, environment),
         observation_shape=tuple(map(int, observation_space.shape)),
         action_shape=tuple(map(int, actions.shape)),
-        observations=channels_of(
-            "observations",
-            table.get("observations"),
-            observation_bounds(observation_space),
-            may_narrow=True,
-        ),
-        actions=action_channels(actions, table.get("actions"), name),
+        observations=(*seen, *masks),
+        actions=chosen,
+        has_masks=bool(masks),
         solved_return=float(solved) if has_solved else None,
     )
     return with_picture(task, metadata.get("picture"), name)
+
+
+def masks_given(
+    environment: Any, actions: Sequence[Channel], seen: Sequence[Channel], name: str
+) -> list[Channel]:
+    """A channel for each choice, where the environment gives masks; it is reset for that."""
+    from rltools_host.gymnasium_tasks import masks  # NumPy
+
+    if not masks.gives_masks(environment):
+        return []
+    found = masks.mask_channels(actions, seen)
+    if len(seen) + len(found) > MOST_ELEMENTS:
+        raise UsageError(
+            f"{name} has {len(seen)} observations and {len(found)} choices that it masks: up to "
+            f"{MOST_ELEMENTS} in all can be learnt"
+        )
+    return found
 
 
 def with_picture(task: Task, given: Any, name: str) -> Task:

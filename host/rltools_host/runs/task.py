@@ -81,6 +81,8 @@ class Task(Struct, frozen=True, omit_defaults=True):
     actions: Channels
     solved_return: End | None
     picture: tuple[Shape, ...] = ()
+    # Whether the environment gives info["action_mask"]: the last observations are that then.
+    has_masks: bool = False
 
     def __post_init__(self) -> None:
         if not is_policy_text(self.environment, LONGEST_NAME):
@@ -95,9 +97,15 @@ class Task(Struct, frozen=True, omit_defaults=True):
         ):
             for index, channel in enumerate(channels):
                 check_channel(f"{kind}s[{index}]", channel)
-            if math.prod(shape) != len(channels):
+            masks = self.mask_count if kind == "observation" else 0
+            if math.prod(shape) + masks != len(channels):
                 raise Unfit(f"{kind}_shape is {[*shape]}, not that of {len(channels)} {kind}s")
         picture_of(self.picture, (*self.observations, *self.actions))
+
+    @property
+    def mask_count(self) -> int:
+        """How many of the observations are masks: one for each choice, or none."""
+        return sum(len(action.choices) for action in self.actions) if self.has_masks else 0
 
     @property
     def is_named(self) -> bool:
@@ -112,7 +120,8 @@ class Task(Struct, frozen=True, omit_defaults=True):
     @property
     def has_channels(self) -> bool:
         """Whether a table named some of its channels."""
-        groups = (("observation", self.observations), ("action", self.actions))
+        seen = self.observations[: len(self.observations) - self.mask_count]
+        groups = (("observation", seen), ("action", self.actions))
         return any(
             channel.name != f"{group}_{index}" or not has_plain_unit(channel)
             for group, channels in groups
