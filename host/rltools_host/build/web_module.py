@@ -10,6 +10,7 @@ from rltools_host.build import cmake
 from rltools_host.build.experiments import (
     build_description,
     header_of,
+    is_generated,
     require_experiment,
     requirements,
     struct_of,
@@ -27,6 +28,7 @@ SOURCES = (
     "firmware/web/library.cpp",
     "firmware/app/train/train_step.cpp",
 )
+PROVIDES = ("hosted",)  # of what experiments require: memory, as on a machine with a system
 DEVICE, DEVICE_HEADER = "WebAssembly", "rltools/devices/web_assembly.h"
 
 
@@ -39,10 +41,19 @@ def module_path(experiment: str, kind: str) -> Path:
     return web_directory() / f"{experiment}-{kind}.wasm"
 
 
+def lacking_in_browsers(experiment: str) -> list[str]:
+    """What it requires and a browser has not."""
+    return [word for word in requirements(experiment) if word not in PROVIDES]
+
+
 def require_web(experiment: str) -> None:
     """That there is this experiment, and that a browser can have what it requires."""
     require_experiment(experiment)
-    if needed := requirements(experiment):
+    if is_generated(experiment):
+        raise UsageError(
+            f"{experiment} was written for a task of Gymnasium's, which Python plays: name others"
+        )
+    if needed := lacking_in_browsers(experiment):
         raise UsageError(
             f"{experiment} needs {', '.join(needed)}, which WebAssembly has not: name others"
         )

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rltools_host.build.description import channels, shapes
-from rltools_host.build.experiments import describe, list_experiments, requirements
+from rltools_host.build.experiments import describe, list_experiments
 from rltools_host.build.picture import OPERATORS, picture_of, trees_of
-from rltools_host.build.web_module import KINDS, build_modules, module_path
+from rltools_host.build.web_module import KINDS, build_modules, lacking_in_browsers, module_path
 from rltools_host.errors import UsageError
 from rltools_host.files import partial_path, read_json
 from rltools_host.hints import near_path
@@ -82,7 +82,7 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
 
 def those_for_browsers() -> list[str]:
     """All experiments that WebAssembly can have, the shortest to train first."""
-    found = [name for name in list_experiments() if not requirements(name)]
+    found = [name for name in list_experiments() if not lacking_in_browsers(name)]
     return sorted(found, key=lambda name: (not name.startswith("pendulum-td3"), name))
 
 

@@ -107,6 +107,7 @@ def test_known_states_are_whole_and_of_experiments_that_exist() -> None:
     names = site.those_for_browsers()
     assert names[0] == "pendulum-td3"
     assert "ant-ppo" not in names
+    assert {"crazyflie-ppo", "racing-car-ppo"} <= set(names)
     for state in site.known_states():
         assert state["experiment"] in names
         assert re.fullmatch("[0-9a-f]{64}", state["hash"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from programs import output_of
+from rltools_host.build import web_module
 from rltools_host.build.experiments import build_description
 from rltools_host.build.web_module import (
     COMPILER_GROUP,
@@ -117,3 +118,10 @@ def test_the_whole_run_of_td3() -> None:
 def test_what_a_browser_has_not_is_refused() -> None:
     with pytest.raises(UsageError, match=r"^ant-ppo needs mujoco, which WebAssembly has not"):
         require_web("ant-ppo")
+
+
+def test_a_task_of_gymnasiums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_module, "require_experiment", lambda _: None)
+    monkeypatch.setattr(web_module, "is_generated", lambda _: True)
+    with pytest.raises(UsageError, match=r"^gym-servo was written for a task of Gymnasium's, whi"):
+        require_web("gym-servo")

@@ -10,9 +10,11 @@ function ticks(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough);
   const found = [];
-  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) found.push(i * step);
+  for (let i = Math.ceil(low / step); i * step <= high * (1 + 1e-9); i++) found.push(i * step || 0); // not -0
   return found;
 }
+
+const compact = (value) => value.toLocaleString("en", { notation: value < 1e6 ? "standard" : "compact" });
 
 export class Curve {
   constructor(svg) {
@@ -68,7 +70,7 @@ export class Curve {
     for (const tick of ticks(0, steps, 4)) {
       parts.push(svgElement("path", { class: "axis", d: `M${x(tick)},${HEIGHT - BOTTOM}v4` }));
       const anchor = tick === 0 ? "start" : x(tick) > WIDTH - 40 ? "end" : "middle";
-      const text = tick === 0 ? "0 steps" : tick.toLocaleString("en");
+      const text = tick === 0 ? "0 steps" : compact(tick);
       label(text, { x: x(tick), y: HEIGHT - BOTTOM + 18, "text-anchor": anchor });
     }
     for (const [step, value] of this.episodes) {
