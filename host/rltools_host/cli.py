@@ -119,6 +119,9 @@ BENCHMARKS = {
     "environments": Command(
         "Measures the steps a second of every environment.", "bench", "environments"
     ),
+    "gymnasium": Command(
+        "Compares learning of Gymnasium's tasks with other libraries.", "bench", "gymnasium"
+    ),
     "build": Command(
         "Measures how long an experiment takes to build and to start.", "bench", "build"
     ),

@@ -13,6 +13,7 @@ from rltools_host.bench import (
     board_forward,
     build_times,
     environments,
+    gymnasium_tasks,
     inference,
     layers,
     ppo,
@@ -141,6 +142,45 @@ def environments_command(
     json_output: Json = False,
 ) -> None:
     told(environments.run(tasks, threads, rounds), json_output)
+
+
+# -- gymnasium -------------------------------------------------------------------------------------
+
+GYMNASIUM_EXAMPLE = "bench gymnasium --tasks Pendulum-v1,Hopper-v5 --seeds 3"
+
+
+def gymnasium_command(
+    tasks: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
+    ] = None,
+    peers: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Folders of peers/gymnasium. [default: all]"),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
+    ] = gymnasium_tasks.SEEDS,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="ppo, sac or td3. [default: the task's]")
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Environment steps of a run. [default: the task's]"),
+    ] = None,
+    hidden: Annotated[
+        str | None, typer.Option(metavar="N,N", help="Widths of the layers. [default: the task's]")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a hyperparameter of our runs."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at once.")] = 1,
+    json_output: Json = False,
+) -> None:
+    request = gymnasium_tasks.GymnasiumBenchmark(
+        *(tasks, peers, seeds, jobs, algorithm, steps, hidden), settings=settings or ()
+    )
+    told(gymnasium_tasks.run(request), json_output)
 
 
 # -- build -----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from rltools_host.build import experiments, firmware, protocol
 from rltools_host.errors import UsageError, VerificationError
 from rltools_host.hints import command_line
 from rltools_host.toolchain import tools
+from stub_peers import add_peer
 
 PHASES = [
     "act",
@@ -34,7 +35,8 @@ PHASES = [
     "optimiser",
     "targets",
 ]
-COMMANDS = ["roofline", "train", "ppo", "environments", "build", "inference", "layers"]
+COMMANDS = ["roofline", "train", "ppo", "environments", "gymnasium"]
+COMMANDS += ["build", "inference", "layers"]
 BUILD_TIMES = {
     "from_nothing_s": 6.0,
     "unchanged_start_s": 0.2,
@@ -51,21 +53,6 @@ print("a line that is not the measurement")
 print(json.dumps({"version": "1.2", "setup_s": 0.5, "train_s": steps / 8, "return_mean": -150.0,
                   "seed": seed}))
 """
-
-
-def add_peer(
-    peers: Path, environments: Path, name: str, script: str, file_name: str = "td3.py"
-) -> None:
-    """A peer whose environment is there already: this interpreter with what it has installed."""
-    (peers / name).mkdir(parents=True)
-    (peers / name / file_name).write_text(script)
-    (peers / name / "requirements.txt").write_text("# nothing\n")
-    environment = environments / name
-    (environment / "bin").mkdir(parents=True)
-    python = environment / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    (environment / "rlt-requirements.txt").write_text("# nothing\n")
 
 
 @pytest.mark.all
@@ -195,9 +182,9 @@ def test_train_compares_and_goes_on_without_who_fails(
 ) -> None:
     monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
     peers, environments = tmp_path / "peers", tmp_path / "environments"
-    add_peer(peers, environments, "stub", STUB)
-    add_peer(peers, environments, "silent", "print('nothing')")
-    add_peer(peers, environments, "broken", "raise SystemExit('out of luck')")
+    add_peer(peers, environments, "stub", STUB, "td3.py")
+    add_peer(peers, environments, "silent", "print('nothing')", "td3.py")
+    add_peer(peers, environments, "broken", "raise SystemExit('out of luck')", "td3.py")
     (peers / "missing").mkdir()
     (peers / "missing" / "td3.py").write_text(STUB)
     (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
@@ -240,7 +227,7 @@ def test_train_runs_the_other_algorithm_too(
     monkeypatch.setattr(build_times, "build_times", lambda *_: BUILD_TIMES)
     peers, environments = tmp_path / "peers", tmp_path / "environments"
     add_peer(peers, environments, "pytorch", STUB, "sac.py")
-    add_peer(peers, environments, "without", STUB)
+    add_peer(peers, environments, "without", STUB, "td3.py")
     document = training.run(
         training.TrainingBenchmark(
             quick=True,
@@ -468,7 +455,7 @@ def test_every_peer_is_pinned_and_parses(folder: Path) -> None:
     for script in scripts:
         compile((folder / script).read_text(), script, "exec")
     for line in (folder / "requirements.txt").read_text().splitlines():
-        assert re.fullmatch(r"[a-z][\w.-]*(\[\w+\])?==\d[\w.]*", line), line
+        assert re.fullmatch(r"[a-z][\w.-]*(\[[\w,]+\])?==\d[\w.]*", line), line
     assert folder.name in {**training.TITLES, **bench_inference.TITLES, **ppo_result.TITLES}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rltools_host.bench import contenders, harness, ppo, ppo_result
 from rltools_host.bench.contenders import OURS, ROLLOUT, TRAIN, Setting
 from rltools_host.bench.harness import Contender
 from rltools_host.build import experiments
+from stub_peers import add_peer
 
 # A peer that does 10 steps at once, whose returns are 40 times the number of the step.
 STUB = """
@@ -41,23 +41,14 @@ def stub(observations: int = 27, more_threads: int = 0, fails: int = 0) -> str:
     return STUB % {"observations": observations, "more_threads": more_threads, "fails": fails}
 
 
-def add_peer(root: Path, name: str, script: str) -> None:
-    folder = root / "peers" / name
-    folder.mkdir(parents=True)
-    (folder / "run.py").write_text(script)
-    (folder / "requirements.txt").write_text("# nothing\n")
-    environment = root / "ppo" / name
-    (environment / "bin").mkdir(parents=True)
-    python = environment / "bin" / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    python.chmod(0o755)
-    (environment / "rlt-requirements.txt").write_text("# nothing\n")
+def add_ppo_peer(root: Path, name: str, script: str) -> None:
+    add_peer(root / "peers", root / "ppo", name, script, "run.py")
 
 
 def with_stubs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of what needs MuJoCo: peers of these names."""
     for name in (OURS, TRAIN, ROLLOUT):
-        add_peer(root / "own", name, stub())
+        add_ppo_peer(root / "own", name, stub())
 
     def starter(name: str) -> Any:
         def start(setting: Setting, _: Path) -> Contender:
@@ -77,11 +68,11 @@ def test_contenders_take_turns_and_who_fails_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with_stubs(tmp_path, monkeypatch)
-    add_peer(tmp_path, "pytorch", stub())
-    add_peer(tmp_path, "envpool", stub())
-    add_peer(tmp_path, "other_task", stub(observations=111))
-    add_peer(tmp_path, "greedy", stub(more_threads=1))
-    add_peer(tmp_path, "broken", stub(fails=1))
+    add_ppo_peer(tmp_path, "pytorch", stub())
+    add_ppo_peer(tmp_path, "envpool", stub())
+    add_ppo_peer(tmp_path, "other_task", stub(observations=111))
+    add_ppo_peer(tmp_path, "greedy", stub(more_threads=1))
+    add_ppo_peer(tmp_path, "broken", stub(fails=1))
     (tmp_path / "peers" / "missing").mkdir()
     (tmp_path / "peers" / "missing" / "run.py").write_text(stub())
     (tmp_path / "peers" / "missing" / "requirements.txt").write_text("./no-such-package\n")
@@ -124,8 +115,8 @@ def test_time_to_a_return_is_that_of_the_iteration_that_has_it(
     """The stub's last 100 episodes are those of ten steps: their mean is 40 (step - 4.5)."""
     with_stubs(tmp_path, monkeypatch)
     monkeypatch.setattr(ppo, "RETURNS", (200.0, 500.0))
-    add_peer(tmp_path, "pytorch", stub())
-    add_peer(tmp_path, "envpool", stub())
+    add_ppo_peer(tmp_path, "pytorch", stub())
+    add_ppo_peer(tmp_path, "envpool", stub())
     document = ppo.run(
         ppo.PpoBenchmark(
             threads=1,

@@ -1,0 +1,93 @@
+"""`rlt bench gymnasium`: who learns what, what is compared, and who fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rltools_host.bench import gymnasium_tasks
+from rltools_host.bench.contenders import OURS
+from rltools_host.bench.gymnasium_tasks import GymnasiumBenchmark, Task
+from rltools_host.errors import UnknownNameError
+from stub_peers import add_peer
+
+STUB = """
+import json, sys
+given = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+assert given["--task"] == "CartPole-v1" and given["--algorithm"] == "ppo", given
+assert given["--hidden"] == "16,16" and given["--episodes"] == "20", given
+print(json.dumps({"version": "3.4", "cpu_s": int(given["--steps"]) / 16,
+                  "return_mean": 10.0 + int(given["--seed"])}))
+"""
+
+
+@pytest.mark.all
+def test_both_learn_the_task_and_who_fails_is_a_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    peers, directory = tmp_path / "peers", tmp_path / "gymnasium"
+    add_peer(peers, directory, "stub", STUB, "run.py")
+    add_peer(peers, directory, "broken", "raise SystemExit('out of luck')", "run.py")
+    (peers / "missing").mkdir()
+    (peers / "missing" / "run.py").write_text(STUB)
+    (peers / "missing" / "requirements.txt").write_text("./no-such-package\n")
+    document = gymnasium_tasks.run(
+        GymnasiumBenchmark(
+            tasks="CartPole-v1",
+            seeds=2,
+            jobs=2,
+            steps=4096,
+            hidden="16,16",
+            settings=["learning_rate=1e-3"],
+            peers_directory=peers,
+            directory=directory,
+        )
+    )
+    entries = {entry["name"]: entry for entry in document["summary"]}
+    ours, stub = entries[OURS], entries["stub"]
+    assert ours["runs"] == stub["runs"] == 2
+    assert ours["cpu_s"] > 0.1
+    assert 8 <= ours["return_mean"] <= 500
+    assert stub["returns"] == [10, 11]
+    assert stub["times_ours"] == 256 / ours["cpu_s"]
+    assert stub["difference"] == ours["return_mean"] - 10.5
+    low, high = stub["difference_interval"]
+    assert low <= stub["difference"] <= high
+    assert "out of luck" in entries["broken"]["error"]
+    assert "cannot be installed" in entries["missing"]["error"]
+    assert json.loads((directory / "result.json").read_text())["rows"] == document["rows"]
+    out = capsys.readouterr().out
+    assert out.startswith("Mean return of 20 episodes, means over seeds; ")
+    assert "CartPole-v1  PPO        4,096  16,16   stub 3.4" in out
+
+
+def test_difference_is_of_the_runs_that_there_are() -> None:
+    tasks = {"A": Task("sac", 10), "B": Task("ppo", 10)}
+    rows = [
+        {"name": OURS, "task": "A", "seed": seed, "version": "1", "cpu_s": 2.0, "return_mean": seed}
+        for seed in (2, 0, 1)
+    ]
+    rows.append(
+        {"name": "x", "task": "A", "seed": 0, "version": "2", "cpu_s": 8.0, "return_mean": 5}
+    )
+    ours, other, *of_b = gymnasium_tasks.summary(rows, tasks, (OURS, "x"))
+    assert ours["returns"] == [0, 1, 2]  # by seed
+    assert (other["difference"], other["difference_interval"]) == (-4, None)  # of one run
+    assert other["times_ours"] == 4
+    assert [entry["error"] for entry in of_b] == ["not yet", "not yet"]
+
+
+def test_interval_holds_the_difference_and_narrows_with_it() -> None:
+    wide = gymnasium_tasks.interval_of_difference([0, 10, 20, 30], [5, 5, 5, 6])
+    narrow = gymnasium_tasks.interval_of_difference([14, 15, 15, 16], [5, 5, 5, 6])
+    assert wide is not None
+    assert narrow is not None
+    assert wide[0] < 0 < 9.75 < wide[1]
+    assert 9 <= narrow[0] < 9.75 < narrow[1] <= 10.5
+
+
+def test_unknown_task_is_refused_by_name() -> None:
+    with pytest.raises(UnknownNameError, match='unknown task "Pendulum-v2"'):
+        gymnasium_tasks.run(GymnasiumBenchmark(tasks="Pendulum-v2"))
