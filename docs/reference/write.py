@@ -16,6 +16,7 @@ from typing import Any
 
 from rltools_host import cli
 from rltools_host.build.catalogue import algorithms
+from rltools_host.commands import BENCHMARKS, COMMANDS
 from rltools_host.tree import TREE
 
 FOLDER = Path(__file__).resolve().parent
@@ -58,9 +59,9 @@ def commands() -> str:
 
 def all_commands() -> Iterator[tuple[str, str, Any]]:
     """The words behind `rlt`, the summary and the command, as typer runs it."""
-    for name, entry in cli.COMMANDS.items():
+    for name, entry in COMMANDS.items():
         yield name, entry.summary, cli.load(name, entry)
-    for name, entry in cli.BENCHMARKS.items():
+    for name, entry in BENCHMARKS.items():
         yield f"bench {name}", entry.summary, cli.load(name, entry)
 
 

@@ -1,4 +1,4 @@
-"""The command line `rlt`: a table of commands, one module each, imported when it is called."""
+"""The command line `rlt`: runs a command of the table, and says in one line what goes wrong."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import typer
 import typer.core
@@ -18,6 +17,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.models import TyperPath
 
 import rltools_host
+from rltools_host.commands import BENCH_SUMMARY, BENCHMARKS, COMMANDS, Command
 from rltools_host.commands.completion import VARIABLE
 from rltools_host.commands.parameters import take_whole_numbers
 from rltools_host.errors import DiskError, Interrupted, MissingToolError, RltError, UsageError
@@ -46,93 +46,6 @@ PATH_WORDS = {"DIR": "a folder", "FILE": "a file", "LOG": "a file"}
 RUN = "RUN"  # a run's folder or name
 HYPHEN, WHOLE_HYPHEN = re.compile(r"(?<=\w)-(?=\w)"), "\u2011"  # one that no line breaks at
 TYPED_NAME = re.compile(r"(?<=`)rlt(?= [a-z])|(?<=: )rlt(?= [a-z])")  # in texts of the help
-
-
-class Command(NamedTuple):
-    """Its line in the help of `rlt`, and the module of rltools_host.commands that defines it.
-
-    The module has a function `command`, whose parameters are the options and whose docstring adds
-    to the help, the text `EXAMPLE`: the words of a line, after the launcher's, and `MODES`, where
-    it can be called in several ways. A module of several commands has a prefix for each:
-    `push_command`, `PUSH_EXAMPLE`.
-    """
-
-    summary: str
-    module: str
-    prefix: str = ""
-
-    def part(self, name: str, otherwise: Any = None) -> Any:
-        """What the module has by this name for this command."""
-        module = import_module(f"rltools_host.commands.{self.module}")
-        prefix = f"{self.prefix}_" if self.prefix else ""
-        return getattr(module, f"{prefix.upper() if name.isupper() else prefix}{name}", otherwise)
-
-
-COMMANDS = {
-    "demo": Command(
-        "Shows training, transfer and proof on an emulated board, with a report.", "demo"
-    ),
-    "test": Command("Runs the tests and the style checks.", "test"),
-    "doctor": Command("Lists what is installed, what is missing, and how to get it.", "doctor"),
-    "boards": Command("Lists every board, and what you can do with it here.", "boards"),
-    "new": Command("Writes an environment, its experiment and a test, to begin with.", "new"),
-    "check": Command("Examines an environment: says what is wrong, and what to do.", "check"),
-    "train": Command("Trains on a board while you watch, and brings the policy home.", "train"),
-    "study": Command("Trains variants over seeds, and draws learning curves.", "study"),
-    "tune": Command("Searches hyperparameters and sizes, by runs that are trials.", "tune"),
-    "runs": Command("Lists, filters, renames and deletes runs; says what they take.", "runs"),
-    "compare": Command(
-        "Compares runs and groups: curves, interquartile means, thresholds.", "compare"
-    ),
-    "fit": Command("Finds a quadrotor's parameters in the log of a flight.", "fit"),
-    "evaluate": Command("Runs deterministic episodes with a run's policy.", "evaluate"),
-    "import": Command(
-        "Makes a run of a policy that another library trained, and proves it.", "import_policy"
-    ),
-    "export": Command("Writes a run's policy as an image, a C++ header or a library.", "export"),
-    "push": Command(
-        "Puts a run's policy on a board, tried and verified before it stays.", "policies", "push"
-    ),
-    "policies": Command(
-        "Lists the policies of a board, and says which one acts.", "policies", "list"
-    ),
-    "confirm": Command("Keeps the policy that a push left in trial.", "policies", "confirm"),
-    "rollback": Command("Ends a trial, or returns to the previous policy.", "policies", "rollback"),
-    "hil": Command(
-        "Compares a board's policy with this machine bit by bit; measures its cost.", "hil"
-    ),
-    "fly": Command("Lets a policy fly a simulated vehicle, and judges the flight.", "fly"),
-    "flash": Command(
-        "Builds an experiment's firmware and flashes a board with it.", "firmware", "flash"
-    ),
-    "emulate": Command(
-        "Starts an emulated board and prints its port; Ctrl-C ends it.", "firmware", "emulate"
-    ),
-    "report": Command("Writes a self-contained HTML page about a run, with plots.", "report"),
-    "web": Command("Writes a page that trains in the browser, with the same bits.", "web"),
-    "completion": Command("Prints what makes a shell complete commands and names.", "completion"),
-}
-BENCHMARKS = {
-    "roofline": Command("Compares a TD3 step with the core's peak, by phase.", "bench", "roofline"),
-    "train": Command("Compares the training time with other libraries.", "bench", "train"),
-    "ppo": Command("Compares PPO's steps a second on Ant-v4 with other libraries.", "bench", "ppo"),
-    "environments": Command(
-        "Measures the steps a second of every environment.", "bench", "environments"
-    ),
-    "gymnasium": Command(
-        "Compares learning of Gymnasium's tasks with other libraries.", "bench", "gymnasium"
-    ),
-    "build": Command(
-        "Measures how long an experiment takes to build and to start.", "bench", "build"
-    ),
-    "inference": Command(
-        "Measures latency and throughput of a 13-64-64-4 policy.", "bench", "inference"
-    ),
-    "layers": Command(
-        "Compares our kernels for dense layers with OpenBLAS, by width.", "bench", "layers"
-    ),
-}
-BENCH_SUMMARY = "Measures how fast this machine trains and infers, against other libraries."
 
 
 class OneCommand(typer.core.TyperCommand):

@@ -30,7 +30,7 @@ def pendulum_task(source: str) -> Task:
         experiment="gym-pendulum-v1-sac",
         algorithm="sac",
         hidden=(64, 64),
-        sizes=sizes_of(1),
+        sizes=sizes_of("sac", 1),
         episode_steps=20,
         step_interval_us=50_000,
         observation_shape=(3,),

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rltools_host import __version__, cli, errors
-from rltools_host.commands import boards
+from rltools_host.commands import COMMANDS, boards
 from rltools_host.commands import train as train_command
 from rltools_host.errors import (
     DamagedFileError,
@@ -59,7 +59,7 @@ def rlt(*words: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     result = rlt("--help")
     assert result.returncode == 0
-    for command in cli.COMMANDS:
+    for command in COMMANDS:
         assert re.search(rf"^  {command} +\S", result.stdout, re.MULTILINE), command
     assert rlt().stdout == result.stdout
 
@@ -81,7 +81,7 @@ def test_version_outside_of_git(
     assert capsys.readouterr().out == f"rlt {__version__}\n"
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_each_command_has_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from rltools_host import cli
+from rltools_host.commands import BENCHMARKS, COMMANDS, Command
 from rltools_host.commands import train as train_command
 from rltools_host.errors import UsageError
 from rltools_host.tree import TREE
@@ -20,7 +21,10 @@ from rltools_host.tree import TREE
 PACKAGE = TREE.root / "host" / "rltools_host"
 ANY = "…"  # in place of a value that is known when the program runs only
 WRITES_FILES = PACKAGE / "policies" / "folders.py"  # which name it in a comment
-ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
+ALL_WORDS = [
+    *([name] for name in COMMANDS),
+    *(["bench", name] for name in BENCHMARKS),
+]
 QUOTED = re.compile(r"`(?:\./)?rlt ([^`]+)`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
@@ -39,8 +43,8 @@ def text_of(node: ast.expr) -> str | None:
     return None
 
 
-def entry_of(words: list[str]) -> cli.Command:
-    return cli.BENCHMARKS[words[1]] if words[0] == "bench" else cli.COMMANDS[words[0]]
+def entry_of(words: list[str]) -> Command:
+    return BENCHMARKS[words[1]] if words[0] == "bench" else COMMANDS[words[0]]
 
 
 def made_lines(tree: ast.AST) -> Iterator[list[str]]:
@@ -90,7 +94,7 @@ def problem(words: list[str]) -> str | None:
 
 def all_options() -> set[str]:
     options = {"--help"}
-    for table in (cli.COMMANDS, cli.BENCHMARKS):
+    for table in (COMMANDS, BENCHMARKS):
         for name, entry in table.items():
             for parameter in cli.load(name, entry).params:
                 options |= {*parameter.opts, *parameter.secondary_opts}

@@ -28,11 +28,12 @@ from rltools_host.bench.training import TITLES, chosen_peers
 from rltools_host.errors import RltError, unknown_name
 from rltools_host.project import PROJECT
 from rltools_host.runs.aggregates import bootstrap
+from rltools_host.training.group_plan import parse_seeds
 from rltools_host.tree import TREE
 
 PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "gymnasium"
 EPISODES = 20
-SEEDS = 5
+SEEDS = "0-4"
 WARM_UP_STEPS = 2048  # of a first run, in which the program is compiled
 
 
@@ -63,7 +64,7 @@ class GymnasiumBenchmark:
 
     tasks: str | None = None  # as typed: names with commas; None: all
     peers: str | None = None
-    seeds: int = SEEDS
+    seeds: str = SEEDS  # as typed
     jobs: int = 1
     algorithm: str | None = None  # in place of each task's
     steps: int | None = None
@@ -89,7 +90,8 @@ class Order(NamedTuple):
 
 def run(request: GymnasiumBenchmark) -> dict[str, Any]:
     """Measures, prints the table, returns what `--json` prints."""
-    harness.require_positive(seeds=request.seeds, jobs=request.jobs, episodes=request.episodes)
+    seeds = parse_seeds(request.seeds)
+    harness.require_positive(jobs=request.jobs, episodes=request.episodes)
     given = {"algorithm": request.algorithm, "steps": request.steps, "hidden": request.hidden}
     changes: Any = {name: value for name, value in given.items() if value is not None}
     tasks = {name: TASKS[name]._replace(**changes) for name in chosen_tasks(request.tasks)}
@@ -108,14 +110,14 @@ def run(request: GymnasiumBenchmark) -> dict[str, Any]:
             request.peers_directory / name / "run.py",
             tuple(request.settings),
         )
-        for seed in range(request.seeds)
+        for seed in seeds
         for task, setting in tasks.items()
         for name, python in pythons.items()
     ]
     warm_up = [
         order._replace(setting=order.setting._replace(steps=WARM_UP_STEPS), episodes=1)
         for order in orders
-        if order.python is None and order.seed == 0
+        if order.python is None and order.seed == seeds[0]
     ]
     document: dict[str, Any] = {
         "tasks": {name: task._asdict() for name, task in tasks.items()},

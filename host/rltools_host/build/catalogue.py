@@ -43,6 +43,11 @@ class Algorithm:
         """How many a task of Gymnasium's steps at once, where nobody says."""
         return 8 if self.has_rollouts else 1
 
+    @property
+    def batch_size(self) -> int:
+        """Samples of an update of a task of Gymnasium's, where nobody says."""
+        return 64 if self.has_rollouts else 256
+
 
 @cache
 def algorithms() -> Mapping[str, Algorithm]:

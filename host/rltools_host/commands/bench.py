@@ -146,7 +146,7 @@ def environments_command(
 
 # -- gymnasium -------------------------------------------------------------------------------------
 
-GYMNASIUM_EXAMPLE = "bench gymnasium --tasks Pendulum-v1,Hopper-v5 --seeds 3"
+GYMNASIUM_EXAMPLE = "bench gymnasium --tasks Pendulum-v1,Hopper-v5 --seeds 0-2"
 
 
 def gymnasium_command(
@@ -158,7 +158,7 @@ def gymnasium_command(
         typer.Option(metavar="A,B", help="Folders of peers/gymnasium. [default: all]"),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(metavar="N", help="Runs of each, with seeds 0, 1 and so on.")
+        str, typer.Option(metavar="SEEDS", help="A run of each for every seed: 0-9, or 0,3,5-7.")
     ] = gymnasium_tasks.SEEDS,
     algorithm: Annotated[
         str | None, typer.Option(metavar="NAME", help="ppo, sac or td3. [default: the task's]")

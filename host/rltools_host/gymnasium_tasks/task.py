@@ -59,9 +59,10 @@ DEFAULT_HIDDEN = (64, 64)
 MakeEnvironment = Callable[[], Any]
 
 
-def sizes_of(environments: int, given: Mapping[str, int] | None = None) -> Sizes:
+def sizes_of(algorithm: str, environments: int, given: Mapping[str, int] | None = None) -> Sizes:
     """Those that are given, or else as for most tasks."""
-    usual = {"batch_size": 256, "replay_capacity": 100_000, "rollout_steps": 256}
+    batch_size = algorithms()[algorithm].batch_size
+    usual = {"batch_size": batch_size, "replay_capacity": 100_000, "rollout_steps": 256}
     return Sizes(environments=environments, **{**usual, **(given or {})})
 
 
@@ -98,7 +99,7 @@ class TaskRequest:
             if size not in SIZES:
                 raise UsageError(f'unknown size "{size}": {near_matches(size, SIZES)}')
         count = algorithm.environments if self.environments is None else int(self.environments)
-        sizes = sizes_of(count, self.sizes)
+        sizes = sizes_of(name, count, self.sizes)
         for name, value in asdict(sizes).items():
             whole_number(name, value, 1, MOST_ENVIRONMENTS if name == "environments" else 10**7)
         rows = sizes.rollout_steps * sizes.environments
@@ -219,7 +220,7 @@ def experiment_name(
 
     What differs in the task itself keeps its name, and is compiled again.
     """
-    default = sizes_of(algorithms()[algorithm].environments)
+    default = sizes_of(algorithm, algorithms()[algorithm].environments)
     given = [list(request.hidden), asdict(sizes)]
     tail = f"-{algorithm}"
     if given != [list(DEFAULT_HIDDEN), asdict(default)] or (episode_steps != own_episode_steps):

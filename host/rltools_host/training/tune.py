@@ -368,7 +368,7 @@ class Tuning:
 
 def size_options(task: Task) -> list[str]:
     """Sizes that `task.words` does not name and that are not the usual ones."""
-    usual = structs.asdict(sizes_of(task.sizes.environments))
+    usual = structs.asdict(sizes_of(task.algorithm, task.sizes.environments))
     sizes = structs.asdict(task.sizes)
     return [
         word

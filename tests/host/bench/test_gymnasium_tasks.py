@@ -36,7 +36,7 @@ def test_both_learn_the_task_and_who_fails_is_a_row(
     document = gymnasium_tasks.run(
         GymnasiumBenchmark(
             tasks="CartPole-v1",
-            seeds=2,
+            seeds="0,1",
             jobs=2,
             steps=4096,
             hidden="16,16",

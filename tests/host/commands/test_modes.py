@@ -15,12 +15,16 @@ from typing import Any
 import pytest
 
 from rltools_host import cli
+from rltools_host.commands import BENCHMARKS, COMMANDS, Command
 from rltools_host.errors import UsageError
 from rltools_host.project import PROJECT
 
-COMMANDS = "rltools_host.commands"
+PACKAGE = "rltools_host.commands"
 IN_A_PROJECT = "in a project of your own"
-ALL_WORDS = [*([name] for name in cli.COMMANDS), *(["bench", name] for name in cli.BENCHMARKS)]
+ALL_WORDS = [
+    *([name] for name in COMMANDS),
+    *(["bench", name] for name in BENCHMARKS),
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def bench(name: str, *words: str, noted: str, when: str = "") -> Way:
 
 
 def of(words: str, *noted: str, when: str = "") -> Way:
-    return Way(words, tuple(f"{COMMANDS}.{name}" for name in noted), when)
+    return Way(words, tuple(f"{PACKAGE}.{name}" for name in noted), when)
 
 
 WAYS = (
@@ -88,6 +92,7 @@ WAYS = (
     of("web --serve", "web.run", when="with --serve"),
     bench("build", noted="build_times"),
     bench("environments", noted="environments"),
+    bench("gymnasium", noted="gymnasium_tasks"),
     bench("inference", noted="inference", when="without --board"),
     bench("inference", "--board qemu-cortex-m7", noted="board_forward", when="with --board"),
     bench("layers", noted="layers"),
@@ -109,9 +114,9 @@ VALUES = {
 BY_TYPE = {"integer": "9", "int": "9", "float": "0.5"}
 
 
-def entry_of(command: str) -> cli.Command:
+def entry_of(command: str) -> Command:
     first, _, second = command.partition(" ")
-    return cli.BENCHMARKS[second] if first == "bench" else cli.COMMANDS[first]
+    return BENCHMARKS[second] if first == "bench" else COMMANDS[first]
 
 
 def options_of(command: str) -> list[Any]:
@@ -169,7 +174,7 @@ def note(
 
             monkeypatch.setattr(name, called)
         for name in ("evaluate", "report"):
-            monkeypatch.setattr(f"{COMMANDS}.{name}.find_group", lambda _: None)
+            monkeypatch.setattr(f"{PACKAGE}.{name}.find_group", lambda _: None)
         monkeypatch.setattr("rltools_host.training.group_plan.find_group", lambda _: None)
         code = cli.run([*way.words.split(), *words])
         captured = capsys.readouterr()

@@ -57,6 +57,9 @@ struct Ppo : OnPolicy {
     TaskHyperparameters() {
       steps = 1000000;
       eval_every = 100000;
+      epochs = 10;
+      adapt_rate = 0;
+      max_grad_norm = 0.5f;
       initial_log_std = -0.7f;
     }
   };
