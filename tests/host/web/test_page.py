@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -235,12 +236,25 @@ def damage(length: int, draws: random.Random) -> dict[str, Any]:
     return {"length": length + len(more), "place": length, "bytes": more}
 
 
+OLD_CACHES = """const old = `rlt-web ${new URL(".", location)} 0123`;
+    for (const name of ["another page's", old]) caches.open(name);"""
+CACHES = """async () => {
+    const { active } = await navigator.serviceWorker.ready;
+    while (active.state !== "activated") await new Promise((done) => setTimeout(done, 20));
+    return caches.keys();
+}"""
+
+
 def test_it_works_without_a_network_once_loaded(site: str, browser: Any) -> None:
+    """What another page of the same host has stored stays."""
     context = browser.new_context()
+    context.add_init_script(OLD_CACHES)
     page = context.new_page()
     page.set_default_timeout(WAIT_MS)
     open_page(page, site)
-    page.evaluate("async () => { await navigator.serviceWorker.ready; }")
+    ours, other = sorted(page.evaluate(CACHES), reverse=True)
+    assert other == "another page's"
+    assert re.fullmatch(r"rlt-web http://\S+/ [0-9a-f]{16}", ours)
     context.set_offline(True)
     open_page(page, f"{site}#experiment={EXPERIMENT}&steps=300")
     assert train(page) == HASH_300
