@@ -40,7 +40,7 @@ def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
     assert not {"package.json", "states.json"} & written
     document = json.loads((folder / "site.json").read_text())
     assert document["experiments"] == ["pendulum-td3", "cartpole-ppo"]
-    assert {state["experiment"] for state in document["states"]} == {"pendulum-td3"}
+    assert {state["experiment"] for state in document["states"]} == {"pendulum-td3", "cartpole-ppo"}
     imported: set[str] = set()
     for script in folder.glob("*.js"):
         imported |= set(re.findall(r'from "\./(.+?)"', script.read_text()))

@@ -22,6 +22,7 @@ from rltools_host.build.web_module import (
 from rltools_host.errors import UsageError
 from rltools_host.toolchain import tools
 from rltools_host.tree import TREE
+from rltools_host.web.site import known_states
 
 HERE = TREE.root / "tests" / "host" / "web"
 CORE = TREE.root / "host" / "rltools_host" / "web" / "page" / "core.js"
@@ -108,11 +109,12 @@ def test_other_algorithms_end_in_this_machines_bits(
 
 
 @pytest.mark.all
-def test_the_whole_run_of_td3() -> None:
-    found = train("pendulum-td3", 10000, RELAXED)
-    assert found["hash"].startswith("cb477b641fdc")
-    assert len(found["returns"]) == 10
-    assert found["returns"][-1] == pytest.approx(-225.7, abs=0.05)
+@pytest.mark.parametrize(
+    "state", known_states(), ids=lambda state: f"{state['experiment']}-{state['steps']}"
+)
+def test_whole_runs_end_in_the_known_states_of_devices(state: dict[str, Any]) -> None:
+    found = train(state["experiment"], state["steps"], RELAXED)
+    assert (found["finished"], found["hash"]) == (True, state["hash"])
 
 
 def test_what_a_browser_has_not_is_refused() -> None:

@@ -103,7 +103,8 @@ function showMetrics(values) {
 
 function showState(step, hash) {
   const isUsual = Object.keys(settings.changes()).every((name) => name === "seed" || name === "steps");
-  const rows = [{ device: NAMES[moduleKind], seed: ranWith.seed, steps: step, hash, mine: true }];
+  const steps = Math.min(step, ranWith.steps); // a rollout may end beyond them
+  const rows = [{ device: NAMES[moduleKind], seed: ranWith.seed, steps, hash, mine: true }];
   for (const known of site.states.filter((each) => each.experiment === description.name)) {
     rows.push({ ...known, device: known.devices.join(", ") });
   }
@@ -112,7 +113,7 @@ function showState(step, hash) {
     for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
       line.append(Object.assign(document.createElement("td"), { textContent: value }));
     }
-    const isAlike = isUsual && row.seed === ranWith.seed && row.steps === step && step === ranWith.steps;
+    const isAlike = isUsual && row.seed === ranWith.seed && row.steps === steps && steps === ranWith.steps;
     if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
     if (row.mine) line.dataset.hash = hash;
     return line;
