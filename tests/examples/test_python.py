@@ -48,7 +48,9 @@ def test_own_loop_has_as_good_a_policy(trained: tuple[Path, str]) -> None:
 
 def test_gymnasium_make_goes_through_an_episode() -> None:
     output = run_example("gymnasium_make.py")
-    assert output.startswith("200 steps with Box(-2.0, 2.0, (1,), float32); there are Ant-v4, ")
+    said, _, names = output.partition("; there are ")
+    assert said == "200 steps with Box(-2.0, 2.0, (1,), float32)"
+    assert {"Ant-v4", "Pendulum-v1"} <= set(names.split(", "))
 
 
 def test_readme_names_every_example() -> None:

@@ -216,7 +216,8 @@ def test_extras_are_the_groups_of_the_checkout() -> None:
         group: extras[extra] for group, extra in tools.EXTRAS.items()
     }
     assert set(extras) == set(tools.EXTRAS.values())
-    of_the_checkout = {"test", "lint", "esp-idf"}  # its tests, and what it packs for others
+    # For its tests, and what it packs for others.
+    of_the_checkout = {"test", "browser", "lint", "esp-idf"}
     assert set(groups) == {*tools.EXTRAS, *of_the_checkout}
     assert set(MODULES) == {*tools.GROUPS, *tools.STAND_INS}
 
