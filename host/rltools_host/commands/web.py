@@ -25,7 +25,7 @@ def run(
     names: Sequence[str], out: Path | None, port: int | None = None, json_output: bool = False
 ) -> None:
     """Writes the folder, says where, and serves it where there is a port."""
-    folder = write_site(names, (out or default_folder()).absolute())
+    folder = write_site(names, (out or default_folder()).resolve())
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     print(f"wrote {near_path(folder)}, {size / 1000:,.0f} kB", flush=True)
     if json_output:

@@ -6,6 +6,7 @@ Nothing in it needs a server of its own: any host of static files will do.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import json
 import operator
@@ -20,15 +21,15 @@ from rltools_host.build.description import channels, shapes
 from rltools_host.build.experiments import describe, list_experiments
 from rltools_host.build.picture import OPERATORS, picture_of, trees_of
 from rltools_host.build.web_module import KINDS, build_modules, lacking_in_browsers, module_path
-from rltools_host.errors import UsageError
-from rltools_host.files import partial_path, read_json
+from rltools_host.errors import RltError, UsageError
+from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
-MARK = "site.json"  # a folder with it is one that this wrote
+MARK = "site.json"  # which lists the folder's files, those that may be replaced
 SERVICE_WORKER = "service-worker.js"
 SYMBOLS = {
     operator.add: "+",
@@ -54,14 +55,43 @@ def known_states() -> list[dict[str, Any]]:
 def write_site(names: Sequence[str], folder: Path) -> Path:
     """Writes the folder whole, in the place of one that was written before; the first experiment is
     the one that the page opens with."""
-    if folder.exists() and not (folder / MARK).is_file() and any(folder.iterdir()):
-        raise UsageError(
-            f"{near_path(folder)} has files that `rlt web` did not write: name another folder"
-        )
+    require_own(folder)
     experiments = list(dict.fromkeys(names)) or those_for_browsers()
     build_modules(experiments)
     new = partial_path(folder)
-    shutil.rmtree(new, ignore_errors=True)
+    try:
+        shutil.rmtree(new, ignore_errors=True)
+        fill(new, experiments)
+        if folder.exists():
+            shutil.rmtree(folder)
+        new.rename(folder)
+    except OSError as error:
+        shutil.rmtree(new, ignore_errors=True)
+        raise disk_error(folder, error) from None
+    return folder
+
+
+def require_own(folder: Path) -> None:
+    """Refuses a folder with other files than those that this wrote there."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{near_path(folder)} is a file: name a folder")
+    listed: set[str] = set()
+    with contextlib.suppress(OSError, RltError, KeyError, TypeError):
+        listed = {str(name) for name in read_json(folder / MARK)["files"]}
+    if other := sorted(set(files_of(folder)) - listed):
+        raise UsageError(
+            f"{near_path(folder)} has files that `rlt web` did not write, such as "
+            f"{near_path(folder / other[0])}: name another folder"
+        )
+
+
+def files_of(folder: Path) -> list[str]:
+    """All that is in it but for folders, in order."""
+    found = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(str(path.relative_to(folder)) for path in found)
+
+
+def fill(new: Path, experiments: Sequence[str]) -> None:
     new.mkdir(parents=True)
     for source in sorted(PAGE.iterdir()):
         if source.name not in NOT_SERVED and source.is_file():
@@ -72,12 +102,10 @@ def write_site(names: Sequence[str], folder: Path) -> Path:
         for kind in KINDS:
             shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
     states = [state for state in known_states() if state["experiment"] in experiments]
-    (new / MARK).write_text(compact({"experiments": experiments, "states": states}), "utf-8")
+    files = sorted({*files_of(new), MARK})
+    document = {"experiments": experiments, "states": states, "files": files}
+    (new / MARK).write_text(compact(document), "utf-8")
     write_service_worker(new)
-    if folder.exists():
-        shutil.rmtree(folder)
-    new.rename(folder)
-    return folder
 
 
 def those_for_browsers() -> list[str]:
@@ -130,11 +158,7 @@ def compact(document: Any) -> str:
 
 def write_service_worker(folder: Path) -> None:
     """Tells it which files there are, and a digest of them."""
-    files = sorted(
-        str(path.relative_to(folder))
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != SERVICE_WORKER
-    )
+    files = [name for name in files_of(folder) if name != SERVICE_WORKER]
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.encode() + b"\0" + (folder / file).read_bytes())

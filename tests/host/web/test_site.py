@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import threading
 import urllib.request
@@ -12,7 +14,7 @@ import pytest
 
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
-from rltools_host.errors import UnknownNameError, UsageError
+from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.web import site
 
 KINDS = ("lanes", "exact")
@@ -65,10 +67,44 @@ def test_another_content_has_another_version(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_other_files_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="has files that `rlt web` did not write: name another"):
-        site.write_site(["pendulum-td3"], tmp_path)
-    assert (tmp_path / "notes.txt").read_text() == "mine"
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"did not write, such as .*notes\.txt: name another"):
+        site.write_site(["pendulum-td3"], folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    with pytest.raises(UsageError, match=r"notes\.txt is a file: name a folder"):
+        site.write_site(["pendulum-td3"], folder / "notes.txt")
+
+
+@pytest.mark.parametrize("mark", ["{", "[]", '{"files": 3}', '{"files": [["CNAME"]]}'])
+def test_what_somebody_added_is_not_deleted_with_it(mark: str, tmp_path: Path) -> None:
+    """As a host's own files, or a repository of what is published."""
+    folder = site.write_site(["pendulum-td3"], tmp_path / "web")
+    assert site.write_site(["cartpole-ppo"], folder) == folder
+    assert not (folder / "pendulum-td3").exists()
+    (folder / "CNAME").write_text("example.org")
+    with pytest.raises(UsageError, match=r"did not write, such as .*CNAME"):
+        site.write_site(["pendulum-td3"], folder)
+    (folder / "site.json").write_text(mark)
+    with pytest.raises(UsageError, match=r"did not write, such as .*CNAME"):
+        site.write_site(["pendulum-td3"], folder)
+    assert (folder / "cartpole-ppo" / "lanes.wasm").exists()
+
+
+def test_a_full_disk_is_one_sentence_and_the_old_page_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = site.write_site(["pendulum-td3"], tmp_path / "web")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(site, "write_service_worker", full)
+    with pytest.raises(DiskError, match=r"cannot write .*web: No space left on device"):
+        site.write_site(["cartpole-ppo"], folder)
+    assert (folder / "pendulum-td3" / "exact.wasm").exists()
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["web"]
 
 
 def test_pages_and_shared_files_are_small() -> None:
