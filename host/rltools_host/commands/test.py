@@ -206,8 +206,8 @@ def pytest_report() -> Path:
 def python_tests(selection: Selection) -> Outcome:
     started = time.monotonic()
     files = selection.python_files
-    # One more than processors: tests of links and signals wait as long as they compute.
-    workers = min((os.cpu_count() or 1) + 1, MOST_WORKERS)
+    # No more than processors: vehicles and links are played in real time.
+    workers = min(os.cpu_count() or 1, MOST_WORKERS)
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={pytest_report()}"]
     if len(files) > 1 or not selection.expression:
         command += ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
