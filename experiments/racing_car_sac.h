@@ -1,4 +1,6 @@
 // RacingCar with SAC: one environment, two hidden layers of 64. Every scalar is in sac.h's list.
+// Its replay buffer is larger than a microcontroller's memory.
+// Requires: hosted
 #pragma once
 
 #include "rltools/rl/algorithms/sac.h"
