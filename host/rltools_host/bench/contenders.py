@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
@@ -60,19 +61,23 @@ def train_on_a_terminal(
     experiment: str, words: Sequence[str], folder: Path, variables: Mapping[str, str]
 ) -> dict[str, Any]:
     """What `rlt train --json` says of a run, which has the live screen."""
-    command = [
-        *(sys.executable, "-m", "rltools_host", "train", experiment),
-        *(*words, "--out", str(folder), "--json"),
-    ]
-    own = {"PYTHONPATH": str(TREE.root / "host"), "TERM": "xterm-256color"}
-    environment = {**os.environ, **variables, **own}
+    words = ["train", experiment, *words, "--out", str(folder)]
     with terminal() as screen:
-        result = harness.run_to_end(
-            "rlt train", command, PEER_LIMIT_S, environment, error_stream=screen
-        )
+        return rlt(words, {**variables, "TERM": "xterm-256color"}, screen)
+
+
+def rlt(
+    words: Sequence[str], variables: Mapping[str, str], error_stream: int = subprocess.PIPE
+) -> dict[str, Any]:
+    """What a command says with `--json`, in a process of its own."""
+    command = [sys.executable, "-m", "rltools_host", *words, "--json"]
+    environment = {**os.environ, **variables, "PYTHONPATH": str(TREE.root / "host")}
+    name = f"rlt {words[0]}"
+    result = harness.run_to_end(name, command, PEER_LIMIT_S, environment, error_stream=error_stream)
     document = last_document(result.stdout)
     if result.returncode != 0:
-        raise harness.MeasurementError(f"rlt train: {document.get('error', 'it said nothing')}")
+        said = document.get("error") or harness.last_line(result.stderr or "")
+        raise harness.MeasurementError(f"{name}: {said}")
     return document
 
 
@@ -129,10 +134,7 @@ def peer(
     def measure(seed: int) -> Row:
         arguments = ["--seed", seed, "--steps", steps, "--episodes", episodes]
         row = harness.measure(name, python, script, arguments, PEER_LIMIT_S)
-        for key in ("version", "setup_s", "train_s", "return_mean", "seed"):
-            if key not in row:
-                raise harness.MeasurementError(f"{name} did not say its {key}")
-        return row
+        return harness.complete(name, row, ("version", "setup_s", "train_s", "return_mean", "seed"))
 
     return measure
 

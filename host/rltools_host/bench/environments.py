@@ -15,7 +15,7 @@ import rltools_host
 from rltools_host.bench import harness
 from rltools_host.bench.contenders import PPO_PEERS_DIRECTORY
 from rltools_host.bench.harness import Contender, Row
-from rltools_host.errors import RltError, unknown_name
+from rltools_host.errors import RltError
 from rltools_host.project import PROJECT
 from rltools_host.toolchain import tools
 from rltools_host.ui.table import aligned
@@ -72,7 +72,7 @@ def run(
     """Measures, prints the tables, returns what `--json` prints."""
     harness.require_positive(threads=threads, rounds=rounds)
     directory = directory or PROJECT.benchmarks
-    names = chosen_tasks(tasks)
+    names = harness.chosen_tasks(tasks, TASKS)
     rows: list[Row] = []
     failures: dict[str, str] = {}
     versions: dict[str, str] = {}
@@ -95,16 +95,6 @@ def run(
     print("\n".join(lines(document)))
     harness.store(document, directory / "environments.json")
     return document
-
-
-def chosen_tasks(tasks: str | None) -> list[str]:
-    if tasks is None:
-        return list(TASKS)
-    names = [name.strip() for name in tasks.split(",") if name.strip()]
-    for name in names:
-        if name not in TASKS:
-            raise unknown_name("task", name, TASKS)
-    return list(dict.fromkeys(names))
 
 
 def starters(

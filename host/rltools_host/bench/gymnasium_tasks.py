@@ -9,7 +9,6 @@ imports. Several runs may go on at once, since nothing depends on time on the cl
 from __future__ import annotations
 
 import multiprocessing
-import os
 import resource
 import sys
 import tempfile
@@ -22,14 +21,13 @@ from typing import Any, NamedTuple
 
 import rltools_host
 from rltools_host.bench import harness
-from rltools_host.bench.contenders import OURS, PEER_LIMIT_S, last_document
+from rltools_host.bench.contenders import OURS, PEER_LIMIT_S, rlt
 from rltools_host.bench.harness import Row
 from rltools_host.bench.training import TITLES, chosen_peers
-from rltools_host.errors import RltError, unknown_name
+from rltools_host.errors import RltError
 from rltools_host.project import PROJECT
-from rltools_host.runs.aggregates import bootstrap
+from rltools_host.runs.aggregates import interval_of_difference
 from rltools_host.training.group_plan import parse_seeds
-from rltools_host.tree import TREE
 
 PEERS_DIRECTORY = harness.PEERS_DIRECTORY / "gymnasium"
 EPISODES = 20
@@ -94,7 +92,9 @@ def run(request: GymnasiumBenchmark) -> dict[str, Any]:
     harness.require_positive(jobs=request.jobs, episodes=request.episodes)
     given = {"algorithm": request.algorithm, "steps": request.steps, "hidden": request.hidden}
     changes: Any = {name: value for name, value in given.items() if value is not None}
-    tasks = {name: TASKS[name]._replace(**changes) for name in chosen_tasks(request.tasks)}
+    tasks = {
+        name: TASKS[name]._replace(**changes) for name in harness.chosen_tasks(request.tasks, TASKS)
+    }
     names = [OURS, *chosen_peers("run", request.peers, False, request.peers_directory)]
     pythons: dict[str, Path | None] = {OURS: None}
     rows: list[Row] = []
@@ -138,16 +138,6 @@ def run(request: GymnasiumBenchmark) -> dict[str, Any]:
     return document
 
 
-def chosen_tasks(names: str | None) -> list[str]:
-    if names is None:
-        return list(TASKS)
-    chosen = [name.strip() for name in names.split(",") if name.strip()]
-    for name in chosen:
-        if name not in TASKS:
-            raise unknown_name("task", name, TASKS)
-    return list(dict.fromkeys(chosen))
-
-
 def all_measured(orders: Sequence[Order], jobs: int) -> Iterator[Row]:
     """Rows as they come. Each has a process of its own, whose children's time is the run's."""
     context = multiprocessing.get_context("spawn")
@@ -182,23 +172,14 @@ def train_ours(order: Order) -> Row:
         words += ["--seed", str(order.seed), "--board", "host", "--set", f"eval_every={steps}"]
         words += [word for setting in order.settings for word in ("--set", setting)]
         before_s = children_s()
-        rlt("train", f"gym:{order.task}", *words, "--no-tensorboard", "--out", folder)
+        rlt(
+            ["train", f"gym:{order.task}", *words, "--no-tensorboard", "--out", folder],
+            harness.ONE_THREAD,
+        )
         cpu_s = children_s() - before_s
-        played = rlt("evaluate", folder, "--episodes", str(order.episodes))
+        played = rlt(["evaluate", folder, "--episodes", str(order.episodes)], harness.ONE_THREAD)
     version = rltools_host.__version__
     return {"version": version, "cpu_s": cpu_s, "return_mean": played["return_mean"]}
-
-
-def rlt(*words: str) -> dict[str, Any]:
-    """What a command says with `--json`, in a process of its own."""
-    command = [sys.executable, "-m", "rltools_host", *words, "--json"]
-    environment = {**os.environ, **harness.ONE_THREAD, "PYTHONPATH": str(TREE.root / "host")}
-    result = harness.run_to_end(f"rlt {words[0]}", command, PEER_LIMIT_S, environment)
-    document = last_document(result.stdout)
-    if result.returncode != 0:
-        said = document.get("error") or harness.last_line(result.stderr)
-        raise harness.MeasurementError(f"rlt {words[0]}: {said}")
-    return document
 
 
 def children_s() -> float:
@@ -213,9 +194,7 @@ def train_peer(order: Order) -> Row:
     arguments: list[object] = ["--task", order.task, "--algorithm", algorithm, "--hidden", hidden]
     arguments += ["--steps", steps, "--seed", order.seed, "--episodes", order.episodes]
     row = harness.measure(order.name, order.python, order.script, arguments, PEER_LIMIT_S)
-    if missing := {"version", "cpu_s", "return_mean"} - set(row):
-        raise harness.MeasurementError(f"{order.name} did not say its {min(missing)}")
-    return row
+    return harness.complete(order.name, row, ("version", "cpu_s", "return_mean"))
 
 
 def summary(rows: Sequence[Row], tasks: Mapping[str, Task], names: Sequence[str]) -> list[Row]:
@@ -247,27 +226,6 @@ def summary(rows: Sequence[Row], tasks: Mapping[str, Task], names: Sequence[str]
                 entry["times_ours"] = entry["cpu_s"] / ours["cpu_s"]
             entries.append(entry)
     return entries
-
-
-def interval_of_difference(
-    first: Sequence[float], second: Sequence[float]
-) -> tuple[float, float] | None:
-    """95 % percentile bootstrap of the difference of the means; None of fewer than two runs."""
-    import numpy as np
-
-    random = np.random.default_rng(0)
-    one, other = np.array(first, float), np.array(second, float)
-    if min(one.size, other.size) < 2:
-        return None
-
-    def draw(count: int) -> Any:
-        means = [
-            values[random.integers(0, values.size, (count, values.size))].mean(axis=1)
-            for values in (one, other)
-        ]
-        return means[0] - means[1]
-
-    return bootstrap(draw, one.size + other.size)
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from rltools_host import clock
 from rltools_host.boards.description import load_board
 from rltools_host.build import cmake
 from rltools_host.child_process import end_child, ending, start_child
-from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError
+from rltools_host.errors import BuildError, MissingToolError, RltError, UsageError, unknown_name
 from rltools_host.files import write_atomically
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
@@ -256,6 +256,25 @@ def measure(
             if isinstance(document, dict):
                 return document
     raise MeasurementError(f"{name} printed no measurement")
+
+
+def complete(name: str, row: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """The peer's row, which has all of these."""
+    for key in keys:
+        if key not in row:
+            raise MeasurementError(f"{name} did not say its {key}")
+    return row
+
+
+def chosen_tasks(text: str | None, known: Collection[str]) -> list[str]:
+    """As typed, names with commas; None: all."""
+    if text is None:
+        return list(known)
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise unknown_name("task", name, known)
+    return list(dict.fromkeys(names))
 
 
 LONGEST_ANSWER = 1 << 24

@@ -23,6 +23,9 @@ from rltools_host.bench import (
 from rltools_host.commands.options import Json, mode, require
 
 Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
+Tasks = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
+]
 Chart = Annotated[Path | None, typer.Option(metavar="PATH", help="Draw bars into this SVG.")]
 
 
@@ -130,9 +133,7 @@ ENVIRONMENTS_EXAMPLE = "bench environments --tasks Ant-v4,Pendulum-v1"
 
 
 def environments_command(
-    tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
-    ] = None,
+    tasks: Tasks = None,
     threads: Annotated[
         int, typer.Option(metavar="N", help="Threads of the rows with more than one.")
     ] = 2,
@@ -150,9 +151,7 @@ GYMNASIUM_EXAMPLE = "bench gymnasium --tasks Pendulum-v1,Hopper-v5 --seeds 0-2"
 
 
 def gymnasium_command(
-    tasks: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Gymnasium's names of tasks. [default: all]")
-    ] = None,
+    tasks: Tasks = None,
     peers: Annotated[
         str | None,
         typer.Option(metavar="A,B", help="Folders of peers/gymnasium. [default: all]"),

@@ -11,6 +11,7 @@ from rltools_host.bench import gymnasium_tasks
 from rltools_host.bench.contenders import OURS
 from rltools_host.bench.gymnasium_tasks import GymnasiumBenchmark, Task
 from rltools_host.errors import UnknownNameError
+from rltools_host.runs.aggregates import interval_of_difference
 from stub_peers import add_peer
 
 STUB = """
@@ -80,8 +81,8 @@ def test_difference_is_of_the_runs_that_there_are() -> None:
 
 
 def test_interval_holds_the_difference_and_narrows_with_it() -> None:
-    wide = gymnasium_tasks.interval_of_difference([0, 10, 20, 30], [5, 5, 5, 6])
-    narrow = gymnasium_tasks.interval_of_difference([14, 15, 15, 16], [5, 5, 5, 6])
+    wide = interval_of_difference([0, 10, 20, 30], [5, 5, 5, 6])
+    narrow = interval_of_difference([14, 15, 15, 16], [5, 5, 5, 6])
     assert wide is not None
     assert narrow is not None
     assert wide[0] < 0 < 9.75 < wide[1]
