@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -67,9 +68,9 @@ def build_modules(experiments: Sequence[str]) -> None:
     directory = web_directory()
     with cmake.build_lock(directory):
         (directory / "build.ninja").write_text(ninja_file(experiments), encoding="utf-8")
-        print_what = [f"{name}-{kind}.wasm" for name in experiments for kind in KINDS]
+        modules = [f"{name}-{kind}.wasm" for name in experiments for kind in KINDS]
         result = subprocess.run(
-            [tools.program("ninja"), "-C", str(directory), *print_what],
+            [tools.program("ninja"), "-C", str(directory), *modules],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -128,4 +129,4 @@ def escaped(path: Path) -> str:
 
 def quoted(path: Path) -> str:
     """As the shell reads a path, behind Ninja."""
-    return "'" + str(path).replace("'", "'\\''").replace("$", "$$") + "'"
+    return shlex.quote(str(path)).replace("$", "$$")

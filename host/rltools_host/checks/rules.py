@@ -85,10 +85,11 @@ def observation_scale(play: Play, learning: Learning) -> list[Finding]:
     """Numbers about as large as the networks' weights expect them."""
     found = []
     names = [channel.name for channel in play.channels]
+    own = len(names) - play.masks
     still = [
         name
-        for name, low, high in zip(names, play.least, play.most, strict=True)
-        if low == high and names.index(name) < len(names) - play.masks
+        for name, low, high in zip(names[:own], play.least[:own], play.most[:own], strict=True)
+        if low == high
     ]
     if still:
         value = play.least[names.index(still[0])]

@@ -17,7 +17,7 @@ from rltools_host.checks.findings import ADVICE, Examination, Finding, Learning,
 from rltools_host.checks.play import Array, Play, RandomActions
 from rltools_host.gymnasium_tasks.environment_server import MAKE, RESET, STEP, PlayState
 from rltools_host.gymnasium_tasks.imports import make_first, one_line
-from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of, nearest_allowed
+from rltools_host.gymnasium_tasks.masks import MaskFault, nearest_allowed, with_mask
 from rltools_host.gymnasium_tasks.player import ActionSpace, place
 from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32, WIDE
 from rltools_host.gymnasium_tasks.task import MakeEnvironment, TaskRequest, task_of
@@ -132,7 +132,7 @@ class Examiner:
         self, seen: Array, info: Any, where: str, after: str, *, ends: bool = False
     ) -> Array:
         try:
-            return np.concatenate([seen, mask_of(info, self.task, where, ends=ends)])
+            return with_mask(seen, info, self.task, where, ends=ends)
         except MaskFault as fault:
             remedy = (
                 "give one number for each choice, 1 where it is allowed, at each reset and step"
@@ -207,7 +207,7 @@ class Examiner:
         play = Play(task.observations, 1, task.mask_count)
         beginnings: list[Array] = []
         outside = np.zeros(len(task.observations), np.int64)
-        masks = ranges_of(task.observations[len(task.observations) - task.mask_count :])
+        masks = ranges_of(task.observations[len(task.own_observations) :])
         ends = zip((self.box.low, self.box.high), masks, strict=True)
         low, high = (np.concatenate([end.ravel().astype(np.float32), more]) for end, more in ends)
         spent = {RESET: 0.0, STEP: 0.0}

@@ -91,6 +91,14 @@ def mask_of(info: Any, task: Task, where: str, *, ends: bool = False) -> NDArray
     return mask.astype(np.float32)
 
 
+def with_mask(
+    seen: NDArray[np.float32], info: Any, task: Task, where: str, *, ends: bool = False
+) -> NDArray[np.float32]:
+    """The observation, of a task with masks with the mask behind it. MaskFault: as of mask_of()."""
+    mask = mask_of(info, task, where, ends=ends)
+    return np.concatenate([seen, mask]) if task.has_masks else seen
+
+
 def nearest_allowed(
     action: NDArray[np.float32], mask: NDArray[np.float32], task: Task
 ) -> NDArray[np.float32]:

@@ -22,7 +22,7 @@ from rltools_host.gymnasium_tasks.imports import (
     one_line,
     require_agreement,
 )
-from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of
+from rltools_host.gymnasium_tasks.masks import MaskFault, mask_of, with_mask
 from rltools_host.gymnasium_tasks.spaces import LARGEST_FLOAT32
 from rltools_host.gymnasium_tasks.task import MakeEnvironment
 from rltools_host.runs.task import Task
@@ -87,8 +87,7 @@ class Player:
         self._task = task
         self._shape = task.observation_shape
         self._channels = task.observations
-        own = task.observations[: len(task.observations) - task.mask_count]
-        self._low, self._high = ranges_of(own)
+        self._low, self._high = ranges_of(task.own_observations)
         self._no_observation = np.zeros(len(task.observations), np.float32)
         self._steps = 0
         self._in_a_row = 0
@@ -128,7 +127,7 @@ class Player:
                 self._state.call(RESET)
                 observation, info = environment.reset(seed=seed)
                 seen = self._checked(observation, "reset")
-                seen = np.concatenate([seen, mask_of(info, self._task, "reset")])
+                seen = with_mask(seen, info, self._task, "reset")
                 self._seen[slot] = seen.copy()
                 return DONE, seen
             except MaskFault as fault:  # no chance: the next one is the same
@@ -154,7 +153,7 @@ class Player:
             seen = self._checked(observation, "step")
             reward = checked_reward(reward)
             flags = bool(terminated), bool(truncated)
-            seen = np.concatenate([seen, mask_of(info, self._task, "step", ends=any(flags))])
+            seen = with_mask(seen, info, self._task, "step", ends=any(flags))
         except MaskFault as fault:
             self._state.give_up(f"{fault}, {self._place(slot, action)}")
             return OVER, 0.0, False, False, self._no_observation

@@ -108,6 +108,11 @@ class Task(Struct, frozen=True, omit_defaults=True):
         return sum(len(action.choices) for action in self.actions) if self.has_masks else 0
 
     @property
+    def own_observations(self) -> Channels:
+        """Those of the environment's space, before the masks."""
+        return self.observations[: len(self.observations) - self.mask_count]
+
+    @property
     def is_named(self) -> bool:
         """Whether Gymnasium, or a file, makes its environment by name."""
         return self.source.startswith(PREFIX)
@@ -120,8 +125,7 @@ class Task(Struct, frozen=True, omit_defaults=True):
     @property
     def has_channels(self) -> bool:
         """Whether a table named some of its channels."""
-        seen = self.observations[: len(self.observations) - self.mask_count]
-        groups = (("observation", seen), ("action", self.actions))
+        groups = (("observation", self.own_observations), ("action", self.actions))
         return any(
             channel.name != f"{group}_{index}" or not has_plain_unit(channel)
             for group, channels in groups
