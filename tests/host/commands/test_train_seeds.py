@@ -33,7 +33,8 @@ from training_calls import train_here
 from waiting import is_running, wait_for
 
 TRAIN = ("train", "pendulum-ppo", "--board", "host")
-LONG = "100000"  # steps: seconds, in which a signal comes
+LONG = "150000"  # steps: seconds, in which a signal comes
+ENDLESS = "20000000"  # of what is not waited for
 
 
 # -- whole groups ----------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def test_pause_and_one_command_that_goes_on(tmp_path: Path, number: signal.Signa
 def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     """Also while processes start, before there is anything to save."""
     group = tmp_path / "group"
-    words = ("--seeds", "0-1", "--steps", "80000", "--jobs", "2", "--out", group)
+    words = ("--seeds", "0-1", "--steps", "120000", "--jobs", "2", "--out", group)
     process = started(*TRAIN, *words)
     wait_for((group / "group.json").is_file)
     time.sleep(delay_s)
@@ -181,7 +182,7 @@ def test_pause_at_any_moment(tmp_path: Path, delay_s: float) -> None:
     assert set(states) <= {"waiting", "paused", "finished"}
     result = rlt("train", "--resume", group)
     assert result.returncode == 0, result.stderr
-    whole = train_here("pendulum-ppo", "host", seed=1, steps=80000, out=tmp_path / "whole")
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
 
 
@@ -215,7 +216,7 @@ def test_terminal_that_closes(tmp_path: Path) -> None:
     group = tmp_path / "group"
     main, side = pty.openpty()
     process = subprocess.Popen(
-        [*RLT, *TRAIN, "--seeds", "0-1", "--steps", LONG, "--out", str(group)],
+        [*RLT, *TRAIN, "--seeds", "0-1", "--steps", ENDLESS, "--out", str(group)],
         stdin=side,
         stdout=side,
         stderr=side,
@@ -257,7 +258,7 @@ def test_what_has_not_gone_on_yet_stays_paused(tmp_path: Path) -> None:
 def test_command_that_is_killed(tmp_path: Path) -> None:
     """Nothing is left running, and the group can be gone on with."""
     group = tmp_path / "group"
-    process = started(*TRAIN, "--seeds", "0-1", "--steps", "80000", "--jobs", "2", "--out", group)
+    process = started(*TRAIN, "--seeds", "0-1", "--steps", "120000", "--jobs", "2", "--out", group)
     wait_for(lambda: trains(group / "s0") and trains(group / "s1"))
     workers = children_of(process.pid)
     everything = [*workers, *(board for worker in workers for board in children_of(worker))]
@@ -268,7 +269,7 @@ def test_command_that_is_killed(tmp_path: Path) -> None:
     result = rlt("train", "--resume", group)
     assert result.returncode == 0, result.stderr
     assert sorted(path.name for path in group.iterdir()) == ["group.json", "s0", "s1"]
-    whole = train_here("pendulum-ppo", "host", seed=1, steps=80000, out=tmp_path / "whole")
+    whole = train_here("pendulum-ppo", "host", seed=1, steps=120000, out=tmp_path / "whole")
     assert state_of(group / "s1") == whole["state_sha256"]
 
 
