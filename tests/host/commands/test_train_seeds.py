@@ -206,6 +206,8 @@ def test_second_interrupt_quits(tmp_path: Path) -> None:
     )
     wait_for(lambda: not any(is_running(pid) for pid in boards), 10)
     assert GroupFolder.open(group).metadata["state"] == "interrupted"
+    for seed in (5, 6):  # each was told, and said so: none was killed for not answering
+        assert RunFolder.open(group / f"s{seed}").metadata["state"] == "interrupted"
     result = rlt("train", "--resume", group, "--steps", "6000")
     assert result.returncode == 0, result.stderr
     assert RunFolder.open(group / "s5").metadata["step"] == 6144
