@@ -26,8 +26,8 @@ def is_flown(description: ExperimentDescription) -> bool:
 
 
 def flight_document() -> dict[str, Any]:
-    """Of host/native/flight_module.cpp: `reading` has offset and number of each field of a Reading,
-    `causes` says how a flight ended, by its number."""
+    """Of host/native/flight_module.cpp: `reading` has offset, number and type of each field of a
+    Reading, `causes` says how a flight ended, by its number."""
     said = host_library("flight").description
     known = {setting["name"] for setting in said["settings"]}
     assert known.issuperset(SLIDERS), set(SLIDERS) - known
@@ -36,7 +36,7 @@ def flight_document() -> dict[str, Any]:
         "sliders": SLIDERS,
         "tables": said["tables"],
         "reading": {
-            field["name"]: [field["offset"], field["elements"] or 1]
+            field["name"]: [field["offset"], field["elements"] or 1, field["type"]]
             for field in said["records"]["Reading"]["fields"]
         },
         "reading_bytes": said["records"]["Reading"]["bytes"],

@@ -36,7 +36,7 @@ def test_what_is_shown_comes_from_the_core() -> None:
     assert document["tables"][0] == "crazyflie-l2f"
     assert document["causes"][Cause.TOO_FAR] == Cause.TOO_FAR.text
     places = [
-        (offset, offset + 4 * count) for offset, count in sorted(document["reading"].values())
+        (offset, offset + 4 * count) for offset, count, _ in sorted(document["reading"].values())
     ]
     assert [end for _, end in places[:-1]] == [begin for begin, _ in places[1:]]
     assert places[-1][1] == document["reading_bytes"]

@@ -33,8 +33,9 @@ export class Flight extends Module {
   read() {
     const address = this.exports.read_flight();
     const moment = { thrusts: this.floats(this.exports.commanded_thrusts(), 4).slice() };
-    for (const [name, [offset, count]] of Object.entries(this.document.reading)) {
-      moment[name] = this.floats(address + offset, count).slice();
+    for (const [name, [offset, count, type]] of Object.entries(this.document.reading)) {
+      const View = type === "u4" ? Uint32Array : Float32Array;
+      moment[name] = new View(this.exports.memory.buffer, address + offset, count).slice();
     }
     return moment;
   }
