@@ -21,6 +21,7 @@ from rltools_host.bench import (
     training,
 )
 from rltools_host.commands.options import Json, mode, require
+from rltools_host.web import measure
 
 Repetitions = Annotated[int, typer.Option(metavar="N", help="Repetitions; the median counts.")]
 Tasks = Annotated[
@@ -251,3 +252,17 @@ def layers_command(
     json_output: Json = False,
 ) -> None:
     told(layers.run(widths, batches, zeros, repetitions), json_output)
+
+
+# -- web -------------------------------------------------------------------------------------------
+
+WEB_EXAMPLE = "bench web --memory 600"
+
+
+def web_command(
+    memory_s: Annotated[
+        int, typer.Option("--memory", metavar="S", help="How long to train for the memory's row.")
+    ] = 60,
+    json_output: Json = False,
+) -> None:
+    told(measure.run(memory_s), json_output)

@@ -1,5 +1,5 @@
-// The core in WebAssembly (firmware/web/module.cpp): which of its two modules this engine gets, and
-// a class over its functions.
+// The core in WebAssembly: which of a module's two kinds this engine gets, and classes over its
+// functions (firmware/web/module.cpp; flight.js has those of flights).
 
 // A module that has one function, f(a, b, c) = the first lane of f32x4.relaxed_madd(a, b, c).
 const RELAXED_MADD = new Uint8Array([
@@ -26,7 +26,7 @@ export async function chooseModule(read) {
   let fault = "";
   for (const kind of kinds) {
     const module = await WebAssembly.compile(await read(kind));
-    fault = new Core(module).arithmeticFault();
+    fault = new Module(module).arithmeticFault();
     if (!fault) return { module, kind };
   }
   throw new Error(`This browser cannot compute the bits of the other devices: ${fault}.`);
@@ -39,23 +39,51 @@ const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
 
-/** One training run, and one episode that a policy plays. */
-export class Core {
+/** The four bytes of a number of this type. */
+export function bitsOf(type, value) {
+  const bits = new DataView(new ArrayBuffer(4));
+  if (type === "U32") bits.setUint32(0, value);
+  else bits.setFloat32(0, value);
+  return bits.getUint32(0);
+}
+
+/** What every module has: its self-test, and a policy image that it takes or refuses. */
+export class Module {
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;
+    this.exports.__wasm_call_ctors();
   }
 
   arithmeticFault() {
     const fault = this.exports.arithmetic_fault();
-    return fault ? this.#text(this.exports.arithmetic_fault_text(fault)) : "";
+    return fault ? this.text(this.exports.arithmetic_fault_text(fault)) : "";
   }
 
+  /** The policy image that is played; Refused where it cannot be. */
+  openPolicy(image) {
+    const fits = image.length <= this.exports.image_capacity();
+    if (fits) this.bytes(this.exports.image_buffer(), image.length).set(image);
+    const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
+    if (reason) throw new Refused(this.text(this.exports.policy_reason_text(reason)));
+  }
+
+  bytes(address, count) {
+    return new Uint8Array(this.exports.memory.buffer, address, count);
+  }
+  floats(address, count) {
+    return new Float32Array(this.exports.memory.buffer, address, count);
+  }
+  text(address) {
+    const bytes = new Uint8Array(this.exports.memory.buffer, address);
+    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
+  }
+}
+
+/** One training run, and one episode that a policy plays. */
+export class Core extends Module {
   /** Of the hyperparameter with this index in the description; false where it is out of bounds. */
   setHyperparameter(index, type, value) {
-    const bits = new DataView(new ArrayBuffer(4));
-    if (type === "U32") bits.setUint32(0, value);
-    else bits.setFloat32(0, value);
-    return Boolean(this.exports.set_hyperparameter(index, bits.getUint32(0)));
+    return Boolean(this.exports.set_hyperparameter(index, bitsOf(type, value)));
   }
 
   /** A whole evaluation: {mean, std} of the returns. */
@@ -74,7 +102,7 @@ export class Core {
   /** SHA-256 of some bytes, which the module transfers at once. */
   sha256(bytes) {
     if (bytes.length > this.exports.transfer_bytes()) throw new Refused("its header is too long");
-    this.#bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
+    this.bytes(this.exports.transfer_buffer(), bytes.length).set(bytes);
     return this.#hexadecimal(this.exports.sha256_of_transfer(bytes.length));
   }
 
@@ -82,10 +110,10 @@ export class Core {
   checkpoint() {
     this.exports.state_header();
     const file = new Uint8Array(HEADER_BYTES + this.exports.state_bytes());
-    file.set(this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES));
+    file.set(this.bytes(this.exports.checkpoint_header(), HEADER_BYTES));
     this.#pieces(file, (offset, piece) => {
       this.exports.read_state(offset, piece.length);
-      piece.set(this.#bytes(this.exports.transfer_buffer(), piece.length));
+      piece.set(this.bytes(this.exports.transfer_buffer(), piece.length));
     });
     return file;
   }
@@ -95,11 +123,11 @@ export class Core {
   restore(file) {
     const bytes = this.exports.state_bytes();
     this.#refuse(file.length < HEADER_BYTES ? 6 : 0);
-    this.#bytes(this.exports.checkpoint_header(), HEADER_BYTES).set(file.subarray(0, HEADER_BYTES));
+    this.bytes(this.exports.checkpoint_header(), HEADER_BYTES).set(file.subarray(0, HEADER_BYTES));
     this.#refuse(this.exports.header_reason());
     if (file.length !== HEADER_BYTES + bytes) this.#refuse(6);
     this.#pieces(file, (offset, piece) => {
-      this.#bytes(this.exports.transfer_buffer(), piece.length).set(piece);
+      this.bytes(this.exports.transfer_buffer(), piece.length).set(piece);
       this.exports.write_state(offset, piece.length);
     });
     this.#refuse(this.exports.checkpoint_reason());
@@ -108,26 +136,18 @@ export class Core {
   /** The policy image of the present state. */
   policy() {
     const count = this.exports.write_policy();
-    return this.#bytes(this.exports.image_buffer(), count).slice();
-  }
-
-  /** The policy image that episodes are played with. */
-  openPolicy(image) {
-    const fits = image.length <= this.exports.image_capacity();
-    if (fits) this.#bytes(this.exports.image_buffer(), image.length).set(image);
-    const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
-    if (reason) throw new Refused(this.#text(this.exports.policy_reason_text(reason)));
+    return this.bytes(this.exports.image_buffer(), count).slice();
   }
 
   observation(count) {
-    return this.#floats(this.exports.episode_observation(), count);
+    return this.floats(this.exports.episode_observation(), count);
   }
   action(count) {
-    return this.#floats(this.exports.episode_action(), count);
+    return this.floats(this.exports.episode_action(), count);
   }
 
   #refuse(reason) {
-    if (reason) throw new Refused(this.#text(this.exports.checkpoint_reason_text(reason)));
+    if (reason) throw new Refused(this.text(this.exports.checkpoint_reason_text(reason)));
   }
 
   // The state's bytes in `file`, in pieces as large as the module transfers them.
@@ -138,18 +158,8 @@ export class Core {
     }
   }
 
-  #bytes(address, count) {
-    return new Uint8Array(this.exports.memory.buffer, address, count);
-  }
   #hexadecimal(address) {
-    const digest = this.#bytes(address, SHA256_BYTES);
+    const digest = this.bytes(address, SHA256_BYTES);
     return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  }
-  #floats(address, count) {
-    return new Float32Array(this.exports.memory.buffer, address, count);
-  }
-  #text(address) {
-    const bytes = new Uint8Array(this.exports.memory.buffer, address);
-    return new TextDecoder().decode(bytes.subarray(0, bytes.indexOf(0)));
   }
 }
