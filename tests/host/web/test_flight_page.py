@@ -181,9 +181,10 @@ def test_without_its_files_nothing_flies_and_training_goes_on(site: str, browser
     page.set_default_timeout(120_000)
     page.route("**/flight.json", lambda route: route.fulfill(status=404))
     open_page(page, f"{site}#experiment={DRONE}&steps=10000")
-    page.locator("#status", has_text="flight.json cannot be fetched: 404.").wait_for()
-    open_file(page, "hand.rltp", controller())
-    page.locator("#status", has_text="Loading: open the file again in a moment.").wait_for()
+    said = "Nothing can be played: flight.json cannot be fetched: 404."
+    page.locator("#status", has_text=said).wait_for()
     page.click("#train")
     page.locator("#status", has_text="Finished").wait_for()
+    open_file(page, "hand.rltp", controller())
+    page.locator("#status", has_text=said).wait_for()
     context.close()
