@@ -19,7 +19,7 @@ from typing import Any
 
 from rltools_host.build.description import channels, shapes
 from rltools_host.build.experiments import describe, list_experiments
-from rltools_host.build.picture import OPERATORS, picture_of, trees_of
+from rltools_host.build.picture import OPERATORS, Picture, picture_of, trees_of
 from rltools_host.build.web_module import (
     FLIGHT,
     KINDS,
@@ -147,7 +147,14 @@ def page_description(name: str) -> dict[str, Any]:
     environment = description.environment
     known = channels([*environment["observations"], *environment["actions"]])
     picture = picture_of(shapes(environment["picture"]), known)
-    document["picture"] = picture and {
+    document["picture"] = picture and picture_document(picture)
+    if is_flown(description):
+        document["gate"] = gate_document(gate_of(name))
+    return document
+
+
+def picture_document(picture: Picture) -> dict[str, Any]:
+    return {
         "view": picture.view,
         "shapes": [
             {
@@ -158,9 +165,6 @@ def page_description(name: str) -> dict[str, Any]:
             for shape in picture.shapes
         ],
     }
-    if is_flown(description):
-        document["gate"] = gate_document(gate_of(name))
-    return document
 
 
 def tree_of(tree: ast.expr) -> Tree:

@@ -173,3 +173,18 @@ def test_another_experiment_takes_its_place(site: str, page: Any) -> None:
     assert not page.locator("#drone").is_visible()
     assert page.locator("#picture").is_visible()
     assert page.locator("#push-row").is_visible()
+
+
+def test_without_its_files_nothing_flies_and_training_goes_on(site: str, browser: Any) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.route("**/flight.json", lambda route: route.fulfill(status=404))
+    open_page(page, f"{site}#experiment={DRONE}&steps=10000")
+    said = "Nothing can be played: flight.json cannot be fetched: 404."
+    page.locator("#status", has_text=said).wait_for()
+    page.click("#train")
+    page.locator("#status", has_text="Finished").wait_for()
+    open_file(page, "hand.rltp", controller())
+    page.locator("#status", has_text=said).wait_for()
+    context.close()

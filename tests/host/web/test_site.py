@@ -14,6 +14,8 @@ import pytest
 
 from rltools_host.build import picture
 from rltools_host.build.description import Shape
+from rltools_host.build.experiments import list_experiments
+from rltools_host.build.web_module import FLIGHT
 from rltools_host.errors import DiskError, UnknownNameError, UsageError
 from rltools_host.web import site
 
@@ -52,6 +54,19 @@ def test_the_folder_has_all_that_the_page_asks_for(tmp_path: Path) -> None:
     found = re.search(r"const FILES = (\[.+?\]);", worker)
     assert found
     assert set(json.loads(found[1])) == {"./", *written} - {"service-worker.js"}
+
+
+def test_what_flies_has_its_module_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[str] = []
+    monkeypatch.setattr(site, "build_modules", built.extend)
+    monkeypatch.setattr(site, "page_description", lambda name: {"name": name, "gate": {}})
+    monkeypatch.setattr(site, "flight_document", lambda: {"settings": []})
+    folder = site.write_site(["crazyflie-ppo", "quadrotor-ppo"], tmp_path / "web")
+    assert built == ["crazyflie-ppo", "quadrotor-ppo", FLIGHT]
+    files = json.loads((folder / "site.json").read_text())["files"]
+    assert {"flight.json", "flight-lanes.wasm", "flight-exact.wasm"} <= set(files)
+    site.write_site(["crazyflie-ppo"], folder)  # over what it wrote before
+    assert FLIGHT not in list_experiments()
 
 
 def test_another_content_has_another_version(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ const worker = new Worker("worker.js", { type: "module" });
 const places = { svg: get("picture"), words: get("channels"), slider: get("push"), row: get("push-row") };
 let site, description, settings;
 let player = null; // of what is shown: an EpisodePlayer or a FlightPlayer
+let lacking = ""; // why there is none
 let lastImage = null, lastStep = 0; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
@@ -214,7 +215,7 @@ async function open(file) {
     const message = { kind: "restore", what: file.name, file: bytes, values: settings.values() ?? {} };
     return worker.postMessage(message);
   }
-  if (!player) return say("Loading: open the file again in a moment.", true);
+  if (!player) return say(lacking, true);
   try {
     player.open(bytes);
   } catch (error) {
@@ -240,6 +241,7 @@ async function showPlayer(compiled) {
   const now = description;
   player?.close();
   player = null;
+  lacking = "Loading: open the file again in a moment.";
   try {
     const flights = now.gate && (await import("./flight_panel.js"));
     const loaded = flights && (await flights.loadFlight());
@@ -247,7 +249,7 @@ async function showPlayer(compiled) {
     player = flights ? new flights.FlightPlayer(loaded, now, places, sayOfFlight) : new EpisodePlayer(compiled, now, places);
     if (lastImage) playTraining();
   } catch (error) {
-    say(error.message, true);
+    say((lacking = `Nothing can be played: ${error.message}`), true);
   }
 }
 
