@@ -100,6 +100,7 @@ WAYS = (
     bench("ppo", "--to-return", noted="ppo", when="with --to-return"),
     bench("roofline", noted="roofline"),
     bench("train", noted="training"),
+    bench("vertical", noted="vertical"),
 )
 # Values that are read before anything is called.
 VALUES = {
