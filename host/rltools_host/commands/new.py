@@ -11,9 +11,10 @@ from typing import Annotated
 
 import typer
 
+from rltools_host.build.firmware import link_for_platformio
 from rltools_host.commands.options import Json, mode, require
 from rltools_host.environments import templates
-from rltools_host.errors import UsageError
+from rltools_host.errors import RltError, UsageError
 from rltools_host.hints import command_line, near_path
 from rltools_host.tree import TREE
 
@@ -43,6 +44,8 @@ def run(
     files = templates.in_python(name) if gymnasium else templates.in_cpp(name, start, contract)
     if folder is not None:
         written = templates.write_project(folder, name, files)
+        with contextlib.suppress(OSError, RltError):  # `rlt boards` will do it
+            link_for_platformio(folder)
     else:
         written = templates.write_experiment(name, files)
     for path in written:

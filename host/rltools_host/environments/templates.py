@@ -21,6 +21,8 @@ from rltools_host.tree import TREE
 FOLDER = TREE.experiments / "templates"
 DEFAULT_START = "mass"
 DEFAULT_NAME = "balance"
+# What PlatformIO builds in a project that has none of its own yet.
+OTHER_EXPERIMENT, OTHER_CONTRACT = "pendulum-td3", "pendulum"
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CONTRACT = re.compile(r"  // \[contract\] (.*\n)((?:.*\n)*?)  // \[/contract\]\n")
 # Of a project: its place there, and in templates/project/.
@@ -29,6 +31,7 @@ OF_A_PROJECT = {
     "README.md": "README.md",
     "requirements.txt": "requirements.txt",
     ".gitignore": "gitignore",
+    "platformio.ini": "platformio.ini",
     ".github/workflows/test.yml": "workflows/test.yml",
 }
 CONTRACT_HEADER = """\
@@ -136,12 +139,22 @@ def in_python(name: str) -> dict[str, str]:
     return {f"experiments/{file_of(name)}.py": renamed(text, DEFAULT_START, name)}
 
 
-def project_files(name: str) -> dict[str, str]:
-    """What a project has beside its first experiment."""
-    return {
-        place: (FOLDER / "project" / source).read_text(encoding="utf-8").replace("my-task", name)
-        for place, source in OF_A_PROJECT.items()
+def project_files(name: str, files: Mapping[str, str]) -> dict[str, str]:
+    """What a project has beside its first experiment, whose files these are."""
+    in_firmware = f"experiments/{file_of(name)}.h" in files
+    has_contract = f"contracts/{file_of(name)}.h" in files
+    words = {
+        "my-task": name,
+        "my-experiment": name if in_firmware else OTHER_EXPERIMENT,
+        "my-contract": name if has_contract else OTHER_CONTRACT,
     }
+    texts = {}
+    for place, source in OF_A_PROJECT.items():
+        text = (FOLDER / "project" / source).read_text(encoding="utf-8")
+        for placeholder, word in words.items():
+            text = text.replace(placeholder, word)
+        texts[place] = text
+    return texts
 
 
 def name_for(folder: Path) -> str:
@@ -187,4 +200,4 @@ def write_project(folder: Path, name: str, files: Mapping[str, str]) -> list[Pat
     """A new one, with its first experiment; UsageError where the name is taken, or there is one."""
     if (TREE.experiments / f"{file_of(name)}.h").is_file():
         raise UsageError(f"there is an experiment {name} already: choose another name")
-    return write({**project_files(name), **files}, folder)
+    return write({**project_files(name, files), **files}, folder)

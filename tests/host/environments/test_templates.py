@@ -108,12 +108,16 @@ def test_a_project_is_a_folder_in_which_commands_work(
     assert "  next  cd 'My Robots'\n" in said
     root = project / "My Robots"
     assert (root / MARKER).is_file()
-    assert {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} == {
+    written = [path for path in root.rglob("*") if path.is_file() and "build" not in path.parts]
+    assert {str(path.relative_to(root)) for path in written} == {
         *templates.OF_A_PROJECT,
         "experiments/balance.h",
         "tests/test_balance.py",
     }
     assert "rlt train balance --board host" in (root / "README.md").read_text()
+    platformio = (root / "platformio.ini").read_text()
+    assert "custom_experiment = balance\n" in platformio
+    assert "custom_contract = pendulum\n" in platformio, "it has none of its own"
     pinned = next(
         line for line in (root / "requirements.txt").read_text().splitlines() if "==" in line
     )
@@ -125,6 +129,7 @@ def test_a_project_is_a_folder_in_which_commands_work(
         new.run("pendulum-td3", project=project / "other")
     new.run(None, project=project / "my-cart", gymnasium=True)
     assert "train gym:experiments/my_cart.py:MyCart --steps 5000\n" in capsys.readouterr().out
+    assert "= pendulum-td3\n" in (project / "my-cart" / "platformio.ini").read_text()
 
 
 def test_without_a_name_there_must_be_a_project() -> None:
