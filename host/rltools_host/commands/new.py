@@ -20,7 +20,7 @@ from rltools_host.tree import TREE
 
 EXAMPLE = "new balance"
 IN_CPP = mode("without --gymnasium", "name", "start", "contract", "project", "json_output")
-IN_PYTHON = mode("with --gymnasium", "name", "gymnasium", "project", "json_output")
+IN_PYTHON = mode("with --gymnasium", "name", "start", "gymnasium", "project", "json_output")
 MODES = (IN_CPP, IN_PYTHON)
 
 
@@ -41,7 +41,9 @@ def run(
         name = templates.name_for(folder)
     else:
         raise UsageError(f"name what to begin, such as `{command_line(*EXAMPLE.split())}`")
-    files = templates.in_python(name) if gymnasium else templates.in_cpp(name, start, contract)
+    files = (
+        templates.in_python(name, start) if gymnasium else templates.in_cpp(name, start, contract)
+    )
     if folder is not None:
         written = templates.write_project(folder, name, files)
         with contextlib.suppress(OSError, RltError):  # `rlt boards` will do it
@@ -52,7 +54,10 @@ def run(
         print(f"wrote {near_path(path)}, {len(path.read_text().splitlines())} lines")
     file = near_path(written[-1]) if folder is None else written[-1].relative_to(folder)
     task = f"gym:{file}:{templates.struct_of(name)}" if gymnasium else name
-    say_next(task, ["--steps", "5000"] if gymnasium else ["--board", "host"], folder)
+    options = ["--board", "host"]
+    if gymnasium:
+        options = ["--steps", templates.steps_of(*files.values())]
+    say_next(task, options, folder)
     if json_output:
         print(json.dumps({"name": name, "task": task, "files": [str(path) for path in written]}))
 

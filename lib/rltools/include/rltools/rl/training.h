@@ -23,6 +23,19 @@ using Scratch = typename E::Algorithm::template Scratch<E>;
 template <class E>
 using PolicyNetwork = typename E::Algorithm::template PolicyNetwork<E>;
 
+// What an experiment states of an algorithm and an environment, with actor and critic as the
+// algorithm has them for tasks, whose hidden layers have these widths. What derives from it adds
+// kName, Hyperparameters and sizes.
+template <class A, class E, int... Hidden>
+struct TaskExperiment {
+  using Scalar = typename E::Scalar;
+  using Environment = E;
+  using Algorithm = A;
+  using Actor = typename A::template TaskActor<E, Hidden...>;
+  using Critic = typename A::template TaskCritic<E, Hidden...>;
+  static constexpr int kEpisodeSteps = E::kEpisodeSteps;
+};
+
 // The experiment E, its batches worked through in tiles of `Rows` samples: other memory and speed,
 // the same bits.
 template <class E, int Rows>
