@@ -125,6 +125,6 @@ def test_what_a_browser_has_not_is_refused() -> None:
 
 def test_a_task_of_gymnasiums_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_module, "require_experiment", lambda _: None)
-    monkeypatch.setattr(web_module, "is_generated", lambda _: True)
+    monkeypatch.setattr(web_module, "is_of_task", lambda _: True)
     with pytest.raises(UsageError, match=r"^gym-servo was written for a task of Gymnasium's, whi"):
         require_web("gym-servo")

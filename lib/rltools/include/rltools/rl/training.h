@@ -6,6 +6,7 @@
 #include "rltools/core/fields.h"
 #include "rltools/core/finite.h"
 #include "rltools/core/tensor.h"
+#include "rltools/nn/mlp.h"
 #include "rltools/rl/environment.h"
 #include "rltools/rl/hyperparameters.h"
 #include "rltools/rl/metrics.h"
@@ -41,6 +42,13 @@ struct TaskExperiment {
 template <class E, int Rows>
 struct WithTileRows : E {
   static constexpr int kTileRows = Rows;
+};
+
+// The experiment E, its actor and critic with hidden layers of these widths.
+template <class E, int... Widths>
+struct WithHidden : E {
+  using Actor = WithHiddenWidths<typename E::Actor, Widths...>;
+  using Critic = WithHiddenWidths<typename E::Critic, Widths...>;
 };
 
 // The experiment E with scratch memory of its own for the second critic, so that a device with
