@@ -110,18 +110,21 @@ def test_trials_with_sizes_are_runs_that_are_replayed(tmp_path: Path) -> None:
         return document
 
     fixed = ("--steps", "120", "--set", "eval_episodes=1", "--set", "batch_size=20")
-    search = ("--search", "hidden=8,16x8", "--trials", "3", "--jobs", "1", "--no-prune")
+    search = ("--search", "hidden=8,16x8", "--trials", "2", "--jobs", "1", "--no-prune")
     found = rlt("tune", "pendulum-td3", "--board", "host", *fixed, *search, "--name", "search")
-    assert (found["trials"], found["failed"]) == (3, 0)
-    settings = found["best"]["settings"]
-    run = json.loads((tmp_path / found["best"]["run"] / "run.json").read_text())
-    widths = str(dict(entry.split("=") for entry in settings)["hidden"]).replace(",", "x")
+    assert [trial["state"] for trial in found["trials"]] == ["complete", "complete"]
+    (setting,) = found["best"]["settings"]
+    folder = str(Path(found["best"]["run"]) / "s0")
+    run = json.loads((Path(folder) / "run.json").read_text())
+    widths = setting.removeprefix("hidden=").replace(",", "x")
     assert run["experiment"] == f"pendulum-td3-h{widths}-b20"
+    assert found["command"].endswith(f"--set {setting}")
     for header in (tmp_path / "build" / "gymnasium_tasks" / "experiments").iterdir():
         header.unlink()
-    assert rlt("evaluate", found["best"]["run"], "--episodes", "2")["episodes"] == 2
-    chosen = [word for entry in settings for word in ("--set", entry)]
-    again = rlt("train", "pendulum-td3", "--board", "host", *fixed, *chosen, "--out", "again")
+    assert rlt("evaluate", folder, "--episodes", "2")["episodes"] == 2
+    again = rlt(
+        *("train", "pendulum-td3", "--board", "host", *fixed, "--set", setting, "--out", "again")
+    )
     assert again["state_sha256"] == run["state_sha256"]
     on = rlt("train", "--board", "host", "--resume", "again", "--steps", "130")
     assert (on["experiment"], on["step"]) == (run["experiment"], 130)
