@@ -12,7 +12,7 @@ from rltools_host.build import cmake
 from rltools_host.build.experiments import (
     build_description,
     header_of,
-    is_generated,
+    is_of_task,
     require_experiment,
     requirements,
     struct_of,
@@ -52,7 +52,7 @@ def lacking_in_browsers(experiment: str) -> list[str]:
 def require_web(experiment: str) -> None:
     """That there is this experiment, and that a browser can have what it requires."""
     require_experiment(experiment)
-    if is_generated(experiment):
+    if is_of_task(experiment):
         raise UsageError(
             f"{experiment} was written for a task of Gymnasium's, which Python plays: name others"
         )

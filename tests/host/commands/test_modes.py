@@ -101,6 +101,7 @@ WAYS = (
     bench("roofline", noted="roofline"),
     bench("train", noted="training"),
     Way("bench web", ("rltools_host.web.measure.run",)),
+    bench("vertical", noted="vertical"),
 )
 # Values that are read before anything is called.
 VALUES = {
