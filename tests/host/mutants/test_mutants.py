@@ -403,10 +403,42 @@ def test_fault_that_hangs_is_noticed(
     tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measure_module, "LONGEST_S", (2.0, 2.0))
+    monkeypatch.setattr(measure_module, "SHORTEST_LIMIT_S", 2.0)
     endless = {"fault": "It hangs.", "text": "return low", "becomes": "while True: pass"}
     commit(tree, {"tests/mutants/kept.json": json.dumps({"clamp.py": [endless]})})
     _, document, _ = measure(tree, capsys, "It hangs")
     assert verdicts(document) == {"It hangs.": True}
+
+
+def test_machine_that_is_busy_notices_nothing(
+    tree: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A test that fails once, and a limit that the test also exceeds without a fault."""
+    seen = tmp_path / "seen"
+    once = f"""
+from pathlib import Path
+def test_once():
+    seen = Path({str(seen)!r})
+    was_there = seen.exists()
+    seen.touch()
+    assert was_there
+"""
+    commit(tree, {"tests/host/runs/test_clamp.py": PYTHON_TEST + once})
+    kept = {
+        "tests/mutants/kept.json": json.dumps({"clamp.py": [{**LOST, "becomes": LOST["text"]}]})
+    }
+    commit(tree, kept)
+    _, document, _ = measure(tree, capsys, "kept")
+    assert seen.exists()
+    assert verdicts(document) == {LOST["fault"]: False}
+
+    commit(tree, {"tests/host/runs/test_clamp.py": "import time\ndef test_x(): time.sleep(0.5)\n"})
+    monkeypatch.setattr(measure_module, "LONGEST_S", (0.4, 0.4))
+    _, document, _ = measure(tree, capsys, "kept")
+    assert verdicts(document) == {LOST["fault"]: False}
 
 
 def test_interrupt_leaves_nothing_mutated_and_shows_what_was_tried(tree: Path) -> None:
