@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from programs import output_of
 from rltools_host.project import PROJECT
 from rltools_host.toolchain.tools import missing_tools
 from rltools_host.tree import TREE
+from tree_copies import copy_of_tree
 
 INTEGRATIONS = TREE.root / "integrations"
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -70,12 +70,7 @@ def write_program(path: Path, text: str) -> None:
 
 def make_clone(folder: Path) -> Path:
     """The repository as far as the commands need it, beside which there is nothing."""
-    clone = folder / "beside" / "clone"
-    clone.mkdir(parents=True)
-    tracked = output_of("git", "-C", TREE.root, "ls-files", "-z", "integrations").split("\0")
-    for name in filter(None, tracked):
-        (clone / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(TREE.root / name, clone / name)
+    clone = copy_of_tree(folder / "beside" / "clone", "integrations")
     (clone / "lib").symlink_to(TREE.root / "lib")
     (clone / "build").mkdir()
     (clone / "build" / "protocol").symlink_to(PROJECT.build / "protocol")  # it takes seconds

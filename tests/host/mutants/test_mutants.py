@@ -296,7 +296,16 @@ def test_faults_are_noticed_or_not(tree: Path, capsys: pytest.CaptureFixture[str
     assert runs["low"] == pytest.approx(0.3006, abs=1e-4)
     assert runs["high"] == pytest.approx(0.9544, abs=1e-4)
     assert (code, runs["missed"]) == (0, False)
-    assert f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)" in printed.splitlines()
+    assert printed.splitlines() == [
+        "",
+        "area                   noticed      share  95 % interval     goal",
+        "kept                     1 of   1   100.0%   20.7% to 100.0%     95%",
+        "host/runs                3 of   4    75.0%   30.1% to  95.4%     90%",
+        "all                      4 of   5    80.0%   37.6% to  96.4%",
+        "",
+        "unnoticed:",
+        f"  {PYTHON}:3: clamp: comparison: < -> <= (test_clamp.py)",
+    ]
 
 
 def test_sample_is_that_of_its_seed(tree: Path) -> None:
