@@ -70,7 +70,7 @@ def test_identity(board: str, connect: Connect, description: ExperimentDescripti
 
 
 def marks_of(board: str) -> list[pytest.MarkDecorator]:
-    """Where integers compute what floating-point units do elsewhere, 240 steps take half a minute."""
+    """Where integers compute what floating-point units do elsewhere, it takes half a minute."""
     others = [] if board == EMULATED else [pytest.mark.all]
     return [*others, pytest.mark.slow] if computes_on_integers(load_board(board)) else others
 
