@@ -247,8 +247,9 @@ def checks_of(tree: areas.Tree, path: Path, all_tests: bool) -> list[Check]:
         (rest if "all" in words else daily).append(Check((program,), "all" not in words))
         if "more" in words:
             rest.append(Check((program,), False, "_all"))
-    if tests.python:
-        daily.append(Check(tests.python))
+    if tests.python:  # the nearest file by itself: most faults need no other one to be imported
+        nearest, others = tests.python[:1], tests.python[1:]
+        daily += [Check(nearest), *([Check(others)] if others else [])]
         rest.append(Check(tests.python, False))
     return [*daily, *(rest if all_tests else [])]
 
