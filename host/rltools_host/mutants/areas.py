@@ -49,6 +49,8 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "host/native/policy_library": "tests/host/policies/",
     "host/native/simulate": "tests/host/policies/test_evaluate",
     "host/rltools_host/report/group_page": "tests/host/commands/test_study",
+    "integrations/arduino/": "tests/host/policies/test_export_folders",
+    "integrations/zephyr/": "tests/host/policies/test_export_zephyr",
     "lib/rltools/include/rltools/nn/activation": "tests/lib/policy/test_fewer_activations",
     "lib/rltools/include/rltools/rl/vector_environment": "tests/firmware/app/services/training/",
 }
