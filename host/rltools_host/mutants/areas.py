@@ -39,8 +39,7 @@ FURTHER_TESTS: dict[str, str | tuple[str, ...]] = {
     "firmware/web/": "tests/host/web/",
     "host/native/describe": (
         "tests/host/build/test_build",
-        "tests/lib/rl/environments/test_cart_pole_gym",
-        "tests/lib/rl/environments/test_pendulum_gym",
+        "tests/lib/rl/environments/test_gymnasium_spaces",
     ),
     "host/native/environment": "tests/host/environments/",
     "host/native/flight": "tests/host/flight/",
