@@ -26,6 +26,8 @@ from rltools_host.files import disk_error, partial_path, read_json
 from rltools_host.hints import near_path
 from rltools_host.project import PROJECT
 from rltools_host.tree import TREE
+from rltools_host.web.dialect import FILE as DIALECT_FILE
+from rltools_host.web.dialect import dialect_document
 
 PAGE = TREE.file("host/rltools_host/web/page")
 NOT_SERVED = ("package.json", "states.json")  # for Node; part of site.json
@@ -101,6 +103,7 @@ def fill(new: Path, experiments: Sequence[str]) -> None:
         (new / name / "description.json").write_text(compact(page_description(name)), "utf-8")
         for kind in KINDS:
             shutil.copyfile(module_path(name, kind), new / name / f"{kind}.wasm")
+    (new / DIALECT_FILE).write_text(compact(dialect_document()), "utf-8")
     states = [state for state in known_states() if state["experiment"] in experiments]
     files = sorted({*files_of(new), MARK})
     document = {"experiments": experiments, "states": states, "files": files}

@@ -35,12 +35,15 @@ export async function chooseModule(read) {
 export const TRAINING = 0, EVALUATION_DUE = 1, FINISHED = 2, NOT_FINITE = 3; // of train()
 export const GOES_ON = 0, ENDED = 1; // of stepEpisode()
 const HEADER_BYTES = 64, SHA256_AT = 24, SHA256_BYTES = 32;
+const DIMENSIONS_AT = 16; // in a policy image: of observations and actions, 16 bits each
 
 /** A file was refused; the message says why. */
 export class Refused extends Error {}
 
 /** One training run, and one episode that a policy plays. */
 export class Core {
+  #dimensions = { observations: 0, actions: 0 }; // of the policy that was opened
+
   constructor(module) {
     this.exports = new WebAssembly.Instance(module, {}).exports;
   }
@@ -117,6 +120,24 @@ export class Core {
     if (fits) this.#bytes(this.exports.image_buffer(), image.length).set(image);
     const reason = this.exports.open_policy(fits ? image.length : 0xffffffff);
     if (reason) throw new Refused(this.#text(this.exports.policy_reason_text(reason)));
+    const [observations, actions] = new Uint16Array(image.slice(DIMENSIONS_AT, DIMENSIONS_AT + 4).buffer);
+    this.#dimensions = { observations, actions };
+  }
+
+  /** The first examples of that image, run here: {observation}, the first {layers}' checksums and the
+   * {action}, bits as numbers. */
+  examples(most) {
+    const { observations, actions } = this.#dimensions;
+    const count = Math.min(most, this.exports.example_count());
+    return Array.from({ length: count }, (_, number) => {
+      const layers = this.exports.run_example(number), address = this.exports.transfer_buffer();
+      const words = new Uint32Array(this.exports.memory.buffer, address, observations + layers + actions);
+      return {
+        observation: this.#floats(address, observations).slice(),
+        layers: [...words.subarray(observations, observations + layers)],
+        action: [...words.subarray(observations + layers)],
+      };
+    });
   }
 
   observation(count) {
