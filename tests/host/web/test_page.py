@@ -6,7 +6,6 @@ import base64
 import json
 import random
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,20 +38,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if tools.missing_names(("chromium",)):
-        pytest.skip("not installed (rlt doctor): chromium")
-    tools.ensure_group("browser")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = shutil.which("chromium")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -52,6 +52,7 @@ export class Connection {
     this.encoder = new FrameEncoder(dialect, HOST.system, HOST.component);
     this.listeners = new Set();
     this.waiting = new Set(); // functions that a lost link calls
+    this.onLost = () => {};
     this.writer = link.writable.getWriter();
     this.reading = this.#read();
   }
@@ -161,9 +162,11 @@ export class Connection {
   }
 
   #lose(failure = new LinkLost(`lost the board on ${this.name}: unplugged, or without power`)) {
-    this.failure ??= failure;
+    if (this.failure) return;
+    this.failure = failure;
     for (const fail of this.waiting) fail();
     this.waiting.clear();
+    this.onLost();
   }
 }
 

@@ -1,4 +1,5 @@
 // The page: what the worker trains is shown, and the policy it has plays episodes here.
+import { BoardPanel } from "./board_panel.js";
 import { Core, ENDED, GOES_ON, Refused } from "./core.js";
 import { Curve } from "./curve.js";
 import { Picture } from "./picture.js";
@@ -10,7 +11,9 @@ const NAMES = { lanes: "this browser, fused", exact: "this browser, exact multip
 const curve = new Curve(get("curve"));
 const worker = new Worker("worker.js", { type: "module" });
 
-let site, description, compiled, settings, player, picture;
+let site, description, compiled, settings, player, picture, boardPanel;
+let openedImage = null; // of the file that is played
+let reporter = "page"; // whose run the curve and the metrics show: page, board
 let lastImage = null; // of the run's policy
 let training = "none"; // none, at-rest, running, finished
 let ranWith = null; // the values of the run that is here
@@ -74,18 +77,41 @@ function reset() {
   const values = settings.values();
   if (!values) return say("A hyperparameter is not within its bounds.", true);
   ranWith = values;
-  seen = { episodes: 0 };
-  curve.clear(values.steps);
-  get("numbers").textContent = "";
-  get("metrics").replaceChildren();
-  showProgress(0);
+  showRunOf("page", values.steps);
   worker.postMessage({ kind: "reset", values });
   history.replaceState(null, "", address());
   playTraining();
 }
 
-function showProgress(step) {
-  get("progress").value = ranWith ? Math.min(1, step / ranWith.steps) : 0;
+function showProgress(step, steps) {
+  get("progress").value = Math.min(1, step / steps);
+}
+
+/** Clears what the run before has shown. */
+function showRunOf(who, steps) {
+  reporter = who;
+  seen = { episodes: 0 };
+  curve.clear(steps);
+  get("numbers").textContent = "";
+  get("metrics").replaceChildren();
+  showProgress(0, steps);
+}
+
+function showReport({ step, steps, updates, episodes, lastReturn, rate, metrics }) {
+  showProgress(step, steps);
+  const parts = [`step ${number(step)}`, `${number(updates)} updates`, `${number(episodes)} episodes`];
+  if (Number.isFinite(rate)) parts.push(`${number(rate, 0)} steps/s`);
+  get("numbers").textContent = parts.join(" · ");
+  if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
+  seen = { episodes };
+  showMetrics(metrics);
+  curve.draw();
+}
+
+function showEvaluation({ step, mean, std }) {
+  curve.addEvaluation(step, mean, std);
+  curve.draw();
+  say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
 }
 
 function showMetrics(values) {
@@ -101,10 +127,10 @@ function showMetrics(values) {
   get("metrics").replaceChildren(...rows);
 }
 
-function showState(step, hash) {
+function showState(step, hash, device = NAMES[moduleKind], values = ranWith) {
   const isUsual = Object.keys(settings.changes()).every((name) => name === "seed" || name === "steps");
-  const steps = Math.min(step, ranWith.steps); // a rollout may end beyond them
-  const rows = [{ device: NAMES[moduleKind], seed: ranWith.seed, steps, hash, mine: true }];
+  const steps = Math.min(step, values.steps); // a rollout may end beyond them
+  const rows = [{ device, seed: values.seed, steps, hash, mine: true }];
   for (const known of site.states.filter((each) => each.experiment === description.name)) {
     rows.push({ ...known, device: known.devices.join(", ") });
   }
@@ -113,7 +139,7 @@ function showState(step, hash) {
     for (const value of [row.device, row.seed, number(row.steps), row.hash]) {
       line.append(Object.assign(document.createElement("td"), { textContent: value }));
     }
-    const isAlike = isUsual && row.seed === ranWith.seed && row.steps === steps && steps === ranWith.steps;
+    const isAlike = isUsual && row.seed === values.seed && row.steps === steps && steps === values.steps;
     if (!row.mine && isAlike) line.className = row.hash === hash ? "same" : "other";
     if (row.mine) line.dataset.hash = hash;
     return line;
@@ -132,22 +158,14 @@ const answers = {
     const wrong = takeAddress();
     reset();
     setTraining("at-rest");
+    boardPanel.experimentChanged();
     say(wrong || `Ready: ${description.algorithm} on ${description.environment.name}.`, Boolean(wrong));
   },
-  progress({ step, updates, episodes, lastReturn, rate, metrics }) {
-    showProgress(step);
-    const parts = [`step ${number(step)}`, `${number(updates)} updates`, `${number(episodes)} episodes`];
-    if (Number.isFinite(rate)) parts.push(`${number(rate, 0)} steps/s`);
-    get("numbers").textContent = parts.join(" · ");
-    if (episodes !== seen.episodes) curve.addEpisode(step, lastReturn);
-    seen = { episodes };
-    showMetrics(metrics);
-    curve.draw();
+  progress(report) {
+    if (reporter === "page") showReport({ ...report, steps: ranWith.steps });
   },
-  evaluation({ step, mean, std }) {
-    curve.addEvaluation(step, mean, std);
-    curve.draw();
-    say(`Step ${number(step)}: return ${number(mean)} ± ${number(std)}.`);
+  evaluation(report) {
+    if (reporter === "page") showEvaluation(report);
   },
   policy({ image }) {
     if (shown === "training") player.openPolicy(image);
@@ -180,7 +198,7 @@ const answers = {
   restored({ values }) {
     for (const [name, value] of Object.entries(values)) settings.set(name, value);
     ranWith = settings.values();
-    curve.clear(ranWith.steps);
+    showRunOf("page", ranWith.steps);
     history.replaceState(null, "", address());
     setTraining("at-rest");
     playTraining();
@@ -223,6 +241,7 @@ async function open(file) {
     return say(`${file.name}: ${error.message}.`, true);
   }
   shown = "file";
+  openedImage = bytes;
   get("shown").textContent = `Played: ${file.name}. Train or reset shows the run's policy again.`;
   begin();
   say(`${file.name} is played.`);
@@ -289,6 +308,7 @@ function release() {
 
 get("train").addEventListener("click", () => {
   if (training === "running") return worker.postMessage({ kind: "pause" });
+  if (reporter !== "page") showRunOf("page", ranWith.steps);
   if (shown !== "training") playTraining();
   if (lastImage) player.openPolicy(lastImage);
   worker.postMessage({ kind: "train" });
@@ -330,6 +350,20 @@ get("experiment").addEventListener("change", ({ target }) => {
 });
 addEventListener("hashchange", () => load(experimentOfAddress()));
 
+boardPanel = new BoardPanel({
+  experiment: () => (description ? { description, compiled } : null),
+  settings: () => settings,
+  played: () => (shown === "file" ? { image: openedImage, name: "The opened policy" } : lastImage && { image: lastImage, name: "The run's policy" }),
+  begin(steps) {
+    if (training === "running") worker.postMessage({ kind: "pause" });
+    showRunOf("board", steps);
+  },
+  progress: (report) => reporter === "board" && showReport(report),
+  evaluation: (report) => reporter === "board" && showEvaluation(report),
+  state: showState,
+  open,
+  download,
+});
 site = await (await fetch("site.json")).json();
 for (const name of site.experiments) get("experiment").append(new Option(name, name));
 load(experimentOfAddress());

@@ -5,6 +5,7 @@ import { crc32 } from "./checkpoint.js";
 import { FileRefused, mavlinkCrc32 } from "./files.js";
 import { printable } from "./frames.js";
 import { BoardError, LinkLost, exchange } from "./link.js";
+import { shortest } from "./settings.js";
 
 export const CANDIDATE_PATH = "/candidate.rltp", CONTRACT_PATH = "/contract.bin";
 export const EMPTY = 0, ACTIVE = 1, STAGED = 2, TRIAL = 3, PREVIOUS = 4; // RLT_SLOT_USE
@@ -85,7 +86,7 @@ function contractDifference(ours, content) {
   if (!theirs) return "the board's contradicts itself";
   const shown = (record) => {
     const { name, unit, minimum, maximum } = channelOf(record);
-    return `${name} (${unit}, ${minimum} to ${maximum})`;
+    return `${name} (${unit}, ${shortest(minimum)} to ${shortest(maximum)})`;
   };
   for (const [kind, their, our] of [["observation", theirs.observations, ours.observations], ["action", theirs.actions, ours.actions]]) {
     for (let index = 0; index < Math.min(their.length, our.length); index++) {
